@@ -75,16 +75,16 @@ SNAPSHOTS: Final = Table(
             field(
                 "event",
                 pa.string(),
-                "requested | ranges | wave | marked | placed | opened | applied | refused | ended | done | paused | resumed"
+                "requested | ranges | view | wave | marked | placed | opened | applied | refused | ended | done | paused | resumed"
                 " | cancelled | failed",
             ),
-            field("wave", pa.int64(), "of wave, opened, applied, refused; 0 elsewhere"),
+            field("wave", pa.int64(), "of view, wave, opened, applied, refused; 0 elsewhere"),
             field("token", pa.string(), "the wave's low_token; '' elsewhere"),
             field(
                 "low_ts",
                 pa.int64(),
                 "opened and applied: commit_ts of the low watermark, which the rows have; opened with a table: where silver"
-                " was emptied; marked: all at or below it was visible",
+                " was emptied; marked: all at or below it was visible; view: the table is read at it",
                 nullable=True,
             ),
             field(
@@ -103,7 +103,12 @@ SNAPSHOTS: Final = Table(
             field("rows", pa.int64(), "wave: rows read"),
             field("bytes", pa.int64(), "wave: bytes of payloads"),
             field("seconds", pa.float64(), "wave: from its low to its high watermark"),
-            field("options", pa.string(), "requested: JSON of what was asked for; marked: of the mark", nullable=True),
+            field(
+                "options",
+                pa.string(),
+                "requested: JSON of what was asked for; ranges: by which columns; marked: of the mark",
+                nullable=True,
+            ),
             field(
                 "definition",
                 pa.string(),

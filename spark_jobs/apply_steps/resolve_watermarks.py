@@ -35,7 +35,7 @@ from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunks.chunk import rows_of, schema_of, shape_of
 from tidegate.snapshot.chunks.chunk_table import ChunkRef, chunk_refs
-from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.chunks.spans import is_whole
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.snapshot.waves import EndedWave, OpenWave, WholeTable, follow, refusals
 from tidegate.tables import State
@@ -230,7 +230,7 @@ def _unfit(version: TableVersion | None, share: _Share) -> str:
     """Why rows of a version can't be taken."""
     if version is None or version.status is not VersionStatus.ACTIVE:
         return "the log doesn't tell the table's columns at its low watermark"
-    if not version.key and any(ref.chunk.span != WHOLE for ref in share.refs):
+    if not version.key and not is_whole([ref.chunk.span for ref in share.refs]):
         return "the table has no key, and wasn't read as a whole at one moment"
     shape = shape_of(schema_of(version))
     if any(ref.chunk.shape != shape for ref in share.refs):

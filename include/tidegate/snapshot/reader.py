@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from tidegate.compiled import load_all
 from tidegate.config import SnapshotMarks
-from tidegate.errors import Terminal
+from tidegate.errors import TidegateError
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import (
@@ -37,26 +37,28 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_TABLES_MAX,
 )
 from tidegate.mysql.connection import ConnectionInfo, connect
-from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
+from tidegate.snapshot.beginning import beginnings, why_otherwise, why_unfit
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
-from tidegate.snapshot.chunks.ranges import divide
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.marks.marks import Marks
+from tidegate.snapshot.marks.timestamp_marks import TimestampMarks
 from tidegate.snapshot.marks.unlogged_marks import marks_for
 from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
+from tidegate.snapshot.moment_reading import MomentWay
+from tidegate.snapshot.moment_waves import MomentWaves, Tell
 from tidegate.snapshot.progress.captured_reading import CapturedReading
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.progress.requests import Told
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.result import kernel as result_kernel
-from tidegate.snapshot.reading.result.plan import make_read_plan
 from tidegate.snapshot.reading.table_reader import ChunkBounds, Pace, WaveOf
 from tidegate.snapshot.view_reading import ExactView, TablesBusy, Way, check_nobody_waits, without_views
 from tidegate.snapshot.wave_reading import TableWork, WaveReading
 from tidegate.tables import SNAPSHOTS
 
 Name = tuple[str, str]
+Stop = Callable[[], bool]
 
 _ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
 
@@ -107,6 +109,7 @@ class SnapshotReader:
         self._keyed: dict[Name, bool] = {}  # whether a table has a key, as it was last seen
         self._later: dict[Name, float] = {}  # of tables without one that were busy: not before this time.monotonic()
         self._at_once = SNAPSHOT_WAVE_TABLES_MAX  # so many of them are locked together
+        self._moments = MomentWaves(info, lake, self._told, Tell(self._event, self._record, self._report))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Until no table is left that can be gone on with, or stop() says so; it is asked between waves, and while a
@@ -144,7 +147,8 @@ class SnapshotReader:
                 if keyed:
                     self._wave(keyed[:SNAPSHOT_WAVE_TABLES_MAX], asked, marks, writer)
                 if bare := [one for one in mine if not self._keyed.get(one.name, True)]:
-                    self._exact_wave(bare[: self._at_once], asked, marks, writer, stop)
+                    several = self._moment_wave if asked.is_tidb else self._exact_wave
+                    several(bare[: self._at_once], asked, marks, writer, stop)
 
     # --- before a wave --------------------------------------------------------------------------------
 
@@ -183,37 +187,25 @@ class SnapshotReader:
         fresh = [one for one in active if one.state is SnapshotState.REQUESTED or one.name not in self._keyed]
         if not fresh:
             return list(active)
-        asked.see(0)
-        versions = asked.versions(self._source, (one.name for one in fresh))
-        keyless = [name for name, version in versions.items() if not version.key]
-        engines = without_views(asked.ask, keyless) if keyless else {}
-        estimates = self._estimates(asked, {one.database for one in fresh})
+        names = {one.name for one in fresh}
+        divided = {one.name for one in fresh if one.state is SnapshotState.REQUESTED}
+        found = beginnings(names, divided, asked, self._source, self._settings.parallel)
         events, left = [], {one.name: one for one in active}
         for one in fresh:
-            version = versions.get(one.name)
-            if reason := _unfit(version) or _fixed(engines.get(one.name)):
-                events.append(self._event(one, EventKind.FAILED, reason=reason))
+            begun = found[one.name]
+            if begun.reason:
+                events.append(self._event(one, EventKind.FAILED, reason=begun.reason))
                 del left[one.name]
                 continue
-            assert version is not None, "unfit otherwise"
-            self._keyed[one.name] = bool(version.key)
+            self._keyed[one.name] = begun.is_keyed
             if one.state is not SnapshotState.REQUESTED:
                 continue
-            spans = divide(version, asked.ask, self._settings.parallel) if version.key else (WHOLE,)
-            events.append(replace(self._event(one, EventKind.RANGES, spans=spans), rows=estimates.get(one.name, 0)))
+            event = self._event(one, EventKind.RANGES, spans=begun.spans)
+            events.append(replace(event, rows=begun.rows, options={"read_by": begun.read_by}))
             if one.left == (WHOLE,):
-                left[one.name] = replace(one, left=spans, state=SnapshotState.RUNNING)
+                left[one.name] = replace(one, left=begun.spans, read_by=begun.read_by, state=SnapshotState.RUNNING)
         self._record(events)
         return list(left.values())
-
-    def _estimates(self, asked: WorkerConnection, databases: Iterable[str]) -> dict[Name, int]:
-        """About how many rows each table has, by the storage engine; those that it doesn't tell aren't in it."""
-        names = ", ".join(asked.raw.escape(name) for name in sorted(databases))
-        rows = asked.ask(
-            "SELECT table_schema, table_name, table_rows FROM information_schema.tables"
-            f" WHERE table_schema IN ({names})"
-        )
-        return {(str(row[0]), str(row[1])): int(row[2]) for row in rows if row[2] is not None}
 
     # --- a wave ---------------------------------------------------------------------------------------
 
@@ -234,19 +226,13 @@ class SnapshotReader:
         self._ended(todo, wave, work, marks, started)
 
     def _exact_wave(
-        self,
-        todo: Sequence[TableProgress],
-        asked: WorkerConnection,
-        marks: Marks,
-        writer: ChunkWriter,
-        stop: Callable[[], bool],
+        self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, writer: ChunkWriter, stop: Stop
     ) -> None:
-        """Tables without a key: those that are busy, or were stopped, wait for another wave."""
+        """Tables without a key, of a server that shows a moment to one view: those that are busy, or were stopped, wait
+        for another wave.
+        """
         started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
-        names = [one.name for one in todo]
-
-        def enough(size: int) -> bool:
-            return size >= self._settings.wave_bytes or time.monotonic() - started > self._settings.wave_seconds
+        names, enough = [one.name for one in todo], self._enough(started)
 
         def look(name: Name) -> None:
             check_nobody_waits(asked, name)
@@ -266,6 +252,34 @@ class SnapshotReader:
             self._at_once = min(2 * self._at_once, SNAPSHOT_WAVE_TABLES_MAX)
             self._ended(todo, wave, work, marks, started, view.at)
 
+    def _moment_wave(
+        self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, writer: ChunkWriter, stop: Stop
+    ) -> None:
+        """Tables without a key, of a TiDB; first those with which an earlier run has begun."""
+        assert isinstance(marks, TimestampMarks), "a TiDB's"
+        started, work = time.monotonic(), list[TableWork]()
+        moment = self._moments.begin(todo, self._begun(todo[0].snapshot, asked), marks, writer)
+
+        def stopped() -> bool:
+            states = {one.name: one.state for one in self._told.going(self._source)}
+            return stop() or any(states.get(one.name) not in _ACTIVE for one in work)
+
+        try:
+            work += self._work(moment.tables, asked, marks, keyed=False)
+            way = MomentWay(self._settings.chunk, self._enough(started), stopped)
+            is_read = self._moments.read(moment, work, writer, way, self._settings.parallel)
+        except TidegateError as error:
+            if not self._moments.is_past(moment, error):
+                raise
+            return
+        if is_read:
+            self._ended(moment.tables, moment.wave, self._moments.counted(moment, work), marks, started)
+
+    def _enough(self, started: float) -> Callable[[int], bool]:
+        """Whether a wave has enough with so many bytes. started: time.monotonic()."""
+        settings = self._settings
+        return lambda size: size >= settings.wave_bytes or time.monotonic() - started > settings.wave_seconds
+
     def _busy(self, names: Sequence[Name], error: TablesBusy) -> None:
         """One of them is; which one is found by asking for fewer."""
         self._at_once = max(1, len(names) // 2)
@@ -284,11 +298,12 @@ class SnapshotReader:
         """
         asked.see(marks.at_ts)
         versions = asked.versions(self._source, (one.name for one in todo))
-        engines = {} if keyed else without_views(asked.ask, (one.name for one in todo))  # an ALTER may have changed it
+        # an ALTER may have changed it
+        engines = {} if keyed or asked.is_tidb else without_views(asked.ask, (one.name for one in todo))
         events, work = [], []
         for one in todo:
             version = versions.get(one.name)
-            if reason := _unfit(version) or _fixed(engines.get(one.name)):
+            if reason := why_unfit(version, engines.get(one.name)) or why_otherwise(one, version):
                 events.append(self._event(one, EventKind.FAILED, reason=reason))
                 continue
             assert version is not None, "unfit otherwise"
@@ -377,21 +392,3 @@ class SnapshotReader:
 
 class _Stopped(Exception):  # noqa: N818 - nothing went wrong
     """Somebody wants no more of it."""
-
-
-def _fixed(engine: str | None) -> str:
-    """Why a table without a key can't be read; "" when it can."""
-    if engine is None:
-        return ""
-    return f"it has no key whose columns are all NOT NULL, and {engine} can't show it as it was at one moment"
-
-
-def _unfit(version: TableVersion | None) -> str:
-    """Why a table can't be read; "" when it can."""
-    if version is None:
-        return "there is no such table at the source"
-    try:
-        make_read_plan(version)
-    except Terminal as error:
-        return str(error)
-    return ""

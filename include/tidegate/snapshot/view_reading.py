@@ -12,7 +12,7 @@ to them is committed and visible (their metadata locks last that long); the mark
 the lock is let go of. It lasts for these few statements, whatever the size of the tables. Who waits for it longer than
 SNAPSHOT_LOCK_SECONDS gives up, for new writers queue behind whoever waits.
 
-A TiDB is read at a timestamp (timestamp_marks.py), which is the mark's commit_ts: nothing is locked there either.
+A TiDB is read at a timestamp, by several connections (moment_reading.py).
 
 Rows are streamed by one statement per table, so neither side holds more than a chunk of them. A DDL that waits for
 such a statement goes first: the wave is given up, and the tables are read anew.
@@ -106,9 +106,6 @@ class ExactView:
             self.connection.ask(f"SET SESSION net_write_timeout = {SNAPSHOT_SEND_SECONDS}")
             if self.connection.is_mariadb:
                 self.at = str(self._marked(asked, marks, mark))
-            elif self.connection.is_tidb:
-                marks.write(mark)
-                self.connection.see(marks.at_ts)
             else:
                 self._locked(asked, marks, mark, names)
         except BaseException:

@@ -98,7 +98,7 @@ class WaveReading:
         try:
             while (item := self._take(bytes_max, deadline)) is not None:
                 if connection is None:
-                    connection = self._connected()
+                    connection = connected(self._info, self._wave)
                 try:
                     self._read(connection, *item)
                 except TidegateError as error:
@@ -113,22 +113,6 @@ class WaveReading:
         finally:
             if connection is not None:
                 connection.close()
-
-    def _connected(self) -> WorkerConnection:
-        found = WorkerConnection(self._info)
-        if (found.server_id, found.server_uuid) != (self._wave.server_id, self._wave.server_uuid):
-            found.close()
-            raise SourceUnavailable(
-                "another server answers now than the one that has the wave's mark",
-                where=self._info.where,
-                remedy="it is tried again; give the connection the address of one server",
-            )
-        try:
-            found.see(self._wave.at_ts)
-        except BaseException:
-            found.close()
-            raise
-        return found
 
     def _read(self, connection: WorkerConnection, work: TableWork, of: Span, span: Span) -> None:
         """One statement. of: the span that was left, of which `span` is the rest."""
@@ -145,6 +129,24 @@ class WaveReading:
         if rest is not None:
             with self._lock:
                 self._items.append((work, of, rest))
+
+
+def connected(info: ConnectionInfo, wave: WaveOf) -> WorkerConnection:
+    """A connection that reads for a wave: of its server, at its timestamp. Raises SourceRefused, SourceUnavailable."""
+    found = WorkerConnection(info)
+    if (found.server_id, found.server_uuid) != (wave.server_id, wave.server_uuid):
+        found.close()
+        raise SourceUnavailable(
+            "another server answers now than the one that has the wave's mark",
+            where=info.where,
+            remedy="it is tried again; give the connection the address of one server",
+        )
+    try:
+        found.see(wave.at_ts)
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
 def is_of_table(error: TidegateError) -> bool:

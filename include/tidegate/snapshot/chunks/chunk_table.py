@@ -114,6 +114,10 @@ class ChunkWriter:
         self._landing = epoch << _EPOCH_BITS
         self._lock = threading.Lock()
 
+    def fence(self) -> None:
+        """A former reader lands nothing more from here on. Raises as append()."""
+        self.append(())
+
     def append(self, chunks: Sequence[Chunk]) -> None:
         """In one commit. After LakeUnavailable the same chunks are given again, before any others.
 

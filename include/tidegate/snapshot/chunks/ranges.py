@@ -1,13 +1,16 @@
 """Ranges of about equal size in which a table is read by several readers at once, found without a scan.
 
-In:  a table version with a key, a way to ask the server.
+In:  a table version with a key, or a TiDB's without one; a way to ask the server.
 Out: Spans that touch and together are the whole table.
 
 An index tells its ends at once, and integers are divided by arithmetic: uneven where numbers are missing, which costs
 only that some reader has less to do. Other keys are divided where the server itself has rows: a place between the ends
 is guessed, EXPLAIN's estimates (dives into the index) say how much lies before it, and the row that is there makes it
-real. A key that can't be guessed between (dates, decimals, UUID, ENUM, text whose ends aren't ASCII, whatever isn't an
-integer of a TiDB) is one range.
+real. A key that can't be guessed between (dates, decimals, UUID, ENUM, text whose ends aren't ASCII) is one range.
+
+A TiDB keeps rows in regions of about one size (sampled.py): where a table has enough of them, their first rows are the
+bounds, of whatever key, and however its numbers lie (AUTO_RANDOM, SHARD_ROW_ID_BITS). Where it has few, integers are
+divided by arithmetic, of which the bits that scatter them are the highest, and other keys as the regions lie.
 """
 
 from __future__ import annotations
@@ -20,12 +23,15 @@ from tidegate.mysql.sql import quote_name
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
+from tidegate.snapshot.chunks.sampled import has_rowids, region_starts
 from tidegate.snapshot.chunks.spans import WHOLE, Key, Span
+from tidegate.tidb.jobs import ROWID_NAME
 
 Ask = Callable[[str], Sequence[Sequence[Any]]]
 
 _PROBES: Final = 7  # per bound: to within a hundredth of the table
 _TEXT_PLACES: Final = 8
+_REGIONS_PER_PART: Final = 2  # with fewer of a TiDB's, ranges are as uneven as regions are
 # Where EXPLAIN has its `rows`, by how many columns it has: MariaDB's and MySQL 5.6's, MySQL's with partitions, and with
 # `filtered`, too.
 _ROWS_IN_EXPLAIN: Final = {10: 8, 11: 9, 12: 9}
@@ -35,26 +41,42 @@ _BYTES_PLACES: Final = 12
 
 def divide(version: TableVersion, ask: Ask, parts: int) -> tuple[Span, ...]:
     """At most `parts` ranges; (WHOLE,) where it can't be divided. ask: runs a SELECT in the session of SESSION."""
-    lead = next(column for column in version.columns if column.id == version.key[0])
     if parts < 2:
         return (WHOLE,)
+    if version.origin:
+        return _touching(_in_tidb(version, ask, parts))
+    lead = next(column for column in version.columns if column.id == version.key[0])
     match canonical(lead).kind:
         case Kind.INT | Kind.UNSIGNED_BIGINT:
-            bounds = _by_arithmetic(version, lead, ask, parts)
-        case Kind.BINARY | Kind.TEXT if not version.origin:  # a TiDB's EXPLAIN doesn't dive
+            bounds = _by_arithmetic(version, lead.name, ask, parts)
+        case Kind.BINARY | Kind.TEXT:
             bounds = _by_estimates(version, lead, ask, parts)
         case _:
             bounds = []
+    return _touching(bounds)
+
+
+def _touching(bounds: Sequence[Key]) -> tuple[Span, ...]:
     distinct = list(dict.fromkeys(bounds))
     return tuple(Span(after, upto) for after, upto in pairwise([None, *distinct, None]))
+
+
+def _in_tidb(version: TableVersion, ask: Ask, parts: int) -> list[Key]:
+    """Its EXPLAIN doesn't dive, and its statistics may be old or none. The first region's first row divides nothing."""
+    starts = region_starts(version, ask)[1:]
+    lead = next((column for column in version.columns if column.id == version.key[0]), None) if version.key else None
+    numbers = lead is None or canonical(lead).kind in (Kind.INT, Kind.UNSIGNED_BIGINT)
+    if numbers and len(starts) < _REGIONS_PER_PART * parts and (lead is not None or has_rowids(version)):
+        return _by_arithmetic(version, ROWID_NAME if lead is None else lead.name, ask, parts)
+    return [starts[len(starts) * n // parts] for n in range(1, parts)] if starts else []
 
 
 def _place(version: TableVersion) -> str:
     return quote_name(version.database, version.table)
 
 
-def _by_arithmetic(version: TableVersion, lead: Column, ask: Ask, parts: int) -> list[Key]:
-    name = quote_name(lead.name)
+def _by_arithmetic(version: TableVersion, lead: str, ask: Ask, parts: int) -> list[Key]:
+    name = quote_name(lead)
     ((low, high),) = ask(f"SELECT MIN({name}), MAX({name}) FROM {_place(version)}")
     if low is None:
         return []

@@ -11,7 +11,7 @@ because a reader always reads a range from its beginning.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 Key = tuple[str, ...]
@@ -45,6 +45,21 @@ def spans_to_text(spans: Sequence[Span]) -> str:
 def spans_from_text(text: str | None) -> tuple[Span, ...]:
     cells = json.loads(text) if text else []
     return tuple(Span(*(None if key is None else tuple(key) for key in cell)) for cell in cells)
+
+
+def is_whole(spans: Collection[Span]) -> bool:
+    """Whether spans lead from the first key to the last, each from where another one ends. Several of one span count
+    as one: a statement's rows may come in several chunks.
+    """
+    upto = {span.after: span.upto for span in set(spans)}
+    if len(upto) != len(set(spans)):
+        return False
+    at: Key | None = None
+    while at in upto:
+        at = upto.pop(at)
+        if at is None:
+            return not upto
+    return False
 
 
 @dataclass(frozen=True, slots=True)

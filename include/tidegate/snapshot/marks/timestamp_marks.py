@@ -10,7 +10,8 @@ its resolved_ts any more, and what it tells of later is above L, and wins. A pre
 on either side of it by its commit_ts alone, whenever it was begun and whenever its answer comes. So apply takes no wave
 before its cut has come to L (spark_jobs/window/unlogged_marks.py).
 
-Each wave has a timestamp of its own, so that garbage collection doesn't pass it while it is read.
+Each wave has a timestamp of its own, so that garbage collection doesn't pass it while it is read. Tables without a key
+are read whole at one (moment_reading.py).
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ class TimestampMarks:
     def over(self, connection: Any) -> TimestampMarks:  # noqa: ARG002 - of whoever locks tables
         """The same: nothing is written."""
         return self
+
+    def go_on(self, at_ts: int) -> None:
+        """With a wave that an earlier run began."""
+        self.at_ts = at_ts
 
     def write(self, mark: Mark) -> Position | None:
         """Take or tell one mark. Raises SourceRefused, SourceUnavailable, LakeUnavailable."""

@@ -7,7 +7,8 @@ Who writes what. A person: requested, paused, resumed, cancelled. The reader: ra
 ended (after its end mark, once apply has answered all waves of the table), marked (where marks aren't in the log),
 failed; refused, of a wave whose marks capture will never get, and resumed, of a table whose end mark it won't. Apply:
 placed (each such mark, once), opened (a low mark at a cut, so that what comes above it is kept), applied or refused
-(each wave, once per table), done.
+(each wave, once per table), done. The reader, too: view, before it lands chunks of a wave that a later run may go on
+with.
 
 Apply answers a table's waves in order. One that it passed over, since its mark was lost with its server's log, counts
 as refused.
@@ -38,6 +39,7 @@ class EventKind(StrEnum):
 
     REQUESTED = "requested"  # a person, or a pipeline file that says so
     RANGES = "ranges"  # the reader: `spans` are what the table was divided into, `rows` about how many it has
+    VIEW = "view"  # the reader: the table is read at `low_ts`, in as many runs as it takes; its chunks have `token`
     WAVE = "wave"  # the reader: `spans` were read, and the high mark is written; `options` say at which server
     MARKED = "marked"  # the reader, at a server that may not be written to: the mark that isn't in its log
     PLACED = "placed"  # apply: where such a mark stands in its order
@@ -126,6 +128,15 @@ def _json(cell: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """A wave that was begun: all of it is read at one timestamp."""
+
+    wave: int
+    token: str
+    at_ts: int
+
+
+@dataclass(frozen=True, slots=True)
 class TableProgress:
     """How far the snapshot of one table is.
 
@@ -135,6 +146,8 @@ class TableProgress:
     None before. waves, rows, bytes: of those that weren't refused. refused: reasons, in order.
     options: as asked for. reason: of its last event. by_hand: a person cancelled it. told_at: of its last event.
     estimate: about how many rows it has; 0 when nobody knows. began_at, read_at: of its first ranges, its last wave.
+    view: of the wave whose chunks may be landed in part. read_by: the columns whose values bounds of `left` are, where
+    its ranges say so.
     """
 
     snapshot: str
@@ -158,6 +171,8 @@ class TableProgress:
     read_at: datetime = _NEVER
     waiting_at: Mapping[str, Server] = field(default_factory=dict)
     ended_at: Server | None = None
+    view: View | None = None
+    read_by: tuple[str, ...] | None = None
 
     @property
     def name(self) -> tuple[str, str]:
@@ -194,12 +209,14 @@ TableKey = tuple[str, str, str, str]  # snapshot, source, database, table
 class Tally:
     """How far each table is, by its key and in order of the requests. What no event is about isn't counted again.
 
-    going: of these the tables whose snapshot isn't over. waves: snapshot -> the largest number of a wave.
+    going: of these the tables whose snapshot isn't over. waves: snapshot -> the largest number of a wave. marked:
+    tokens of waves whose marks aren't in a log.
     """
 
     tables: dict[TableKey, TableProgress] = field(default_factory=dict)
     going: dict[TableKey, TableProgress] = field(default_factory=dict)
     waves: dict[str, int] = field(default_factory=dict)
+    marked: set[str] = field(default_factory=set)
     _going: Counter[str] = field(default_factory=Counter)  # by snapshot: how many of its tables aren't over
     _requests: dict[TableKey, SnapshotEvent] = field(default_factory=dict)
     _said: dict[TableKey, list[SnapshotEvent]] = field(default_factory=dict)
@@ -211,6 +228,8 @@ class Tally:
         for event in sorted(events, key=lambda one: one.recorded_at):
             key = (event.snapshot, event.source, *event.name)
             self.waves[event.snapshot] = max(event.wave, self.waves.get(event.snapshot, 0))
+            if event.event is EventKind.MARKED:
+                self.marked.add(event.token)
             if not event.table and event.event not in _STATE_OF:
                 continue  # about a wave as a whole
             self._said.setdefault(key, []).append(event)
@@ -296,7 +315,21 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         read_at=max((one.recorded_at for one in waves), default=_NEVER),
         waiting_at={one.token: server for one in waiting if (server := _server(one)) is not None},
         ended_at=_server(ends[-1]) if (ends := [one for one in events if one.event is EventKind.ENDED]) else None,
+        view=_view(events, max((one.wave for one in waves), default=0)),
+        read_by=next((_read_by(one) for one in reversed(events) if one.event is EventKind.RANGES), None),
     )
+
+
+def _view(events: list[SnapshotEvent], last: int) -> View | None:
+    """The newest, unless a wave came behind it. last: the number of the last wave that was read."""
+    mine = [one for one in events if one.event is EventKind.VIEW and one.wave > last]
+    newest = max(mine, key=lambda one: one.wave, default=None)
+    return None if newest is None else View(newest.wave, newest.token, newest.low_ts or 0)
+
+
+def _read_by(ranges: SnapshotEvent) -> tuple[str, ...] | None:
+    named = ranges.options.get("read_by")
+    return None if named is None else tuple(named)
 
 
 def _server(event: SnapshotEvent) -> Server | None:

@@ -93,6 +93,12 @@ class Told:
             self._look()
             return self._tally.waves.get(snapshot, 0)
 
+    def is_marked(self, token: str) -> bool:
+        """Whether a wave's mark was written that isn't in a log. Raises LakeUnavailable, LakeRefused."""
+        with self._lock:
+            self._look()
+            return token in self._tally.marked
+
     def _look(self) -> None:
         anew, events = self._log.look()
         if anew:

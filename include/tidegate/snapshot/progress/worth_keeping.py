@@ -6,9 +6,9 @@ Out: the rows that stay. Pure.
 A table's snapshot that is over stays over (events.py), so nothing is read of it any more. What then goes, and why none
 who reads control/snapshots needs it:
 
-- `ranges`, `ended`, `paused`, `resumed` of the table say what a reader is still to do, and at which server its end mark
-  is. The reader, its DAG and their alarms look at snapshots that aren't over. A state is told by `requested` and by the
-  event that ended it, which stay; of what is done nothing is left, whatever its ranges were.
+- `ranges`, `view`, `ended`, `paused`, `resumed` of the table say what a reader is still to do, and at which server its
+  end mark is. The reader, its DAG and their alarms look at snapshots that aren't over. A state is told by `requested`
+  and by the event that ended it, which stay; of what is done nothing is left, whatever its ranges were.
 - `opened` without a table, `paused` and `resumed` of a whole snapshot, when all of its tables are over. That `opened`
   says where a wave began that a window's end cut in two. Apply asks it of waves that it is to answer, and a rebuild,
   which meets old waves again, writes down anew where it cuts them. Upkeep of bronze keeps segments for it only while
@@ -36,7 +36,9 @@ import pyarrow.compute as pc
 from tidegate.snapshot.progress.events import EventKind
 
 _ENDS: Final = frozenset({EventKind.DONE, EventKind.CANCELLED, EventKind.FAILED})
-_OF_A_READER: Final = frozenset({EventKind.RANGES, EventKind.ENDED, EventKind.PAUSED, EventKind.RESUMED})
+_OF_A_READER: Final = frozenset(
+    {EventKind.RANGES, EventKind.VIEW, EventKind.ENDED, EventKind.PAUSED, EventKind.RESUMED}
+)
 _OF_THE_WHOLE: Final = frozenset({EventKind.OPENED, EventKind.PAUSED, EventKind.RESUMED})
 _PLACE: Final = ("snapshot", "source", "database", "table")
 _HEAVY: Final = ("definition", "spans")

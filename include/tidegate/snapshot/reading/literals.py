@@ -29,11 +29,13 @@ _FIXED: frozenset[int] = frozenset({K.FIXED, K.YEAR})
 
 def key_literals(plan: ReadPlan, row: bytes) -> Key | None:
     """The key of a row, given as the packet's bytes; None of a table without one."""
-    if not plan.version.key:
+    if not plan.key:
         return None
     cells = list(_cells(plan, row))
     kept = [cell for cell, column in zip(cells, plan.columns, strict=True) if column.plan is not None]
     extra = [cell for cell, column in zip(cells, plan.columns, strict=True) if column.plan is None]
+    if not plan.version.key:  # the number by which its server finds a row
+        return (str(int(extra[-1] or b"")),)
     numbers = iter(extra)
     places = {column.id: n for n, column in enumerate(plan.version.columns)}
     found = []

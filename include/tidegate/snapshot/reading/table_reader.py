@@ -5,6 +5,10 @@ Out: Chunks, each from where the one before ended; what of the range is left.
 
 A statement asks for so many rows as fit a chunk by what rows came to so far; when they come to more, its result is cut
 into several chunks. Small ones cost little, and the last statement's rows never have to fit the memory twice.
+
+A TiDB's table without a key is read in order of _tidb_rowid. Of a partitioned one two rows may have one number
+(EXCHANGE PARTITION brings rows with theirs), so it is asked first at which number a statement ends, and all rows up to
+it come, however many have it.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
+import pymysql
 
-from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.connection import ConnectionInfo, named
 from tidegate.mysql.sql import key_order, quote_name
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
@@ -28,6 +33,7 @@ from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.reading.literals import span_condition
 from tidegate.snapshot.reading.result.plan import ReadPlan, make_read_plan
 from tidegate.snapshot.reading.result.stream import ResultStream
+from tidegate.tidb.definitions import info_of
 
 _FIRST_ROWS: Final = 1000  # before it is known how long rows are
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -151,18 +157,22 @@ class ChunkReader:
         self._where = where
         self.plan: ReadPlan = make_read_plan(version, zero_dates)
         self._shape = shape_of(self.plan.schema)
-        self._key = version.key_names
+        self._key = self.plan.key
+        described = info_of(version)
+        self._repeats = bool(self._key) and not version.key and described is not None and bool(described.partition)
         index = next((one.name for one in version.indexes if one.whole and one.parts == version.key), "")
         self._hint = f" FORCE INDEX ({quote_name(index)})" if index else ""
 
     def statement(self, span: Span, limit: int) -> str:
         """The SELECT of a span's first rows."""
+        return f"{self._rows(self.plan.select_list, span)} ORDER BY {key_order(self._key)} LIMIT {limit}"
+
+    def _rows(self, shown: str, span: Span) -> str:
         conditions = [condition for condition in (span_condition(self._key, span), self._where) if condition]
         where = " WHERE " + " AND ".join(f"({condition})" for condition in conditions) if conditions else ""
         version = self.plan.version
         place = quote_name(version.database, version.table)
-        order = f" ORDER BY {key_order(self._key)}"
-        return f"SELECT {self.plan.select_list} FROM {place}{self._hint}{where}{order} LIMIT {limit}"
+        return f"SELECT {shown} FROM {place}{self._hint}{where}"
 
     def read(self, span: Span, pace: Pace, bounds: ChunkBounds, wave: WaveOf) -> Iterator[tuple[Chunk, Span | None]]:
         """(chunk without its number, what is left of the span then or None), from one statement.
@@ -172,6 +182,9 @@ class ChunkReader:
         """
         limit = pace.limit(bounds)
         stream = ResultStream(self._connection, self._info, self.plan)
+        if self._repeats:
+            yield from self._read_closed(stream, span, pace, bounds, wave)
+            return
         started, rows, after = time.monotonic(), 0, span.after
         for made in self._pieces(stream, self.statement(span, limit), bounds):
             rows += made.rows
@@ -185,6 +198,28 @@ class ChunkReader:
                     left = None
             yield self._chunk(made, Span(after, upto), wave), left
             after = made.ends
+
+    def _read_closed(
+        self, stream: ResultStream, span: Span, pace: Pace, bounds: ChunkBounds, wave: WaveOf
+    ) -> Iterator[tuple[Chunk, Span | None]]:
+        """As read(), of rows whose numbers may repeat: each chunk of the statement says that it is of all it read."""
+        limit, started = pace.limit(bounds), time.monotonic()
+        number = f"CAST({quote_name(*self._key)} AS CHAR)"
+        with self._connection.cursor() as cursor:
+            try:
+                order = f"ORDER BY {key_order(self._key)} LIMIT 1 OFFSET {limit - 1}"
+                cursor.execute(f"{self._rows(number, span)} {order}")
+                last = cursor.fetchall()
+            except (pymysql.err.MySQLError, OSError) as error:
+                raise named(error, self._info) from error
+        upto = (str(int(last[0][0])),) if last else span.upto
+        mine, left = Span(span.after, upto), None if upto == span.upto else Span(upto, span.upto)
+        rows = 0
+        for made in self._pieces(stream, self._rows(self.plan.select_list, mine), bounds):
+            rows += made.rows
+            if made.is_last:
+                pace.note(rows, stream.bytes, time.monotonic() - started)
+            yield self._chunk(made, mine, wave), left
 
     def read_whole(self, bounds: ChunkBounds, wave: WaveOf) -> Iterator[Chunk]:
         """Chunks of all rows in no order, without their numbers, from one statement; each is of the WHOLE span.

@@ -31,7 +31,9 @@ from tidegate.schema.model.charset_text import codec_of
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import CanonicalType, ZeroDates, canonical
+from tidegate.snapshot.chunks.sampled import has_rowids
 from tidegate.snapshot.reading.result import kernel as K  # noqa: N812 - a page of constants
+from tidegate.tidb.jobs import ROWID_NAME
 
 SESSION: Final = "SET SESSION time_zone = '+00:00', sql_mode = '', character_set_results = NULL"
 
@@ -77,11 +79,15 @@ class ReadColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """columns: in order of the select list; those for the arena first, in table order. words: as the kernel wants."""
+    """columns: in order of the select list; those for the arena first, in table order. words: as the kernel wants.
+
+    key: names of the columns that rows are read in order of; () where they are read in none.
+    """
 
     version: TableVersion
     columns: tuple[ReadColumn, ...]
     words: npt.NDArray[np.int64]
+    key: tuple[str, ...]
 
     @property
     def kept(self) -> tuple[ColumnPlan, ...]:
@@ -118,7 +124,11 @@ def make_read_plan(version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL
         version = replace(version, columns=tuple(utf8))
     columns = [_column(column, in_key=column.id in version.key) for column in version.columns]
     by_id = {column.id: column for column in version.columns}
-    columns += [_number(by_id[i]) for i in version.key if canonical(by_id[i]).kind in (Kind.ENUM, Kind.SET)]
+    columns += [_number(by_id[i].name) for i in version.key if canonical(by_id[i]).kind in (Kind.ENUM, Kind.SET)]
+    key = version.key_names
+    if has_rowids(version):
+        key = (ROWID_NAME,)
+        columns.append(_number(ROWID_NAME, "SIGNED"))
     words = np.zeros((len(columns), L.COLUMN_WORDS), np.int64)
     for described, column in zip(words, columns, strict=True):
         described[K.READ_AS], described[K.WIRE_BYTES] = column.read_as, column.wire_bytes
@@ -127,13 +137,12 @@ def make_read_plan(version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL
             described[L.KIND], described[L.KEY] = column.plan.cell, column.plan.in_key
             described[L.DATES] = zero_dates is ZeroDates.ERROR or column.plan.in_key
     words.setflags(write=False)
-    return ReadPlan(version, tuple(columns), words)
+    return ReadPlan(version, tuple(columns), words, key)
 
 
-def _number(column: Column) -> ReadColumn:
+def _number(name: str, kind: str = "UNSIGNED") -> ReadColumn:
     """A key's ENUM or SET as the number by which its index is ordered; servers differ in how wide a number is."""
-    expression = f"CAST(CAST({quote_name(column.name)} AS UNSIGNED) AS CHAR)"
-    return ReadColumn(column.name, expression, None, _STRINGS, K.SKIP_BYTES)
+    return ReadColumn(name, f"CAST(CAST({quote_name(name)} AS {kind}) AS CHAR)", None, _STRINGS, K.SKIP_BYTES)
 
 
 def _column(column: Column, *, in_key: bool) -> ReadColumn:

@@ -1,0 +1,86 @@
+"""What a reader does with tables whose snapshots begin: into which ranges they are divided, and which can't be read.
+
+In:  tables that were asked for, the server.
+Out: per table its ranges, the columns that they are ranges of; or why it can't be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from tidegate.errors import Terminal
+from tidegate.schema.model.columns import TableVersion
+from tidegate.snapshot.chunks.ranges import divide
+from tidegate.snapshot.chunks.spans import WHOLE, Span
+from tidegate.snapshot.progress.events import TableProgress
+from tidegate.snapshot.reading.connection import WorkerConnection
+from tidegate.snapshot.reading.result.plan import make_read_plan
+from tidegate.snapshot.view_reading import without_views
+from tidegate.tidb.jobs import ROWID_NAME
+
+Name = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A table that begins. reason: why it can't be read, "" when it can. read_by: columns; rows: about how many."""
+
+    reason: str
+    is_keyed: bool = True
+    read_by: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = (WHOLE,)
+    rows: int = 0
+
+
+def beginnings(
+    names: Collection[Name], to_divide: Collection[Name], asked: WorkerConnection, source: str, parts: int
+) -> dict[Name, Beginning]:
+    """Of each table; only some are divided. Raises SourceRefused, SourceUnavailable."""
+    asked.see(0)
+    versions = asked.versions(source, names)
+    keyless = [name for name, version in versions.items() if not version.key]
+    engines = without_views(asked.ask, keyless) if keyless else {}
+    estimates = _estimates(asked, {database for database, _ in names})
+    found = {}
+    for name in names:
+        version = versions.get(name)
+        if reason := why_unfit(version, engines.get(name)):
+            found[name] = Beginning(reason)
+            continue
+        assert version is not None, "unfit otherwise"
+        read_by = make_read_plan(version).key
+        spans = divide(version, asked.ask, parts) if read_by and name in to_divide else (WHOLE,)
+        found[name] = Beginning("", bool(version.key), read_by, spans, estimates.get(name, 0))
+    return found
+
+
+def _estimates(asked: WorkerConnection, databases: Iterable[str]) -> dict[Name, int]:
+    """About how many rows each table has, by the storage engine; those that it doesn't tell aren't in it."""
+    names = ", ".join(asked.raw.escape(name) for name in sorted(databases))
+    rows = asked.ask(
+        f"SELECT table_schema, table_name, table_rows FROM information_schema.tables WHERE table_schema IN ({names})"
+    )
+    return {(str(row[0]), str(row[1])): int(row[2]) for row in rows if row[2] is not None}
+
+
+def why_unfit(version: TableVersion | None, engine: str | None = None) -> str:
+    """Why a table can't be read; "" when it can. engine: one that has no views, of a table without a key."""
+    if version is None:
+        return "there is no such table at the source"
+    try:
+        make_read_plan(version)
+    except Terminal as error:
+        return str(error)
+    if engine is None:
+        return ""
+    return f"it has no key whose columns are all NOT NULL, and {engine} can't show it as it was at one moment"
+
+
+def why_otherwise(of: TableProgress, version: TableVersion | None) -> str:
+    """Why what is left of a table can't be read: its bounds are of columns that it isn't read by any more."""
+    if of.read_by is None or of.left == (WHOLE,) or version is None:
+        return ""
+    if (ROWID_NAME in of.read_by) == (ROWID_NAME in make_read_plan(version).key):
+        return ""
+    return f"it was read by {', '.join(of.read_by)}, and its key came or went since"

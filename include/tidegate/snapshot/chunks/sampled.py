@@ -1,0 +1,87 @@
+"""Where the regions of a TiDB's table begin, as places in the key that it is read by.
+
+In:  a table version that a TiDB described, a way to ask it.
+Out: keys of rows, one for each region, in the key's order; whether rows are read by _tidb_rowid.
+
+A region is a run of rows that TiKV keeps together, 96 MB by default. TABLESAMPLE REGIONS() gives the first row of each
+and reads no others, so it costs as many rows as there are regions, whatever the table's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pymysql.constants import ER
+
+from tidegate.errors import SourceUnavailable
+from tidegate.mysql.sql import key_order, quote_name
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import canonical
+from tidegate.snapshot.chunks.spans import Key
+from tidegate.tidb.definitions import info_of
+from tidegate.tidb.jobs import ROWID_NAME
+
+_REGIONS_MAX: Final = 1 << 20  # of one table: 100 TB
+_NOT_SAMPLED: Final = frozenset({ER.PARSE_ERROR, 8128})  # a TiDB below 5.0; what can't be sampled (tidb/pkg/errno)
+_AS_TEXT: Final = frozenset({Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR, Kind.DECIMAL, Kind.DECIMAL_TEXT})
+_QUOTED: Final = frozenset({Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP, Kind.TIME})
+
+
+def has_rowids(version: TableVersion) -> bool:
+    """Whether it is a table without a key that its TiDB finds rows of by _tidb_rowid."""
+    info = info_of(version)
+    return not version.key and info is not None and not info.handle
+
+
+def region_starts(version: TableVersion, ask: Callable[[str], Sequence[Sequence[Any]]]) -> list[Key]:
+    """Keys, perhaps of the first columns alone; none where they can't be told.
+
+    Raises SourceRefused, SourceUnavailable.
+    """
+    columns = _columns(version)
+    if not columns:
+        return []
+    place = quote_name(version.database, version.table)
+    shown, names = ", ".join(shown for _, shown in columns), tuple(name for name, _ in columns)
+    # Without a LIMIT between the two TiDB would take an index for the order, of which there is no sample.
+    sample = f"SELECT {key_order(names)} FROM {place} TABLESAMPLE REGIONS() LIMIT {_REGIONS_MAX}"
+    try:
+        rows = ask(f"SELECT {shown} FROM ({sample}) AS sampled ORDER BY {key_order(names)}")
+    except SourceUnavailable as error:
+        cause = error.__cause__
+        if cause is not None and cause.args and cause.args[0] in _NOT_SAMPLED:
+            return []
+        raise
+    return [tuple(str(cell) for cell in row) for row in rows]
+
+
+def _columns(version: TableVersion) -> list[tuple[str, str]]:
+    """The key's columns up to one of which no literal is made here: (name, its literal in SQL)."""
+    if has_rowids(version):
+        return [(ROWID_NAME, f"CAST({quote_name(ROWID_NAME)} AS CHAR)")]
+    by_id = {column.id: column for column in version.columns}
+    found = []
+    for column_id in version.key:
+        shown = _literal(by_id[column_id])
+        if not shown:
+            break
+        found.append((by_id[column_id].name, shown))
+    return found
+
+
+def _literal(column: Column) -> str:
+    """SQL for a value as a literal, as reading/literals.py makes it of bytes; "" for other types."""
+    name, kind = quote_name(column.name), canonical(column).kind
+    if kind in _AS_TEXT:
+        return f"CAST({name} AS CHAR)"
+    if kind in _QUOTED:
+        return f"CONCAT('\\'', {name}, '\\'')"
+    if kind is Kind.BINARY:
+        return f"CONCAT('x\\'', HEX({name}), '\\'')"
+    if kind is Kind.TEXT:  # which a TiDB has in UTF-8, and says as the column is declared
+        return f"CONCAT('_utf8mb4 x\\'', HEX(CONVERT({name} USING utf8mb4)), '\\'')"
+    if kind in (Kind.ENUM, Kind.SET):
+        return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"
+    return ""

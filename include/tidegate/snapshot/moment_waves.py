@@ -1,0 +1,110 @@
+"""Waves of a TiDB's tables without a key, which outlast the run that began them.
+
+In:  tables to be read, control/snapshots, bronze/chunks.
+Out: the wave that a run begins or goes on with; events `view`, each before the first chunks of its table are landed.
+
+A killed run leaves `view` events and chunks of one token. The next one reads at the same timestamp what the chunks
+lack, and then writes the mark of all of them. Nobody goes on with a wave whose mark is written (two marks of one token
+would be one to apply), or whose timestamp garbage collection has passed: its chunks count for nothing, and another one
+begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from tidegate.errors import TidegateError
+from tidegate.failpoint import failpoint
+from tidegate.lake.files import LakeFiles
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.pump.at_timestamp import is_collected
+from tidegate.snapshot.chunks.chunk import Chunk
+from tidegate.snapshot.chunks.chunk_table import ChunkWriter, chunk_refs
+from tidegate.snapshot.marks.timestamp_marks import TimestampMarks
+from tidegate.snapshot.marks.watermark import MarkKind
+from tidegate.snapshot.moment_reading import MomentReading, MomentWay
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress, View
+from tidegate.snapshot.progress.requests import Told
+from tidegate.snapshot.reading.table_reader import WaveOf
+from tidegate.snapshot.wave_reading import TableWork
+
+Name = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """What a reader says of tables. event: about a table; record: write events down; report: a line for people."""
+
+    event: Callable[[TableProgress, EventKind], SnapshotEvent]
+    record: Callable[[Sequence[SnapshotEvent]], None]
+    report: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A wave, and the tables that it is to read. view: as an earlier run began it; landed: what that one brought."""
+
+    wave: WaveOf
+    tables: tuple[TableProgress, ...]
+    view: View | None = None
+    landed: tuple[Chunk, ...] = ()
+
+
+class MomentWaves:
+    """Those of one source."""
+
+    def __init__(self, info: ConnectionInfo, lake: LakeFiles, told: Told, tell: Tell) -> None:
+        self._info, self._lake, self._told, self._tell = info, lake, told, tell
+        self._past: set[str] = set()  # tokens of waves whose timestamp garbage collection has passed
+
+    def begin(self, todo: Sequence[TableProgress], fresh: WaveOf, marks: TimestampMarks, writer: ChunkWriter) -> Moment:
+        """What an earlier run began; else a wave of all tables. fresh: has no timestamp yet.
+
+        Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
+        """
+        views = (one.view for one in todo if one.view is not None and one.view.token not in self._past)
+        view = next((one for one in views if not self._told.is_marked(one.token)), None)
+        if view is None:
+            marks.write(fresh.mark(MarkKind.LOW))
+            return Moment(replace(fresh, at_ts=marks.at_ts), tuple(todo))
+        writer.fence()  # what lies there from now on is all that there will be of the earlier run
+        marks.go_on(view.at_ts)
+        landed = tuple(ref.chunk for ref in chunk_refs(self._lake, fresh.source, [view.token]))
+        wave = replace(fresh, wave=view.wave, token=view.token, at_ts=view.at_ts)
+        return Moment(wave, tuple(one for one in todo if one.view == view), view, landed)
+
+    def read(
+        self, moment: Moment, work: Sequence[TableWork], writer: ChunkWriter, way: MomentWay, parallel: int
+    ) -> bool:
+        """Read what is left; False when it was stopped. Raises as MomentReading.run."""
+        by_name = {one.name: one for one in moment.tables}
+        told = set(by_name) if moment.view is not None else set()
+
+        def land(chunks: Sequence[Chunk], names: Collection[Name]) -> None:
+            fresh = [self._tell.event(by_name[name], EventKind.VIEW) for name in sorted(set(names) - told)]
+            wave = moment.wave
+            self._tell.record([replace(one, wave=wave.wave, token=wave.token, low_ts=wave.at_ts) for one in fresh])
+            told.update(names)
+            writer.append(chunks)
+            failpoint("snapshot_after_landing")
+
+        return MomentReading(self._info, moment.wave, work, moment.landed, way, land).run(parallel)
+
+    def is_past(self, moment: Moment, error: TidegateError) -> bool:
+        """Whether garbage collection came by before an earlier run's wave was gone on with; the next one is another."""
+        if moment.view is None or not is_collected(error):
+            return False
+        self._past.add(moment.wave.token)
+        self._tell.report(
+            f"{moment.wave.source}: garbage collection has passed the timestamp {moment.wave.at_ts}, at which tables"
+            " without a key were read; they are read anew at another one"
+        )
+        return True
+
+    def counted(self, moment: Moment, work: Sequence[TableWork]) -> list[TableWork]:
+        """Without tables that came too late for the timestamp through no fault of theirs."""
+        late = [one for one in work if one.trouble is not None and is_collected(one.trouble)]
+        if not late or late[0].trouble is None or not self.is_past(moment, late[0].trouble):
+            return list(work)
+        return [one for one in work if one not in late]
