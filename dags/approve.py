@@ -15,7 +15,8 @@ that waits.
 
 A table that waits for XA transactions which the source no longer has prepared, and whose log has no answer to them
 (`xa.orphans`), is asked about in the same way: *Commit* applies their rows, *Roll back* leaves them out, in every table
-that they wrote to. `tidegate prewrites PIPELINE` on the command line does it for one of them.
+that they wrote to. `tidegate prewrites PIPELINE` on the command line does it for one of them. So are transactions that
+a Pump waits for and that their TiDB can't tell of any more, under their source's name.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 

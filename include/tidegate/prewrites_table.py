@@ -34,7 +34,11 @@ PREWRITES: Final = Table(
     schema=pa.schema(
         [
             field("source", pa.string(), "name of the source"),
-            field("id", pa.string(), "what the answer calls it: an XA branch's name X'gtrid',X'bqual',format"),
+            field(
+                "id",
+                pa.string(),
+                "what the answer calls it: an XA branch's name X'gtrid',X'bqual',format; tidb start_ts",
+            ),
             field(
                 "start_ts", pa.int64(), "XA: the commit_ts that its rows have in bronze; unknown: that of the answer"
             ),
@@ -52,7 +56,7 @@ PREWRITES: Final = Table(
                 "commit_ts of the answer, which its rows get in silver; of an orphan where it was found; 0: open",
             ),
             field("answer_file", pa.string(), "binlog file of the answer; '' while open"),
-            field("answer_pos", pa.int64(), "start of its event; 0 while open"),
+            field("answer_pos", pa.int64(), "start of its event; 0 while open; TiDB's: commit_ts if committed"),
             field("decided_by", pa.string(), "'' by the log; else the pipeline file's policy, or a person"),
             field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded; the last row per key counts"),
         ]

@@ -1,7 +1,7 @@
 """Put what holds a table before a person, and let the table go on as they answer.
 
-In:  a pipeline file, one question: a table and a DDL statement, or the XA transactions that it waits for
-     (table_questions).
+In:  a pipeline file, one question: a table and a DDL statement, or the XA transactions that it waits for; or a source
+     and the transactions that its TiDB can't tell of (table_questions).
 Out: of a DDL a `released` event in control/table_states that names who approved; of XA transactions rows of
      control/prewrites that say what became of them, by whom; nothing when they keep it held.
 
@@ -36,8 +36,9 @@ _BRANCHES_SHOWN_MAX: Final = 20
 
 
 class Question(TypedDict):
-    """What ApproveOperator is mapped over. at_ts: commit_ts of the statement, or of where XA transactions were found to
-    have no answer; it tells a table's questions apart. branches: keys of these, none of a DDL.
+    """What ApproveOperator is mapped over. table: or a source. at_ts: commit_ts of the statement, or of where XA
+    transactions were found to have no answer, or a TiDB's last start_ts; it tells a table's questions apart. branches:
+    keys of the transactions, none of a DDL.
     """
 
     table: str
@@ -98,18 +99,20 @@ class ApproveOperator(HITLOperator):
         prewrites.record(
             control.ControlTables(lake), [prewrites.decided(one, state, f"{who} in Airflow") for one in found]
         )
-        self.log.info("%d of %d XA transactions are %s; %s goes on", len(found), len(asked), state, self.table)
+        self.log.info("%d of %d transactions are %s; %s goes on", len(found), len(asked), state, self.table)
 
 
 def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
     """A question for each of the tables that waits; for every one that does when none is named."""
-    from tidegate.lake import held
+    from tidegate.lake import held, prewrites
     from tidegate.prewrites_table import XA_PARKED
 
     pipeline = pipelines.load(Path(pipeline_file))
     lake = pipelines.open_lake(pipeline, lake_connection)
-    waiting, found = held.questions(lake), []
-    for table in named or sorted(waiting):
+    waiting, found, pumps = held.questions(lake), [], prewrites.parked_by_pumps(lake)
+    for table in named or sorted([*waiting, *pumps]):
+        if table in pumps:
+            found.append(_about_tidb(table, pipeline.pipeline, pumps[table]))
         if table not in waiting or (at := waiting[table].place) is None:
             continue
         if waiting[table].error != XA_PARKED:
@@ -120,11 +123,13 @@ def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
 
 
 def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
-    """XA transactions that nobody answered, and that wrote to a silver table."""
+    """XA transactions that nobody answered, and that wrote to a silver table; or those of a source that is a TiDB's."""
     from tidegate.lake import prewrites
     from tidegate.prewrites_table import PrewriteState
 
     def wrote(one: Prewrite) -> bool:
+        if prewrites.of_pump(one):
+            return one.source == table
         named = (name.partition(".")[::2] for name in one.tables)
         return table in {".".join(pipeline.tables.logical(*name)[:2]) for name in named if pipeline.tables.keeps(*name)}
 
@@ -150,6 +155,32 @@ def _about_ddl(held: TableState, at: Place) -> Question:
     )
     return Question(
         table=table, at_ts=at.at_ts, subject=f"{table}: may silver follow this DDL?", body=body, branches=[]
+    )
+
+
+def _about_tidb(source: str, pipeline: str, parked: Sequence[Prewrite]) -> Question:
+    from tidegate.commit_ts import time_text
+
+    last = sorted(parked, key=lambda one: one.start_ts)
+    unknown = "what its TiDB knows no more"
+    shown = "".join(
+        f"- `{one.id}`, begun {time_text(one.start_ts)}; wrote to {', '.join(one.tables) or unknown}\n"
+        for one in last[:_BRANCHES_SHOWN_MAX]
+    )
+    more = len(last) - _BRANCHES_SHOWN_MAX
+    body = (
+        f"{shown}{f'- and {more} more' if more > 0 else ''}\n\n"
+        f"came to a Pump of `{source}` without an answer, and their TiDB can't tell any more what became of them: its"
+        " garbage collection has passed them. All tables of this TiDB wait before the first of them. Look for their"
+        " rows there.\n\n"
+        f"- **{COMMIT}**: their rows are applied, as of when they came.\n"
+        f"- **{ROLL_BACK}**: their rows are left out.\n"
+        f"- **{KEEP}**: all goes on waiting; `tidegate prewrites {pipeline}` decides each by itself.\n\n"
+        f"Then `tidegate verify {pipeline} --repair` compares their tables with TiDB's.\n"
+    )
+    subject = f"{source}: were these {len(last)} transactions of TiDB committed?"
+    return Question(
+        table=source, at_ts=last[-1].start_ts, subject=subject, body=body, branches=[_key(one) for one in last]
     )
 
 

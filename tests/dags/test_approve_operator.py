@@ -125,3 +125,20 @@ def test_a_ddl_is_approved_as_before(file: Path) -> None:
     _answer(file, "d.u", "Approve")
     found = held.last_states(_lake(file))["d.u"]
     assert (found.state, found.reason) == (State.RELEASED, "approved in Airflow by ann")
+
+
+@pytest.mark.parametrize(("option", "state"), [("Commit", "committed"), ("Roll back", "rolled_back")])
+def test_what_a_tidb_cannot_tell_is_asked_under_its_sources_name(file: Path, option: str, state: str) -> None:
+    from tidegate_airflow.approve_operator import table_questions
+
+    parked = Prewrite("one", "tidb 7", 7, 0, 0, ("d.t_1",), PARKED, answer_pos=9)
+    prewrites.record(control.ControlTables(_lake(file)), [parked])
+    (question,) = table_questions(str(file), ["one"])
+    assert (question["at_ts"], question["branches"]) == (7, ["one tidb 7 7"])
+    assert "wrote to d.t_1" in question["body"]
+    assert [one["table"] for one in table_questions(str(file), [])] == ["d.t", "d.u", "one"]
+    assert "tidb" not in table_questions(str(file), ["d.t"])[0]["body"]
+    _answer(file, "one", option)
+    (found,) = [one for one in prewrites.standing(_lake(file), 0)["one"] if prewrites.of_pump(one)]
+    assert (found.state, found.decided_by, found.answer_pos) == (state, "ann in Airflow", 9)
+    assert prewrites.parked_by_pumps(_lake(file)) == {}

@@ -21,6 +21,7 @@ from tidegate.config import parse
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.pump.opened import PumpRun
+from tidegate.pump.orphans import Words
 from tidegate.pump.reader import PumpSettings, PumpSource
 from tidegate.pump.registration import Place, Registration
 from tidegate.pump.server import PumpServer, ServerSettings
@@ -86,6 +87,7 @@ def pump_run(
     fates: Fates | None = None,
     jobs: Jobs | None = None,
     place: Place | None = None,
+    words: Words | None = None,
     **capture: Any,
 ) -> PumpRun:
     settings = {"land_seconds": 0.1, "value_log_reserve_bytes": 0} | capture
@@ -99,7 +101,7 @@ def pump_run(
     lake = LakeFiles(str(folder / "lake"))
     stored = stored_in(lake, "one")
     pump = PumpSettings(
-        "one", NODE, pipeline.capture.segment_bytes, 0.2, 0.000001, lambda: counter, fates, stored, jobs
+        "one", NODE, pipeline.capture.segment_bytes, 0.2, 0.000001, lambda: counter, fates, stored, jobs, words
     )
     listen = [f"unix:{folder}/p.sock", *([place.host] if place else [])]
     served = ServerSettings(listen, 1 << 24, cluster_id=7)

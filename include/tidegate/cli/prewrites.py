@@ -1,4 +1,5 @@
-"""`tidegate prewrites PIPELINE [--commit ID | --rollback ID]`: prepared transactions that nobody answered.
+"""`tidegate prewrites PIPELINE [--commit ID | --rollback ID]`: prepared transactions that nobody answered; of
+a TiDB those that it can't tell of any more.
 
 In:  a pipeline file; with an ID as it is listed, a person's word on an orphan that is parked.
 Out: what is open or parked, one line each; or a row of control/prewrites that says who decided what. The tables that
@@ -27,7 +28,7 @@ def prewrites(
     """Prepared transactions that wait for an answer, and orphans that wait for a person."""
     from tidegate.commit_ts import time_text
     from tidegate.lake.control import ControlTables
-    from tidegate.lake.prewrites import decided, record, standing
+    from tidegate.lake.prewrites import decided, of_pump, record, standing
     from tidegate.prewrites_table import PrewriteState
 
     loaded, lake = open_lake(pipeline)
@@ -44,7 +45,8 @@ def prewrites(
     orphan = _parked(waiting, commit or rollback, loaded.pipeline)
     state = PrewriteState.COMMITTED if commit else PrewriteState.ROLLED_BACK
     record(ControlTables(lake), [decided(orphan, state, getpass.getuser())])
-    typer.echo(f"{orphan.id} of {orphan.source} is {state}; its tables go on with the next window")
+    goes_on = "its Pump goes on with that" if of_pump(orphan) else "its tables go on with the next window"
+    typer.echo(f"{orphan.id} of {orphan.source} is {state}; {goes_on}")
 
 
 _NEVER = (1 << 63) - 1

@@ -33,5 +33,6 @@ class Xa(Section):
     orphans: Orphans = Field(
         Orphans.PARK,
         description="Rows of an orphan. park: its tables wait until a person decides (`tidegate prewrites`); ask: the same,"
-        " and it is asked in Airflow (Required Actions); rollback: they are left out; commit: they are applied",
+        " and it is asked in Airflow (Required Actions); rollback: they are left out; commit: they are applied. Of TiDB:"
+        " what its garbage collection has passed; there all tables wait",
     )

@@ -29,6 +29,9 @@ from tidegate.segments.window import SegmentRef
 
 # Of one prewrite an answer comes after what was said while there was none.
 _ORDER: Final = ["answer_ts", "recorded_at"]
+# Begins the id of a TiDB's transaction that a Pump answers in its stream (pump/parked.py); its start_ts follows.
+PUMPS_ID: Final = "tidb "
+_FOREVER: Final = (1 << 63) - 1
 
 
 def standing(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
@@ -62,6 +65,19 @@ def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]
 def decided(orphan: Prewrite, state: PrewriteState, decided_by: str) -> Prewrite:
     """A parked prewrite as a person decides; its answer stands where it was found, as who waits meets it there."""
     return replace(orphan, state=state, decided_by=decided_by)
+
+
+def of_pump(one: Prewrite) -> bool:
+    """Whether it is a Pump's to answer."""
+    return one.id.startswith(PUMPS_ID)
+
+
+def parked_by_pumps(lake: LakeFiles) -> dict[str, list[Prewrite]]:
+    """Per source what its Pumps wait for a person's word on. Raises LakeUnavailable, LakeRefused."""
+    found = {
+        source: [one for one in of if one.waits and of_pump(one)] for source, of in standing(lake, _FOREVER).items()
+    }
+    return {source: of for source, of in found.items() if of}
 
 
 def record(tables: control.ControlTables, found: Sequence[Prewrite]) -> None:

@@ -1,7 +1,8 @@
-"""Which tables wait for a person's answer, about their DDL or an XA transaction, and which questions are new.
+"""What waits for a person's answer, and which questions are new: tables, for their DDL or an XA transaction; sources,
+for transactions that their TiDB can't tell of.
 
-In:  the Delta log of control/table_states, looked at now and then; its rows when it has grown.
-Out: names of tables. What was asked is kept by whoever asks.
+In:  the Delta logs of control/table_states and control/prewrites, looked at now and then; rows when one has grown.
+Out: names of tables and of sources, which have no dot. What was asked is kept by whoever asks.
 """
 
 from __future__ import annotations
@@ -16,22 +17,24 @@ if TYPE_CHECKING:
 
 
 class NewQuestions:
-    """Questions that weren't asked yet. asked: table -> commit_ts of what was asked about."""
+    """Questions that weren't asked yet. asked: table or source -> commit_ts, or start_ts, of what was asked about."""
 
     def __init__(self, asked: dict[str, int]) -> None:
         self._asked = dict(asked)
-        self._seen = -1
-        self._tail: LogTail | None = None
+        self._seen: tuple[int, ...] = ()
+        self._tails: list[LogTail] = []
         self._lake: LakeFiles | None = None
 
     def open(self, lake: str, options: dict[str, str]) -> None:
         """Blocks."""
         from tidegate.lake.files import LakeFiles  # imports pyarrow: in the thread of whoever looks
+        from tidegate.prewrites_table import PREWRITES
         from tidegate.tables import TABLE_STATES
 
         self._lake = LakeFiles(lake.rstrip("/"), options)
-        self._tail = LogTail(DeltaLog(self._lake.uri(TABLE_STATES.path), options))
-        self._seen = -1
+        paths = [one.path for one in (TABLE_STATES, PREWRITES)]
+        self._tails = [LogTail(DeltaLog(self._lake.uri(path), options)) for path in paths]
+        self._seen = ()
 
     @property
     def kept(self) -> dict[str, int]:
@@ -41,13 +44,15 @@ class NewQuestions:
     def look(self) -> dict[str, Any] | None:
         """{"tables": [...]} whose question is new. Blocks."""
         from tidegate.lake.held import questions
+        from tidegate.lake.prewrites import parked_by_pumps
 
-        assert self._tail is not None
         assert self._lake is not None
-        version = self._tail.version()
+        version = tuple(tail.version() for tail in self._tails)
         if version == self._seen:
             return None
         waiting = {table: state.place.at_ts if state.place else 0 for table, state in questions(self._lake).items()}
+        for source, parked in parked_by_pumps(self._lake).items():
+            waiting[source] = max(one.start_ts for one in parked)
         new = sorted(table for table, at_ts in waiting.items() if self._asked.get(table) != at_ts)
         self._asked, self._seen = waiting, version
         return {"tables": new} if new else None

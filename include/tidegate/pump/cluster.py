@@ -20,7 +20,7 @@ import pymysql
 import pymysql.cursors
 
 from tidegate.commit_ts import compose
-from tidegate.errors import SourceUnavailable, StreamCorrupt
+from tidegate.errors import SourceUnavailable, StreamCorrupt, TidegateError
 from tidegate.limits import ANSWER_SECONDS_MAX, TIDB_GC_LIFE_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.pump.at_timestamp import seen_at
@@ -29,6 +29,7 @@ from tidegate.tidb.live_tables import fold
 from tidegate.tidb.mvcc import fate
 
 _FOREVER: Final = (1 << 63) - 1
+_TABLE_KEY_BYTES: Final = 9  # t and the table's id (tidb/pkg/tablecodec)
 _DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
@@ -75,6 +76,19 @@ class History:
         """Raises SourceUnavailable, SourceRefused."""
         found = self._read("SELECT job_meta FROM mysql.tidb_ddl_history WHERE job_id = %s", job_id)
         return next(iter(found), None)
+
+    def table_of(self, key: bytes) -> str:
+        """The table, `database.table`, that a key is of; "" where that can't be told."""
+        if key[:1] != b"t" or len(key) < _TABLE_KEY_BYTES:
+            return ""
+        table_id = int.from_bytes(key[1:_TABLE_KEY_BYTES], "big") - (1 << 63)
+        query = "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema."
+        parts = f"{query}partitions WHERE tidb_partition_id = %s"
+        try:
+            found = self._read(f"{query}tables WHERE tidb_table_id = %s UNION {parts}", table_id, table_id)
+        except TidegateError:
+            return ""
+        return found[0].decode() if found else ""
 
     def tables(self, tso: int) -> bytes:
         """As they were at a timestamp. Raises SourceUnavailable, SourceRefused, StreamCorrupt.

@@ -19,6 +19,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import etcd_of
+from tidegate.pump.parked import Parked
 from tidegate.pump.reader import PumpSettings, PumpSource
 from tidegate.pump.registration import Place, Registration
 from tidegate.pump.server import PumpServer, ServerSettings
@@ -95,6 +96,7 @@ def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Pa
         Mvcc(entry.status_url, History(sql)) if entry.status_url else None,
         stored_in(lake, source),
         History(sql),
+        Parked(lake, pipeline.owner(source), pipeline.xa.orphans, History(sql).table_of),
     )
 
     def pump(registration: Registration | None) -> PumpSource:

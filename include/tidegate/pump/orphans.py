@@ -12,6 +12,9 @@ transaction is slow and will write yet, or garbage collection took its record aw
 - it counts only while the safe point of garbage collection, asked for behind the answer, is below every commit_ts that
   the transaction can have: above what was named when its prewrite came, and above what was named at the first look.
 
+Past that nobody can tell. When TiDB has nothing at the second look, either, a person is asked, or the pipeline file
+says what becomes of such transactions (parked.py).
+
 TiDB is asked aside (aside.py): its commits don't wait for what it answers here.
 """
 
@@ -26,12 +29,20 @@ from typing import Protocol
 
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import SourceUnavailable, TidegateError
-from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS, PUMP_ORPHANS_ROWS_MAX
+from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS, PUMP_ORPHANS_ROWS_MAX, PUMP_WORD_SECONDS
 from tidegate.pump.aside import Aside
 from tidegate.tidb.mvcc import NOTHING
 from tidegate.tidb.pairing import ROLLED_BACK, Pairing, Prewrite
 
 log = logging.getLogger(__name__)
+
+
+class Words(Protocol):
+    """What a person, or the pipeline file, says of transactions that nobody can tell of: start_ts -> their commit_ts or
+    ROLLED_BACK. Who wasn't asked yet is.
+    """
+
+    def decided(self, lost: Sequence[Prewrite[int]]) -> dict[int, int]: ...
 
 
 class Fates(Protocol):
@@ -56,15 +67,19 @@ class _Look:
 
 @dataclass(slots=True)
 class Orphans:
-    """fates: None: nobody can be asked. _absent: start_ts -> what the Pump had been told when
-    TiDB first had nothing of it.
+    """fates: None: nobody can be asked. words: None: nobody decides. _absent, _lost: start_ts -> what the Pump had been
+    told when TiDB first had nothing of it, and when nobody could tell any more. _ripe: those that a person decides.
     """
 
     fates: Fates | None
     seconds: float
+    words: Words | None = None
     ask_at: float = 0.0
+    _word_at: float = 0.0
     _absent: dict[int, int] = field(default_factory=dict)
-    _lost: set[int] = field(default_factory=set)  # of which it was said that nobody can tell
+    _lost: dict[int, int] = field(default_factory=dict)
+    _ripe: dict[int, Prewrite[int]] = field(default_factory=dict)
+    _decided: Aside[dict[int, int]] = field(default_factory=lambda: Aside("decided"))
     _asked: Aside[list[_Look]] = field(default_factory=lambda: Aside("orphans"))
 
     def answers(self, pairing: Pairing[int], node: str) -> Iterator[tuple[Prewrite[int], int]]:
@@ -82,10 +97,29 @@ class Orphans:
                 said = "rolled back" if fate == ROLLED_BACK else f"committed at {fate}"
                 log.warning("transaction %d had no answer; TiDB says it was %s", look.prewrite.start_ts, said)
                 yield look.prewrite, fate
+        yield from self._words(pairing)
         now = time.monotonic()
         if not self._asked.waits and now >= self.ask_at:
             self.ask_at = now + PUMP_ORPHAN_LOOK_SECONDS
             self._ask(pairing, node)
+
+    def _words(self, pairing: Pairing[int]) -> Iterator[tuple[Prewrite[int], int]]:
+        """What was decided of those that TiDB can't tell of."""
+        try:
+            told = self._decided.answer() or {}
+        except TidegateError as error:
+            log.warning("what is decided of transactions that TiDB can't tell of isn't known yet: %s", error)
+            told = {}
+        self._ripe = {start_ts: one for start_ts, one in self._ripe.items() if pairing.waits(start_ts)}
+        for start_ts, fate in told.items():
+            if (prewrite := self._ripe.pop(start_ts, None)) is not None:
+                said = "rolled back" if fate == ROLLED_BACK else f"committed, at {fate}"
+                log.warning("transaction %d, of which TiDB can't tell, is decided: it counts as %s", start_ts, said)
+                yield prewrite, fate
+        now = time.monotonic()
+        if self.words is not None and self._ripe and not self._decided.waits and now >= self._word_at:
+            self._word_at = now + PUMP_WORD_SECONDS
+            self._decided.ask(partial(self.words.decided, list(self._ripe.values())))
 
     def _ask(self, pairing: Pairing[int], node: str) -> None:
         latest_ts = pairing.latest_ts(node)
@@ -117,22 +151,31 @@ class Orphans:
         if look.fate != NOTHING:
             return look.fate
         start_ts = look.prewrite.start_ts
+        if start_ts in self._lost:
+            self._note_lost(look)
+            return None
         before_ts = self._absent.get(start_ts)
         if look.safe_point >= (look.prewrite.came_ts if before_ts is None else before_ts):
-            self._say_lost(start_ts, look.safe_point)
+            self._note_lost(look)
             return None
         if before_ts is not None:
             return ROLLED_BACK
         self._absent[start_ts] = look.at_ts
         return None
 
-    def _say_lost(self, start_ts: int, safe_point: int) -> None:
+    def _note_lost(self, look: _Look) -> None:
+        """A DDL is in TiDB's own history: nobody is to say that it was none."""
+        start_ts = look.prewrite.start_ts
         if start_ts not in self._lost:
+            self._lost[start_ts] = look.at_ts
             log.error(
                 "whether transaction %d was committed can't be told: TiDB has nothing of it, and its garbage collection"
-                " has passed it (safe point %s). It waits, and all that was committed after it; a new lake goes on"
-                " without it, and tidb_gc_life_time above twice orphan_seconds keeps it from coming again",
+                " has passed it (safe point %s). It waits, and all that was committed after it: `tidegate prewrites`"
+                " decides once it is listed there. tidb_gc_life_time above twice orphan_seconds keeps it from coming"
+                " again",
                 start_ts,
-                time_text(safe_point),
+                time_text(look.safe_point),
             )
-        self._lost.add(start_ts)
+        waited_ms = physical_ms(look.at_ts) - physical_ms(self._lost[start_ts])
+        if waited_ms >= self.seconds * 1000 and not look.prewrite.place:
+            self._ripe[start_ts] = look.prewrite

@@ -33,7 +33,7 @@ from tidegate.capture.source import ClockState, Retention
 from tidegate.errors import PositionLost, StreamCorrupt, TidegateError
 from tidegate.pump.aside import Aside
 from tidegate.pump.ddl import JobNotes, Jobs, waits_for
-from tidegate.pump.orphans import Fates, Orphans
+from tidegate.pump.orphans import Fates, Orphans, Words
 from tidegate.pump.registration import Registration
 from tidegate.pump.server import PumpServer, Write
 from tidegate.segments.segment import Segment
@@ -69,6 +69,7 @@ class PumpSettings:
     # Segments that name a timestamp at or above one, oldest first, with their payloads.
     stored: Callable[[Captured, int], Iterator[Segment]]
     jobs: Jobs | None = None  # TiDB's DDL history; None: of DDL no more than its text is known
+    words: Words | None = None  # on what TiDB can't tell of; None: nobody decides
 
 
 class PumpSource:
@@ -114,7 +115,7 @@ class PumpReader:
         self._cut: list[Write] = []
         self._told_tso = Aside[tuple[int, bytes | None]]("timestamps")
         self._fake_at = 0.0
-        self._orphans = Orphans(self._settings.fates, self._settings.orphan_seconds)
+        self._orphans = Orphans(self._settings.fates, self._settings.orphan_seconds, self._settings.words)
         self.checkpoint = NOTHING
         self.waiting_bytes = 0
 

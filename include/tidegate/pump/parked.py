@@ -1,0 +1,64 @@
+"""Transactions of which TiDB can't tell any more whether they were committed: put before a person, and decided.
+
+In:  a Pump's prewrites whose records garbage collection took away; control/prewrites; the pipeline file's `xa.orphans`.
+Out: rows `parked` of control/prewrites; the answers of those that a person, or the pipeline file, decided.
+
+All Pumps of a cluster write and read them under the first one's name: a prewrite may have come to two, and both must
+give it one answer. That answer becomes a Commit or Rollback in their streams; nobody else takes it from here, so a
+row's `answer_ts` stays 0. `answer_pos` is the commit_ts that its rows get if they are to be applied: right above what
+was named when its prewrite came. All that changed its rows later waited for its locks, and is above that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.config import Orphans
+from tidegate.lake.control import ControlTables
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.prewrites import PUMPS_ID, of_pump, record, standing
+from tidegate.prewrites_table import PrewriteState
+from tidegate.segments.prewrites import Prewrite
+from tidegate.tidb import pairing
+from tidegate.tidb.pairing import ROLLED_BACK
+
+_FATES: Final = {
+    Orphans.PARK: PrewriteState.PARKED,
+    Orphans.ASK: PrewriteState.PARKED,
+    Orphans.ROLLBACK: PrewriteState.ROLLED_BACK,
+    Orphans.COMMIT: PrewriteState.COMMITTED,
+}
+_FOREVER: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """owner: the cluster's first Pump. table_of: `database.table` of a key, "" when it can't be told."""
+
+    lake: LakeFiles
+    owner: str
+    policy: Orphans
+    table_of: Callable[[bytes], str]
+
+    def decided(self, lost: Sequence[pairing.Prewrite[int]]) -> dict[int, int]:
+        """start_ts -> commit_ts or ROLLED_BACK of what is decided; what nobody was asked about is parked, or decided as
+        the pipeline file says. Raises LakeUnavailable, LakeRefused.
+        """
+        known = {one.start_ts: one for one in standing(self.lake, _FOREVER).get(self.owner, ()) if of_pump(one)}
+        fresh = [self._parked(one) for one in lost if one.start_ts not in known]
+        if fresh:
+            record(ControlTables(self.lake), fresh)
+        known |= {one.start_ts: one for one in fresh}
+        mine = [known[one.start_ts] for one in lost]
+        answers = {one.start_ts: ROLLED_BACK for one in mine if one.state is PrewriteState.ROLLED_BACK}
+        return answers | {one.start_ts: one.answer_pos for one in mine if one.state is PrewriteState.COMMITTED}
+
+    def _parked(self, lost: pairing.Prewrite[int]) -> Prewrite:
+        state = _FATES[self.policy]
+        table = self.table_of(lost.key)
+        decider = "" if state is PrewriteState.PARKED else f"xa.orphans: {self.policy}"
+        name, tables = f"{PUMPS_ID}{lost.start_ts}", (table,) if table else ()
+        place = (self.owner, name, lost.start_ts, 0, 0, tables, state)
+        return Prewrite(*place, answer_pos=lost.came_ts + 1, decided_by=decider)
