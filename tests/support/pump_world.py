@@ -22,6 +22,7 @@ from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.pump.opened import PumpRun
 from tidegate.pump.orphans import Words
+from tidegate.pump.pulled import Pulls
 from tidegate.pump.reader import PumpSettings, PumpSource
 from tidegate.pump.registration import Place, Registration
 from tidegate.pump.server import PumpServer, ServerSettings
@@ -107,7 +108,7 @@ def pump_run(
     served = ServerSettings(listen, 1 << 24, cluster_id=7)
 
     def source(registration: Registration | None) -> PumpSource:
-        return PumpSource(pump, lambda: PumpServer(served), registration)
+        return PumpSource(pump, lambda: PumpServer(served, Pulls(lake, "one", NODE)), registration)
 
     return PumpRun(pipeline, "one", lambda: source(None), folder / "state", lake, pump=source, place=place)
 
@@ -147,6 +148,15 @@ class Client:
         request = number_field(1, cluster) + bytes_field(2, payload)
         answer = self._write(request, timeout=seconds, wait_for_ready=True)
         return b"".join(value for number, value in fields(answer) if number == 1 and isinstance(value, bytes)).decode()
+
+    def pull(self, after_ts: int, cluster: int = 7, seconds: float = 60) -> Iterator[tuple[int, bytes]]:
+        """(Pos.offset, payload) as a drainer gets them (tipb's proto/binlog/pump.proto)."""
+        stream = self._channel.unary_stream("/binlog.Pump/PullBinlogs")
+        place = number_field(1, 0) + number_field(2, after_ts)
+        for answer in stream(number_field(1, cluster) + bytes_field(2, place), timeout=seconds, wait_for_ready=True):
+            ((_, entity),) = fields(answer)
+            cells = dict(fields(entity))
+            yield dict(fields(cells[1]))[2], cells[2]
 
     def close(self) -> None:
         self._channel.close()

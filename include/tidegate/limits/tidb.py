@@ -34,6 +34,9 @@ TIDB_GC_LIFE_SECONDS: Final = 600.0
 # TiDB's status port is asked for so many orphans in one look, and looked at this often.
 PUMP_ORPHANS_ROWS_MAX: Final = 256
 PUMP_ORPHAN_LOOK_SECONDS: Final = 1.0
+# Drainers that pull at one time, each on a thread of those above; and how often one looks whether bronze has more.
+PUMP_PULL_THREADS: Final = 8
+PUMP_PULL_SECONDS: Final = 0.5
 # What a person decided of an orphan that TiDB can't tell of is looked for in the lake this often.
 PUMP_WORD_SECONDS: Final = 2.0
 # After what may pass, such as a full disk, a Pump serves again; TiDB gives a write up after 15 seconds.

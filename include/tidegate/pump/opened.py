@@ -20,6 +20,7 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import etcd_of
 from tidegate.pump.parked import Parked
+from tidegate.pump.pulled import Pulls
 from tidegate.pump.reader import PumpSettings, PumpSource
 from tidegate.pump.registration import Place, Registration
 from tidegate.pump.server import PumpServer, ServerSettings
@@ -100,7 +101,8 @@ def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Pa
     )
 
     def pump(registration: Registration | None) -> PumpSource:
-        return PumpSource(settings, lambda: PumpServer(serves), registration)
+        pulls = Pulls(lake, source, settings.node)
+        return PumpSource(settings, lambda: PumpServer(serves, pulls), registration)
 
     return PumpRun(
         pipeline, source, lambda: pump(None), state_dir, lake, pump=pump, place=_place(pipeline, source, lake)

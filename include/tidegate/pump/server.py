@@ -1,7 +1,8 @@
-"""The gRPC server that TiDB's pump client writes to.
+"""The gRPC server that TiDB's pump client writes to, and that drainers pull from.
 
-In:  addresses to listen at; WriteBinlog requests, each on a thread of its own that waits for its answer.
-Out: writes in order of arrival, for one taker; each is answered by whoever took it.
+In:  addresses to listen at; WriteBinlog requests, each on a thread of its own that waits for its answer; PullBinlogs
+     requests, each on a thread for as long as it lasts.
+Out: writes in order of arrival, for one taker; each is answered by whoever took it. Streams of what is committed.
 
 An empty payload is TiDB's question whether a Pump that failed is back: it is answered, and nothing is stored. A payload
 that is no binlog is refused, so that nobody finds it later. While too much waits, a request waits before it joins: TiDB
@@ -12,19 +13,35 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import grpc
 
-from tidegate.errors import HostRefused, TidegateError
-from tidegate.limits import PUMP_THREADS, PUMP_WAIT_SECONDS_MAX, PUMP_WAITING_BYTES_MAX
-from tidegate.tidb.payload import NOTES, Binlog, BinlogType, binlog_of, write_answer, write_request
+from tidegate.errors import HostRefused, LakeRefused, TidegateError
+from tidegate.limits import PUMP_PULL_THREADS, PUMP_THREADS, PUMP_WAIT_SECONDS_MAX, PUMP_WAITING_BYTES_MAX
+from tidegate.pump.pulled import Pulled
+from tidegate.tidb.payload import (
+    NOTES,
+    Binlog,
+    BinlogType,
+    binlog_of,
+    pull_answer,
+    pull_request,
+    write_answer,
+    write_request,
+)
 
 _SERVICE: Final = "binlog.Pump"
+
+
+class Drained(Protocol):
+    """What is committed behind a commit_ts, until stopped() says so."""
+
+    def after(self, after_ts: int, stopped: Callable[[], bool]) -> Iterator[Pulled]: ...
 
 
 @dataclass(slots=True)
@@ -61,8 +78,10 @@ class ServerSettings:
 class PumpServer:
     """Serves until close(); what waits then is answered with an error."""
 
-    def __init__(self, settings: ServerSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: ServerSettings, drained: Drained | None = None) -> None:
+        """drained: what drainers get; None: nothing is to be pulled."""
+        self._settings, self._drained = settings, drained
+        self._drainers = threading.BoundedSemaphore(PUMP_PULL_THREADS)
         self._waiting: deque[Write] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
@@ -75,10 +94,11 @@ class PumpServer:
                 ("grpc.so_reuseport", 0),  # a second Pump at this address is an error, not half of the requests
             ],
         )
-        handler = grpc.unary_unary_rpc_method_handler(self._write)
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(_SERVICE, {"WriteBinlog": handler}),)
-        )
+        handlers = {
+            "WriteBinlog": grpc.unary_unary_rpc_method_handler(self._write),
+            "PullBinlogs": grpc.unary_stream_rpc_method_handler(self._pull),
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, handlers),))
         self.addresses = [self._bind(address) for address in settings.listen]
 
     def _bind(self, address: str) -> str:
@@ -162,6 +182,30 @@ class PumpServer:
             return write_answer(why)
         # It may be stored although nobody is told: TiDB then sends it once more, and pairing knows it.
         return write_answer(write.error if write.wait(left) else "not stored in time")
+
+    def _pull(self, request: bytes, context: Any) -> Iterator[bytes]:
+        """A drainer comes again behind what it has, whatever ends its stream."""
+        try:
+            cluster, after_ts = pull_request(request)
+        except TidegateError as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        wanted = self._settings.cluster_id
+        if wanted is not None and cluster != wanted:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"this Pump is of cluster {wanted}, not of {cluster}")
+        if self._drained is None:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, "this Pump keeps nothing for drainers")
+        if not self._drainers.acquire(blocking=False):
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{PUMP_PULL_THREADS} drainers pull already")
+        assert self._drained is not None, "abort raises"
+        try:
+            for found in self._drained.after(after_ts, lambda: bool(self._closed) or not context.is_active()):
+                yield pull_answer(found.commit_ts, found.payload)
+        except LakeRefused as error:
+            context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
+        except TidegateError as error:
+            context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        finally:
+            self._drainers.release()
 
     def _join(self, write: Write, seconds: float) -> str:
         """Why not; "" when it waits to be taken."""

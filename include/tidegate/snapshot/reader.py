@@ -21,6 +21,7 @@ from typing import Any, Final
 from tidegate.compiled import load_all
 from tidegate.config import SnapshotMarks
 from tidegate.errors import TidegateError
+from tidegate.failpoint import failpoint
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import (
@@ -223,6 +224,7 @@ class SnapshotReader:
         chunks = [chunk for one in work if not one.trouble for chunk in one.chunks]
         if chunks:
             writer.append(chunks)
+            failpoint("snapshot_after_landing")
         self._ended(todo, wave, work, marks, started)
 
     def _exact_wave(

@@ -102,6 +102,14 @@ def answer_payload(start_ts: int, commit_ts: int, key: bytes, job_id: int = 0) -
     return head + bytes_field(4, key) + number_field(7, job_id)
 
 
+def committed_payload(prewrite: Binlog, commit_ts: int) -> bytes:
+    """A Commit with its Prewrite's rows or DDL, as a Pump gives it to a drainer."""
+    head = number_field(1, BinlogType.COMMIT) + number_field(2, prewrite.start_ts) + number_field(3, commit_ts)
+    rows = bytes_field(4, prewrite.prewrite_key) + bytes_field(5, prewrite.prewrite_value)
+    ddl = bytes_field(6, prewrite.ddl_query) + number_field(7, prewrite.ddl_job_id)
+    return head + rows + ddl + number_field(8, prewrite.ddl_schema_state)
+
+
 def job_payload(job_id: int, commit_ts: int, text: bytes) -> bytes:
     """A finished job's JSON, for the DDL binlog that was committed there."""
     head = number_field(1, BinlogType.JOB) + number_field(2, commit_ts)
@@ -179,3 +187,21 @@ def write_request(message: bytes) -> tuple[int, bytes]:
 def write_answer(error: str = "") -> bytes:
     """WriteBinlogResp: empty for what is stored."""
     return bytes_field(1, error.encode()) if error else b""
+
+
+def pull_request(message: bytes) -> tuple[int, int]:
+    """PullBinlogReq: (cluster id, the commit_ts behind which it goes on, which is the offset of its Pos)."""
+    cluster = after_ts = 0
+    for number, value in fields(message):
+        if number == 1 and isinstance(value, int):
+            cluster = value
+        elif number == 2 and isinstance(value, bytes):
+            offsets = (signed(one) for of, one in fields(value) if of == 2 and isinstance(one, int))
+            after_ts = next(offsets, 0)
+    return cluster, max(after_ts, 0)
+
+
+def pull_answer(commit_ts: int, payload: bytes) -> bytes:
+    """PullBinlogResp: an Entity of a Pos and the payload."""
+    place = number_field(1, 0) + number_field(2, commit_ts)
+    return bytes_field(1, bytes_field(1, place) + bytes_field(2, payload))

@@ -38,7 +38,7 @@ from tidegate.tables import SNAPSHOTS
 pytestmark = [pytest.mark.server, pytest.mark.skipif(not PROGRAM.exists(), reason=MISSING)]
 
 ROWS = 600
-SMALL = ReaderSettings(parallel=3, chunk=ChunkBounds(20, 1 << 20, 1.0), waves_waiting=1 << 30)
+SMALL = ReaderSettings(parallel=3, chunk=ChunkBounds(20, 1 << 20, 1.0), wave_bytes=1, waves_waiting=1 << 30)
 
 # name -> (definition, what splits it into regions)
 _PARTS = "PARTITION BY RANGE (n) (PARTITION p0 VALUES LESS THAN (300), PARTITION p1 VALUES LESS THAN (9999))"
@@ -234,6 +234,21 @@ def test_a_wave_that_garbage_collection_has_passed_begins_anew(
     assert wave.token != view.token
     assert any("garbage collection has passed the timestamp" in line for line in lines), lines
     assert landed(lake, wave.token) == content(tidb, "bare_shards")
+    assert {one.state for one in told(lake, "p")} == {SnapshotState.ENDED}
+
+
+def test_a_killed_reader_of_a_table_with_a_key_goes_on_at_its_last_wave(tidb: Tidb, tmp_path: Path) -> None:
+    """Each wave has a timestamp of its own; what was landed in the one that was killed counts for nothing."""
+    lake = LakeFiles(str(tmp_path))
+    request(lake, "p", [("s", "d", "texts")])
+    assert killed(tidb, lake, 4)
+    before = [one for one in events_of(lake, "p") if one.event is EventKind.WAVE]
+    assert sorted(one.wave for one in before) == [1, 2, 3]
+    read_to_the_end(tidb, lake, [])
+    waves = [one for one in events_of(lake, "p") if one.event is EventKind.WAVE]
+    assert {one.token for one in before} < {one.token for one in waves}
+    rows = sum((landed(lake, one.token) for one in waves), Counter())
+    assert rows == content(tidb, "texts")
     assert {one.state for one in told(lake, "p")} == {SnapshotState.ENDED}
 
 

@@ -1,0 +1,84 @@
+"""What a drainer pulls from a Pump: its committed transactions in order of commit_ts, as TiDB Binlog's Pump has them.
+
+In:  bronze of one Pump; the commit_ts behind which a drainer goes on.
+Out: payloads of Commits that carry their rows, each once and in order; between them timestamps below which no further
+     one comes. Without an end.
+
+Bronze is read, not the value log: who pulls never waits on the thread that acknowledges TiDB's writes, and comes behind
+by what capture takes to land. A Pump of TiDB Binlog puts a Prewrite's rows into its Commit, too (pump/storage:
+PullCommitBinlog); Rollbacks are left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from tidegate.lake.bronze.index import BronzeIndex, read_segments
+from tidegate.lake.bronze.lookback import lookback
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import PUMP_PULL_SECONDS
+from tidegate.segments.window import SegmentRef
+from tidegate.tables import SegmentKind
+from tidegate.tidb.enclosed import payloads_of
+from tidegate.tidb.pairing import Pairing
+from tidegate.tidb.payload import binlog_of, committed_payload, fake_payload
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """commit_ts: a drainer that has this payload goes on behind it."""
+
+    commit_ts: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pulls:
+    """Those of one Pump. Each call reads for itself, on the thread of whoever calls."""
+
+    lake: LakeFiles
+    source: str
+    node: str
+
+    def after(self, after_ts: int, stopped: Callable[[], bool]) -> Iterator[Pulled]:
+        """Raises LakeRefused when bronze no longer reaches back so far, LakeUnavailable, StreamCorrupt."""
+        index, pairing = BronzeIndex(self.lake), Pairing[bytes]([self.node], after_ts)
+        last_seq, sent_ts = 0, after_ts
+        while not stopped():
+            index.refresh(max(sent_ts - 1, 0))
+            index.check_reaches(after_ts, [self.source])
+            for ref in self._fresh(index, last_seq, after_ts):
+                for found in self._of(ref, pairing, sent_ts):
+                    sent_ts = found.commit_ts
+                    yield found
+                    if stopped():
+                        return
+                last_seq = ref.seq
+            time.sleep(PUMP_PULL_SECONDS)
+
+    def _fresh(self, index: BronzeIndex, last_seq: int, after_ts: int) -> Iterable[SegmentRef]:
+        """Segments that weren't read; first those in which rows may wait for a commit above after_ts, too."""
+        refs = index.refs.get(self.source, [])
+        if last_seq:
+            return [ref for ref in refs if ref.seq > last_seq]
+        if not any(ref.max_commit_ts > after_ts for ref in refs):
+            return []
+        every = {ref.seq: ref for ref in [*lookback(self.lake, refs, self.source, after_ts), *refs]}
+        return [every[seq] for seq in sorted(every)]
+
+    def _of(self, ref: SegmentRef, pairing: Pairing[bytes], sent_ts: int) -> Iterator[Pulled]:
+        """What a segment commits, and how far it is resolved."""
+        for _, segment in read_segments(self.lake, [ref]):
+            if segment.kind is not SegmentKind.TIDB:
+                continue
+            for payload in payloads_of(segment):
+                pairing.take(binlog_of(payload), self.node, payload)
+            resolved_ts = min(segment.resolved_ts, pairing.resolved_ts)
+            for one in pairing.committed(resolved_ts):
+                sent_ts = one.commit_ts
+                yield Pulled(sent_ts, committed_payload(binlog_of(one.place), sent_ts))
+            if resolved_ts > sent_ts:
+                sent_ts = resolved_ts
+                yield Pulled(resolved_ts, fake_payload(resolved_ts))
