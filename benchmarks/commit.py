@@ -52,7 +52,7 @@ def measure(sizes: Sizes, meter: Meter) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="tidegate-commit-") as text:
         folder = Path(text)
         rows = [*_tables(folder / "tables", sizes), _s3(sizes, meter)]
-        with _spark() as spark:
+        with warm_session() as spark:
             rows.insert(0, _local(folder, sizes, meter, spark))
             rows.append(_checkpoint_small(folder / "small", sizes, meter, spark))
             rows.append(_checkpoint_large(folder / "large", sizes, meter, spark))
@@ -275,7 +275,7 @@ class _Beside:
 
 
 @contextmanager
-def _spark() -> Iterator[Any]:
+def warm_session() -> Iterator[Any]:
     """A session with tidegate's own settings."""
     try:
         from tests.kit.spark import session

@@ -3,9 +3,9 @@
 In:  sizes, which sections are wanted.
 Out: Report. A section that fails is named, and the others go on.
 
-One MariaDB serves all but snapshot, latency, quiet and commit's new tables, which start their own. A workload is played
-just before it is used, so that capture can run to the end of the server's binlog and has that workload alone; what
-every road of it reads is the same file.
+One MariaDB serves all but snapshot, latency, quiet, commit and columns, which start their own or need none. A workload
+is played just before it is used, so that capture can run to the end of the server's binlog and has that workload alone;
+what every road of it reads is the same file.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks import (
     apply,
     capture,
+    columns,
     commit,
     decode,
     lakes,
@@ -42,8 +43,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.workloads import Workload, create, play_batches, play_single, prepare
 from tidegate.local import mariadb
 
-ALL = ("capture", "decode", "road", "apply", "sources", "snapshot", "latency", "quiet", "commit")
-_OWN_SERVER = {"snapshot", "latency", "quiet", "commit"}
+ALL = ("capture", "decode", "road", "apply", "sources", "snapshot", "latency", "quiet", "commit", "columns")
+_OWN_SERVER = {"snapshot", "latency", "quiet", "commit", "columns"}
 
 
 class Progress:
@@ -125,6 +126,8 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
     if "commit" in wanted:
         progress.section("commit", lambda: commit.measure(sizes, meter))
         progress.section("commit, new tables", lambda: new_tables.measure(sizes))
+    if "columns" in wanted:
+        progress.section("columns", lambda: columns.measure(folder / "columns", meter, sizes.columns_rows))
     report.noise = meter.noise()
     return report
 

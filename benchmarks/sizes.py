@@ -32,6 +32,7 @@ class Sizes:
     commits: int  # of one run
     new_tables: int
     checkpoint_files: int
+    columns_rows: tuple[int, ...]  # of tables that get other columns
 
 
 FORMAL = Sizes(
@@ -54,6 +55,7 @@ FORMAL = Sizes(
     commits=500,
     new_tables=2_400,
     checkpoint_files=100_000,
+    columns_rows=(75_000, 1_000_000),
 )
 QUICK = Sizes(
     name="quick",
@@ -75,6 +77,7 @@ QUICK = Sizes(
     commits=200,
     new_tables=2_400,
     checkpoint_files=20_000,
+    columns_rows=(75_000, 1_000_000),
 )
 # For those who work on the benchmarks themselves: every road once, figures without meaning.
 TINY = Sizes(
@@ -97,5 +100,6 @@ TINY = Sizes(
     commits=20,
     new_tables=50,
     checkpoint_files=500,
+    columns_rows=(2_000,),
 )
 BY_NAME = {sizes.name: sizes for sizes in (FORMAL, QUICK, TINY)}

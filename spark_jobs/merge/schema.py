@@ -7,10 +7,15 @@ Out: commits that give silver the columns, or take its rows. SchemaMismatch for 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
 
 from spark_jobs.merge.partitions import delete_statement
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
+from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.rewrite import keeps_values, rewrite
 from spark_jobs.merge.shard_rows import empty_shard
 from spark_jobs.merge.silver_writer import SilverWriter
@@ -19,17 +24,30 @@ from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.shapes import described
+from tidegate.delta.state import TableState
 from tidegate.errors import REFILL, SchemaMismatch, UnsupportedValue
-from tidegate.lake.silver_tables import add_columns, columns_added, describe_columns, empty_silver
+from tidegate.lake.silver_tables import add_columns, columns_added, describe_columns, empty_silver, reshaped
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.schema.follow.recast import VALUE
 from tidegate.schema.follow.renames import renamed_here
-from tidegate.schema.follow.silver_change import AddSilverColumn, ChangeType, SilverAction, diff
+from tidegate.schema.follow.silver_change import (
+    AddSilverColumn,
+    ChangeType,
+    DropSilverColumn,
+    KeyChange,
+    RenameSilverColumn,
+    SilverAction,
+    ValuesRewritten,
+    diff,
+)
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import DELETED as DELETED_ROWS
 from tidegate.schema.model.types import canonical
 from tidegate.spark_sql import quote
+from tidegate.tables import ROW_HASH, SHARDS
+from tidegate.upsert.reshape import Reshape, value_of
 
 
 def change_schema(writer: SilverWriter, planned: PlannedPhase) -> None:
@@ -109,9 +127,9 @@ def _follow(
     check_marked(writer, writer.rows, writer.log.state(), old, new, shape)
     if actions and writer.columns() is None:
         writer.ensure(shape)
-    elif actions and only_adds and shape.key:
-        _add(writer, actions, new)
-    elif actions:
+    elif actions and only_adds and (shape.key or not _gives_values(actions)):  # NULL changes no row's hash
+        _add(writer, actions, new, shape)
+    elif actions and not reshape(writer, partial(_reshape_of, writer, actions, shape), (writer.app_id, upto_ts)):
 
         def work(private: PrivateLog) -> bool:
             recasts = recast_values(private.rows(), actions, new)
@@ -126,21 +144,76 @@ def _follow(
     _describe(writer, old, new)
 
 
-def _add(writer: SilverWriter, actions: Sequence[SilverAction], new: TableVersion) -> None:
+def _reshape_of(
+    writer: SilverWriter, actions: Sequence[SilverAction], shape: SilverShape, state: TableState
+) -> Reshape | str | None:
+    """What the actions make of the columns; a phrase where it takes Spark to know, or to look at every row at once."""
+    if writer.entry.routed:
+        return "other shards' columns are silver's, too"
+    recasts = {}
+    for action in actions if state.files else ():
+        if isinstance(action, KeyChange):
+            return "the key changes"
+        if isinstance(action, DropSilverColumn) and not shape.key:
+            return "rows may be equal now that weren't"
+        if isinstance(action, ValuesRewritten):
+            if not _keeps(action, state):
+                return action.reason
+            recasts[action.column.silver] = quote(action.old_name)
+    if all(keeps_values(state, action, recasts) for action in actions):
+        return None
+    return Reshape(
+        facts=lambda read: reshaped(read, shape),
+        key=shape.key or (ROW_HASH,),
+        renamed={a.new_name: a.old_name for a in actions if isinstance(a, RenameSilverColumn)},
+        added={name: value_of(value, kind) for name, (value, kind) in _added(actions).items()},
+        hashed=() if shape.key else shape.hashed_names,
+    )
+
+
+def _keeps(action: ValuesRewritten, state: TableState) -> bool:
+    """Whether every value is certainly what it was, by silver's statistics alone."""
+    recast = action.recast
+    if recast is None or recast.value != VALUE:
+        return False
+    return recast.doubt == "false" or (recast.only_nulls and all(f.nulls(action.old_name) == 0 for f in state.files))
+
+
+def _gives_values(actions: Sequence[SilverAction]) -> bool:
+    return any(value is not None for value, _ in _added(actions).values())
+
+
+def _added(actions: Sequence[SilverAction]) -> dict[str, tuple[Any, pa.DataType]]:
+    """Added columns by name: the value for existing rows, None for NULL, and its type."""
+    added = [action for action in actions if isinstance(action, AddSilverColumn)]
+    return {action.column.silver: (action.value, canonical(action.column).arrow) for action in added}
+
+
+def _add(writer: SilverWriter, actions: Sequence[SilverAction], new: TableVersion, shape: SilverShape) -> None:
     """The columns, with the value the server gave to existing rows."""
     added = [action for action in actions if isinstance(action, AddSilverColumn)]
     columns = [SilverColumn(a.column.silver, canonical(a.column).delta, described(a.column)) for a in added]
-    values = literals([action for action in added if action.value is not None])
-    if not values:
-        add_columns(writer.log, columns)
+    if not _gives_values(added):
+        # Of a routed table silver's version is all shards', and says nothing of a statement on one.
+        add_columns(writer.log, columns, None if writer.entry.routed else (writer.app_id, new.commit_ts))
         return
-    assign = ", ".join(f"{quote(name)} = {value}" for name, value in values.items())
+    shard = dict(zip(SHARDS, (new.source, new.database, new.table), strict=True))
+    filled = Reshape(
+        facts=lambda read: columns_added(read, columns),
+        key=shape.key,
+        added={n: None if value is None else value_of(value, kind) for n, (value, kind) in _added(added).items()},
+        own=shard if writer.entry.routed else {},
+    )
+    if reshape(writer, lambda _: filled, (writer.ddl_id("values", new), new.commit_ts)):
+        return
+    texts = literals([action for action in added if action.value is not None])
+    assign = ", ".join(f"{quote(name)} = {text}" for name, text in texts.items())
 
-    def filled(private: PrivateLog) -> str:
+    def by_spark(private: PrivateLog) -> str:
         private.apply(columns_added(private.inside, columns))
         return f"UPDATE {private.target} SET {assign}{writer.only(new)}"
 
-    writer.once("values", new, filled)
+    writer.once("values", new, by_spark)
 
 
 def _describe(writer: SilverWriter, old: TableVersion, new: TableVersion) -> None:

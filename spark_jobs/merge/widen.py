@@ -11,17 +11,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.rewrite import rewrite, types_of
 from spark_jobs.merge.silver_writer import SilverWriter
+from tidegate.delta.state import TableState
 from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.lake.silver_tables import reshaped
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.merge.widening import wider
+from tidegate.tables import ROW_HASH
+from tidegate.upsert.reshape import Reshape
 
 
 def widen(writer: SilverWriter, shape: SilverShape) -> None:
     """Of a table that isn't routed nothing. Raises SchemaMismatch."""
+
+    def decide(state: TableState) -> Reshape | None:
+        wide = widened(writer, shape)
+        if wide is None:
+            return None
+        there = {name for name, _ in types_of(state)}
+        missing = [column.name for column in wide.columns if column.name not in there]
+        return Reshape(lambda read: reshaped(read, wide), wide.key or (ROW_HASH,), added=dict.fromkeys(missing))
+
     wide = widened(writer, shape)
-    if wide is not None:
+    if wide is not None and not reshape(writer, decide, None):
         writer.change(lambda private: rewrite(private, [], wide, {}))
 
 

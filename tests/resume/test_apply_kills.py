@@ -33,7 +33,10 @@ POINTS = {
     "apply_before_commit": False,
     "apply_after_commit:2": True,
     "apply_in_merge:2": True,
-    "private_before_commit": True,  # of a column whose rows get a value
+    "private_before_commit": True,  # of a table without a key that loses a column
+    "reshape_after_file": True,  # of a column whose rows get a value
+    "reshape_before_commit": False,
+    "reshape_before_commit:2": False,  # of another table, or of the same one's next statement
     "apply_in_move": True,  # one table of a swap is written
     "apply_in_move:2": True,
     "apply_after_merge": True,
@@ -62,6 +65,9 @@ def busy(server: Server, database: str, number: int) -> None:
         cursor.execute("DELETE FROM bag LIMIT 5")
         cursor.execute(f"ALTER TABLE k ADD COLUMN c{number} INT NOT NULL DEFAULT {number}")
         cursor.execute(f"ALTER TABLE bag ADD COLUMN c{number} VARCHAR(9) DEFAULT 'n'")
+        cursor.execute(f"ALTER TABLE k MODIFY COLUMN c{number} BIGINT NOT NULL DEFAULT {number}")
+        cursor.execute(f"ALTER TABLE bag ADD COLUMN gone DATE, RENAME COLUMN c{number} TO cc{number}")
+        cursor.execute("ALTER TABLE bag DROP COLUMN gone")
         cursor.execute(f"UPDATE k SET c{number} = 5 WHERE id %% 5 = 0", ())
         cursor.execute(f"CREATE TABLE new_{number} (id BIGINT UNSIGNED PRIMARY KEY, at DATETIME(6))")
         cursor.execute(f"INSERT INTO new_{number} VALUES (18446744073709551615, '2026-01-02 03:04:05.678901')")

@@ -34,6 +34,7 @@ CLAIMS = len(CLAIMED)
 POINTS = (
     f"delta_before_commit:{CLAIMS + 1}",
     f"delta_before_commit:{CLAIMS + 2}",
+    "reshape_before_commit",
     f"delta_before_commit:{CLAIMS + 4}",
     "apply_in_decode",
     f"delta_before_commit:{CLAIMS + 6}",
@@ -75,7 +76,7 @@ def changed(server: Server, database: str, number: int) -> None:
         cursor.execute("UPDATE k SET id = id + 50 WHERE id < %s AND id %% 7 = 0", (base + 30,))
         cursor.execute("COMMIT")
         cursor.execute("DELETE FROM bag LIMIT 5")
-        cursor.execute(f"ALTER TABLE k ADD COLUMN c{number} INT")
+        cursor.execute(f"ALTER TABLE k ADD COLUMN c{number} INT NOT NULL DEFAULT 3")
         cursor.execute(f"UPDATE k SET c{number} = 5 WHERE id %% 5 = 0", ())
         cursor.execute(f"CREATE TABLE new_{number} (id BIGINT UNSIGNED PRIMARY KEY, at DATETIME(6))")
         cursor.execute(f"INSERT INTO new_{number} VALUES (18446744073709551615, '2026-01-02 03:04:05.678901')")

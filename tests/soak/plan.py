@@ -32,6 +32,8 @@ APPLY_POINTS: Final = (
     "apply_in_decode",
     "apply_after_stage",
     "apply_before_commit",
+    "reshape_after_file",
+    "reshape_before_commit",
     "apply_after_commit:2",
     "apply_after_merge",
     "apply_before_publish",

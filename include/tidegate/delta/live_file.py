@@ -136,6 +136,11 @@ class LiveFile:
         known: Bounds | None = self._known[name]
         return known
 
+    def nulls(self, column: str) -> int | None:
+        """How many rows, dead ones perhaps included, are NULL in a top-level column; None when that isn't known."""
+        count = (self._statistics().get("nullCount") or {}).get(column)
+        return count if isinstance(count, int) else None
+
     def _statistics(self) -> dict[str, Any]:
         text = self.action.get("stats")
         found = json.loads(text, parse_float=Decimal) if text else {}

@@ -53,10 +53,15 @@ def _made(shape: SilverShape) -> list[Action]:
     return actions
 
 
-def add_columns(log: DeltaLog, columns: Sequence[SilverColumn]) -> TableState:
-    """Columns at the end, null in every row that is there; those that the table has are left as they are."""
+def add_columns(log: DeltaLog, columns: Sequence[SilverColumn], done: tuple[str, int] | None = None) -> TableState:
+    """Columns at the end, null in every row that is there; those that the table has are left as they are.
+
+    done: (application id, version); when the table has that version or a later one, nothing is added.
+    """
 
     def decide(read: TableState) -> Change | None:
+        if done is not None and read.transaction(done[0]) >= done[1]:
+            return None
         actions = columns_added(read, columns)
         return Change(actions, "ADD COLUMNS") if actions else None
 
@@ -111,11 +116,14 @@ def _once(
 
 def _emptied(read: TableState, shape: SilverShape | None) -> list[Action]:
     gone: list[Action] = [remove(file, data_change=True) for file in read.files]
-    if shape is None:
-        return gone
+    return gone if shape is None else [*gone, *reshaped(read, shape)]
+
+
+def reshaped(read: TableState, shape: SilverShape) -> list[Action]:
+    """The table's columns and clustering are the shape's. Raises SchemaMismatch as create_silver does."""
     fields = [_field(column) for column in shape.all_columns]
     domains = [clustering(shape.cluster_by)] if shape.cluster_by or "clustering" in read.features else []
-    return [*gone, *features_added(read, shape), _with_fields(read, fields), *domains]
+    return [*features_added(read, shape), _with_fields(read, fields), *domains]
 
 
 def _with_fields(read: TableState, fields: Sequence[Mapping[str, Any]]) -> Action:

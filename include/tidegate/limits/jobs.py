@@ -52,6 +52,16 @@ PROBE_TASK_ROWS: Final = 2_000_000
 # Changes of a table without a key that the driver counts by itself, in bytes of binlog; more go by MERGE.
 HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
 
+# --- columns --------------------------------------------------------------------------------------
+# Files of a table that the driver writes anew by itself when an ALTER gives rows values, or takes columns. Two cores do
+# some 50 MB a second, so this is about as long as executors take to come; above it a cluster's cores are more.
+RESHAPE_CLUSTER_BYTES: Final = 1024 * MIB
+# Where Spark is one machine it has the same cores, and takes 60 times as much of them. At a fifth of that pace (a far
+# store) this is half of COMMIT_SECONDS_MAX, in which a file that waits for its commit is safe.
+RESHAPE_LOCAL_BYTES: Final = 16 * 1024 * MIB
+# A file counts as so many bytes at least: to open one, write one and sync it takes some ten milliseconds.
+RESHAPE_FILE_BYTES: Final = MIB // 4
+
 # A Spark job that takes this much longer than it is meant to loop hangs (a store, a lock): Airflow ends it, and the
 # next try goes on where it stood. Of a window, and of a batch, none is known that takes so long.
 JOB_HANGS_SECONDS: Final = 86_400

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, pairwise
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -29,7 +30,7 @@ from tidegate.limits import MIB
 from tidegate.tables import COMMIT_TS
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.partition_values import folder, partition_text
-from tidegate.upsert.statistics import statistics
+from tidegate.upsert.statistics import Seen
 
 FILE_BYTES: Final = 256 * MIB  # in memory; a Parquet file is usually smaller
 ROW_GROUP_BYTES: Final = 32 * MIB
@@ -86,43 +87,76 @@ def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
 
 def _write_file(lake: LakeFiles, table_path: str, rows: pa.Table, layout: FileLayout) -> dict[str, Any]:
     values = {name: partition_text(rows.column(name)[0].as_py()) for name in layout.partition_columns}
+    written = write_pieces(lake, table_path, [rows], values, layout)
+    assert written is not None, "there are rows"
+    return written
+
+
+def write_pieces(
+    lake: LakeFiles,
+    table_path: str,
+    pieces: Iterable[pa.Table],
+    values: Mapping[str, str | None],
+    layout: FileLayout,
+) -> dict[str, Any] | None:
+    """One file of rows that come in pieces (of layout.fit()), in their order; None when none come.
+
+    table_path: relative to the lake. values: of the partition that all rows are of, as the log has them. Gives the
+    file's `add` action. Memory is that of one piece. Raises UnsupportedValue.
+    """
+    coming = iter(pieces)
+    first = next(coming, None)
+    if first is None:
+        return None
     within = folder(values)
-    stored = rows.select(layout.stored.names)
     path = f"{within}part-00000-{uuid.uuid4()}-c000.{_CODEC}.parquet"
     if within:
         lake.make_folder(f"{table_path}/{within}".rstrip("/"))
-    with lake.filesystem.open_output_stream(lake.local(f"{table_path}/{path}")) as sink:
-        _write_rows(sink, stored, layout)
-        size = sink.tell()
+    seen = Seen(layout.indexed)
+    try:
+        with lake.filesystem.open_output_stream(lake.local(f"{table_path}/{path}")) as sink:
+            with _writer(sink, first.select(layout.stored.names).schema, layout) as writer:
+                for rows in chain((first,), coming):
+                    stored = rows.select(layout.stored.names)
+                    _append(writer, stored)
+                    seen.take(stored)
+            size = sink.tell()
+    except BaseException:
+        with suppress(OSError):  # VACUUM takes what stays
+            lake.filesystem.delete_file(lake.local(f"{table_path}/{path}"))
+        raise
     lake.settle(f"{table_path}/{path}")
     return {
         "path": quote(path, safe="/=-_.~!$&'()*+,;:@"),
-        "partitionValues": values,
+        "partitionValues": dict(values),
         "size": size,
         "modificationTime": int(time.time() * 1000),
         "dataChange": True,
-        "stats": statistics(stored, layout.indexed),
+        "stats": seen.text(),
     }
 
 
-def _write_rows(sink: Any, rows: pa.Table, layout: FileLayout) -> None:
+def _writer(sink: Any, schema: pa.Schema, layout: FileLayout) -> pq.ParquetWriter:
+    packed = [field.name for field in schema if _packs(field, layout)]
+    codecs = {field.name: "none" if _is_narrow_key(field, layout) else _CODEC for field in schema}
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        compression=codecs,
+        compression_level={name: _CODEC_LEVEL for name, codec in codecs.items() if codec == _CODEC},
+        use_dictionary=False,
+        column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+        write_statistics=[name for name in layout.indexed if not pa.types.is_nested(schema.field(name).type)],
+        coerce_timestamps="us",
+        store_schema=False,
+        store_decimal_as_integer=True,
+    )
+
+
+def _append(writer: pq.ParquetWriter, rows: pa.Table) -> None:
     width = max(1, rows.nbytes // max(1, rows.num_rows))
-    packed = [field.name for field in rows.schema if _packs(field, layout)]
-    codecs = {field.name: "none" if _is_narrow_key(field, layout) else _CODEC for field in rows.schema}
     try:
-        with pq.ParquetWriter(
-            sink,
-            rows.schema,
-            compression=codecs,
-            compression_level={name: _CODEC_LEVEL for name, codec in codecs.items() if codec == _CODEC},
-            use_dictionary=False,
-            column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
-            write_statistics=[name for name in layout.indexed if not pa.types.is_nested(rows.schema.field(name).type)],
-            coerce_timestamps="us",
-            store_schema=False,
-            store_decimal_as_integer=True,
-        ) as writer:
-            writer.write_table(rows, row_group_size=max(1024, min(_ROW_GROUP_ROWS, ROW_GROUP_BYTES // width)))
+        writer.write_table(rows, row_group_size=max(1024, min(_ROW_GROUP_ROWS, ROW_GROUP_BYTES // width)))
     except pa.ArrowInvalid as error:
         raise UnsupportedValue(f"rows can't be written as Parquet: {error}", remedy="use apply.writer: merge") from None
 

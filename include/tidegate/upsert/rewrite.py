@@ -51,7 +51,10 @@ def _flush(lake: LakeFiles, table_path: str, held: list[pa.Table], layout: FileL
 def live_rows(
     lake: LakeFiles, table_path: str, file: LiveFile, layout: FileLayout, dead: Positions | None = None
 ) -> Iterator[pa.Table]:
-    """A file's live rows in the table's layout, row group by row group. dead: instead of its own deletion vector."""
+    """A file's live rows in the layout, some at a time; columns that it lacks aren't read.
+
+    dead: instead of the file's own deletion vector.
+    """
     if dead is None:
         vector = file.deletion_vector
         dead = deletion_vector.read(lake, table_path, vector) if vector else np.zeros(0, np.int64)
@@ -60,16 +63,32 @@ def live_rows(
         if len(dead) and dead[-1] >= parquet.metadata.num_rows:
             raise LakeRefused(f"a deletion vector names row {dead[-1]}", where=where, remedy="restore the table")
         at = 0
-        for group in range(parquet.num_row_groups):
-            rows = parquet.read_row_group(group, use_threads=False)
-            first, last = np.searchsorted(dead, [at, at + rows.num_rows])
-            at += rows.num_rows
-            if last > first:
-                keep = np.ones(rows.num_rows, np.bool_)
-                keep[dead[first:last] - (at - rows.num_rows)] = False
-                rows = rows.filter(pa.array(keep))
+        for piece in _pieces(parquet, [name for name in parquet.schema_arrow.names if name in layout.schema.names]):
+            first, last = np.searchsorted(dead, [at, at + piece.num_rows])
+            rows = _without(piece, dead[first:last] - at)
+            at += piece.num_rows
             if rows.num_rows:
                 yield layout.fit(_whole(rows, file, layout))
+
+
+def _without(rows: pa.Table, dead: Positions) -> pa.Table:
+    if not len(dead):
+        return rows
+    keep = np.ones(rows.num_rows, np.bool_)
+    keep[dead] = False
+    return rows.filter(pa.array(keep))
+
+
+def _pieces(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Row group by row group; one that is much larger than ours are (Spark's are 128 MB, packed), in parts."""
+    for number in range(parquet.num_row_groups):
+        group = parquet.metadata.row_group(number)
+        if group.total_byte_size <= 2 * data_file.ROW_GROUP_BYTES:
+            yield parquet.read_row_group(number, columns=names, use_threads=False)
+            continue
+        rows = max(1, group.num_rows * data_file.ROW_GROUP_BYTES // group.total_byte_size)
+        for batch in parquet.iter_batches(rows, row_groups=[number], columns=names, use_threads=False):
+            yield pa.Table.from_batches([batch])
 
 
 def _whole(rows: pa.Table, file: LiveFile, layout: FileLayout) -> pa.Table:

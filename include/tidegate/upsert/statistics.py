@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -30,19 +31,38 @@ _TIGHT: Final = re.compile(r'"tightBounds"\s*:\s*true')
 
 def statistics(rows: pa.Table, indexed: Sequence[str]) -> str:
     """JSON text for a file of these rows, none of which is dead."""
-    lows, highs, nulls = [], [], []
-    for name in indexed:
-        column = rows.column(name)
-        key = json.dumps(name, ensure_ascii=False)
-        nulls.append(f"{key}:{column.null_count}")
-        low, high = _bounds(column)
-        if low is not None and high is not None:
-            lows.append(f"{key}:{low}")
-            highs.append(f"{key}:{high}")
-    return (
-        f'{{"numRecords":{rows.num_rows},"minValues":{{{",".join(lows)}}},"maxValues":{{{",".join(highs)}}},'
-        f'"nullCount":{{{",".join(nulls)}}},"tightBounds":true}}'
-    )
+    seen = Seen(indexed)
+    seen.take(rows)
+    return seen.text()
+
+
+class Seen:
+    """Statistics of a file whose rows come in pieces. indexed: the columns to describe."""
+
+    def __init__(self, indexed: Sequence[str]) -> None:
+        self._columns = {name: _Column() for name in indexed}
+        self._rows = 0
+
+    def take(self, rows: pa.Table) -> None:
+        """The file's next rows, none of which is dead."""
+        self._rows += rows.num_rows
+        for name, column in self._columns.items():
+            column.take(rows.column(name))
+
+    def text(self) -> str:
+        """JSON text for the file as it is now."""
+        lows, highs, nulls = [], [], []
+        for name, column in self._columns.items():
+            key = json.dumps(name, ensure_ascii=False)
+            nulls.append(f"{key}:{column.nulls}")
+            low, high = column.bounds()
+            if low is not None and high is not None:
+                lows.append(f"{key}:{low}")
+                highs.append(f"{key}:{high}")
+        return (
+            f'{{"numRecords":{self._rows},"minValues":{{{",".join(lows)}}},"maxValues":{{{",".join(highs)}}},'
+            f'"nullCount":{{{",".join(nulls)}}},"tightBounds":true}}'
+        )
 
 
 def loosened(text: str | None) -> str | None:
@@ -57,19 +77,43 @@ def loosened(text: str | None) -> str | None:
     return _TIGHT.sub('"tightBounds":false', text) if known else text
 
 
-def _bounds(column: pa.ChunkedArray) -> tuple[str | None, str | None]:
-    """JSON text of (min, max); None for what has none."""
+@dataclass(slots=True)
+class _Column:
+    """unknown: it has values of which no bounds can be told."""
+
+    nulls: int = 0
+    low: Any = None
+    high: Any = None
+    unknown: bool = False
+
+    def take(self, column: pa.ChunkedArray) -> None:
+        self.nulls += column.null_count
+        if self.unknown or column.null_count == len(column):
+            return
+        found = _extremes(column)
+        if found is None:
+            self.unknown = True
+            return
+        self.low = found[0] if self.low is None else min(self.low, found[0])
+        self.high = found[1] if self.high is None else max(self.high, found[1])
+
+    def bounds(self) -> tuple[str | None, str | None]:
+        """JSON text of (min, max); None for what has none."""
+        if self.unknown or self.low is None:
+            return None, None
+        return _json(self.low, upper=False), _json(self.high, upper=True)
+
+
+def _extremes(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
+    """(min, max) of a column that isn't all NULL; None for what has none."""
     kind = column.type
-    if not _ordered(kind) or column.null_count == len(column):
-        return None, None
-    if pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py():
-        return None, None
+    if not _ordered(kind) or (pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py()):
+        return None
     found = pc.min_max(column)
     try:
-        low, high = found["min"].as_py(), found["max"].as_py()
+        return found["min"].as_py(), found["max"].as_py()
     except (ValueError, OverflowError):  # a date that Python can't hold
-        return None, None
-    return _json(low, upper=False), _json(high, upper=True)
+        return None
 
 
 def _ordered(kind: pa.DataType) -> bool:

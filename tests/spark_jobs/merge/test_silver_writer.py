@@ -28,6 +28,7 @@ from spark_jobs.window.moves import find_moves
 from spark_jobs.window.plan import TableWriter
 from spark_jobs.window.shapes import version_changes
 from spark_jobs.window.window import StagedFile, TableWindow, Window
+from tests.kit.spark import no_spark
 from tidegate import config, tables
 from tidegate.binlog.decode import TableChanges
 from tidegate.lake.bronze.index import BronzeIndex
@@ -49,15 +50,17 @@ class Shop:
     """One source with a schema history, and a way to apply windows of ready-made changes."""
 
     def __init__(
-        self, spark: SparkSession, folder: Path, writer: str, routes: str = "[]", soft_delete: str = "[]"
+        self, spark: SparkSession | None, folder: Path, writer: str, routes: str = "[]", soft_delete: str = "[]"
     ) -> None:
+        """spark: None where it must need none."""
         text = (
             f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
             f"tables: {{include: ['d.*'], routes: {routes}, soft_delete: {soft_delete}}}\napply: {{writer: {writer}}}\n"
         )
         pipeline = config.parse(text, where="shop.yaml")
         lake = LakeFiles(str(folder))
-        self.app = Application(BackgroundSession(lambda: spark), pipeline, lake, BronzeIndex(lake))
+        background = BackgroundSession(no_spark if spark is None else lambda: spark)
+        self.app = Application(background, pipeline, lake, BronzeIndex(lake))
         self.app.histories = {"s": SchemaHistory("s")}
         self.times: dict[tuple[str, int], int] = {}
         self.files = 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, Final
 
 from tidegate.errors import REFILL, UnsupportedValue
@@ -23,6 +23,7 @@ from tidegate.schema.model.types import UNKNOWN, CanonicalType, canonical
 
 _DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _DATETIME: Final = re.compile(_DATE.pattern + r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")
+_DIGITS: Final = Context(prec=100)  # a server's DECIMAL has up to 65; Python's own context 28
 _UTC: Final = "+00:00"  # behind a TIMESTAMP literal whose zone is known
 _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
 
@@ -117,17 +118,17 @@ def _literal_unsigned(column: Column, kind: CanonicalType, text: str) -> Decimal
 
 
 def _literal_decimal(_: Column, kind: CanonicalType, text: str) -> Decimal:
-    return _number(text).quantize(Decimal(1).scaleb(-kind.arrow.scale), ROUND_HALF_UP)
+    return _number(text).quantize(Decimal(1).scaleb(-kind.arrow.scale), ROUND_HALF_UP, _DIGITS)
 
 
 def _literal_decimal_text(_: Column, kind: CanonicalType, text: str) -> str:
-    return f"{_number(text).quantize(Decimal(1).scaleb(-kind.text.numbers[1]), ROUND_HALF_UP):f}"
+    return f"{_number(text).quantize(Decimal(1).scaleb(-kind.text.numbers[1]), ROUND_HALF_UP, _DIGITS):f}"
 
 
 def _literal_float(_: Column, kind: CanonicalType, text: str) -> float:
     number = _number(text)
     if len(kind.text.numbers) == 2:
-        number = number.quantize(Decimal(1).scaleb(-kind.text.numbers[1]), ROUND_HALF_UP)
+        number = number.quantize(Decimal(1).scaleb(-kind.text.numbers[1]), ROUND_HALF_UP, _DIGITS)
     return float(number)
 
 

@@ -24,10 +24,14 @@ VALUE: Final = "{v}"  # stands for the old column in both texts
 
 @dataclass(frozen=True, slots=True)
 class Recast:
-    """value: the new value. doubt: a condition, true for values that may have become something else."""
+    """value: the new value. doubt: a condition, true for values that may have become something else.
+
+    only_nulls: every value is what it was, and of NULLs alone there is a doubt.
+    """
 
     value: str
     doubt: str
+    only_nulls: bool = False
 
 
 def recast(was: Column, now: Column) -> Recast | None:
@@ -40,7 +44,7 @@ def recast(was: Column, now: Column) -> Recast | None:
         rule = _RULES.get((old.kind, new.kind))
         found = rule(old, new, was, now) if rule else None
     if found is not None and was.nullable and not now.nullable:
-        return Recast(found.value, f"({found.doubt}) OR {VALUE} IS NULL")
+        return Recast(found.value, f"({found.doubt}) OR {VALUE} IS NULL", only_nulls=found == Recast(VALUE, "false"))
     return found
 
 

@@ -132,3 +132,11 @@ def test_what_is_computed_from_a_changed_column_is_computed_anew() -> None:
     assert isinstance(computed, ValuesRewritten)
     assert (computed.column.name, computed.recast) == ("g", None)
     assert _actions("a INT, g INT AS (a + 1) STORED", "MODIFY a BIGINT") == [ChangeType("a", "int", "bigint")]
+
+
+def test_a_default_of_more_digits_than_python_counts_by_itself_is_known() -> None:
+    found = _actions(
+        "a INT", "ADD b DECIMAL(65,30) NOT NULL DEFAULT 1.5, ADD c DECIMAL(38,10) DEFAULT -123456789012345678901234567"
+    )
+    values = [action.value for action in found if isinstance(action, AddSilverColumn)]
+    assert [f"{value}" for value in values] == ["1.5" + "0" * 29, "-123456789012345678901234567.0000000000"]

@@ -1,0 +1,139 @@
+"""A statement that gives, changes or takes columns is followed without Spark: our own files, in one commit of ours.
+
+In:  a table's writer, what the statement asks of silver.
+Out: True: silver has it. False: it is for Spark, which nothing was done of. Leftovers of a killed one are files that no
+     commit names.
+
+Spark takes seconds to start and seconds for a statement, while a window's other tables wait for the cut. A commit
+stands on exactly the state that was rewritten; when another one came first, files that are still live keep their new
+ones, and only the others are written anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.window.abandoned import delete_files
+from tidegate import config, limits
+from tidegate.delta.actions import moved
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change
+from tidegate.delta.state import TableState, file_key
+from tidegate.errors import CommitConflict, SchemaMismatch, UnsupportedValue
+from tidegate.failpoint import failpoint
+from tidegate.upsert.reshape import Reshape, Reshaping
+
+OPERATION: Final = "REPLACE COLUMNS"
+Decide = Callable[[TableState], Reshape | str | None]
+
+
+class Rewriters:
+    """The threads of an application that write files anew, of all tables together: so many are in memory at a time."""
+
+    def __init__(self) -> None:
+        threads = max(1, min(os.cpu_count() or 1, limits.DRIVER_THREADS_MAX))
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="reshape")
+
+
+def reshape(writer: SilverWriter, decide: Decide, transaction: tuple[str, int] | None) -> bool:
+    """Do what `decide` makes of the newest state, again on the next one as long as others come first.
+
+    decide: a phrase says why it is for Spark; None: there is nothing to do. transaction: (application id, version),
+    recorded with it; when the table has that version or a later one, nothing is done. Raises CommitConflict when others
+    came first every time.
+    """
+    made = _Made(writer)
+    for attempt in range(1, limits.COMMIT_ATTEMPTS_MAX + 1):
+        state = writer.log.state()
+        if transaction is not None and state.transaction(transaction[0]) >= transaction[1]:
+            made.drop()
+            return True
+        turn = _turn(writer, decide(state), state)
+        if not isinstance(turn, Reshaping):
+            made.drop()
+            return turn
+        try:
+            adds = made.of(turn)
+        except (SchemaMismatch, UnsupportedValue):  # of a file that somebody else wrote: Spark may know better
+            made.drop()
+            return False
+        actions = [*turn.facts, *moved(turn.files, adds, data_change=True)]
+        failpoint("reshape_before_commit")
+        try:
+            writer.log.commit(state, Change(actions, OPERATION, dict([transaction]) if transaction else {}))
+        except CommitConflict:
+            if attempt == limits.COMMIT_ATTEMPTS_MAX:
+                made.drop()
+                raise
+        else:
+            return True
+    raise AssertionError("the loop returns or raises")
+
+
+def _turn(writer: SilverWriter, decided: Reshape | str | None, state: TableState) -> Reshaping | bool:
+    """What to do to this state; or whether it is done already, False: it is for Spark."""
+    if not isinstance(decided, Reshape):
+        return decided is None
+    if writer.app.pipeline.apply.writer == config.Writer.MERGE:
+        return False
+    try:
+        turn = Reshaping(decided, state)
+    except UnsupportedValue:
+        return False
+    return turn if turn.why_not() is None and _is_small(writer, turn.files) else False
+
+
+def _is_small(writer: SilverWriter, files: Sequence[LiveFile]) -> bool:
+    """Spark is asked where it runs only when the answer hangs on that."""
+    size = sum(max(file.size, limits.RESHAPE_FILE_BYTES) for file in files)
+    if size <= limits.RESHAPE_CLUSTER_BYTES:
+        return True
+    alone = (writer.app.spark.sparkContext.master or "").startswith("local")
+    return alone and size <= limits.RESHAPE_LOCAL_BYTES
+
+
+class _Made:
+    """The new files of a reshape, none of which is in a commit yet."""
+
+    def __init__(self, writer: SilverWriter) -> None:
+        self._writer = writer
+        self._columns: tuple[pa.Schema, pa.Schema] | None = None
+        self._adds: dict[tuple[str, str], Mapping[str, Any] | None] = {}
+
+    def of(self, turn: Reshaping) -> list[Mapping[str, Any]]:
+        """The `add` actions of its files, written side by side; what was made of others is deleted."""
+        wanted = {file_key(file.action): file for file in turn.files}
+        same = self._columns == turn.columns
+        self._drop([key for key in self._adds if not same or key not in wanted])
+        self._columns = turn.columns
+        lake, path = self._writer.app.lake, self._writer.path
+        pool = self._writer.app.memory(Rewriters).pool
+        running = {key: pool.submit(_one, turn, lake, path, f) for key, f in wanted.items() if key not in self._adds}
+        wait(running.values())
+        self._adds |= {key: done.result() for key, done in running.items() if done.exception() is None}
+        for done in running.values():
+            if (error := done.exception()) is not None:
+                self.drop()
+                raise error
+        return [add for key in wanted if (add := self._adds[key]) is not None]
+
+    def drop(self) -> None:
+        """Delete them all: certainly no commit names them."""
+        self._drop(list(self._adds))
+
+    def _drop(self, keys: Sequence[tuple[str, str]]) -> None:
+        gone = [add for key in keys if (add := self._adds.pop(key)) is not None]
+        delete_files(self._writer.app.lake, (f"{self._writer.path}/{unquote(add['path'])}" for add in gone))
+
+
+def _one(turn: Reshaping, lake: Any, path: str, file: LiveFile) -> Mapping[str, Any] | None:
+    found = turn.written(lake, path, file)
+    failpoint("reshape_after_file")
+    return found
