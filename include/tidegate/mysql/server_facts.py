@@ -170,7 +170,7 @@ def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     cursor.execute("SELECT schema_name FROM information_schema.schemata")
     databases = tuple(sorted(str(row[0]) for row in cursor.fetchall()))
     executed = "".join(executed.split())
-    replications, hidden = _replications(cursor, mariadb=mariadb)
+    replications, hidden = read_replications(cursor, mariadb=mariadb)
     purged = "" if mariadb else "".join(variables.get("gtid_purged", "").split())
     return SourceFacts(
         where=info.where,
@@ -203,9 +203,10 @@ def _names(text: object) -> tuple[str, ...]:
     return tuple(name.strip() for name in str(text or "").split(",") if name.strip())
 
 
-def _replications(cursor: Any, *, mariadb: bool) -> tuple[tuple[Replication, ...], bool]:
-    """From SHOW REPLICA STATUS; and whether we may not look. MariaDB's privilege for it (REPLICA MONITOR) isn't asked
-    of our account: then only whether some are running is known.
+def read_replications(cursor: Any, *, mariadb: bool) -> tuple[tuple[Replication, ...], bool]:
+    """From SHOW REPLICA STATUS; and whether we may not look. Raises what PyMySQL does.
+
+    MariaDB's privilege for it, REPLICA MONITOR, is not asked of our account: then only whether some run is known.
     """
     for statement in ("SHOW ALL SLAVES STATUS",) if mariadb else ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
         try:

@@ -12,9 +12,14 @@ from pyspark.sql import SparkSession
 from tests.integration.shards.test_snapshots import assert_rebuilt
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading, changing, rows, states
+from tests.support.captures import info_of
+from tests.support.replica_pair import executed, promote, replica_pair
 from tests.support.servers import FreshDatabase
 from tidegate import config
 from tidegate.local.server import Server
+from tidegate.mysql.connection import connect
+from tidegate.snapshot.marks.marks import MarksRefused, MarkWriter
+from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.progress.requests import events_of, told
 
@@ -83,3 +88,21 @@ def test_a_read_only_server_is_read_between_places_of_its_log(
         assert states(app)["t"] == "active"
         assert road.assert_equal().keys() == {"t", "bare"}
     assert_rebuilt(road, spark, f"{database}.t")
+
+
+@pytest.mark.parametrize("flavour", ["mariadb", "mysql9"])
+def test_into_a_replicas_log_goes_nothing_until_it_is_promoted(flavour: str, tmp_path: Path) -> None:
+    with replica_pair(flavour, tmp_path) as pair:
+        pair.primary.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON tidegate.* TO '{pair.primary.user}'@'%'")
+        pair.replicated()
+        info = info_of(pair.replica)
+        with connect(info) as connection:
+            marks = MarkWriter(connection, info, "pipeline", "one")
+            with pytest.raises(MarksRefused, match="is a replica"):
+                marks.begin()
+            pair.replicated()
+            assert executed(pair.replica) == executed(pair.primary)
+            promote(pair.replica)
+            marks.begin()
+            marks.write(Mark("snapshot", 1, MarkKind.LOW, "0" * 32))
+        assert executed(pair.replica) != executed(pair.primary)

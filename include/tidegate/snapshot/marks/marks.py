@@ -20,7 +20,7 @@ from pymysql.constants import ER
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable
 from tidegate.mysql.branches import prepared_branches, see_commits
 from tidegate.mysql.connection import ConnectionInfo, named
-from tidegate.mysql.server_facts import says_read_only
+from tidegate.mysql.server_facts import read_replications, says_read_only
 from tidegate.position import Position
 from tidegate.snapshot.marks.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark, MarkKind
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
@@ -126,12 +126,17 @@ class MarkWriter:
     def _check(self, cursor: Any) -> None:
         cursor.execute(
             "SHOW VARIABLES WHERE Variable_name IN ('binlog_format', 'sql_log_bin', 'autocommit', 'log_bin',"
-            " 'binlog_order_commits', 'read_only')"
+            " 'binlog_order_commits', 'read_only', 'gtid_mode', 'version')"
         )
         told = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
         on = {name: {"ON": "1", "OFF": "0"}.get(value, value) for name, value in told.items()}
         if says_read_only(told.get("read_only", "")):
             raise MarksRefused("the server is read-only", where=self._info.where, remedy=_READ_ONLY)
+        mariadb = "MARIADB" in told.get("version", "")
+        if (mariadb or told.get("gtid_mode") == "ON") and read_replications(cursor, mariadb=mariadb)[0]:
+            # A GTID of its own is one that its primary lacks: replication from there breaks over it, sooner or later.
+            remedy = f"{_READ_ONLY}; was it promoted, RESET REPLICA ALL (MariaDB: RESET SLAVE ALL) there says so"
+            raise MarksRefused("the server is a replica", where=self._info.where, remedy=remedy)
         for name, wanted in _NEEDED.items():
             if on.get(name, wanted) != wanted:
                 raise self._unfit(f"{name} is {told[name]}, and marks need {wanted}", f"set {name} there")
