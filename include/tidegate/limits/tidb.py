@@ -38,7 +38,7 @@ PUMP_ORPHAN_LOOK_SECONDS: Final = 1.0
 PUMP_PULL_THREADS: Final = 8
 PUMP_PULL_SECONDS: Final = 0.5
 # What a person decided of an orphan that TiDB can't tell of is looked for in the lake this often.
-PUMP_WORD_SECONDS: Final = 2.0
+PUMP_WORD_SECONDS: Final = 5.0
 # After what may pass, such as a full disk, a Pump serves again; TiDB gives a write up after 15 seconds.
 PUMP_RESTART_SECONDS: Final = 1.0
 # A Pump's record in PD is written anew so often, as TiDB's does (heartbeat-interval); and PD is given so long to answer

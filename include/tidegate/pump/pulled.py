@@ -48,7 +48,7 @@ class Pulls:
         last_seq, sent_ts = 0, after_ts
         while not stopped():
             index.refresh(max(sent_ts - 1, 0))
-            index.check_reaches(after_ts, [self.source])
+            index.check_reaches(sent_ts, [self.source])  # what is read and waits for its answer is here
             for ref in self._fresh(index, last_seq, after_ts):
                 for found in self._of(ref, pairing, sent_ts):
                     sent_ts = found.commit_ts

@@ -164,6 +164,8 @@ class MomentReading:
     def _read(self, connection: WorkerConnection, table: _Table, span: Span) -> bool:
         """Whether the connection can be used on: not where a result was left before its end."""
         work = table.work
+        if work.trouble is not None:  # of another range of its own: none of it counts
+            return True
         reader = ChunkReader(connection.raw, connection.info, work.version, work.where, work.zero_dates)
         table.goes_on = bool(reader.plan.key)
         for chunks in self._statements(reader, table, span):
