@@ -72,8 +72,16 @@ def row_of(table: str, n: int) -> str:
 @pytest.fixture(scope="module")
 def tidb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tidb]:
     found = Tidb(tmp_path_factory.mktemp("ranges") / "tidb", ())
-    collected_upto(found, SAFE_POINT)
-    with found.connect() as connection, connection.cursor() as cursor:
+    try:
+        stock(found)
+        yield found
+    finally:
+        found.stop()
+
+
+def stock(tidb: Tidb) -> None:
+    collected_upto(tidb, SAFE_POINT)
+    with tidb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE d")
         cursor.execute("USE d")
         for name, (definition, split) in TABLES.items():
@@ -88,8 +96,6 @@ def tidb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tidb]:
         cursor.execute(f"INSERT INTO other VALUES {', '.join(f'({n}, {n})' for n in range(200))}")
         cursor.execute("ALTER TABLE bare_parts EXCHANGE PARTITION p0 WITH TABLE other")
         cursor.execute(f"INSERT INTO bare_parts VALUES {', '.join(row_of('bare_parts', n) for n in range(200))}")
-    yield found
-    found.stop()
 
 
 def info_of(tidb: Tidb) -> ConnectionInfo:
