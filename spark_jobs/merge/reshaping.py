@@ -22,7 +22,7 @@ import pyarrow as pa
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.abandoned import delete_files
 from tidegate import config, limits
-from tidegate.delta.actions import moved
+from tidegate.delta.actions import moved, now_ms
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import TableState, file_key
@@ -58,12 +58,15 @@ def reshape(writer: SilverWriter, decide: Decide, transaction: tuple[str, int] |
         turn = _turn(writer, decide(state), state)
         if not isinstance(turn, Reshaping):
             made.drop()
-            return turn
+            return turn is None or _for_spark(writer, turn)
         try:
             adds = made.of(turn)
-        except (SchemaMismatch, UnsupportedValue):  # of a file that somebody else wrote: Spark may know better
+        except (SchemaMismatch, UnsupportedValue) as error:  # of a file of somebody else's: Spark may know better
             made.drop()
-            return False
+            return _for_spark(writer, str(error))
+        if made.old():
+            made.drop()
+            return _for_spark(writer, "its files took longer than they are safe without a commit")
         actions = [*turn.facts, *moved(turn.files, adds, data_change=True)]
         failpoint("reshape_before_commit")
         try:
@@ -77,17 +80,22 @@ def reshape(writer: SilverWriter, decide: Decide, transaction: tuple[str, int] |
     raise AssertionError("the loop returns or raises")
 
 
-def _turn(writer: SilverWriter, decided: Reshape | str | None, state: TableState) -> Reshaping | bool:
-    """What to do to this state; or whether it is done already, False: it is for Spark."""
+def _turn(writer: SilverWriter, decided: Reshape | str | None, state: TableState) -> Reshaping | str | None:
+    """What to do to this state; None: nothing; or why it is for Spark."""
     if not isinstance(decided, Reshape):
-        return decided is None
+        return decided
     if writer.app.pipeline.apply.writer == config.Writer.MERGE:
-        return False
+        return "apply.writer is merge"
     try:
         turn = Reshaping(decided, state)
-    except UnsupportedValue:
-        return False
-    return turn if turn.why_not() is None and _is_small(writer, turn.files) else False
+    except UnsupportedValue as error:
+        return error.what
+    return turn.why_not() or (turn if _is_small(writer, turn.files) else "it is large")
+
+
+def _for_spark(writer: SilverWriter, why: str) -> bool:
+    print(f"{writer.entry.name}: Spark follows its ALTER: {why}", flush=True)
+    return False
 
 
 def _is_small(writer: SilverWriter, files: Sequence[LiveFile]) -> bool:
@@ -123,6 +131,11 @@ class _Made:
                 self.drop()
                 raise error
         return [add for key in wanted if (add := self._adds[key]) is not None]
+
+    def old(self) -> bool:
+        """Whether one of them has waited for so long that a VACUUM may have deleted it."""
+        since = min((int(add["modificationTime"]) for add in self._adds.values() if add is not None), default=now_ms())
+        return now_ms() - since > limits.COMMIT_SECONDS_MAX * 1000
 
     def drop(self) -> None:
         """Delete them all: certainly no commit names them."""

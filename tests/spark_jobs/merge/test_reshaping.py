@@ -258,6 +258,18 @@ def test_a_commit_whose_answer_was_lost_is_not_made_again(
     assert on_disk(it) == named(it), "files of a commit whose fate isn't known are let be"
 
 
+def test_no_commit_names_a_file_that_a_vacuum_may_have_deleted(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = shop()
+    two_files(it)
+    monkeypatch.setattr(limits, "COMMIT_SECONDS_MAX", -3600)  # all files are as old as that
+    it.ddl(20, "ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 7")
+    with pytest.raises(TablesFailed, match=NEEDS_SPARK):
+        it.apply(15, 25, {})
+    assert on_disk(it) == named(it)
+
+
 def test_a_file_that_somebody_else_wrote_with_other_values_is_left_to_spark(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
