@@ -34,9 +34,17 @@ class Beginning:
 
 
 def beginnings(
-    names: Collection[Name], to_divide: Collection[Name], asked: WorkerConnection, source: str, parts: int
+    names: Collection[Name],
+    to_divide: Collection[Name],
+    asked: WorkerConnection,
+    source: str,
+    parts: int,
+    rows_min: int,
 ) -> dict[Name, Beginning]:
-    """Of each table; only some are divided. Raises SourceRefused, SourceUnavailable."""
+    """Of each table; only some are divided, into `parts`, if they have rows_min rows.
+
+    Raises SourceRefused, SourceUnavailable.
+    """
     asked.see(0)
     versions = asked.versions(source, names)
     keyless = [name for name, version in versions.items() if not version.key]
@@ -50,7 +58,7 @@ def beginnings(
             continue
         assert version is not None, "unfit otherwise"
         read_by = make_read_plan(version).key
-        spans = divide(version, asked.ask, parts) if read_by and name in to_divide else (WHOLE,)
+        spans = divide(version, asked.ask, parts, rows_min) if read_by and name in to_divide else (WHOLE,)
         found[name] = Beginning("", bool(version.key), read_by, spans, estimates.get(name, 0))
     return found
 

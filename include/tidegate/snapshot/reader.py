@@ -27,6 +27,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import (
     SNAPSHOT_CHUNK_BYTES_DEFAULT,
     SNAPSHOT_CHUNK_ROWS_DEFAULT,
+    SNAPSHOT_DIVIDED_ROWS_MIN,
     SNAPSHOT_LOCK_AGAIN_SECONDS,
     SNAPSHOT_LOOK_SECONDS,
     SNAPSHOT_STATEMENT_SECONDS,
@@ -190,7 +191,8 @@ class SnapshotReader:
             return list(active)
         names = {one.name for one in fresh}
         divided = {one.name for one in fresh if one.state is SnapshotState.REQUESTED}
-        found = beginnings(names, divided, asked, self._source, self._settings.parallel)
+        rows_min = min(self._settings.chunk.rows, SNAPSHOT_DIVIDED_ROWS_MIN)
+        found = beginnings(names, divided, asked, self._source, self._settings.parallel, rows_min)
         events, left = [], {one.name: one for one in active}
         for one in fresh:
             begun = found[one.name]

@@ -374,5 +374,5 @@ def test_ranges_touch_and_are_about_even_where_keys_can_be_guessed(world: World,
     assert (spans[0].after, spans[-1].upto) == (None, None)
     assert [span.upto for span in spans[:-1]] == [span.after for span in spans[1:]]
     if kind in ("numbers", "bytes", "words"):
-        assert len(counts) == 4
+        assert len(counts) >= 4
         assert max(counts) < ROWS / 2
