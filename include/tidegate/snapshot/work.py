@@ -28,6 +28,7 @@ from tidegate.limits import (
     REPORT_SECONDS,
     SNAPSHOT_CHUNK_BYTES_MIN,
     SNAPSHOT_STATEMENT_SECONDS,
+    SNAPSHOT_WAITING_PER_CPU_SECONDS,
     SNAPSHOT_WAITING_SECONDS,
     SNAPSHOT_WAVE_BYTES_DEFAULT,
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
@@ -232,15 +233,15 @@ class SnapshotWork:
             info = self.info_of(source)
             with take_lease(self.lake, source, "snapshot", report=self.report, stop=self.stop) as lease:
                 rows = {name: there.rows for name, there in self._there(source).items()}
-                watch, asked_at = _Watch(self, source, rows), time.monotonic()
+                watch, looks = _Watch(self, source, rows), Looks(time.monotonic())
 
                 def over() -> bool:
-                    nonlocal asked_at
                     lease.check()
                     watch.look()
-                    if time.monotonic() - asked_at > SNAPSHOT_WAITING_SECONDS:
+                    if looks.are_due(time.monotonic()):
+                        before = time.thread_time()
                         self.ask()
-                        asked_at = time.monotonic()
+                        looks.took(time.thread_time() - before, time.monotonic())
                     return self.stop.is_set()
 
                 settings = settings_of(self.pipeline.snapshot, ZeroDates(self.pipeline.apply.zero_dates))
@@ -259,6 +260,26 @@ class SnapshotWork:
         if not isinstance(self.pipeline.sources[source], TidbSource):
             return found
         return {(database.lower(), table): there for (database, table), there in found.items()}
+
+
+@dataclass(slots=True)
+class Looks:
+    """When a reader looks again for what has come to wait. A look is at all tables, and snapshots change what it looks
+    at all the time: of many tables it is seldom, so that it has a small share of the reader's time.
+
+    at: of the last one, by time.monotonic().
+    """
+
+    at: float
+    pause: float = SNAPSHOT_WAITING_SECONDS
+
+    def are_due(self, now: float) -> bool:
+        """now: time.monotonic()."""
+        return now - self.at > self.pause
+
+    def took(self, seconds: float, now: float) -> None:
+        """seconds: CPU of a look that ended now."""
+        self.at, self.pause = now, max(SNAPSHOT_WAITING_SECONDS, seconds * SNAPSHOT_WAITING_PER_CPU_SECONDS)
 
 
 class _Watch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tidegate.lake.control.upkeep import rewrite
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, progress
+from tidegate.snapshot.progress.requests import Told
 from tidegate.snapshot.progress.standing import Known
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,6 +54,23 @@ def test_packed_files_tell_nothing_twice_and_what_went_makes_all_be_told_anew(tm
     rewrite(lake, tables.SNAPSHOTS, lambda rows: rows.filter(pc.not_equal(rows["table"], "t0")))
     anew, events = log.look()
     assert (anew, sorted(one.table for one in events)) == (True, ["t1", "t2"])
+
+
+def test_who_asks_how_far_tables_are_holds_no_definitions(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    size, count = 50_000, 200
+    told_of = [event(EventKind.REQUESTED, 0, f"t{n}") for n in range(count)]
+    said(lake, *told_of, *(event(EventKind.WAVE, 1, f"t{n}", definition={"x": "y" * size}) for n in range(count)))
+    told = Told(lake, "p")
+    tracemalloc.start()
+    try:
+        assert len(told.tables()) == count
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < size * count / 4
+    (found,) = [one for one in EventLog(lake).look()[1] if one.event is EventKind.WAVE and one.table == "t7"]
+    assert found.definition == {"x": "y" * size}, "apply is told them"
 
 
 def test_ones_own_events_are_not_read_back(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ import pytest
 from tidegate.config import Snapshot, parse
 from tidegate.errors import ConfigError
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import SNAPSHOT_WAVE_BYTES_DEFAULT, SNAPSHOT_WAVE_SECONDS_DEFAULT
+from tidegate.limits import SNAPSHOT_WAITING_SECONDS, SNAPSHOT_WAVE_BYTES_DEFAULT, SNAPSHOT_WAVE_SECONDS_DEFAULT
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings
-from tidegate.snapshot.work import newest, progress_line, settings_of, where_others_are
+from tidegate.snapshot.work import Looks, newest, progress_line, settings_of, where_others_are
 
 BASE = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['a.*']}\n"
 
@@ -81,3 +81,16 @@ def test_the_newest_snapshot_of_each_table_is_shown() -> None:
         ]
     )
     assert [(one.table, one.state) for one in found] == [("a", "done"), ("b", "done")]
+
+
+def test_looks_that_take_long_are_seldom() -> None:
+    """Of ever more tables each look takes longer, and there are ever more changes to look at."""
+    looks = Looks(0.0)
+    assert not looks.are_due(SNAPSHOT_WAITING_SECONDS)
+    assert looks.are_due(SNAPSHOT_WAITING_SECONDS + 0.1)
+    looks.took(0.01, 10.0)
+    assert looks.are_due(10.1 + SNAPSHOT_WAITING_SECONDS), "of few tables as often as before"
+    for seconds in (0.3, 5.0):
+        looks.took(seconds, 20.0)
+        assert not looks.are_due(20.0 + 20 * seconds), "a small share of the time, of however many tables"
+        assert looks.are_due(20.0 + 40 * seconds)

@@ -24,14 +24,20 @@ from tidegate.snapshot.progress.events import SnapshotEvent
 from tidegate.tables import SNAPSHOTS
 
 _KEY: Final = ("snapshot", "source", "database", "table", "event", "token", "recorded_at")
+_DEFINITION: Final = "definition"
+_WITHOUT: Final = pa.schema([field for field in SNAPSHOTS.schema if field.name != _DEFINITION])
 Key = tuple[str, str, str, str, str, str, datetime]
 
 
 @dataclass(slots=True)
 class EventLog:
-    """version: of the table as it was last looked at; -1: never, or there is none."""
+    """version: of the table as it was last looked at; -1: never, or there is none.
+
+    definitions: whether events have theirs, which are most of their bytes.
+    """
 
     lake: LakeFiles
+    definitions: bool = True
     version: int = -1
     _files: frozenset[str] = field(default=frozenset())
     _known: set[Key] = field(default_factory=set)
@@ -44,13 +50,15 @@ class EventLog:
         files = {file.path: file for file in found.files}
         gone = not self._files <= files.keys()
         wanted = [file for path, file in files.items() if gone or path not in self._files]
-        rows = control.rows_of(self.lake, SNAPSHOTS, found, files=wanted)
+        schema = None if self.definitions else _WITHOUT
+        rows = control.rows_of(self.lake, SNAPSHOTS, found, schema, files=wanted)
         keys = _keys(rows)
         anew = gone and not self._known <= set(keys)
         if anew:
             self._known = set()
         new = [number for number, key in enumerate(keys) if key not in self._known]
-        events = [SnapshotEvent.from_row(row) for row in rows.take(np.array(new, dtype=np.int64)).to_pylist()]
+        told = rows.take(np.array(new, dtype=np.int64)).to_pylist()
+        events = [SnapshotEvent.from_row({_DEFINITION: None, **row}) for row in told]
         self._known.update(map(_key, events))
         self._files, self.version = frozenset(files), found.version
         return anew, events

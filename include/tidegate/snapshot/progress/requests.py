@@ -72,7 +72,7 @@ class Told:
     """The same for whoever asks often: what came since is read. For many threads."""
 
     def __init__(self, lake: LakeFiles, pipeline: str) -> None:
-        self._pipeline, self._log, self._tally = pipeline, EventLog(lake), Tally()
+        self._pipeline, self._log, self._tally = pipeline, EventLog(lake, definitions=False), Tally()
         self._lock = threading.Lock()
 
     def tables(self, source: str = "") -> list[TableProgress]:
