@@ -14,8 +14,8 @@ SNAPSHOT_CHUNK_BYTES_DEFAULT: Final = 16 * MIB
 SNAPSHOT_STATEMENT_SECONDS: Final = 2.0
 # Below it what a chunk costs by itself (a row group, a line of the log) is more than its rows.
 SNAPSHOT_CHUNK_BYTES_MIN: Final = 64 << 10
-# A table of fewer rows is read sooner than it is divided.
-SNAPSHOT_DIVIDED_ROWS_MIN: Final = 10_000
+# A table of fewer rows is read sooner than it is divided: that takes some hundred questions to its server.
+SNAPSHOT_DIVIDED_ROWS_MIN: Final = 50_000
 SNAPSHOT_THREADS_DEFAULT: Final = 4
 # A wave's chunks stay in memory until they are landed; the log is applied again from its low mark.
 SNAPSHOT_WAVE_BYTES_DEFAULT: Final = 256 * MIB

@@ -42,7 +42,7 @@ def even_bounds(version: TableVersion, ask: Ask, parts: int, rows_min: int) -> l
     pieces = [_Piece(total)]
     while len(pieces) < parts * _RANGES_PER_PART:
         at = max(range(len(pieces)), key=lambda n: pieces[n].rows)
-        if pieces[at].rows <= total // parts:
+        if pieces[at].rows <= max(total // parts, rows_min // 2):
             break
         pieces[at : at + 1] = _cut(table, pieces[at]) or [replace(pieces[at], rows=0)]
     return [piece.end for piece in pieces[:-1]]
