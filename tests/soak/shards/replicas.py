@@ -8,6 +8,7 @@ Out: Replicas, a context manager: primary is the one that is written to. With a 
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Final
 
@@ -84,6 +85,7 @@ class Replicas(Whole):
         assert replica is not None, "it has none"
         primary.stop()
         replica.stop()
+        self._remember(replica)
         shutil.rmtree(replica.data / "data", ignore_errors=True)
         replica.data.mkdir(parents=True, exist_ok=True)
         shutil.copytree(primary.data / "data", replica.data / "data", symlinks=True)
@@ -94,6 +96,14 @@ class Replicas(Whole):
         replicate(primary, replica)
         self.replicates = True
         self._semi_sync()
+
+    @staticmethod
+    def _remember(server: Server) -> None:
+        """Its binlog stays: capture may have read of it until now."""
+        life = server.data / "lives" / f"{time.time_ns()}"
+        life.mkdir(parents=True)
+        for file in (server.data / "data").glob("binlog.0*"):
+            file.rename(life / file.name)
 
     def _semi_sync(self) -> None:
         primary, word = self.primary, self._word("source")
