@@ -126,7 +126,7 @@ class Application:
 
     def refresh_prewrites(self) -> None:
         """Read what is open, or answered above the cut; a person may have decided about an orphan."""
-        found = prewrites.standing(self.lake, min([self.cut_ts, *self.followed.behind.values()]))
+        found = prewrites.for_apply(self.lake, min([self.cut_ts, *self.followed.behind.values()]))
         self.prewrites = {source: Prewrites(source, found.get(source, ())) for source in self.pipeline.sources}
 
     def claim(self) -> None:

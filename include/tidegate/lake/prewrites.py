@@ -40,6 +40,12 @@ def standing(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
     return _by_source(rows.filter(pc.or_(_stays(rows), pc.greater(rows["answer_ts"], after_ts))))
 
 
+def for_apply(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
+    """The same without those that a Pump answers in its stream: there apply meets them as any other."""
+    found = standing(lake, after_ts)
+    return {source: [one for one in of if not of_pump(one)] for source, of in found.items()}
+
+
 def answered_in(lake: LakeFiles, after_ts: int, upto_ts: int) -> dict[str, list[Prewrite]]:
     """Per source those whose answer is in (after_ts, upto_ts]."""
     filters: list[tuple[str, str, Any]] = [("answer_ts", ">", after_ts)]
@@ -80,10 +86,12 @@ def parked_by_pumps(lake: LakeFiles) -> dict[str, list[Prewrite]]:
     return {source: of for source, of in found.items() if of}
 
 
-def record(tables: control.ControlTables, found: Sequence[Prewrite]) -> None:
-    """Append rows. The same rows again do no harm: the last of each prewrite counts."""
+def record(
+    tables: control.ControlTables, found: Sequence[Prewrite], app_transaction: tuple[str, int] | None = None
+) -> None:
+    """Append rows, as ControlTables does. The same rows again do no harm: the last of each prewrite counts."""
     now = datetime.now(UTC)
-    tables.append(PREWRITES, [one.to_row(now) for one in found])
+    tables.append(PREWRITES, [one.to_row(now) for one in found], app_transaction)
 
 
 def refs_of(lake: LakeFiles, wanted: Mapping[str, Collection[int]]) -> dict[tuple[str, int], SegmentRef]:

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 class NewQuestions:
-    """Questions that weren't asked yet. asked: table or source -> commit_ts, or start_ts, of what was asked about."""
+    """Questions that weren't asked yet.
+
+    asked: what was asked about: table -> commit_ts; `source start_ts` -> start_ts, of each transaction, as an older one
+    may come later.
+    """
 
     def __init__(self, asked: dict[str, int]) -> None:
         self._asked = dict(asked)
@@ -51,8 +55,11 @@ class NewQuestions:
         if version == self._seen:
             return None
         waiting = {table: state.place.at_ts if state.place else 0 for table, state in questions(self._lake).items()}
+        named = {table: table for table in waiting}
         for source, parked in parked_by_pumps(self._lake).items():
-            waiting[source] = max(one.start_ts for one in parked)
-        new = sorted(table for table, at_ts in waiting.items() if self._asked.get(table) != at_ts)
+            of = {f"{source} {one.start_ts}": one.start_ts for one in parked}
+            waiting |= of
+            named |= dict.fromkeys(of, source)
+        new = sorted({named[key] for key, at_ts in waiting.items() if self._asked.get(key) != at_ts})
         self._asked, self._seen = waiting, version
         return {"tables": new} if new else None

@@ -249,8 +249,8 @@ class _Source:
             why = "snapshot.marks is unlogged"
         elif facts.is_read_only:
             why = "the server is read-only"
-        elif facts.replications and (facts.flavour is Flavour.MARIADB or facts.on("gtid_mode")):
-            why = "the server is a replica, and a GTID of its own would end its replication"
+        elif (facts.replications or facts.may_replicate) and facts.gives_gtids:
+            why = f"the server {'is' if facts.replications else 'may be'} a replica: its own GTID would end replication"
         elif not writes:
             why = f"the account has no grant of its own to write {WATERMARK} ({grants})"
         if not why:

@@ -26,6 +26,8 @@ SERVER_IDS: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
     " ('server_id', 'server_uuid', 'server_uid', 'wsrep_on', 'wsrep_node_name', 'version')"
 )
+# Values of gtid_mode with which a server gives its own transactions GTIDs.
+GTIDS_GIVEN: Final = ("ON", "ON_PERMISSIVE")
 _SYNTAX_OR_NAME: Final = {ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE}
 _NOT_ALLOWED: Final = {ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR}
 
@@ -83,6 +85,11 @@ class SourceFacts:
     def gtid_owned(self) -> MysqlGtidSet:
         """MySQL: of transactions that are under way, logged or not; `uuid:31#12:32#14` names their sessions, too."""
         return MysqlGtidSet.parse(re.sub(r"#\d+", "", self.value("gtid_owned")))
+
+    @property
+    def gives_gtids(self) -> bool:
+        """Whether what is written at it gets a GTID."""
+        return self.flavour is Flavour.MARIADB or self.value("gtid_mode").upper() in GTIDS_GIVEN
 
     @property
     def is_read_only(self) -> bool:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.config import Orphans
-from tidegate.lake.control import ControlTables
+from tidegate.lake.control import ControlTables, application_version
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.prewrites import PUMPS_ID, of_pump, record, standing
-from tidegate.prewrites_table import PrewriteState
+from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segments.prewrites import Prewrite
 from tidegate.tidb import pairing
 from tidegate.tidb.pairing import ROLLED_BACK
@@ -46,14 +46,25 @@ class Parked:
         """start_ts -> commit_ts or ROLLED_BACK of what is decided; what nobody was asked about is parked, or decided as
         the pipeline file says. Raises LakeUnavailable, LakeRefused.
         """
-        known = {one.start_ts: one for one in standing(self.lake, _FOREVER).get(self.owner, ()) if of_pump(one)}
-        fresh = [self._parked(one) for one in lost if one.start_ts not in known]
-        if fresh:
-            record(ControlTables(self.lake), fresh)
-        known |= {one.start_ts: one for one in fresh}
+        known = self._known(lost)
         mine = [known[one.start_ts] for one in lost]
         answers = {one.start_ts: ROLLED_BACK for one in mine if one.state is PrewriteState.ROLLED_BACK}
         return answers | {one.start_ts: one.answer_pos for one in mine if one.state is PrewriteState.COMMITTED}
+
+    def _known(self, lost: Sequence[pairing.Prewrite[int]]) -> dict[int, Prewrite]:
+        """By start_ts what stands of each, once all are written down.
+
+        What is new is appended only if no other Pump has appended since it was looked what stands: two answers to one
+        prewrite would stop their TiDB's apply for good.
+        """
+        tables, counter = ControlTables(self.lake), f"tidegate/{self.owner}/parked"
+        while True:  # each turn ends it, or another Pump has written something down
+            number = application_version(self.lake, PREWRITES, counter) or 0
+            known = {one.start_ts: one for one in standing(self.lake, _FOREVER).get(self.owner, ()) if of_pump(one)}
+            fresh = [self._parked(one) for one in lost if one.start_ts not in known]
+            if not fresh:
+                return known
+            record(tables, fresh, (counter, number + 1))
 
     def _parked(self, lost: pairing.Prewrite[int]) -> Prewrite:
         state = _FATES[self.policy]

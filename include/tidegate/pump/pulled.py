@@ -56,6 +56,7 @@ class Pulls:
                     if stopped():
                         return
                 last_seq = ref.seq
+            index.forget(max(sent_ts - 1, 0))
             time.sleep(PUMP_PULL_SECONDS)
 
     def _fresh(self, index: BronzeIndex, last_seq: int, after_ts: int) -> Iterable[SegmentRef]:

@@ -184,9 +184,14 @@ class MomentReading:
             return
         rest: Span | None = span
         while rest is not None:
-            read = list(reader.read(rest, table.work.pace, self._way.bounds, self._wave))
-            rest = read[-1][1]
-            yield [chunk for chunk, _ in read]
+            read = reader.read(rest, table.work.pace, self._way.bounds, self._wave)
+            if reader.repeats:  # each of its chunks says that it is of all that the statement reads
+                found = list(read)
+                rest = found[-1][1]
+                yield [chunk for chunk, _ in found]
+                continue
+            for chunk, rest in read:  # noqa: B007 - what is left behind the last one
+                yield [chunk]
 
     def _add(self, table: _Table, chunks: Sequence[Chunk]) -> None:
         with self._lock:

@@ -21,6 +21,7 @@ from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.pump.parked import Parked
 from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.mvcc import NOTHING
+from tidegate.tidb.pairing import Prewrite
 from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
 
 SECOND = 1000 << 18
@@ -135,3 +136,36 @@ def test_nobody_is_asked_while_tidb_may_still_tell(tmp_path: Path) -> None:
             world.fates.fate(b"k", BEGAN)
         assert world.rows() == {}
         assert world.resolved == CAME
+
+
+def test_two_pumps_give_one_answer_to_what_came_to_both(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path / "lake"))
+    found: list[dict[int, int]] = []
+
+    def pump(came_ts: int, meanwhile: Callable[[], None]) -> dict[int, int]:
+        """Between its look at what stands and its own words the other one decides."""
+
+        def table_of(_: bytes) -> str:
+            meanwhile()
+            return "d.t"
+
+        lost = [Prewrite(BEGAN, b"k", 0, BEGAN, came_ts)]
+        return Parked(lake, "one", Orphans.COMMIT, table_of).decided(lost)
+
+    def other() -> None:
+        if not found:
+            found.append(pump(CAME, lambda: None))
+
+    mine = pump(CAME + 85, other)
+    assert mine == found[0] == {BEGAN: CAME + 1}
+    assert pump(CAME + 200, lambda: None) == mine
+
+
+def test_an_older_one_that_comes_later_is_a_question_of_its_own(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path / "lake"))
+    asked = NewQuestions({})
+    asked.open(lake.root, {})
+    for start_ts in (BEGAN, BEGAN - 1):
+        Parked(lake, "one", Orphans.ASK, lambda _: "").decided([Prewrite(start_ts, b"k", 0, start_ts, CAME)])
+        assert asked.look() == {"tables": ["one"]}
+        assert asked.look() is None

@@ -11,6 +11,7 @@ same server.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, Final, Protocol
 
@@ -20,7 +21,7 @@ from pymysql.constants import ER
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable
 from tidegate.mysql.branches import prepared_branches, see_commits
 from tidegate.mysql.connection import ConnectionInfo, named
-from tidegate.mysql.server_facts import read_replications, says_read_only
+from tidegate.mysql.server_facts import GTIDS_GIVEN, read_replications, says_read_only
 from tidegate.position import Position
 from tidegate.snapshot.marks.watermark import BEGIN, CREATE, NAME_BYTES_MAX, WRITE, Mark, MarkKind
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
@@ -126,23 +127,33 @@ class MarkWriter:
     def _check(self, cursor: Any) -> None:
         cursor.execute(
             "SHOW VARIABLES WHERE Variable_name IN ('binlog_format', 'sql_log_bin', 'autocommit', 'log_bin',"
-            " 'binlog_order_commits', 'read_only', 'gtid_mode', 'version')"
+            " 'binlog_order_commits', 'read_only', 'gtid_mode', 'gtid_slave_pos', 'version')"
         )
         told = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
         on = {name: {"ON": "1", "OFF": "0"}.get(value, value) for name, value in told.items()}
         if says_read_only(told.get("read_only", "")):
             raise MarksRefused("the server is read-only", where=self._info.where, remedy=_READ_ONLY)
-        mariadb = "MARIADB" in told.get("version", "")
-        if (mariadb or told.get("gtid_mode") == "ON") and read_replications(cursor, mariadb=mariadb)[0]:
-            # A GTID of its own is one that its primary lacks: replication from there breaks over it, sooner or later.
-            remedy = f"{_READ_ONLY}; was it promoted, RESET REPLICA ALL (MariaDB: RESET SLAVE ALL) there says so"
-            raise MarksRefused("the server is a replica", where=self._info.where, remedy=remedy)
+        self._check_replicates(cursor, told)
         for name, wanted in _NEEDED.items():
             if on.get(name, wanted) != wanted:
                 raise self._unfit(f"{name} is {told[name]}, and marks need {wanted}", f"set {name} there")
         if on.get("binlog_order_commits", "1") != "1":
             what = "binlog_order_commits is OFF: what was logged before a mark may not be visible when it is"
             raise self._unfit(what, "set binlog_order_commits=ON at the source")
+
+    def _check_replicates(self, cursor: Any, told: Mapping[str, str]) -> None:
+        """A GTID of a replica's own is one that its primary lacks: replication breaks over it, sooner or later."""
+        mariadb = "MARIADB" in told.get("version", "")
+        if not mariadb and told.get("gtid_mode", "") not in GTIDS_GIVEN:
+            return
+        found, hidden = read_replications(cursor, mariadb=mariadb)
+        if found:
+            remedy = f"{_READ_ONLY}; was it promoted, RESET REPLICA ALL (MariaDB: RESET SLAVE ALL) there says so"
+            raise MarksRefused("the server is a replica", where=self._info.where, remedy=remedy)
+        if hidden and (not mariadb or told.get("gtid_slave_pos")):
+            grant = "REPLICA MONITOR" if mariadb else "REPLICATION CLIENT"
+            remedy = f"{_READ_ONLY}; GRANT {grant} ON *.* TO {self._account} shows whether it was promoted"
+            raise MarksRefused("the server may be a replica", where=self._info.where, remedy=remedy)
 
     def _unfit(self, what: str, remedy: str) -> SourceRefused:
         return SourceRefused(what, where=self._info.where, remedy=remedy)

@@ -141,7 +141,7 @@ class _Building:
 
 
 class ChunkReader:
-    """Reads one table over one connection."""
+    """Reads one table over one connection. repeats: several rows may have one place in its order."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class ChunkReader:
         self._shape = shape_of(self.plan.schema)
         self._key = self.plan.key
         described = info_of(version)
-        self._repeats = bool(self._key) and not version.key and described is not None and bool(described.partition)
+        self.repeats = bool(self._key) and not version.key and described is not None and bool(described.partition)
         index = next((one.name for one in version.indexes if one.whole and one.parts == version.key), "")
         self._hint = f" FORCE INDEX ({quote_name(index)})" if index else ""
 
@@ -182,7 +182,7 @@ class ChunkReader:
         """
         limit = pace.limit(bounds)
         stream = ResultStream(self._connection, self._info, self.plan)
-        if self._repeats:
+        if self.repeats:
             yield from self._read_closed(stream, span, pace, bounds, wave)
             return
         started, rows, after = time.monotonic(), 0, span.after
