@@ -10,7 +10,7 @@ While the question is open no process waits: Airflow keeps it, and shows it unde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -133,8 +133,7 @@ def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
         named = (name.partition(".")[::2] for name in one.tables)
         return table in {".".join(pipeline.tables.logical(*name)[:2]) for name in named if pipeline.tables.keeps(*name)}
 
-    standing = prewrites.standing(lake, 1 << 62)
-    found = (one for of_source in standing.values() for one in of_source)
+    found = (one for of_source in prewrites.unsettled(lake).values() for one in of_source)
     return [one for one in found if one.state is PrewriteState.PARKED and wrote(one)]
 
 
@@ -158,18 +157,23 @@ def _about_ddl(held: TableState, at: Place) -> Question:
     )
 
 
+def _listed(found: Sequence[Prewrite], line: Callable[[Prewrite], str]) -> str:
+    """The first of them, and how many more there are."""
+    shown = "".join(f"- {line(one)}\n" for one in found[:_BRANCHES_SHOWN_MAX])
+    more = len(found) - _BRANCHES_SHOWN_MAX
+    return f"{shown}{f'- and {more} more' if more > 0 else ''}"
+
+
 def _about_tidb(source: str, pipeline: str, parked: Sequence[Prewrite]) -> Question:
     from tidegate.commit_ts import time_text
 
     last = sorted(parked, key=lambda one: one.start_ts)
     unknown = "what its TiDB knows no more"
-    shown = "".join(
-        f"- `{one.id}`, begun {time_text(one.start_ts)}; wrote to {', '.join(one.tables) or unknown}\n"
-        for one in last[:_BRANCHES_SHOWN_MAX]
+    shown = _listed(
+        last, lambda one: f"`{one.id}`, begun {time_text(one.start_ts)}; wrote to {', '.join(one.tables) or unknown}"
     )
-    more = len(last) - _BRANCHES_SHOWN_MAX
     body = (
-        f"{shown}{f'- and {more} more' if more > 0 else ''}\n\n"
+        f"{shown}\n\n"
         f"came to a Pump of `{source}` without an answer, and their TiDB can't tell any more what became of them: its"
         " garbage collection has passed them. All tables of this TiDB wait before the first of them. Look for their"
         " rows there.\n\n"
@@ -188,13 +192,14 @@ def _about_xa(held: TableState, at: Place, branches: Sequence[Prewrite]) -> Ques
     from tidegate.commit_ts import time_text
 
     table = held.table
-    shown = "".join(
-        f"- `{one.id}` of `{one.source}`, prepared {time_text(one.start_ts)}; wrote to {', '.join(one.tables)}\n"
-        for one in branches[:_BRANCHES_SHOWN_MAX]
+    shown = _listed(
+        branches,
+        lambda one: (
+            f"`{one.id}` of `{one.source}`, prepared {time_text(one.start_ts)}; wrote to {', '.join(one.tables)}"
+        ),
     )
-    more = len(branches) - _BRANCHES_SHOWN_MAX
     body = (
-        f"{shown}{f'- and {more} more' if more > 0 else ''}\n\n"
+        f"{shown}\n\n"
         f"aren't prepared at `{at.source}` any more, and its log has no answer to them up to `{at.file}:{at.pos}`."
         f" Ask their transaction manager, or look for their rows at the source. Silver of `{table}` waits before them;"
         " other tables go on.\n\n"

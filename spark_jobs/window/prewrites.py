@@ -11,12 +11,10 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate.commit_ts import compose, physical_ms, time_text
-from tidegate.config import Orphans
 from tidegate.failpoint import failpoint
 from tidegate.lake import prewrites as recorded
 from tidegate.lake.bronze.index import read_segments
@@ -114,25 +112,13 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
         since = f"{oldest.id} since {time_text(oldest.start_ts)}"
         what = f"{len(still)} XA branches of {source} are prepared for long, {since}"
         print(f"{what}; their rows wait for XA COMMIT or XA ROLLBACK", file=sys.stderr, flush=True)
-    policy = app.pipeline.xa.orphans
+    state, decider = recorded.by_policy(app.pipeline.xa.orphans)
     place = Answer("", False, last.resolved_ts, last.file, last.end_pos)
-    found = [known.decide(one, _FATES[policy], place, _decider(policy)) for one in known.orphans(upto_ts, names)]
+    found = [known.decide(one, state, place, decider) for one in known.orphans(upto_ts, names)]
     for one in found:
         what = f"XA branch {one.id} of {source}, prepared at {time_text(one.start_ts)}, is an orphan: {one.state}"
         print(what, file=sys.stderr, flush=True)
     return found
-
-
-_FATES: Final = {
-    Orphans.PARK: PrewriteState.PARKED,
-    Orphans.ASK: PrewriteState.PARKED,
-    Orphans.ROLLBACK: PrewriteState.ROLLED_BACK,
-    Orphans.COMMIT: PrewriteState.COMMITTED,
-}
-
-
-def _decider(policy: Orphans) -> str:
-    return "" if _FATES[policy] is PrewriteState.PARKED else f"xa.orphans: {policy}"
 
 
 def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[Prewrite]:

@@ -28,11 +28,11 @@ def prewrites(
     """Prepared transactions that wait for an answer, and orphans that wait for a person."""
     from tidegate.commit_ts import time_text
     from tidegate.lake.control import ControlTables
-    from tidegate.lake.prewrites import decided, of_pump, record, standing
+    from tidegate.lake.prewrites import decided, of_pump, record, unsettled
     from tidegate.prewrites_table import PrewriteState
 
     loaded, lake = open_lake(pipeline)
-    waiting = [one for found in standing(lake, _NEVER).values() for one in found if one.waits]
+    waiting = [one for found in unsettled(lake).values() for one in found if one.waits]
     if not commit and not rollback:
         for one in sorted(waiting, key=lambda one: (one.state, one.start_ts)):
             what = f"{one.source}  {one.id}  prepared {time_text(one.start_ts)}  {', '.join(one.tables)}"
@@ -47,9 +47,6 @@ def prewrites(
     record(ControlTables(lake), [decided(orphan, state, getpass.getuser())])
     goes_on = "its Pump goes on with that" if of_pump(orphan) else "its tables go on with the next window"
     typer.echo(f"{orphan.id} of {orphan.source} is {state}; {goes_on}")
-
-
-_NEVER = (1 << 63) - 1
 
 
 def _parked(waiting: list[Prewrite], wanted: str, pipeline: str) -> Prewrite:

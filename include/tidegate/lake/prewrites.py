@@ -18,6 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.config import Orphans
 from tidegate.lake import control
 from tidegate.lake.bronze.beginning import begins
 from tidegate.lake.bronze.index import refs_in
@@ -32,12 +33,23 @@ _ORDER: Final = ["answer_ts", "recorded_at"]
 # Begins the id of a TiDB's transaction that a Pump answers in its stream (pump/parked.py); its start_ts follows.
 PUMPS_ID: Final = "tidb "
 _FOREVER: Final = (1 << 63) - 1
+_FATES: Final = {
+    Orphans.PARK: PrewriteState.PARKED,
+    Orphans.ASK: PrewriteState.PARKED,
+    Orphans.ROLLBACK: PrewriteState.ROLLED_BACK,
+    Orphans.COMMIT: PrewriteState.COMMITTED,
+}
 
 
 def standing(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
     """Per source those that no answer of the log has settled, and those that are answered above after_ts."""
     rows = _last(lake)
     return _by_source(rows.filter(pc.or_(_stays(rows), pc.greater(rows["answer_ts"], after_ts))))
+
+
+def unsettled(lake: LakeFiles) -> dict[str, list[Prewrite]]:
+    """Per source those that no answer of the log has settled, whoever decided about them meanwhile."""
+    return standing(lake, _FOREVER)
 
 
 def for_apply(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
@@ -68,6 +80,12 @@ def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]
     return found
 
 
+def by_policy(policy: Orphans) -> tuple[PrewriteState, str]:
+    """What `xa.orphans` makes of an orphan, and who decided so; "" where a person is to."""
+    state = _FATES[policy]
+    return state, "" if state is PrewriteState.PARKED else f"xa.orphans: {policy}"
+
+
 def decided(orphan: Prewrite, state: PrewriteState, decided_by: str) -> Prewrite:
     """A parked prewrite as a person decides; its answer stands where it was found, as who waits meets it there."""
     return replace(orphan, state=state, decided_by=decided_by)
@@ -80,9 +98,7 @@ def of_pump(one: Prewrite) -> bool:
 
 def parked_by_pumps(lake: LakeFiles) -> dict[str, list[Prewrite]]:
     """Per source what its Pumps wait for a person's word on. Raises LakeUnavailable, LakeRefused."""
-    found = {
-        source: [one for one in of if one.waits and of_pump(one)] for source, of in standing(lake, _FOREVER).items()
-    }
+    found = {source: [one for one in of if one.waits and of_pump(one)] for source, of in unsettled(lake).items()}
     return {source: of for source, of in found.items() if of}
 
 

@@ -13,24 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from tidegate.config import Orphans
 from tidegate.lake.control import ControlTables, application_version
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.prewrites import PUMPS_ID, of_pump, record, standing
+from tidegate.lake.prewrites import PUMPS_ID, by_policy, of_pump, record, unsettled
 from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segments.prewrites import Prewrite
 from tidegate.tidb import pairing
 from tidegate.tidb.pairing import ROLLED_BACK
-
-_FATES: Final = {
-    Orphans.PARK: PrewriteState.PARKED,
-    Orphans.ASK: PrewriteState.PARKED,
-    Orphans.ROLLBACK: PrewriteState.ROLLED_BACK,
-    Orphans.COMMIT: PrewriteState.COMMITTED,
-}
-_FOREVER: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +51,15 @@ class Parked:
         tables, counter = ControlTables(self.lake), f"tidegate/{self.owner}/parked"
         while True:  # each turn ends it, or another Pump has written something down
             number = application_version(self.lake, PREWRITES, counter) or 0
-            known = {one.start_ts: one for one in standing(self.lake, _FOREVER).get(self.owner, ()) if of_pump(one)}
+            known = {one.start_ts: one for one in unsettled(self.lake).get(self.owner, ()) if of_pump(one)}
             fresh = [self._parked(one) for one in lost if one.start_ts not in known]
             if not fresh:
                 return known
             record(tables, fresh, (counter, number + 1))
 
     def _parked(self, lost: pairing.Prewrite[int]) -> Prewrite:
-        state = _FATES[self.policy]
+        state, decider = by_policy(self.policy)
         table = self.table_of(lost.key)
-        decider = "" if state is PrewriteState.PARKED else f"xa.orphans: {self.policy}"
         name, tables = f"{PUMPS_ID}{lost.start_ts}", (table,) if table else ()
         place = (self.owner, name, lost.start_ts, 0, 0, tables, state)
         return Prewrite(*place, answer_pos=lost.came_ts + 1, decided_by=decider)

@@ -180,6 +180,11 @@ class TableVersion:
         return tuple(by_id[i] for i in self.key)
 
     @property
+    def key_index(self) -> str:
+        """The name of the index that is the key; "" where none is known."""
+        return next((one.name for one in self.indexes if one.whole and one.parts == self.key), "")
+
+    @property
     def silver_key(self) -> tuple[str, ...]:
         """key_names as silver has them."""
         return tuple(map(silver_column, self.key_names))

@@ -69,8 +69,7 @@ class _Table:
         self._ask, self._place = ask, quote_name(version.database, version.table)
         columns = {column.id: column for column in version.columns}
         self.key = [columns[number] for number in version.key]
-        index = next((one.name for one in version.indexes if one.whole and one.parts == version.key), "")
-        self._index = f"INDEX ({quote_name(index)})" if index else ""
+        self._index = f"INDEX ({quote_name(version.key_index)})" if version.key_index else ""
 
     def rows(self, condition: str) -> int:
         """By the optimizer's guess; MySQL dives into no index that it is forced to use."""

@@ -160,8 +160,7 @@ class ChunkReader:
         self._key = self.plan.key
         described = info_of(version)
         self.repeats = bool(self._key) and not version.key and described is not None and bool(described.partition)
-        index = next((one.name for one in version.indexes if one.whole and one.parts == version.key), "")
-        self._hint = f" FORCE INDEX ({quote_name(index)})" if index else ""
+        self._hint = f" FORCE INDEX ({quote_name(version.key_index)})" if version.key_index else ""
 
     def statement(self, span: Span, limit: int) -> str:
         """The SELECT of a span's first rows."""
