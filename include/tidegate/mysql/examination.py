@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+import pymysql
+
 from tidegate.config import Cascades, Flavour, Pipeline, SnapshotMarks, SnapshotMode, Start
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze.table import check_writable
@@ -115,7 +117,7 @@ def _source_lines(pipeline: Pipeline, name: str, lake: LakeFiles, hosts: Connect
         try:
             source = _Source(pipeline, name, lake, info, connection)
             found = list(source.lines())
-        except OSError as error:
+        except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, info) from error
     for host, told in others:
         if isinstance(told, TidegateError):
@@ -133,7 +135,7 @@ def _facts_or_error(host: ConnectionInfo) -> SourceFacts | TidegateError:
             return read_facts(connection, host)
     except TidegateError as error:
         return error
-    except OSError as error:
+    except (pymysql.err.MySQLError, OSError) as error:
         return named(error, host)
 
 

@@ -26,6 +26,8 @@ _SETTINGS: Final = (
     "log_bin_compress",
 )
 
+_REPLIES: Final = ("rpl_semi_sync_source_wait_for_replica_count", "rpl_semi_sync_master_wait_for_slave_count")
+
 
 def about(main: SourceFacts, other: SourceFacts, wanted: Wanted) -> Iterator[tuple[Level | None, str]]:
     """None: just so that one knows it."""
@@ -37,6 +39,8 @@ def about(main: SourceFacts, other: SourceFacts, wanted: Wanted) -> Iterator[tup
         yield Level.CAUTION, f"{what}{finding.what}; {finding.remedy}"
     if main.flavour is other.flavour:
         yield from _transactions(main, other)
+    if wanted.semi_sync:
+        yield from _replied_alone(main)
     for name in _SETTINGS:
         here, there = main.variables.get(name), other.variables.get(name)
         if here is not None and there is not None and here != there:
@@ -82,6 +86,16 @@ def _transactions(main: SourceFacts, other: SourceFacts) -> Iterator[tuple[Level
         )
     else:
         yield None, "has what the host that is read has" + (", and replicates" if other.may_receive else "")
+
+
+def _replied_alone(main: SourceFacts) -> Iterator[tuple[Level, str]]:
+    """A commit that needs one reply may have capture's alone."""
+    what = "may lack what clients were told is committed, since capture's reply alone is enough for a commit"
+    if main.flavour is Flavour.MARIADB:
+        yield Level.CAUTION, f"{what}; take semi_sync out of the pipeline file, so that this host's reply counts"
+    elif main.number(*_REPLIES) < 2:
+        remedy = "SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = 2 on the host that is read"
+        yield Level.CAUTION, f"{what}; {remedy}"
 
 
 def _mysql_share(main: SourceFacts, other: SourceFacts) -> bool:

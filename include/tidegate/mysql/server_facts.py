@@ -18,6 +18,7 @@ import pymysql
 from pymysql.constants import ER
 
 from tidegate.config import Flavour
+from tidegate.errors import SourceUnavailable
 from tidegate.mysql.connection import ConnectionInfo, named
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.segments.segment import Server
@@ -47,7 +48,8 @@ class SourceFacts:
 
     variables: as SHOW GLOBAL VARIABLES gives them, names in lower case. replications: those that run alone, when our
     grants don't let us look, which hides_replications says.
-    binlog_do_dbs, binlog_ignore_dbs: the only databases that are logged, and those that aren't.
+    binlog_do_dbs, binlog_ignore_dbs: the only databases that are logged, and those that aren't. cluster_status: of the
+    part of its cluster that a Galera node is in.
     """
 
     where: str
@@ -67,6 +69,7 @@ class SourceFacts:
     replications: tuple[Replication, ...] = ()
     hides_replications: bool = False
     semi_sync_replicas: int = 0
+    cluster_status: str = ""
 
     def value(self, *names: str) -> str:
         """The first of these variables that the server has, "" when it has none: servers rename them."""
@@ -142,12 +145,35 @@ def server_of(told: Mapping[str, Any]) -> Server:
 
 
 def read_facts(connection: pymysql.connections.Connection[Any], info: ConnectionInfo) -> SourceFacts:
-    """Ask the server. Raises SourceRefused when a statement needs a privilege that we lack, SourceUnavailable."""
+    """Ask the server. Raises SourceRefused when a statement needs a privilege that we lack, SourceUnavailable (also of
+    a node that is cut off from its cluster).
+    """
     try:
         with connection.cursor() as cursor:
-            return facts_of(cursor, info)
+            found = facts_of(cursor, info)
     except (pymysql.err.MySQLError, OSError) as error:
         raise named(error, info) from error
+    if found.galera:
+        check_in_cluster(found.cluster_status, info)
+    return found
+
+
+def check_in_cluster(status: str, info: ConnectionInfo) -> None:
+    """Of a Galera node: one that is cut off answers as a quiet server does. Raises SourceUnavailable."""
+    if status.lower() != "primary":
+        raise SourceUnavailable(
+            f"this node is cut off from its cluster (wsrep_cluster_status is {status or 'unknown'}): what is committed"
+            " there doesn't come to it",
+            where=info.where,
+            remedy="let it join again; another node is read meanwhile where the connection lists one (hosts)",
+        )
+
+
+def read_cluster_status(cursor: Any) -> str:
+    """Of a Galera node "Primary" when it is in the part of its cluster that goes on; "" of a server without Galera."""
+    cursor.execute("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_status'")
+    row = cursor.fetchone()
+    return str(row[1]) if row else ""
 
 
 def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
@@ -197,6 +223,7 @@ def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
         replications=replications,
         hides_replications=hidden,
         semi_sync_replicas=_semi_sync_replicas(cursor),
+        cluster_status=read_cluster_status(cursor),
     )
 
 

@@ -113,3 +113,16 @@ def test_a_promoted_host_takes_over_from_one_that_is_read_only_and_lacks_what_it
         assert not takes_over(main, replace(other, gtid_executed=main.gtid_executed, variables=main.variables))
         for off in ("OFF", "0"):
             assert not takes_over(replace(main, variables=main.variables | {"read_only": off}), other)
+
+
+def test_where_captures_reply_alone_is_enough_for_a_commit_the_other_host_may_lack_it() -> None:
+    """Clients were told that it is committed, and the replica that takes over never got it."""
+    wanted = Wanted(Flavour.MYSQL, DumpMode.GTID, Tables(include=("shop.*",)), semi_sync=True)
+    replica = mysql(f"{U}:1-9", 2, replications=REPLICATES)
+    for replies, careful in (("1", True), ("2", False)):
+        also = {"rpl_semi_sync_source_enabled": "ON", "rpl_semi_sync_source_wait_for_replica_count": replies}
+        told = [text for level, text in about(mysql(f"{U}:1-9", also=also), replica, wanted) if level is Level.CAUTION]
+        assert any("wait_for_replica_count = 2" in text for text in told) is careful
+    main = mariadb("0-1-9", "0-1-9")
+    told = [text for _, text in about(main, mariadb("0-1-9", "0-1-9", 2, replications=REPLICATES), wanted)]
+    assert any("take semi_sync out" in text for text in told)
