@@ -4,8 +4,8 @@ In:  the hosts of a source, the one that is read, questions to it over the secon
 Out: nothing; or SourceUnavailable, which ends the connection: the next one goes to a host that goes on
      (mysql/hosts.py).
 
-A former primary that was fenced off while another host was promoted answers as a quiet server does, and so does a
-Galera node that is cut off from its cluster. Their logs tell nothing of what goes on elsewhere.
+A former primary that was fenced off while another host was promoted answers as a quiet server does, and so does a node
+that is cut off from its cluster (mysql/cluster.py). Their logs tell nothing of what goes on elsewhere.
 """
 
 from __future__ import annotations
@@ -17,34 +17,29 @@ from typing import Any
 
 from tidegate.errors import SourceRefused, SourceUnavailable
 from tidegate.limits import FENCE_LOOK_SECONDS, STANDING_ANSWER_SECONDS
+from tidegate.mysql.cluster import check_in_cluster, read_cut_off
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.mysql.other_hosts import is_fenced, takes_over
-from tidegate.mysql.server_facts import (
-    SourceFacts,
-    check_in_cluster,
-    facts_of,
-    read_cluster_status,
-    read_facts,
-    says_read_only,
-)
+from tidegate.mysql.server_facts import SourceFacts, facts_of, read_facts, says_read_only
 
 
 class FenceWatch:
-    """Of one connection of capture. at: the host that it reads; galera: a node of a cluster."""
+    """Of one connection of capture. at: the host that it reads, and its facts."""
 
-    def __init__(self, hosts: ConnectionInfo, at: ConnectionInfo, *, galera: bool) -> None:
+    def __init__(self, hosts: ConnectionInfo, at: ConnectionInfo, facts: SourceFacts) -> None:
         self._at = at
-        self._galera = galera
+        self._variables = facts.variables if facts.clustered else None
         self._others = [one for one in hosts.each if one.endpoint != at.endpoint]
         self._look_at = time.monotonic() + FENCE_LOOK_SECONDS
 
     def look(self, ask: Callable[[Callable[[Any], Any]], Any]) -> None:
         """When it is time. Raises SourceUnavailable."""
-        if not (self._others or self._galera) or time.monotonic() < self._look_at:
+        variables = self._variables
+        if (not self._others and variables is None) or time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + FENCE_LOOK_SECONDS
-        if self._galera:
-            check_in_cluster(ask(read_cluster_status), self._at)
+        if variables is not None:
+            check_in_cluster(ask(lambda cursor: read_cut_off(cursor, variables)), self._at)
         if not self._others or not ask(_reads_only):
             return
         facts: SourceFacts = ask(lambda cursor: facts_of(cursor, self._at))

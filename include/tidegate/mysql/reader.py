@@ -128,7 +128,7 @@ class BinlogReader:
         self._open = False
         self._quiet_ms: int | None = None  # the source's clock when it was quiet, not yet proved
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
-        self._fence = FenceWatch(source.hosts, source.connection, galera=second.facts.galera)
+        self._fence = FenceWatch(source.hosts, source.connection, second.facts)
 
     # --- before the stream --------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class BinlogReader:
         at = source.connection, self._second
         source.connection, self._second, found = self._hosts.first_that(at, source.opened, checkpoint.server, goes_on)
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
-        self._fence = FenceWatch(source.hosts, source.connection, galera=self._second.facts.galera)
+        self._fence = FenceWatch(source.hosts, source.connection, self._second.facts)
         facts = self._second.facts
         if source.hosts.others and (facts.server_id, facts.server_uuid) != checkpoint.server:
             log.warning("source %s is read from another server now: %s", source.source_name, facts.where)

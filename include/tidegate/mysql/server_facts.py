@@ -18,7 +18,7 @@ import pymysql
 from pymysql.constants import ER
 
 from tidegate.config import Flavour
-from tidegate.errors import SourceUnavailable
+from tidegate.mysql.cluster import check_in_cluster, in_galera, in_group, read_cut_off
 from tidegate.mysql.connection import ConnectionInfo, named
 from tidegate.position import MysqlGtidSet, Position
 from tidegate.segments.segment import Server
@@ -48,8 +48,8 @@ class SourceFacts:
 
     variables: as SHOW GLOBAL VARIABLES gives them, names in lower case. replications: those that run alone, when our
     grants don't let us look, which hides_replications says.
-    binlog_do_dbs, binlog_ignore_dbs: the only databases that are logged, and those that aren't. cluster_status: of the
-    part of its cluster that a Galera node is in.
+    binlog_do_dbs, binlog_ignore_dbs: the only databases that are logged, and those that aren't. cut_off: why
+    nothing comes to it from its cluster any more, as to others of its nodes.
     """
 
     where: str
@@ -69,7 +69,7 @@ class SourceFacts:
     replications: tuple[Replication, ...] = ()
     hides_replications: bool = False
     semi_sync_replicas: int = 0
-    cluster_status: str = ""
+    cut_off: str = ""
 
     def value(self, *names: str) -> str:
         """The first of these variables that the server has, "" when it has none: servers rename them."""
@@ -100,12 +100,17 @@ class SourceFacts:
 
     @property
     def galera(self) -> bool:
-        return self.on("wsrep_on") and self.value("wsrep_provider").lower() not in ("", "none")
+        return in_galera(self.variables)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether it is a node of a cluster, in which each gets what another one commits."""
+        return self.galera or in_group(self.variables)
 
     @property
     def replicates(self) -> bool:
         """Whether changes come to this server from another one, as a replica or in a cluster."""
-        return bool(self.replications or self.galera or self.value("group_replication_group_name"))
+        return bool(self.replications or self.clustered)
 
     @property
     def may_replicate(self) -> bool:
@@ -115,8 +120,7 @@ class SourceFacts:
     @property
     def may_receive(self) -> bool:
         """Whether transactions of others may still come to it by themselves."""
-        clustered = self.galera or bool(self.value("group_replication_group_name"))
-        return clustered or any(one.applies for one in self.replications)
+        return self.clustered or any(one.applies for one in self.replications)
 
     @property
     def version_number(self) -> tuple[int, ...]:
@@ -153,27 +157,8 @@ def read_facts(connection: pymysql.connections.Connection[Any], info: Connection
             found = facts_of(cursor, info)
     except (pymysql.err.MySQLError, OSError) as error:
         raise named(error, info) from error
-    if found.galera:
-        check_in_cluster(found.cluster_status, info)
+    check_in_cluster(found.cut_off, info)
     return found
-
-
-def check_in_cluster(status: str, info: ConnectionInfo) -> None:
-    """Of a Galera node: one that is cut off answers as a quiet server does. Raises SourceUnavailable."""
-    if status.lower() != "primary":
-        raise SourceUnavailable(
-            f"this node is cut off from its cluster (wsrep_cluster_status is {status or 'unknown'}): what is committed"
-            " there doesn't come to it",
-            where=info.where,
-            remedy="let it join again; another node is read meanwhile where the connection lists one (hosts)",
-        )
-
-
-def read_cluster_status(cursor: Any) -> str:
-    """Of a Galera node "Primary" when it is in the part of its cluster that goes on; "" of a server without Galera."""
-    cursor.execute("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_status'")
-    row = cursor.fetchone()
-    return str(row[1]) if row else ""
 
 
 def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
@@ -223,7 +208,7 @@ def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
         replications=replications,
         hides_replications=hidden,
         semi_sync_replicas=_semi_sync_replicas(cursor),
-        cluster_status=read_cluster_status(cursor),
+        cut_off=read_cut_off(cursor, variables),
     )
 
 

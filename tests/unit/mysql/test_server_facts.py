@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 from tidegate.config import DumpMode, Flavour, Tables
-from tidegate.errors import SourceRefused, SourceUnavailable
-from tidegate.mysql import fence
-from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.fence import FenceWatch
+from tidegate.errors import SourceRefused
 from tidegate.mysql.preflight import Wanted, preflight
-from tidegate.mysql.server_facts import SERVER_IDS, Replication, SourceFacts, check_in_cluster, server_of
+from tidegate.mysql.server_facts import SERVER_IDS, Replication, SourceFacts, server_of
 
 WANTED = Wanted(Flavour.MARIADB, DumpMode.GTID, Tables(include=("shop.*", r"crm_\d+.*"), exclude=("crm_9.*",)))
 DATABASES = ("crm_1", "crm_9", "information_schema", "mysql", "other", "shop")
@@ -124,20 +121,3 @@ def test_a_node_of_a_cluster_without_a_server_uid_is_told_by_its_name_to_whoever
     assert server_of(node | {"server_uid": "u"}) == (1, "u")
     assert server_of(node | {"wsrep_on": "OFF"}) == (1, "")
     assert all(f"'{name}'" in SERVER_IDS for name in (*node, "server_uid", "server_uuid"))
-
-
-@pytest.mark.parametrize("status", ["non-Primary", "Disconnected", ""])
-def test_a_node_that_is_cut_off_from_its_cluster_counts_as_down(status: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the start, and while it is read: it answers as a quiet server does. A source with one host is told so, too."""
-    monkeypatch.setattr(fence, "FENCE_LOOK_SECONDS", 0.0)
-    node = ConnectionInfo("db-1")
-    with pytest.raises(SourceUnavailable, match="is cut off from its cluster"):
-        check_in_cluster(status, node)
-    check_in_cluster("Primary", node)
-    for found, galera, refused in ((status, True, True), ("Primary", True, False), (status, False, False)):
-        watch = FenceWatch(node, node, galera=galera)
-        if refused:
-            with pytest.raises(SourceUnavailable, match="what is committed there doesn't come to it"):
-                watch.look(lambda _: found)  # noqa: B023 - asked at once
-        else:
-            watch.look(lambda _: found)  # noqa: B023
