@@ -19,7 +19,7 @@ from tidegate.errors import TidegateError, UnknownEvent
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
-from tidegate.tidb.definitions import Stands, live_tables, versions_of
+from tidegate.tidb.definitions import Stands, ids_of, live_tables, versions_of
 from tidegate.tidb.jobs import Job, id_in
 from tidegate.tidb.live_tables import Change, LiveTables, TableChange
 from tidegate.tidb.summary import moves_sequence
@@ -89,9 +89,10 @@ def names_at(history: SchemaHistory, ids: Iterable[int]) -> Iterator[tuple[int, 
     wanted = set(ids)
     for name in history.tables():
         versions = history.versions(*name)
+        called = ids_of(versions)
         for at, version in enumerate(versions):
-            if version.origin and (table_id := id_in(version.origin)) in wanted:
-                upto_ts = versions[at + 1].commit_ts if at + 1 < len(versions) else _FOREVER
+            upto_ts = versions[at + 1].commit_ts if at + 1 < len(versions) else _FOREVER
+            for table_id in wanted.intersection(called[at]):
                 yield table_id, name, version.commit_ts, upto_ts
 
 

@@ -1,21 +1,22 @@
 """`tidegate tidb-replay DIR`: a recorded stream of TiDB binlogs, replayed into tables.
 
 In:  a folder with binlog.bin and ddl_jobs.jsonl (tidb/recording.py), or several.
-Out: JSON on stdout, one object per folder: {"resolved_ts", "transactions", "rows", "unanswered", "tables":
-     {"db.table": {...}}}; with --check what differs from the recorded tables instead. Exit code 1 when something
-     differs, or prewrites have no answer.
+Out: JSON on stdout, one object per folder: {"resolved_ts", "transactions", "rows", "unanswered", "unknown": why, by
+     table whose rows nobody can tell, "tables": {"db.table": {...}}}; with --check what differs from the recorded
+     tables instead. Exit code 1 when something differs, a table's rows aren't known, or prewrites have no answer.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate.errors import UsageError
+from tidegate.errors import StreamCorrupt, UsageError
 from tidegate.home import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -57,12 +58,13 @@ def tidb_replay(
             out.mkdir(parents=True, exist_ok=True)
             for name, table in tables.items():
                 (out / f"{name.replace('/', '%2F')}.json").write_text(json.dumps(table, ensure_ascii=False))
-        failed = failed or bool(replayed.unanswered)
+        failed = failed or bool(replayed.unanswered or replayed.unknown)
         said: dict[str, Any] = {
             "resolved_ts": replayed.resolved_ts,
             "transactions": replayed.transactions,
             "rows": replayed.rows,
             "unanswered": list(replayed.unanswered),
+            "unknown": replayed.unknown,
             "tables": sorted(tables) if out is not None else tables,
         }
         print(json.dumps(said | ({"case": folder.name} if len(folders) > 1 else {}), ensure_ascii=False))
@@ -78,10 +80,15 @@ def checked(folder: Path, recording: Recording) -> dict[str, Any]:
     found: list[str] = []
     count = 0
     for name, tso in wanted:
-        replayed = {(table["db"], table["table"]): table for table in stream.at(tso).tables}
+        replay = stream.at(tso)
+        replayed = {(table["db"], table["table"]): table for table in replay.tables}
         expected = recorded_tables(folder / name)
         count += len(expected)
-        found += _compared(name, replayed, {(table["db"], table["table"]): table for table in expected})
+        found += [f"{name}/{table}: it can't be told: {why}" for table, why in sorted(replay.unknown.items())]
+        there = {(table["db"], table["table"]): table for table in expected}
+        found += _compared(
+            name, replayed, {key: of for key, of in there.items() if ".".join(key) not in replay.unknown}
+        )
     if (folder / _IF_DISCARDED).is_dir():
         # Recorded by doing the same in a database of its own: _tidb_rowid counts otherwise there.
         replayed = {
@@ -94,11 +101,18 @@ def checked(folder: Path, recording: Recording) -> dict[str, Any]:
 
 
 def recorded_tables(folder: Path) -> list[dict[str, Any]]:
-    """DB.TABLE.json, or the same with .gz."""
+    """DB.TABLE.json, or the same with .gz. Raises UsageError, StreamCorrupt."""
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}", remedy="--check compares with what was recorded of the tables")
     found = []
     for path in sorted(folder.glob("*.json*")):
         data = path.read_bytes()
-        found.append(json.loads(gzip.decompress(data) if path.suffix == ".gz" else data))
+        try:
+            table = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+            found.append({key: table[key] for key in ("db", "table", "columns", "rows")} | table)
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
+            what = f"it isn't the JSON of a table: {error!r}"
+            raise StreamCorrupt(what, where=str(path), remedy="copy it again") from None
     return found
 
 

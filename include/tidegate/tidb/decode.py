@@ -25,10 +25,11 @@ from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment
 from tidegate.tidb.columns import Cell, Converter
-from tidegate.tidb.definitions import info_of
+from tidegate.tidb.definitions import ids_of, info_of
+from tidegate.tidb.double_writes import changes_of
 from tidegate.tidb.enclosed import LENGTH_BYTES, payloads_of
 from tidegate.tidb.jobs import TableInfo
-from tidegate.tidb.payload import Binlog, BinlogType, binlog_of, mutations_of
+from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
 from tidegate.tidb.replay.stored import cell, comparable, computed
 from tidegate.tidb.rows import Cells, row_change
 
@@ -142,7 +143,7 @@ class Decoding:
     def take(self, binlog: Binlog, at: int) -> bool:
         """Whether a transaction's rows are changes now; False when they are all of tables with a problem."""
         commit_ts, good, bad = self.answers[binlog.start_ts], False, False
-        for table_id, kind, data in mutations_of(binlog.prewrite_value):
+        for table_id, kind, data in changes_of(binlog.prewrite_value):
             self.ordinal += 2
             reading = next((one for one in self._readings.get(table_id, ()) if one.holds(commit_ts)), None)
             if reading is None or commit_ts not in self._windows[reading.name]:
@@ -178,8 +179,8 @@ class Decoding:
 
     def filled(self) -> list[Reading]:
         """Those with rows, by name and version."""
-        every = [reading for same in self._readings.values() for reading in same if reading.rows]
-        return sorted(every, key=lambda one: (one.name, one.version.version))
+        every = {id(one): one for same in self._readings.values() for one in same if one.rows}
+        return sorted(every.values(), key=lambda one: (one.name, one.version.version))
 
     def _given(self, ledger: Ledger) -> DecodedSegment:
         changes = []
@@ -227,13 +228,16 @@ def _readings(
     found: dict[int, list[Reading]] = {}
     for name, window in windows.items():
         mine = versions.get(name, ())
+        ids = ids_of(mine)
         for at, version in enumerate(mine):
             upto_ts = mine[at + 1].commit_ts if at + 1 < len(mine) else _FOREVER
             info = info_of(version)
             if info is None or upto_ts <= window.after_ts or version.commit_ts > window.upto_ts:
                 continue
             if version.status is VersionStatus.ACTIVE:
-                found.setdefault(info.id, []).append(_reading(name, version, info, upto_ts, window.zero_dates))
+                reading = _reading(name, version, info, upto_ts, window.zero_dates)
+                for table_id in ids[at]:
+                    found.setdefault(table_id, []).append(reading)
     return found
 
 

@@ -10,11 +10,12 @@ ours, and so does one that took the place of another when its type changed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
+from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.reader import DdlNotRead, read
 from tidegate.schema.ddl.tree import DropDatabase
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
@@ -24,7 +25,7 @@ from tidegate.schema.replay.partition_moves import PartitionMoves
 from tidegate.schema.replay.shape import Shape
 from tidegate.schema.replay.work import State, Work
 from tidegate.tidb.cells import cell_text
-from tidegate.tidb.jobs import PUBLIC, ColumnInfo, TableInfo, Tp
+from tidegate.tidb.jobs import PUBLIC, ColumnInfo, TableInfo, Tp, id_in
 from tidegate.tidb.live_tables import Change, LiveTables, Name, TableChange
 from tidegate.tidb.partitioning import partitioning_of
 from tidegate.tidb.replay.stored import origin_default
@@ -56,6 +57,30 @@ class Stands:
 def info_of(version: TableVersion) -> TableInfo | None:
     """TiDB's description of a version; None of a version that no TiDB described."""
     return TableInfo.from_text(version.origin) if version.origin else None
+
+
+def ids_of(versions: Sequence[TableVersion]) -> list[tuple[int, ...]]:
+    """Of each version TiDB's ids of the table in its rows.
+
+    PARTITION BY and REMOVE PARTITIONING give a table another id. A transaction that began before may commit after it,
+    and names the table by the one that it had.
+    """
+    found: list[tuple[int, ...]] = []
+    for at, version in enumerate(versions):
+        mine = id_in(version.origin) if version.origin else 0
+        if found and found[-1] and found[-1][0] == mine:
+            found.append(found[-1])
+        elif found and found[-1] and mine and _was_divided(versions[at - 1], version):
+            found.append((mine, found[-1][0]))
+        else:
+            found.append((mine,) if mine else ())
+    return found
+
+
+def _was_divided(before: TableVersion, version: TableVersion) -> bool:
+    was, now = info_of(before), info_of(version)
+    went_on = version.kind in (Change.ALTER, Change.RENAME)
+    return was is not None and now is not None and went_on and was.partition != now.partition
 
 
 def live_tables(history: KnownTables) -> LiveTables:
@@ -147,7 +172,7 @@ def _version(
         columns=columns,
         key=key_of(columns, indexes),
         charset=cells.get("charset") or "",
-        status=_status(change, before),
+        status=_status(change, before, ids),
         collation=cells.get("collate") or "",
         indexes=indexes,
         partitioning=partitioning_of(info),
@@ -155,8 +180,11 @@ def _version(
     )
 
 
-def _status(change: TableChange, before: TableVersion | None) -> VersionStatus:
-    if change.unknown_rows:
+def _status(change: TableChange, before: TableVersion | None, ids: Mapping[int, int]) -> VersionStatus:
+    """ids: ours of the columns, by TiDB's."""
+    known = {column.id for column in before.columns} if before is not None else set()
+    new = [column for column in change.info.shown if ids[column.id] not in known]
+    if change.unknown_rows or (change.change in (Change.ALTER, Change.RENAME) and not all(map(_fills_rows, new))):
         return VersionStatus.NEEDS_SNAPSHOT
     if change.change in (Change.ALTER, Change.RENAME) and before is not None:
         return before.status
@@ -179,7 +207,7 @@ def _ids(
 def _column(info: ColumnInfo, id_: int, table: Mapping[str, Any]) -> Column:
     cells = next(one for one in table["cols"] if one["id"] == info.id)
     text = not info.is_binary and info.charset not in ("", "binary")
-    default = existing_value_text(info)
+    default = existing_value_text(info) if _fills_rows(info) else None
     return Column(
         id=id_,
         name=info.name,
@@ -198,6 +226,15 @@ def _generated(info: ColumnInfo) -> Generated:
     if not info.expression:
         return Generated.NO
     return Generated.STORED if info.stored else Generated.VIRTUAL
+
+
+def _fills_rows(column: ColumnInfo) -> bool:
+    """Whether it is known what rows have in it that were there before it."""
+    try:
+        existing_value_text(column)
+    except UnsupportedValue:  # CURRENT_DATE, which TiDB 7.5 works out anew at each SELECT
+        return False
+    return True
 
 
 def existing_value_text(column: ColumnInfo) -> str | None:

@@ -55,6 +55,10 @@ class Action(IntEnum):
     REMOVE_PARTITIONING = 72
 
 
+# Jobs that put all rows, or some, into other partitions, and write what changes meanwhile to both.
+REFILLING: Final = frozenset({Action.REORGANIZE_PARTITION, Action.ALTER_PARTITIONING, Action.REMOVE_PARTITIONING})
+
+
 class Tp(IntEnum):
     """ColumnInfo.type.Tp: MySQL's own numbers (mysql/type.go), those that TiDB has."""
 
@@ -328,7 +332,7 @@ def _info_of(text: str) -> TableInfo:
 @dataclass(frozen=True, slots=True)
 class Job:
     """schema_state: of the last of its binlogs, when it writes several. table: as it is after the job. time_zone: in
-    which existing values were converted.
+    which existing values were converted. start_ts: no row changed by its doing before.
     """
 
     id: int
@@ -342,6 +346,7 @@ class Job:
     table: TableInfo | None = None
     tables: tuple[TableInfo, ...] = ()
     time_zone: str = ""
+    start_ts: int = 0
 
     @classmethod
     def from_text(cls, text: str | bytes) -> Self:
@@ -355,7 +360,7 @@ class Job:
                 cells["id"], cells["type"], cells["state"], cells["schema_state"], cells["schema_id"],
                 cells["table_id"], cells["query"], schema["db_name"]["O"] if schema else cells.get("schema_name") or "",
                 TableInfo.from_json(table) if table else None, tuple(map(TableInfo.from_json, many)),
-                (reorganised.get("location") or {}).get("name") or "",
+                (reorganised.get("location") or {}).get("name") or "", cells.get("start_ts") or 0,
             )  # fmt: skip
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise StreamCorrupt(

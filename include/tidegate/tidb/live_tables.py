@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from tidegate.errors import StreamCorrupt
-from tidegate.tidb.jobs import SYNCED, Action, Job, TableInfo
+from tidegate.tidb.jobs import REFILLING, SYNCED, Action, Job, TableInfo
 from tidegate.tidb.partitioning import RowsAction, action_of, exchange_of, partitions_of
 from tidegate.tidb.replay.conversion import successors
 
@@ -142,8 +142,10 @@ class LiveTables:
         was, before = (old[0], old[1].name), old[1]
         renewed = {column.id: old_id for old_id, column in successors(before, info, job).items()}
         kind = Change.RENAME if was != name else Change.ALTER
+        # TiDB 7.5 tells of rows twice that are written meanwhile (double_writes.py), and may have them twice.
+        why = "its rows went into other partitions, and it has no key" if job.type in REFILLING and not info.key else ""
         return TableChange(
-            kind, name, info, was if was != name else None, renewed=renewed, action=action_of(job, before, info)
+            kind, name, info, was if was != name else None, why, renewed, action=action_of(job, before, info)
         )
 
     def _exchange(self, job: Job) -> list[TableChange]:

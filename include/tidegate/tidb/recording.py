@@ -39,13 +39,23 @@ class Recording:
         for name in ("binlog.bin", "ddl_jobs.jsonl"):
             if not (folder / name).is_file():
                 raise UsageError(f"there is no {name} in {folder}", remedy="give the folder of a recorded stream")
-        jobs = [Job.from_text(line) for line in self._lines("ddl_jobs.jsonl")]
-        self.jobs = {job.id: job for job in jobs}
+        self.jobs = {job.id: job for job in self._jobs()}
         manifest = self._manifest()
-        self.orphans = {
-            orphan["start_ts"]: _fate(orphan["mvcc"], orphan["start_ts"]) for orphan in manifest.get("orphans", ())
-        }
-        self.checkpoints = [Checkpoint(one["tso"], one["dir"]) for one in manifest.get("checkpoints", ())]
+        try:
+            self.orphans = {one["start_ts"]: _fate(one["mvcc"], one["start_ts"]) for one in manifest.get("orphans", ())}
+            self.checkpoints = [Checkpoint(one["tso"], one["dir"]) for one in manifest.get("checkpoints", ())]
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise self._broken(
+                "manifest.json", f"its orphans or checkpoints aren't as they should be: {error!r}"
+            ) from None
+
+    def _jobs(self) -> Iterator[Job]:
+        for number, line in enumerate(self._lines("ddl_jobs.jsonl"), 1):
+            try:
+                yield Job.from_text(line)
+            except StreamCorrupt as error:
+                error.where = error.where or f"{self._folder / 'ddl_jobs.jsonl'}:{number}"
+                raise
 
     def payloads(self) -> Iterator[tuple[str, bytes]]:
         """(pump, payload) in order of arrival."""
@@ -59,19 +69,35 @@ class Recording:
                 yield next(pumps, "0"), payload
 
     def _pumps(self) -> Iterator[str]:
-        if (self._folder / "index.jsonl").is_file():
-            for line in self._lines("index.jsonl"):
+        if not (self._folder / "index.jsonl").is_file():
+            return
+        for number, line in enumerate(self._lines("index.jsonl"), 1):
+            try:
                 entry = json.loads(line)
-                if entry["seq"] >= 0:
-                    yield str(entry["pump"])
+                pump = str(entry["pump"]) if entry["seq"] >= 0 else None
+            except (ValueError, KeyError, TypeError) as error:
+                raise self._broken(f"index.jsonl:{number}", f"it names no pump: {error!r}") from None
+            if pump is not None:
+                yield pump
 
     def _lines(self, name: str) -> list[str]:
-        text = (self._folder / name).read_text(encoding="utf-8")
+        try:
+            text = (self._folder / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise self._broken(name, f"it isn't UTF-8: {error}") from None
         return [line for line in text.split("\n") if line]
 
     def _manifest(self) -> dict[str, Any]:
-        path = self._folder / "manifest.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if not (self._folder / "manifest.json").is_file():
+            return {}
+        try:
+            found = json.loads("\n".join(self._lines("manifest.json")))
+        except ValueError as error:
+            raise self._broken("manifest.json", f"it is no JSON: {error}") from None
+        return found if isinstance(found, dict) else {}
+
+    def _broken(self, name: str, what: str) -> StreamCorrupt:
+        return StreamCorrupt(what, where=str(self._folder / name), remedy="copy it again")
 
 
 def _fate(answer: dict[str, Any], start_ts: int) -> int | None:

@@ -40,7 +40,7 @@ def test_check_says_which_tables_wait_and_what_capture_would_refuse(
     code, told = checked(feed, capsys)
     assert code == EXIT_ERROR
     assert "HELD: were there when the changefeed began: rows from before aren't in its files" in told
-    assert "(see all_rows): shop.keyless, shop.old" in told
+    assert "(see sql_conn_id and all_rows): shop.keyless, shop.old" in told
     assert "HELD: have no primary key" in told
     assert "protocol csv has their names: shop.old" in told
     assert "HELD: were there" not in checked(feed, capsys, ", all_rows: true")[1]

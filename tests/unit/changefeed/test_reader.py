@@ -170,6 +170,18 @@ def test_a_run_that_begins_looks_whether_what_was_captured_last_is_still_there(f
     assert opened(source(feed, expiration_days=3), reader.checkpoint, captured).resolved_ts == ts(3)
 
 
+def test_a_run_looks_also_where_a_statement_came_last(feed: Changefeed) -> None:
+    reader, captured = opened(source(feed)), Captured(NOBODY, NOBODY, None)
+    feed.ddl("shop.u", ts(6), CREATE_PLAIN.format("shop", "u"), 3, PLAIN)
+    feed.checkpoint(ts(7))
+    captured.add(given(reader, ts(7)))
+    assert opened(source(feed), reader.checkpoint, captured).resolved_ts == ts(7)
+    (made,) = (feed.path / "shop/u/meta").iterdir()
+    made.unlink()
+    with pytest.raises(PositionLost, match=r"schema_.*no longer has what was captured of it"):
+        opened(source(feed), reader.checkpoint, captured)
+
+
 def test_a_folder_that_is_not_there_may_come(tmp_path: Path) -> None:
     feed = Changefeed(tmp_path / "feed")
     feed.path.rmdir()

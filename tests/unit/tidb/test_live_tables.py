@@ -9,8 +9,9 @@ import pytest
 
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.tidb.definitions import Stands, live_tables, versions_of
-from tidegate.tidb.jobs import Job
+from tidegate.tidb.definitions import Stands, ids_of, live_tables, versions_of
+from tidegate.tidb.jobs import REFILLING, Job
+from tidegate.tidb.live_tables import LiveTables
 
 CASE = Path(__file__).resolve().parents[2] / "golden" / "tidb" / "p05_ddl"
 
@@ -29,3 +30,34 @@ def test_tables_that_come_back_with_their_database_are_known_however_its_drop_wa
         last = history.last(("p05_ddl_db2", table))
         assert last is not None
         assert last.status is VersionStatus.NEEDS_SNAPSHOT, last
+
+
+def jobs_of(case: str) -> list[Job]:
+    lines = (CASE.parent / case / "ddl_jobs.jsonl").read_text().splitlines()
+    return [Job.from_text(line) for line in lines]
+
+
+def test_a_table_that_was_divided_anew_has_its_rows_under_both_ids() -> None:
+    """A transaction that began before PARTITION BY names the table by the id that it had."""
+    history = SchemaHistory("p", ())
+    for at, job in enumerate(jobs_of("l05_divided"), 1):
+        history.add(versions_of(live_tables(history).run(job), Stands(at, "", at, job.query), history))
+    versions = history.versions("q", "k")
+    created, divided, reorganised, plain, again, more = ids_of(versions)
+    assert {version.kind for version in versions[1:]} == {"alter"}
+    assert len(created) == 1
+    assert divided == reorganised == (divided[0], created[0])
+    assert plain == (plain[0], divided[0])
+    assert again == more == (again[0], plain[0])
+
+
+def test_a_table_without_a_key_whose_rows_are_divided_anew_waits_for_them() -> None:
+    live, waits = LiveTables(), {}
+    for case in ("l02_partitions", "l05_divided"):
+        for job in jobs_of(case):
+            waits |= {
+                change.info.name: (bool(change.unknown_rows), bool(change.info.key))
+                for change in live.run(job)
+                if job.type in REFILLING
+            }
+    assert waits == {"h": (True, False), "ro": (True, False), "k": (False, True)}

@@ -6,6 +6,7 @@ A folder of tests/golden/tidb is a case; adding one needs no code.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,35 @@ def test_a_cut_file_and_an_empty_folder_are_said(tmp_path: Path) -> None:
     (tmp_path / "binlog.bin").write_bytes((GOLDEN / "p11_fake/binlog.bin").read_bytes()[:-1])
     with pytest.raises(StreamCorrupt, match="cut off"):
         Stream(Recording(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("ddl_jobs.jsonl", "{}\n", r"ddl_jobs.jsonl:1: a DDL job isn't as TiDB 7.5 writes it"),
+        ("index.jsonl", '{"seq": 0}\n', r"index.jsonl:1: it names no pump"),
+        ("manifest.json", "{", r"manifest.json: it is no JSON"),
+        ("manifest.json", '{"checkpoints": [{"tso": 1}]}', r"manifest.json: its orphans or checkpoints"),
+    ],
+)
+def test_a_damaged_file_is_named(name: str, text: str, says: str, tmp_path: Path) -> None:
+    for file in ("binlog.bin", "ddl_jobs.jsonl", "index.jsonl"):
+        (tmp_path / file).write_bytes((GOLDEN / "p11_fake" / file).read_bytes())
+    (tmp_path / name).write_text(text)
+    with pytest.raises(StreamCorrupt) as raised:
+        list(Recording(tmp_path).payloads())
+    assert re.search(says, str(raised.value))
+
+
+def test_check_needs_the_recorded_tables(tmp_path: Path) -> None:
+    for file in ("binlog.bin", "ddl_jobs.jsonl", "index.jsonl"):
+        (tmp_path / file).write_bytes((GOLDEN / "p11_fake" / file).read_bytes())
+    with pytest.raises(UsageError, match="there is no folder"):
+        checked(tmp_path, Recording(tmp_path))
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "d.t.json.gz").write_bytes(b"\x1f\x8b\x08")
+    with pytest.raises(StreamCorrupt, match=r"isn't the JSON of a table"):
+        checked(tmp_path, Recording(tmp_path))
 
 
 def test_a_changed_byte_of_a_recording_is_never_replayed_in_silence_as_another_table(tmp_path: Path) -> None:

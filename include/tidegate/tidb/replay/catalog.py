@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.errors import REFILL, StreamCorrupt, TidegateError, UnsupportedValue
-from tidegate.tidb.jobs import SYNCED, Action, ColumnInfo, Job, TableInfo
-from tidegate.tidb.payload import mutations_of
+from tidegate.tidb.double_writes import changes_of
+from tidegate.tidb.jobs import REFILLING, SYNCED, Action, ColumnInfo, Job, TableInfo
 from tidegate.tidb.replay.conversion import converted, successors
 from tidegate.tidb.replay.partitions import Locator
 from tidegate.tidb.replay.rows import Rows
@@ -31,15 +31,22 @@ _CHANGES_ROWS: Final = frozenset({Action.TRUNCATE_PARTITION, Action.DROP_PARTITI
 
 @dataclass(slots=True)
 class Table:
-    """schema_id: of its database. with_schema: it was dropped with its database."""
+    """schema_id: of its database. with_schema: it was dropped with its database. unknown: why nobody can tell its rows
+    any more; they aren't followed then.
+    """
 
     info: TableInfo
     schema_id: int
     rows: Rows = field(init=False)
     with_schema: bool = False
+    unknown: UnsupportedValue | None = None
+    changed_ts: int = 0  # commit_ts of the last row that a transaction told of
 
     def __post_init__(self) -> None:
         self.rows = Rows(self.info)
+
+    def lose(self, why: UnsupportedValue) -> None:
+        self.unknown, self.rows = why, Rows(self.info)
 
 
 class Catalog:
@@ -49,6 +56,7 @@ class Catalog:
         self._schemas: dict[int, str] = {}
         self._tables: dict[int, Table] = {}
         self._dropped: dict[int, Table] = {}
+        self._renumbered: dict[int, int] = {}  # ids of tables before their rows went into other partitions -> since
         self._first_id = first_id
 
     def __iter__(self) -> Iterator[tuple[str, Table]]:
@@ -56,11 +64,13 @@ class Catalog:
         named = [(self._schemas.get(table.schema_id, ""), table) for table in self._tables.values()]
         return iter(sorted((one for one in named if one[1].info.is_base), key=lambda one: (one[0], one[1].info.name)))
 
-    def change(self, prewrite_value: bytes) -> int:
+    def change(self, prewrite_value: bytes, commit_ts: int = 0) -> int:
         """Do a transaction's changes. Returns how many rows changed."""
         count = 0
-        for table_id, kind, data in mutations_of(prewrite_value):
-            # A transaction that began before DROP or TRUNCATE may commit after it: into the table that is gone.
+        for table_id, kind, data in changes_of(prewrite_value):
+            # A transaction that began before DROP or TRUNCATE may commit after it, into the table that is gone. One
+            # that began before PARTITION BY, into the table that is there.
+            table_id = self._renumbered.get(table_id, table_id)  # noqa: PLW2901
             table = self._tables.get(table_id) or self._dropped.get(table_id)
             if table is None:
                 if table_id < self._first_id:
@@ -68,24 +78,34 @@ class Catalog:
                 raise StreamCorrupt(
                     f"rows of table id {table_id}, which no DDL job made", remedy="the DDL history lacks a job"
                 )
-            before, after = row_change(kind, data, table.info)
-            if before is not None:
-                table.rows.delete(before)
-            if after is not None:
-                table.rows.insert(after)
+            if table.unknown is not None:
+                continue
+            table.changed_ts = commit_ts
+            try:
+                before, after = row_change(kind, data, table.info)
+                if before is not None:
+                    table.rows.delete(before)
+                if after is not None:
+                    table.rows.insert(after)
+            except UnsupportedValue as error:
+                table.lose(error)
             count += 1
         return count
 
     # --- jobs --------------------------------------------------------------------------------------
 
     def run(self, job: Job) -> None:
-        """What a finished job changes; one that was rolled back changes nothing. Raises UnsupportedValue."""
+        """What a finished job changes; one that was rolled back changes nothing.
+
+        A table whose rows can't be told any more is unknown from here on, and the others go on. Raises UnsupportedValue
+        where that can't be said of single tables.
+        """
         if job.state != SYNCED:
             return
         try:
             self._run(job)
         except TidegateError as error:
-            error.where = error.where or f"DDL job {job.id}: {job.query[:120]}"
+            error.where = error.where or _where(job)
             raise
 
     def _run(self, job: Job) -> None:
@@ -125,7 +145,7 @@ class Catalog:
             assert info is not None
             old = self._tables.get(info.id if job.tables else job.table_id)
             if job.type == Action.RECOVER_TABLE:
-                self._recover(info, job.schema_id)
+                self._recover(info, job)
             elif job.type == Action.TRUNCATE_TABLE:
                 self._drop(job.table_id)
                 self._tables[info.id] = Table(info, job.schema_id)
@@ -136,35 +156,33 @@ class Catalog:
 
     def _create(self, info: TableInfo, job: Job) -> None:
         made = (Action.CREATE_TABLE, Action.CREATE_TABLES, Action.CREATE_VIEW, Action.CREATE_SEQUENCE)
-        if job.type not in made and info.is_base:
-            raise UnsupportedValue(f"table {info.name} has rows from before the stream", remedy=REFILL)
         self._tables[info.id] = Table(info, job.schema_id)
+        if job.type not in made and info.is_base:
+            what = f"table {info.name} has rows from before the stream"
+            self._tables[info.id].lose(UnsupportedValue(what, where=_where(job), remedy=REFILL))
 
-    def _recover(self, info: TableInfo, schema_id: int) -> None:
+    def _recover(self, info: TableInfo, job: Job) -> None:
         table = self._dropped.pop(info.id, None)
         if table is None:
-            raise UnsupportedValue(f"table {info.name} comes back with rows from before", remedy=REFILL)
-        table.schema_id, table.info = schema_id, info
+            table = Table(info, job.schema_id)
+            what = f"table {info.name} comes back with rows from before"
+            table.lose(UnsupportedValue(what, where=_where(job), remedy=REFILL))
+        table.schema_id, table.info = job.schema_id, info
         table.rows.describe(info)
         self._tables[info.id] = table
 
     def _become(self, table: Table, info: TableInfo, job: Job) -> None:
         was = table.info
-        gone = _gone(was, info)
-        if gone and job.type in _CHANGES_ROWS:
-            table.rows.take_where(_lies_in(was, gone))
-        elif was.partition != info.partition and not was.handle and len(table.rows):
-            # New partitions are filled by copying; only where none of the old ones went do rows stay as they are.
-            moved = _lies_in(was, gone) if was.partition is not None and gone else _every_row
-            if gone or was.id != info.id:
-                table.rows.forget_rowids(moved)
-        renewed = successors(was, info, job)
-        if renewed:
-            _convert(table.rows, was.by_id(), renewed, job)
+        try:
+            _follow(table, info, job)
+        except UnsupportedValue as error:
+            error.where = error.where or _where(job)
+            table.lose(error)
         table.info, table.schema_id = info, job.schema_id or table.schema_id
         table.rows.describe(info)
         if was.id != info.id:
             self._tables[info.id] = self._tables.pop(was.id)
+            self._renumbered[was.id] = info.id
 
     def _exchange(self, job: Job) -> None:
         """The plain table goes on under the id that the partition had; their rows swap places."""
@@ -175,8 +193,7 @@ class Catalog:
         gone = _gone(table.info, info)
         if len(gone) != 1:
             raise StreamCorrupt(f"{len(gone)} partitions are exchanged for one table", remedy="report it")
-        leaving = table.rows.take_where(_lies_in(table.info, gone))
-        coming = plain.rows.take_where(_every_row)
+        leaving, coming = self._swapped(table, plain, gone, job)
         table.info = info
         table.rows.describe(info)
         plain.info = replace(plain.info, id=next(iter(gone)))
@@ -185,6 +202,19 @@ class Catalog:
             for one in cells:
                 rows.insert(one)
         self._tables[plain.info.id] = self._tables.pop(job.table_id)
+
+    def _swapped(self, table: Table, plain: Table, gone: set[int], job: Job) -> tuple[list[Cells], list[Cells]]:
+        """The rows that leave the partition, and those that come into it; none where one side's aren't known."""
+        try:
+            for one in (table, plain):
+                if one.unknown is not None:
+                    raise one.unknown
+            return table.rows.take_where(_lies_in(table.info, gone)), plain.rows.take_where(_every_row)
+        except UnsupportedValue as error:
+            error.where = error.where or _where(job)
+            for one in (table, plain):
+                one.lose(error)
+            return [], []
 
     def _rename_all(self, job: Job) -> None:
         """RENAME TABLE a TO b, c TO d: the job names the tables in this order, and only its text their databases."""
@@ -205,6 +235,10 @@ class Catalog:
             table.info, table.schema_id = info, ids.get(schema, session) if schema else session
 
 
+def _where(job: Job) -> str:
+    return f"DDL job {job.id}: {job.query[:120]}"
+
+
 def _bare(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
@@ -213,6 +247,25 @@ def _gone(was: TableInfo, info: TableInfo) -> set[int]:
     """Ids of partitions that the table has no more."""
     old, new = ({one.id for one in side.partition.definitions} if side.partition else set() for side in (was, info))
     return old - new
+
+
+def _follow(table: Table, info: TableInfo, job: Job) -> None:
+    """What a job that makes `info` of a table does to its rows. Raises UnsupportedValue."""
+    was = table.info
+    gone = _gone(was, info)
+    if job.type in REFILLING and not was.handle and table.changed_ts > job.start_ts:
+        what = f"table {info.name} without a clustered key was written to while its rows were put into other partitions"
+        raise UnsupportedValue(what, remedy=REFILL)
+    if gone and job.type in _CHANGES_ROWS:
+        table.rows.take_where(_lies_in(was, gone))
+    elif was.partition != info.partition and not was.handle and len(table.rows):
+        # New partitions are filled by copying; only where none of the old ones went do rows stay as they are.
+        moved = _lies_in(was, gone) if was.partition is not None and gone else _every_row
+        if gone or was.id != info.id:
+            table.rows.forget_rowids(moved)
+    renewed = successors(was, info, job)
+    if renewed:
+        _convert(table.rows, was.by_id(), renewed, job)
 
 
 def _lies_in(table: TableInfo, ids: set[int]) -> Callable[[Cells], bool]:

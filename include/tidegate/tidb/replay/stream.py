@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.errors import StreamCorrupt
+from tidegate.errors import StreamCorrupt, UnsupportedValue
 from tidegate.tidb.cells import is_hex
 from tidegate.tidb.jobs import ROWID, ROWID_NAME
 from tidegate.tidb.pairing import ROLLED_BACK, Pairing
@@ -27,13 +27,16 @@ from tidegate.tidb.replay.stored import computed
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """resolved_ts: how far all is known. unanswered: start_ts of prewrites that nobody knows the fate of."""
+    """resolved_ts: how far all is known. unanswered: start_ts of prewrites that nobody knows the fate of. unknown: of
+    tables whose rows can't be told, why.
+    """
 
     tables: list[dict[str, Any]]
     resolved_ts: int
     unanswered: tuple[int, ...]
     transactions: int
     rows: int
+    unknown: dict[str, str] = field(default_factory=dict)
 
 
 class Stream:
@@ -44,15 +47,22 @@ class Stream:
         pumps = {pump for pump, _ in recording.payloads()}
         pairing = Pairing[Binlog](pumps)
         last: dict[int, int] = {}
+
+        def note(binlog: Binlog) -> None:
+            if binlog.ddl_job_id:
+                last[binlog.ddl_job_id] = max(last.get(binlog.ddl_job_id, 0), binlog.start_ts)
+
         for pump, payload in recording.payloads():
             binlog = binlog_of(payload)
             pairing.take(binlog, pump, binlog)
-            if binlog.ddl_job_id and binlog.tp is BinlogType.COMMIT:
-                last[binlog.ddl_job_id] = max(last.get(binlog.ddl_job_id, 0), binlog.commit_ts)
+            if binlog.tp is BinlogType.COMMIT:
+                note(binlog)
         for prewrite in pairing.unanswered:
             answer = ROLLED_BACK if discard else recording.orphans.get(prewrite.start_ts)
             if answer is not None:
                 pairing.answer(prewrite.start_ts, answer)
+            if answer != ROLLED_BACK:
+                note(prewrite.place)
         pairing.end()
         self._job_ends = last
         self._pairing = pairing
@@ -75,14 +85,19 @@ class Stream:
             binlog = transaction.place
             count += 1
             if not binlog.ddl_job_id:
-                rows += catalog.change(binlog.prewrite_value)
+                rows += catalog.change(binlog.prewrite_value, transaction.commit_ts)
                 continue
             job = self._recording.jobs.get(binlog.ddl_job_id)
             # Of a job with several binlogs the last one says that it is done; SETVAL and the like have no job at all.
-            if job is not None and transaction.commit_ts == self._job_ends[job.id]:
+            if job is not None and binlog.start_ts == self._job_ends[job.id]:
                 catalog.run(job)
-        tables = [table_shown(database, table) for database, table in catalog]
-        return Replayed(tables, upto, self.unanswered, count, rows)
+        shown, unknown = list[dict[str, Any]](), dict[str, str]()
+        for database, table in catalog:
+            try:
+                shown.append(table_shown(database, table))
+            except UnsupportedValue as error:
+                unknown[f"{database}.{table.info.name}"] = str(error)
+        return Replayed(shown, upto, self.unanswered, count, rows, unknown)
 
     def _first_id(self) -> int:
         ids = [id_ for job in self._recording.jobs.values() for id_ in (job.schema_id, job.table_id) if id_ > 1]
@@ -110,7 +125,10 @@ def table_shown(database: str, table: Table) -> dict[str, Any]:
 
 
 def _rows(table: Table) -> Iterator[list[str | None]]:
+    """Raises UnsupportedValue."""
     info = table.info
+    if table.unknown is not None:
+        raise table.unknown
     for cells in table.rows:
         values = computed(info, cells)
         row = [shown(column, values[column.id]) for column in info.shown]

@@ -1,0 +1,99 @@
+"""Rows that TiDB tells of twice, since it wrote them twice.
+
+In:  a table's mutations in a transaction, in the order in which they were done.
+Out: the same without those of the second writing.
+
+While a job divides a table's rows anew (REORGANIZE PARTITION, PARTITION BY, REMOVE PARTITIONING), TiDB writes each
+change to the old partitions and then to the new ones, and its binlog has both: an INSERT, an UPDATE or a DELETE comes
+twice. In the state in which the new partitions only take deletes, an UPDATE is followed by the DELETE of what it found:
+taken as told, that would remove a row that is there. No history says in which state a job was at a transaction, and
+none has to: the second writing begins from a row that the first one has changed already, which no other change does.
+Source: partitionedTableUpdateRecord in pkg/table/tables/partition.go.
+
+In a table without a key the new partitions number their rows by themselves, so a row that is inserted twice looks like
+two rows. That is left as it is: the table's rows are read anew behind such a job (live_tables.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeAlias
+
+from tidegate.tidb.datum import Value, datums
+from tidegate.tidb.jobs import ROWID
+from tidegate.tidb.payload import Mutation, mutations_of
+
+Told: TypeAlias = tuple[Mutation, bytes]
+
+
+def changes_of(prewrite_value: bytes) -> Iterator[tuple[int, Mutation, bytes]]:
+    """As mutations_of, each once. Raises StreamCorrupt."""
+    for table_id, mutations in groupby(mutations_of(prewrite_value), itemgetter(0)):
+        for kind, row in told_once((kind, row) for _, kind, row in mutations):
+            yield table_id, kind, row
+
+
+def told_once(mutations: Iterable[Told]) -> list[Told]:
+    """Raises StreamCorrupt."""
+    kept: list[Told] = []
+    refused: bytes | None = None  # an UPDATE whose second writing was a DELETE, which came right before
+    for kind, row in mutations:
+        last = kept[-1] if kept else None
+        before, refused = refused, None
+        if last == (kind, row):
+            continue
+        if last is None:
+            pass
+        elif kind is Mutation.DELETE and last[0] is Mutation.UPDATE and _begins(last[1], row):
+            refused = last[1]
+            continue
+        elif kind is Mutation.DELETE and len(kept) > 1 and _is_second(kept[-2], last, row):
+            kept.pop()
+            continue
+        elif kind is Mutation.UPDATE and last[0] is Mutation.DELETE:
+            if _begins(row, last[1]):
+                continue
+        elif kind is Mutation.INSERT and before is not None and _ends(before, row):
+            continue
+        kept.append((kind, row))
+    return kept
+
+
+def _is_second(update: Told, insert: Told, deleted: bytes) -> bool:
+    """Whether the INSERT and the DELETE of a row that lies in another partition now are the UPDATE once more."""
+    if update[0] is not Mutation.UPDATE or insert[0] is not Mutation.INSERT:
+        return False
+    return _begins(update[1], deleted) and _ends(update[1], insert[1])
+
+
+def _begins(update: bytes, image: bytes) -> bool:
+    """Whether an UPDATE found this very row, and changed it."""
+    if update.startswith(image):
+        return update != image * 2
+    old, new = _sides(update)
+    told = _pairs(datums(image))
+    common = old.keys() & told.keys()
+    if not common or old.keys() != new.keys():
+        return False
+    return all(old[id_] == told[id_] for id_ in common) and any(old[id_] != new[id_] for id_ in common)
+
+
+def _ends(update: bytes, insert: bytes) -> bool:
+    """Whether an INSERT has the row that an UPDATE left, in a table whose rows have numbers."""
+    _, new = _sides(update)
+    if ROWID not in new:
+        return False
+    told = _pairs(datums(insert)[1:])
+    return all(new.get(id_) == value for id_, value in told.items())
+
+
+def _sides(update: bytes) -> tuple[dict[Value, Value], dict[Value, Value]]:
+    found = datums(update)
+    half = len(found) // 2
+    return _pairs(found[:half]), _pairs(found[half:])
+
+
+def _pairs(found: list[Value]) -> dict[Value, Value]:
+    return dict(zip(found[::2], found[1::2], strict=False))
