@@ -235,7 +235,7 @@ class ChangefeedReader:
             min_commit_ts=stamps[0],
             max_commit_ts=stamps[1],
             resolved_ts=wave.upto_ts,
-            gtid_executed=_last_lines(pieces),
+            gtid_executed=_last_file(pieces),
             tables=self._tables(described),
             flags=SegmentFlag.HAS_DDL if has_ddl else SegmentFlag(0),
             event_count=payload.count(b"\n"),
@@ -271,12 +271,11 @@ def _in_range(
             yield version, Piece(schema.path, 0, len(schema.data), database, table, schema=True), schema.data
 
 
-def _last_lines(pieces: list[tuple[Piece, bytes]]) -> str:
-    """File, begin, end and CRC-32C of the last lines; "" without any."""
-    found = next(((piece, data) for piece, data in reversed(pieces) if not piece.schema), None)
-    if found is None:
+def _last_file(pieces: list[tuple[Piece, bytes]]) -> str:
+    """File, begin, end and CRC-32C of the last lines, without any of the last schema file; "" of nothing."""
+    if not pieces:
         return ""
-    piece, data = found
+    piece, data = next(((piece, data) for piece, data in reversed(pieces) if not piece.schema), pieces[-1])
     return f"{piece.path}:{piece.offset}:{piece.offset + piece.length}:{crc32c(data)}"
 
 
