@@ -6,6 +6,9 @@ Out: SQL fragments.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 
 def quote_name(*parts: str) -> str:
     """`a`.`b` with backticks doubled (MySQL manual, "Schema Object Names")."""
@@ -17,7 +20,7 @@ def key_order(key: tuple[str, ...]) -> str:
     return ", ".join(quote_name(name) for name in key)
 
 
-def above(key: tuple[str, ...], bound: tuple[str, ...]) -> str:
+def above(key: Sequence[str | ByNumber], bound: tuple[str, ...]) -> str:
     """A condition: keys above the bound, which may have the first columns alone.
 
     Written out, since servers don't use an index for a comparison of rows.
@@ -25,15 +28,40 @@ def above(key: tuple[str, ...], bound: tuple[str, ...]) -> str:
     return _beyond(key, bound, ">", ">")
 
 
-def upto(key: tuple[str, ...], bound: tuple[str, ...]) -> str:
+def upto(key: Sequence[str | ByNumber], bound: tuple[str, ...]) -> str:
     """A condition: keys up to and including the bound."""
     return _beyond(key, bound, "<", "<=")
 
 
-def _beyond(key: tuple[str, ...], bound: tuple[str, ...], strict: str, last: str) -> str:
-    """As a > 1 OR (a = 1 AND b > 2), with a >= 1 in front, by which a server finds the index's range."""
-    names = [quote_name(name) for name in key[: len(bound)]]
-    said = f"{names[-1]} {last} {bound[-1]}"
-    for name, value in zip(names[-2::-1], bound[-2::-1], strict=True):
-        said = f"{name} {strict}= {value} AND ({name} {strict} {value} OR ({said}))"
+@dataclass(frozen=True, slots=True)
+class ByNumber:
+    """A key column whose values are ordered by numbers from 0 to `last` that servers find in an index one by one, and
+    not from one to another: an ENUM's.
+    """
+
+    name: str
+    last: int
+
+    def compared(self, sign: str, number: int) -> str:
+        """A condition that an index has."""
+        first = number + (sign == ">") if sign[0] == ">" else 0
+        last = self.last if sign[0] == ">" else number - (sign == "<")
+        return f"{quote_name(self.name)} IN ({', '.join(map(str, range(first, last + 1)))})" if first <= last else "0"
+
+
+def compared(column: str | ByNumber, sign: str, literal: str) -> str:
+    """A condition on one column of a key. sign: <, <=, =, >= or >."""
+    if isinstance(column, ByNumber) and sign != "=":
+        return column.compared(sign, int(literal))
+    return f"{quote_name(column if isinstance(column, str) else column.name)} {sign} {literal}"
+
+
+def _beyond(key: Sequence[str | ByNumber], bound: tuple[str, ...], strict: str, last: str) -> str:
+    """As a >= 1 AND (a > 1 OR (a = 1 AND b > 2)): by what stands beside the ORs a server finds where the index's range
+    begins. Without the a = 1 it would begin at the first row of 1, each time.
+    """
+    said = compared(key[len(bound) - 1], last, bound[-1])
+    for column, value in reversed(list(zip(key, bound[:-1], strict=False))):
+        beside, beyond = compared(column, f"{strict}=", value), compared(column, strict, value)
+        said = f"{beside} AND ({beyond} OR ({compared(column, '=', value)} AND {said}))"
     return said

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tidegate.errors import Terminal
 from tidegate.schema.model.columns import TableVersion
+from tidegate.snapshot.chunks.key_columns import is_ordered_alike, ordered_as
 from tidegate.snapshot.chunks.ranges import divide
 from tidegate.snapshot.chunks.spans import WHOLE, Span
 from tidegate.snapshot.progress.events import TableProgress
@@ -24,11 +25,14 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A table that begins. reason: why it can't be read, "" when it can. read_by: columns; rows: about how many."""
+    """A table that begins. reason: why it can't be read, "" when it can. read_by: columns; order: ordered_as; rows:
+    about how many.
+    """
 
     reason: str
     is_keyed: bool = True
     read_by: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     spans: tuple[Span, ...] = (WHOLE,)
     rows: int = 0
 
@@ -59,7 +63,8 @@ def beginnings(
         assert version is not None, "unfit otherwise"
         read_by = make_read_plan(version).key
         spans = divide(version, asked.ask, parts, rows_min) if read_by and name in to_divide else (WHOLE,)
-        found[name] = Beginning("", bool(version.key), read_by, spans, estimates.get(name, 0))
+        order = ordered_as(version)
+        found[name] = Beginning("", bool(version.key), read_by, order, spans, estimates.get(name, 0))
     return found
 
 
@@ -89,6 +94,9 @@ def why_otherwise(of: TableProgress, version: TableVersion | None) -> str:
     """Why what is left of a table can't be read: its bounds are of columns that it isn't read by any more."""
     if of.read_by is None or of.left == (WHOLE,) or version is None:
         return ""
-    if (ROWID_NAME in of.read_by) == (ROWID_NAME in make_read_plan(version).key):
+    if (ROWID_NAME in of.read_by) != (ROWID_NAME in make_read_plan(version).key):
+        return f"it was read by {', '.join(of.read_by)}, and its key came or went since"
+    if of.order is None or not version.key or is_ordered_alike(of.order, ordered_as(version)):
         return ""
-    return f"it was read by {', '.join(of.read_by)}, and its key came or went since"
+    now, before = (", ".join(one.rstrip(".") for one in order) for order in (ordered_as(version), of.order))
+    return f"its key is ordered as {now} now, and was as {before} when it began"

@@ -204,9 +204,10 @@ class SnapshotReader:
             if one.state is not SnapshotState.REQUESTED:
                 continue
             event = self._event(one, EventKind.RANGES, spans=begun.spans)
-            events.append(replace(event, rows=begun.rows, options={"read_by": begun.read_by}))
+            events.append(replace(event, rows=begun.rows, options={"read_by": begun.read_by, "order": begun.order}))
             if one.left == (WHOLE,):
-                left[one.name] = replace(one, left=begun.spans, read_by=begun.read_by, state=SnapshotState.RUNNING)
+                told = replace(one, left=begun.spans, read_by=begun.read_by, order=begun.order)
+                left[one.name] = replace(told, state=SnapshotState.RUNNING)
         self._record(events)
         return list(left.values())
 

@@ -328,6 +328,26 @@ def test_a_table_that_cant_be_read_is_given_up_alone_with_the_reason(world: Worl
     assert progress["numbers"].rows == ROWS
 
 
+def test_a_table_whose_key_comes_into_another_order_is_begun_anew(world: World) -> None:
+    """By 'ab' < 'B' it was read up to some place, beyond which 'B' < 'ab' has other rows."""
+    request(world.lake, "p", [("s", world.database, table) for table in ("pairs", "numbers", "listed")])
+    with Answers(world.lake, refused=set()):
+        looks = iter([False, False, True])
+        world.reader().run(stop=lambda: next(looks))
+        assert all(one.left and one.waves for one in world.progress().values())
+        world.server.query(f"ALTER TABLE {world.database}.pairs MODIFY a VARCHAR(9) COLLATE utf8mb4_bin")
+        world.server.query(f"ALTER TABLE {world.database}.numbers MODIFY id BIGINT")
+        world.server.query(f"ALTER TABLE {world.database}.listed MODIFY e ENUM('b', 'a', 'c', 'd')")
+        world.reader().run()
+        progress = world.progress()
+        assert {name for name, one in progress.items() if one.state is SnapshotState.FAILED} == {"pairs"}
+        assert "its key is ordered as text utf8mb4 utf8mb4_bin, integer now, and was as" in progress["pairs"].reason
+        assert (progress["numbers"].rows, progress["listed"].rows) == (ROWS, ROWS)
+        request(world.lake, "p", [("s", world.database, "pairs")])
+        world.reader().run()
+    assert [one.rows for one in told(world.lake, "p", "s") if one.table == "pairs"][-1] == ROWS
+
+
 def test_a_date_that_no_calendar_has_is_what_the_pipeline_file_says_of_the_logs(world: World) -> None:
     with world.server.connect(world.database) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_mode = ''")

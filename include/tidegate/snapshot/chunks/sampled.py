@@ -16,17 +16,14 @@ from pymysql.constants import ER
 
 from tidegate.errors import SourceUnavailable
 from tidegate.mysql.sql import key_order, quote_name
-from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.schema.model.type_table import Kind
-from tidegate.schema.model.types import canonical
+from tidegate.schema.model.columns import TableVersion
+from tidegate.snapshot.chunks.key_columns import key_of, literal_sql
 from tidegate.snapshot.chunks.spans import Key
 from tidegate.tidb.definitions import info_of
 from tidegate.tidb.jobs import ROWID_NAME
 
 _REGIONS_MAX: Final = 1 << 20  # of one table: 100 TB
 _NOT_SAMPLED: Final = frozenset({ER.PARSE_ERROR, 8128})  # a TiDB below 5.0; what can't be sampled (tidb/pkg/errno)
-_AS_TEXT: Final = frozenset({Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR, Kind.DECIMAL, Kind.DECIMAL_TEXT})
-_QUOTED: Final = frozenset({Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP, Kind.TIME})
 
 
 def has_rowids(version: TableVersion) -> bool:
@@ -58,30 +55,13 @@ def region_starts(version: TableVersion, ask: Callable[[str], Sequence[Sequence[
 
 
 def _columns(version: TableVersion) -> list[tuple[str, str]]:
-    """The key's columns up to one of which no literal is made here: (name, its literal in SQL)."""
+    """The key's columns up to one of which no literal is made: (name, its literal in SQL)."""
     if has_rowids(version):
         return [(ROWID_NAME, f"CAST({quote_name(ROWID_NAME)} AS CHAR)")]
-    by_id = {column.id: column for column in version.columns}
     found = []
-    for column_id in version.key:
-        shown = _literal(by_id[column_id])
+    for column in key_of(version):
+        shown = literal_sql(column, "utf8mb4")  # a TiDB has text in UTF-8, and says it as the column is declared
         if not shown:
             break
-        found.append((by_id[column_id].name, shown))
+        found.append((column.name, shown))
     return found
-
-
-def _literal(column: Column) -> str:
-    """SQL for a value as a literal, as reading/literals.py makes it of bytes; "" for other types."""
-    name, kind = quote_name(column.name), canonical(column).kind
-    if kind in _AS_TEXT:
-        return f"CAST({name} AS CHAR)"
-    if kind in _QUOTED:
-        return f"CONCAT('\\'', {name}, '\\'')"
-    if kind is Kind.BINARY:
-        return f"CONCAT('x\\'', HEX({name}), '\\'')"
-    if kind is Kind.TEXT:  # which a TiDB has in UTF-8, and says as the column is declared
-        return f"CONCAT('_utf8mb4 x\\'', HEX(CONVERT({name} USING utf8mb4)), '\\'')"
-    if kind in (Kind.ENUM, Kind.SET):
-        return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"
-    return ""

@@ -147,7 +147,7 @@ class TableProgress:
     options: as asked for. reason: of its last event. by_hand: a person cancelled it. told_at: of its last event.
     estimate: about how many rows it has; 0 when nobody knows. began_at, read_at: of its first ranges, its last wave.
     view: of the wave whose chunks may be landed in part. read_by: the columns whose values bounds of `left` are, where
-    its ranges say so.
+    its ranges say so; order: how the server ordered these (key_columns.ordered_as).
     """
 
     snapshot: str
@@ -173,6 +173,7 @@ class TableProgress:
     ended_at: Server | None = None
     view: View | None = None
     read_by: tuple[str, ...] | None = None
+    order: tuple[str, ...] | None = None
 
     @property
     def name(self) -> tuple[str, str]:
@@ -316,7 +317,8 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         waiting_at={one.token: server for one in waiting if (server := _server(one)) is not None},
         ended_at=_server(ends[-1]) if (ends := [one for one in events if one.event is EventKind.ENDED]) else None,
         view=_view(events, max((one.wave for one in waves), default=0)),
-        read_by=next((_read_by(one) for one in reversed(events) if one.event is EventKind.RANGES), None),
+        read_by=_told(events, "read_by"),
+        order=_told(events, "order"),
     )
 
 
@@ -327,9 +329,10 @@ def _view(events: list[SnapshotEvent], last: int) -> View | None:
     return None if newest is None else View(newest.wave, newest.token, newest.low_ts or 0)
 
 
-def _read_by(ranges: SnapshotEvent) -> tuple[str, ...] | None:
-    named = ranges.options.get("read_by")
-    return None if named is None else tuple(named)
+def _told(events: list[SnapshotEvent], what: str) -> tuple[str, ...] | None:
+    """By the newest ranges."""
+    said = next((one.options.get(what) for one in reversed(events) if one.event is EventKind.RANGES), None)
+    return None if said is None else tuple(said)
 
 
 def _server(event: SnapshotEvent) -> Server | None:

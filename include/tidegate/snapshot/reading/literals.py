@@ -11,12 +11,12 @@ DOUBLE that it widens to, which is what the server compares.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tidegate.errors import StreamCorrupt, UnsupportedValue
-from tidegate.mysql.sql import above, upto
+from tidegate.mysql.sql import ByNumber, above, upto
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
@@ -114,8 +114,8 @@ def _time(cell: bytes) -> str:
     return f"'{'-' if negative else ''}{days * 24 + hour:02}:{minute:02}:{second:02}.{micros:06}'"
 
 
-def span_condition(key: tuple[str, ...], span: Span) -> str:
-    """A condition for a range of keys; "" for all."""
+def span_condition(key: Sequence[str | ByNumber], span: Span) -> str:
+    """A condition for a range of keys; "" for all. key: its columns, as compared_as gives them, or their names."""
     parts = []
     if span.after is not None:
         parts.append(above(key, span.after))

@@ -28,6 +28,7 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunks.chunk import Chunk, shape_of
+from tidegate.snapshot.chunks.key_columns import compared_key
 from tidegate.snapshot.chunks.spans import WHOLE, Key, Span
 from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.reading.literals import span_condition
@@ -158,6 +159,7 @@ class ChunkReader:
         self.plan: ReadPlan = make_read_plan(version, zero_dates)
         self._shape = shape_of(self.plan.schema)
         self._key = self.plan.key
+        self._compared = compared_key(version) or self._key
         described = info_of(version)
         self.repeats = bool(self._key) and not version.key and described is not None and bool(described.partition)
         self._hint = f" FORCE INDEX ({quote_name(version.key_index)})" if version.key_index else ""
@@ -167,7 +169,7 @@ class ChunkReader:
         return f"{self._rows(self.plan.select_list, span)} ORDER BY {key_order(self._key)} LIMIT {limit}"
 
     def _rows(self, shown: str, span: Span) -> str:
-        conditions = [condition for condition in (span_condition(self._key, span), self._where) if condition]
+        conditions = [condition for condition in (span_condition(self._compared, span), self._where) if condition]
         where = " WHERE " + " AND ".join(f"({condition})" for condition in conditions) if conditions else ""
         version = self.plan.version
         place = quote_name(version.database, version.table)
