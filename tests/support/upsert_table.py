@@ -25,7 +25,7 @@ from tidegate import config, tables
 from tidegate.delta.state import TableState
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.merge import silver_sql
+from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.stage import Target, staged
@@ -60,7 +60,7 @@ class Table:
     def create(cls, spark: SparkSession, folder: Path) -> Table:
         lake = LakeFiles(str(folder))
         shape = SilverShape((SilverColumn("id", "bigint"), SilverColumn("note", "string")), ("id",))
-        spark.sql(silver_sql.create(lake.spark_uri(PATH), shape))
+        create_silver(lake.log(PATH), shape)
         app = Application(BackgroundSession(lambda: spark), config.parse(TEXT, where="p.yaml"), lake, BronzeIndex(lake))
         return cls(app, FileLayout.of(app.lake.log(PATH).state(), ("id",)))
 

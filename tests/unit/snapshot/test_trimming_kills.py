@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.support.forks import exit_code
+from tests.support.trims import trim
 from tests.unit.snapshot.test_event_log import BEGAN, event, said
 from tests.unit.snapshot.test_worth_keeping import answers, of_one_table
 from tidegate import tables
@@ -21,33 +20,15 @@ from tidegate.snapshot.progress.events import EventKind, SnapshotState
 from tidegate.snapshot.progress.requests import Told
 from tidegate.snapshot.progress.standing import Known
 
-# Old snapshots are trimmed, somebody appends, then the table's files are packed, as a run of maintain does.
-TRIM = """
-import sys
-from datetime import datetime
-from tests.unit.snapshot.test_event_log import event, said
-from tidegate.lake.control.upkeep import compact, rewrite
-from tidegate.lake.files import LakeFiles
-from tidegate.snapshot.progress.events import EventKind
-from tidegate.snapshot.progress.worth_keeping import worth_keeping
-from tidegate.tables import SNAPSHOTS
-
-lake, oldest = LakeFiles(sys.argv[1]), datetime.fromisoformat(sys.argv[2])
-rewrite(lake, SNAPSHOTS, lambda rows: worth_keeping(rows, oldest))
-said(lake, event(EventKind.REQUESTED, 95, "beside", "s3"))
-compact(lake, SNAPSHOTS, files_min=2)
-"""
 OLDEST = BEGAN + timedelta(seconds=60)
 ENDS = {"done": EventKind.DONE, "failed": EventKind.FAILED, "cancelled": EventKind.CANCELLED, "open": None}
 # Six files are made: of each step its rows, then its commit. Half a commit, then what is there without or with it.
 POINTS = ["store_before_link:2", "store_after_link:1", "store_after_link:2", "store_after_link:5", "store_after_link:6"]
 
 
-def trimmed(lake: Path, point: str = "") -> int:
+def trimmed(lake: Path, point: str = "") -> int | None:
     """The exit code of a run that is killed at a point."""
-    named = os.environ | ({"TIDEGATE_FAILPOINT": point} if point else {})
-    command = [sys.executable, "-c", TRIM, str(lake), OLDEST.isoformat()]
-    return subprocess.run(command, env=named, timeout=300, check=False).returncode
+    return exit_code(trim, str(lake), OLDEST, point)
 
 
 @pytest.mark.parametrize("point", POINTS)
