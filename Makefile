@@ -27,7 +27,7 @@ test-quick: environment ## every test that starts no server, Spark or Airflow, w
 test-long: environment jars ## the random tests with many more examples, an hour and more (TIDEGATE_SEED=random)
 	@TIDEGATE_LONG=1 $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --timeout 7200 -m long $(ARGS)
 
-lint: environment ## ruff, mypy --strict, import rules
+lint: .venv/.made ## ruff, mypy --strict, import rules
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy

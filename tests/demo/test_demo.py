@@ -12,20 +12,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.seeds import LONG
 from tests.support.servers import ROOT
 from tidegate.local import jars, mariadb
 from tidegate.local.ivy import locked
 from tidegate.local.processes import marked
 
-pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.airflow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.airflow, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path) -> Iterator[Path]:
     jars.ensure(ROOT)
     mariadb.install(ROOT)
     for name in ("include", "dags", "plugins", "spark_jobs", "tools"):
@@ -35,7 +37,8 @@ def root(tmp_path: Path) -> Path:
     for name in ("jars", "servers", "download", "ivy"):
         if (ROOT / ".tidegate" / name).exists():
             (state / name).symlink_to(ROOT / ".tidegate" / name)
-    return tmp_path
+    with locked(state / "spark.lock"):  # no archive of classes is made beside it: that has its own test
+        yield tmp_path
 
 
 def start(root: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -63,9 +66,8 @@ def running(root: Path) -> list[str]:
 
 
 def test_demo_ends_with_every_table_equal_and_nothing_left_running(root: Path) -> None:
-    with locked(root / ".tidegate" / "spark.lock"):  # no archive of classes is made beside it: it has its own test
-        process = start(root, "--seconds", "12")
-        told, _ = process.communicate(timeout=900)
+    process = start(root, "--seconds", "12")
+    told, _ = process.communicate(timeout=1800)
     assert process.returncode == 0, told
     assert "silver equals the source" in told
     equal = re.findall(r"(shop\.\w+)\s+│\s+(\d+) │\s+(\d+) │ ([0-9a-f]{12})\s+│ ([0-9a-f]{12})\s+│ equal", told)
@@ -80,41 +82,43 @@ def test_demo_ends_with_every_table_equal_and_nothing_left_running(root: Path) -
     commands = [line for line in told.splitlines() if "/silver/shop/orders" in line]
     assert len(commands) == 2, "one for DuckDB, one for Spark SQL"
     for command in commands:
-        done = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, check=False, timeout=600)
+        done = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, check=False, timeout=900)
         assert done.returncode == 0, done.stderr
         assert "shipped" in done.stdout, f"{command}\n{done.stdout}{done.stderr}"
-    history = ["--history"] if os.environ.get("TIDEGATE_LONG") else []
-    command = [sys.executable, "-m", "tests.readers", str(root / ".tidegate" / "demo" / "lake"), *history]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    if LONG:  # every version of each table, by all readers; a Spark of its own reads for minutes
+        command = [sys.executable, "-m", "tests.readers", str(root / ".tidegate" / "demo" / "lake"), "--history"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=1800)
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 
 
-@pytest.mark.parametrize("stage", ["MariaDB", "Airflow"])
-def test_demo_that_is_ended_by_sigterm_ends_what_it_started(root: Path, stage: str) -> None:
+def started(root: Path, stage: str, count: int) -> subprocess.Popen[str]:
+    """A demo of which so much runs already."""
     process = start(root, "--seconds", "60")
     end = time.monotonic() + 600
-    enough = {"MariaDB": 1, "Airflow": 5}[stage]
-    while sum(name.startswith(stage) for name in running(root)) < enough and time.monotonic() < end:
+    while sum(name.startswith(stage) for name in running(root)) < count and time.monotonic() < end:
         time.sleep(0.1)
     assert process.poll() is None
+    return process
+
+
+def ended(process: subprocess.Popen[str], root: Path) -> None:
+    """By SIGTERM: it ends what it started."""
     process.send_signal(signal.SIGTERM)
     told, _ = process.communicate(timeout=300)
+    assert running(root) == []
     assert process.returncode == 1, told
     assert "Traceback" not in told
-    assert running(root) == []
 
 
-def test_a_second_demo_is_refused_in_one_line(root: Path) -> None:
-    process = start(root, "--seconds", "60")
-    lock = root / ".tidegate" / "demo" / ".lock"
-    while not lock.exists():
-        time.sleep(0.05)
-    time.sleep(0.5)
+def test_demo_that_is_ended_by_sigterm_ends_its_server(root: Path) -> None:
+    ended(started(root, "MariaDB", 1), root)
+
+
+def test_a_second_demo_is_refused_in_one_line_and_the_first_ends_its_airflow(root: Path) -> None:
+    process = started(root, "Airflow", 5)
     second = start(root, "--seconds", "60")
     told, _ = second.communicate(timeout=300)
-    process.send_signal(signal.SIGTERM)  # before anything is judged: it must not live on beside other tests
-    process.communicate(timeout=300)
-    assert running(root) == []
+    ended(process, root)  # before anything is judged: it must not live on beside other tests
     assert second.returncode == 2
     assert f"a demo runs already: process {process.pid}" in told
     assert len(told.splitlines()) == 1

@@ -39,18 +39,13 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.under_way import Options
 from tidegate.verify.verification import verify
 
-pytestmark = [
-    pytest.mark.airflow,
-    pytest.mark.spark,
-    pytest.mark.server,
-    pytest.mark.timeout(2400),
-]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.server, pytest.mark.timeout(3600)]
 
 DATABASE = "e2e_shop"
 WORKLOAD_SECONDS = 12
-EQUAL_SECONDS_MAX = 480
+EQUAL_SECONDS_MAX = 900
 # How long anything may take: two Spark applications at a time start slowly on two cores beside other tests.
-PATIENCE_SECONDS = 400
+PATIENCE_SECONDS = 800
 LATE_TABLE = "late"
 TABLES = ("customers", "orders", "order_lines", "visits", LATE_TABLE)
 
@@ -267,6 +262,8 @@ def test_silver_equals_the_source_after_a_workload_with_ddl(world: World, flavou
     report = verify(config.load(shop.file), {"main": connection}, str(shop.lake), options=Options(timeout_seconds=90))
     assert report.equal, report
     assert {result.table for result in report.tables} == {f"{DATABASE}.{name}" for name in TABLES}
+    if flavour == "mysql":  # what follows is about the other one, which needs the machine
+        airflow.pause(f"{shop.name}__capture", f"{shop.name}__apply")
 
 
 def _assert_one_at_a_time(runs: list[dict[str, Any]]) -> None:

@@ -45,7 +45,8 @@ def ensure(root: Path) -> bool:
     with locked(archive.with_suffix(".lock")):
         if archive.exists() and stamp.exists() and stamp.read_text() == made_of:
             return True
-        archive.unlink(missing_ok=True)
+        for old in (archive, stamp):
+            old.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
             fresh = Path(scratch) / archive.name
             if not _make(root, fresh):
