@@ -36,8 +36,8 @@ from tidegate.commit_ts import compose
 from tidegate.tables import COMMIT_TS, OP, OP_DELETE, OP_UPSERT, ORDINAL
 
 SETTINGS = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
-VALUES = settings(max_examples=many(15, 1000), **SETTINGS)
-LOGS = settings(max_examples=many(60, 5000), **SETTINGS)
+VALUES = settings(max_examples=many(8, 1000), **SETTINGS)
+LOGS = settings(max_examples=many(40, 5000), **SETTINGS)
 
 DRESSES = st.builds(
     Dress,
