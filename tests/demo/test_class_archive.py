@@ -34,7 +34,7 @@ def until(seconds: float, *names: str, root: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_it_is_begun_while_others_go_on_and_taken_back_when_they_end_first(other_root: Path) -> None:
     with made_beside(other_root):
         assert set(made(other_root)) <= {"jars", "spark.lock"}, "nobody waits for it"

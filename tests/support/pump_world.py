@@ -143,7 +143,7 @@ class Client:
         self._channel = channel
         self._write = channel.unary_unary("/binlog.Pump/WriteBinlog")
 
-    def write(self, payload: bytes, cluster: int = 7, seconds: float = 20) -> str:
+    def write(self, payload: bytes, cluster: int = 7, seconds: float = 120) -> str:
         """The error that TiDB would see; "" when it is stored."""
         request = number_field(1, cluster) + bytes_field(2, payload)
         answer = self._write(request, timeout=seconds, wait_for_ready=True)

@@ -13,7 +13,7 @@ from tidegate.capture import status_file
 from tidegate.capture.value_log.log import value_log_folder
 from tidegate.local.server import Server
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 
 HOURS = 10
 

@@ -31,7 +31,7 @@ from tidegate.mysql.connection import connect
 from tidegate.mysql.server_facts import read_facts
 from tidegate.mysql.start.settled import settled
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
 
 WRITERS = 4
 COMMITS_MIN = 200

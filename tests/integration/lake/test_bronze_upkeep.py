@@ -84,7 +84,7 @@ def busy(road: Road, database: str) -> Iterator[None]:
         captured.result()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_upkeep_beside_capture_and_apply_killed_at_every_point_loses_nothing(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -88,7 +88,7 @@ def played(rows: list[dict[str, Any]], key: str = "id") -> dict[Any, Mapping[str
     return there
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_every_change_is_there_once_in_commit_order_through_ddl_and_kills(
     any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -129,7 +129,7 @@ def test_every_change_is_there_once_in_commit_order_through_ddl_and_kills(
     road.assert_equal()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_what_a_changelog_lacks_is_a_row_of_its_own(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

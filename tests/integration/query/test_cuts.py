@@ -68,7 +68,7 @@ def newest(road: Road, database: str) -> int:
         return int(cut.sql(f"SELECT sum(balance) FROM ({scans})").fetchall()[0][0])
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_sum_over_shards_is_the_same_in_every_cut_and_by_every_reader(
     mariadb: Server,
     fresh_database: FreshDatabase,
@@ -120,7 +120,7 @@ def test_the_sum_over_shards_is_the_same_in_every_cut_and_by_every_reader(
             assert mine == theirs
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_command_answers_from_one_cut_and_says_what_isnt_in_it(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -152,7 +152,7 @@ def test_the_command_answers_from_one_cut_and_says_what_isnt_in_it(
     assert tidegate("query", file, "SELECT 42 AS answer").stdout.count("42") == 1
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_held_table_is_refused_by_name_and_lost_versions_are_told_with_the_oldest_cut_left(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -190,7 +190,7 @@ class Branches:
             connection.commit()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("answered")
 def test_random_branches_over_captures_applies_and_kills_are_the_sources_rows_at_each_look(
     any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
@@ -233,7 +233,7 @@ def orphaned(server: Server, database: str, xid: str, *statements: str) -> None:
         cursor.execute(f"XA ROLLBACK {xid}")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("answered")
 def test_an_orphan_is_asked_of_the_source_and_waits_for_a_person(
     any_server: Server,

@@ -17,7 +17,7 @@ from tidegate.local.server import Server
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_branch_brings_no_shard_back_that_waits_for_a_snapshot(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from tests.integration.snapshot.test_chunks import road_of, state, stepped
 from tests.kit.road import Road
 from tests.support.captures import info_of
 from tests.support.driver import killed
+from tests.support.replica_pair import until
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
 from tidegate.snapshot.marks.marks import MarkWriter
@@ -197,9 +198,9 @@ def test_a_table_without_a_key_is_exact_while_sessions_write_to_it(
     for _ in range(2):
         request(road.lake, "road", [("one", database, "logs")])
         finished(road, spark, seconds=2)
+    until(lambda: sum(writer.transactions for writer in writers) > 300, seconds=600)
     for writer in writers:
         writer.stop()
-    assert sum(writer.transactions for writer in writers) > 300
     stepped(road, spark)
     assert {(one.state, one.refused) for one in told(road.lake, "road", "one")} == {(SnapshotState.DONE, ())}
     assert road.assert_equal()["logs"] > 0
