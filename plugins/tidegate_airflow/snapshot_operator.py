@@ -58,6 +58,7 @@ class SnapshotOperator(BaseOperator):
             lambda source: pipelines.sql_info(pipeline, source, source_connection, lake),
             lambda line: self.log.info("%s", line),
             self._stop,
+            lambda source: pipelines.replica_info(pipeline, source, source_connection),
         )
         asked = uuid.uuid5(uuid.NAMESPACE_URL, f"{self.dag_id}/{context['run_id']}").hex
         # What started by itself asks for no more than is due: of the others a person has said something.

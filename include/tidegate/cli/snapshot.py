@@ -162,6 +162,7 @@ def _work(pipeline: str) -> tuple[Pipeline, SnapshotWork]:
         lake,
         lambda source: pipelines.sql_info(loaded, source, from_environment, lake),
         lambda line: typer.echo(line, err=True),
+        replica_of=lambda source: pipelines.replica_info(loaded, source, from_environment),
     )
     return loaded, work
 

@@ -58,3 +58,15 @@ class Snapshot(Section):
     threads_running_max: int = Field(
         0, ge=0, description="Reading pauses while the source's Threads_running is above this; 0: it isn't looked at"
     )
+    history_list_max: int = Field(
+        0,
+        ge=0,
+        description="Reading pauses while InnoDB's history list is longer, as when old views hold purge back (MySQL: the"
+        " account needs PROCESS); 0: it isn't looked at",
+    )
+    replica_lag_seconds_max: int = Field(
+        0,
+        ge=0,
+        description="Reading pauses while the replica that a source names in replica_conn_id is so far behind, or can't be"
+        " asked; 0: it isn't looked at",
+    )

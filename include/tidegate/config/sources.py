@@ -51,6 +51,11 @@ class MysqlSource(AnySourceSection):
         description="Take part in semi-synchronous replication: a commit that waits is acknowledged when it is on our disk."
         " Have another semi-sync replica too: while capture restarts, or is down, it replies",
     )
+    replica_conn_id: str | None = Field(
+        None,
+        min_length=1,
+        description="Airflow connection of a replica whose lag snapshots look at (snapshot.replica_lag_seconds_max)",
+    )
     server_id: int | None = Field(
         None, ge=1, le=0xFFFFFFFF, description="Replica id shown to the server; derived from the names when empty"
     )

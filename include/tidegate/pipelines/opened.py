@@ -114,6 +114,15 @@ def sql_info(
     return source_info(pipeline, source, connections, lake)
 
 
+def replica_info(pipeline: Pipeline, source: str, connections: Connections) -> ConnectionInfo | None:
+    """How to reach the replica whose lag counts, where a source names one. Raises ConfigError."""
+    from tidegate.mysql.connection import ConnectionInfo
+
+    entry = pipeline.sources[source]
+    named = entry.replica_conn_id if isinstance(entry, MysqlSource) else None
+    return ConnectionInfo.of(connections(named)) if named else None
+
+
 def sql_infos(pipeline: Pipeline, connections: Connections, lake: LakeFiles) -> dict[str, ConnectionInfo]:
     """Of each source under whose name tables stand; a changefeed of which no TiDB is known isn't among them.
 

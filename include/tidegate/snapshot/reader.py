@@ -43,6 +43,7 @@ from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.beginning import beginnings, why_otherwise, why_unfit
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.load_guard import LoadBounds, LoadGuard
 from tidegate.snapshot.marks.marks import Marks
 from tidegate.snapshot.marks.timestamp_marks import TimestampMarks
 from tidegate.snapshot.marks.unlogged_marks import marks_for
@@ -67,7 +68,7 @@ _ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """threads_running_max: no wave begins above it; 0: not looked at. bytes_per_second: 0 for no bound.
+    """load: no wave begins above it. bytes_per_second: 0 for no bound.
 
     waves_waiting: so many waves at most that apply hasn't answered. zero_dates: what the log's become. is_held: whether
     apply holds a table.
@@ -81,7 +82,7 @@ class ReaderSettings:
     )
     wave_bytes: int = SNAPSHOT_WAVE_BYTES_DEFAULT
     wave_seconds: float = SNAPSHOT_WAVE_SECONDS_DEFAULT
-    threads_running_max: int = 0
+    load: LoadBounds = field(default_factory=LoadBounds)
     bytes_per_second: int = 0
     waves_waiting: int = 3
     zero_dates: ZeroDates = ZeroDates.NULL
@@ -105,6 +106,7 @@ class SnapshotReader:
         self._pipeline, self._source, self._info, self._lake = pipeline, source, info, lake
         self._settings, self._report = settings or ReaderSettings(), report
         self._control, self._told = ControlTables(lake), Told(lake, pipeline)
+        self._guard = LoadGuard(self._settings.load, source, report)
         self._paces: dict[Name, Pace] = {}
         self._troubles: dict[Name, int] = {}
         self._defined: dict[Name, str] = {}  # fingerprints of definitions that an event has told
@@ -136,7 +138,7 @@ class SnapshotReader:
                 active = self._divided(self._not_refused_for_good(active), asked)
                 self._end([one for one in active if one.is_read], asked, marks)
                 todo = self._not_too_far(active)
-                if not todo or self._is_busy(asked):
+                if not todo or self._guard.is_busy(asked):
                     time.sleep(SNAPSHOT_LOOK_SECONDS)
                     continue
                 # Of tables that are busy, whichever asked first for theirs, nobody else has to wait.
@@ -166,12 +168,6 @@ class SnapshotReader:
         if not are_few(active):
             goes_on = [one for one in active if one.low_ts is None or not one.waiting or not is_held(one.name)]
         return [one for one in goes_on if one.left] if are_few(goes_on) else []
-
-    def _is_busy(self, asked: WorkerConnection) -> bool:
-        if asked.is_tidb or not self._settings.threads_running_max:  # a TiDB of several servers doesn't count them
-            return False
-        ((_, running),) = asked.ask("SHOW GLOBAL STATUS LIKE 'Threads_running'")
-        return int(running) > self._settings.threads_running_max
 
     def _not_refused_for_good(self, active: Sequence[TableProgress]) -> list[TableProgress]:
         """Apply may never take a table: what it refuses each time from the first wave on is given up."""

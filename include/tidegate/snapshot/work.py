@@ -36,6 +36,7 @@ from tidegate.limits import (
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.tables_there import There, tables_there
 from tidegate.schema.model.types import ZeroDates
+from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting
 from tidegate.snapshot.progress.captured_reading import lost_ends
 from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
@@ -62,7 +63,7 @@ def settings_of(section: Snapshot, zero_dates: ZeroDates = ZeroDates.NULL) -> Re
         parallel=section.parallel,
         chunk=ChunkBounds(section.chunk_rows, chunk, SNAPSHOT_STATEMENT_SECONDS),
         wave_bytes=wave,
-        threads_running_max=section.threads_running_max,
+        load=LoadBounds(section.threads_running_max, section.history_list_max, section.replica_lag_seconds_max),
         bytes_per_second=rate,
         zero_dates=zero_dates,
         marks=section.marks,
@@ -87,6 +88,7 @@ def newest(tables: Collection[TableProgress]) -> list[TableProgress]:
 @dataclass(slots=True)
 class SnapshotWork:
     """Work on the snapshots of one pipeline. info_of: how to reach a source; report: takes a line.
+    replica_of: how to reach the replica whose lag counts, if a source names one.
 
     stop: set by whoever wants it to end behind the wave that is being read.
     """
@@ -96,6 +98,7 @@ class SnapshotWork:
     info_of: Callable[[str], ConnectionInfo]
     report: Callable[[str], None]
     stop: threading.Event = field(default_factory=threading.Event)
+    replica_of: Callable[[str], ConnectionInfo | None] = field(default=lambda _: None)
     told: Told = field(init=False)
     _unheard: Unheard = field(init=False)
     _asking: threading.Lock = field(default_factory=threading.Lock)
@@ -245,7 +248,8 @@ class SnapshotWork:
                     return self.stop.is_set()
 
                 settings = settings_of(self.pipeline.snapshot, ZeroDates(self.pipeline.apply.zero_dates))
-                settings = replace(settings, is_held=self._is_held)
+                load = replace(settings.load, replica=self.replica_of(source))
+                settings = replace(settings, is_held=self._is_held, load=load)
                 reader = SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings, self.report)
                 reader.run(over)
                 watch.look(last=True)

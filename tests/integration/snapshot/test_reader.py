@@ -34,6 +34,7 @@ from tidegate.snapshot.chunks.chunk import changes_of
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, chunk_refs
 from tidegate.snapshot.chunks.ranges import divide
 from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.marks.marks import MarkWriter
 from tidegate.snapshot.marks.watermark import Mark, MarkKind, watermark_version
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
@@ -299,11 +300,12 @@ def test_a_person_pauses_goes_on_and_cancels(world: World) -> None:
     assert {one.state for one in world.progress().values()} == {SnapshotState.PAUSED}
     tell(world.lake, "p", snapshot, EventKind.RESUMED)
     with Answers(world.lake, refused=set()):
-        world.reader(ReaderSettings(parallel=2, threads_running_max=10_000, bytes_per_second=1 << 30)).run()
+        world.reader(
+            ReaderSettings(parallel=2, load=LoadBounds(threads_running=10_000), bytes_per_second=1 << 30)
+        ).run()
     assert {one.state for one in world.progress().values()} == {SnapshotState.ENDED}
     assert {one.rows for one in world.progress().values()} == {ROWS}, "nothing is read twice"
-    other = world.ask()
-    tell(world.lake, "p", other, EventKind.CANCELLED)
+    tell(world.lake, "p", world.ask(), EventKind.CANCELLED)
     world.reader().run()
 
 

@@ -12,6 +12,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import SNAPSHOT_WAITING_SECONDS, SNAPSHOT_WAVE_BYTES_DEFAULT, SNAPSHOT_WAVE_SECONDS_DEFAULT
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.snapshot.reader import ReaderSettings
 from tidegate.snapshot.work import Looks, newest, progress_line, settings_of, where_others_are
@@ -24,9 +25,10 @@ def test_an_empty_section_is_the_readers_own_settings() -> None:
 
 
 def test_every_key_reaches_the_reader() -> None:
-    text = "snapshot: {parallel: 7, chunk_rows: 500, chunk_bytes: 70000, threads_running_max: 9, bytes_per_second: 8}"
+    text = "snapshot: {parallel: 7, chunk_rows: 500, chunk_bytes: 70000, bytes_per_second: 8, "
+    text += "threads_running_max: 9, history_list_max: 10, replica_lag_seconds_max: 11}"
     found = settings_of(parse(BASE + text, where="p.yaml").snapshot)
-    assert (found.parallel, found.threads_running_max, found.bytes_per_second) == (7, 9, 8)
+    assert (found.parallel, found.load, found.bytes_per_second) == (7, LoadBounds(9, 10, 11), 8)
     assert (found.chunk.rows, found.chunk.bytes) == (500, 65536), "a slow reader's chunks are small"
     assert settings_of(Snapshot(chunk_bytes=70000)).chunk.bytes == 70000
     assert settings_of(Snapshot(), ZeroDates.ERROR).zero_dates is ZeroDates.ERROR

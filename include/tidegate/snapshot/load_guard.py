@@ -1,0 +1,129 @@
+"""Whether a source has too much to do to be read from now, by bounds that a person gave.
+
+In:  bounds; connections to the source and to a replica of it.
+Out: is_busy(), asked before each wave; a line when reading pauses and why, and one when it goes on.
+
+What can't be looked at is an error when our account may not look, and a reason to pause where it may pass: a replica
+that doesn't answer, or whose replication stands still, lags for all that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pymysql
+from pymysql.constants import ER
+
+from tidegate.errors import SourceRefused, SourceUnavailable
+from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.snapshot.reading.connection import WorkerConnection
+
+_SYNTAX: Final = frozenset({ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE})
+_DENIED: Final = frozenset({ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBounds:
+    """No wave begins above these; 0: it isn't looked at. replica: whose lag counts."""
+
+    threads_running: int = 0
+    history_list: int = 0
+    replica_lag_seconds: int = 0
+    replica: ConnectionInfo | None = None
+
+
+class LoadGuard:
+    """Of one source. Asks over the reader's connection, and a replica over one of its own."""
+
+    def __init__(self, bounds: LoadBounds, source: str, report: Callable[[str], None]) -> None:
+        self._bounds, self._source, self._report = bounds, source, report
+        self._pauses = False
+        if bounds.replica_lag_seconds and bounds.replica is None:
+            report(f"{source}: names no replica_conn_id: the lag of its replicas isn't looked at")
+
+    def is_busy(self, asked: WorkerConnection) -> bool:
+        """Raises SourceRefused where the account may not look, SourceUnavailable."""
+        why = self._why(asked)
+        if why and not self._pauses:
+            self._report(f"{self._source}: reading pauses, {why}; it goes on by itself")
+        elif self._pauses and not why:
+            self._report(f"{self._source}: reading goes on")
+        self._pauses = bool(why)
+        return self._pauses
+
+    def _why(self, asked: WorkerConnection) -> str:
+        bounds = self._bounds
+        if asked.is_tidb:  # several servers, of which one doesn't tell
+            return ""
+        if bounds.threads_running and (running := _status(asked, "Threads_running")) > bounds.threads_running:
+            return f"Threads_running is {running} (snapshot.threads_running_max: {bounds.threads_running})"
+        if bounds.history_list and (length := _history_list(asked)) > bounds.history_list:
+            return f"InnoDB's history list has {length} entries (snapshot.history_list_max: {bounds.history_list})"
+        if bounds.replica_lag_seconds and bounds.replica is not None:
+            return _why_replica(bounds.replica, bounds.replica_lag_seconds)
+        return ""
+
+
+def _status(asked: WorkerConnection, name: str) -> int:
+    found = asked.ask(f"SHOW GLOBAL STATUS LIKE '{name}'")
+    return int(found[0][1]) if found else 0
+
+
+def _history_list(asked: WorkerConnection) -> int:
+    if asked.is_mariadb:
+        return _status(asked, "Innodb_history_list_length")
+    try:
+        found = asked.ask("SELECT `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'")
+    except (SourceRefused, SourceUnavailable) as error:
+        if _code(error.__cause__) in _DENIED:
+            raise SourceRefused(
+                "our account may not see the length of InnoDB's history list",
+                where=asked.info.where,
+                remedy="GRANT PROCESS ON *.* to it, or leave snapshot.history_list_max out",
+            ) from error
+        raise
+    return int(found[0][0])
+
+
+def _why_replica(info: ConnectionInfo, lag_max: int) -> str:
+    try:
+        with connect(info) as connection, connection.cursor() as cursor:
+            rows = _replications(cursor)
+    except (pymysql.err.MySQLError, OSError, SourceUnavailable) as error:
+        if _code(error) in _DENIED:
+            raise SourceRefused(
+                "our account may not see how far the replica is",
+                where=info.where,
+                remedy="GRANT REPLICATION CLIENT (MariaDB: REPLICA MONITOR) ON *.* to it there",
+            ) from error
+        return f"its replica can't be asked: {named(error, info)}"
+    if not rows:
+        raise SourceRefused(
+            "the server of replica_conn_id is no replica", where=info.where, remedy="give a replica, or leave it out"
+        )
+    lags = [row.get("seconds_behind_source") for row in rows]
+    if None in lags:
+        return f"replication stands still at {info.where}"
+    lag = max(int(one) for one in lags if one is not None)
+    over = f"the replica at {info.where} is {lag} s behind (snapshot.replica_lag_seconds_max: {lag_max})"
+    return over if lag > lag_max else ""
+
+
+def _replications(cursor: pymysql.cursors.Cursor) -> list[dict[str, int | None]]:
+    statements = ("SHOW ALL SLAVES STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")  # MariaDB, MySQL, before 8.0.22
+    for statement in statements:
+        try:
+            cursor.execute(statement)
+        except pymysql.err.MySQLError as error:
+            if _code(error) not in _SYNTAX or statement == statements[-1]:
+                raise
+        else:
+            names = [str(column[0]).lower().replace("master", "source") for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return []
+
+
+def _code(error: BaseException | None) -> int:
+    return int(error.args[0]) if isinstance(error, pymysql.err.MySQLError) and error.args else 0
