@@ -9,7 +9,7 @@ can't have some changes says so in a row of its own (`gap`), and never holds its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,7 +27,7 @@ from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.lake.held import TableState
-from tidegate.limits import CHANGELOG_FILE_BYTES
+from tidegate.limits import CHANGELOG_FILE_BYTES, CHANGELOG_PENDING_BYTES
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.result import CommitSpan, Known
@@ -37,6 +37,7 @@ from tidegate.tables import State
 
 _Spans = Mapping[Name, CommitSpan]
 _Versions = Mapping[Name, Sequence[TableVersion]]
+_Changes = list[tuple[Name, pa.Table]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,14 @@ def write_changelog(app: Application, window: Window) -> None:
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
     for source in sorted({physical[0] for physical in of}):
         mine = {physical[1:]: log for physical, log in of.items() if physical[0] == source}
-        _read(app, window, mine, [_Asked(ref, source) for ref in window.refs if ref.whole and ref.source == source])
+        whole = [_Asked(ref, source) for ref in window.refs if ref.whole and ref.source == source]
         later = [one for one in window.prewritten if one.source == source]
-        _read(app, window, mine, [_Asked(one.ref, source, one.answers, one.names) for one in later])
+        answered = [_Asked(one.ref, source, one.answers, one.names) for one in later]
+        for given in (whole, answered):
+            for found in _read(app, window, mine, given):
+                for name, rows in found:
+                    mine[name].appending.add(rows)
+                _write_large([log.appending for log in logs])
     for log in logs:
         _finish(window, log)
     failpoint("apply_after_changelog")
@@ -118,8 +124,8 @@ def _begins_anew(app: Application, name: str, after_ts: int) -> bool:
     )
 
 
-def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Sequence[_Asked]) -> None:
-    """given: segments, each with what is wanted of it."""
+def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Sequence[_Asked]) -> Iterator[_Changes]:
+    """The changes of each segment. given: segments, each with what is wanted of it."""
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     asked = {(one.ref.source, one.ref.seq): one for one in given if not logs.keys().isdisjoint(one.tables(app))}
     for ref, segment in segments_or_damage(app.lake, [one.ref for one in asked.values()]):
@@ -141,17 +147,23 @@ def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Seque
             spans: _Spans = spans,
             known: Known = known,
             owner: str = one.owner,
-        ) -> list[tuple[Name, pa.Table]]:
+        ) -> _Changes:
             wanted = {name: spans[name] for name in of}
             return list(segment_changes(segment, versions, wanted, known=known, owner=owner))
 
-        for name, rows in _of_each(changes, logs, there):
-            logs[name].appending.add(rows, CHANGELOG_FILE_BYTES)
+        yield _of_each(changes, logs, there)
 
 
-def _of_each(
-    changes: Callable[[Iterable[Name]], list[tuple[Name, pa.Table]]], logs: dict[Name, _Log], names: set[Name]
-) -> list[tuple[Name, pa.Table]]:
+def _write_large(appending: Sequence[Appending]) -> None:
+    """Of the largest, what is in memory becomes a file, as long as one is large, or all together are."""
+    while largest := max(appending, key=lambda one: one.pending_bytes, default=None):
+        together = sum(one.pending_bytes for one in appending)
+        if largest.pending_bytes < CHANGELOG_FILE_BYTES and together < CHANGELOG_PENDING_BYTES:
+            return
+        largest.write()
+
+
+def _of_each(changes: Callable[[Iterable[Name]], _Changes], logs: dict[Name, _Log], names: set[Name]) -> _Changes:
     """All together; one by one where that fails, since what one table can't have others have."""
     try:
         return changes(names)
@@ -187,5 +199,5 @@ def _finish(window: Window, log: _Log) -> None:
         note = f"changes above {log.after_ts} up to {window.cut_ts} may be missing: {log.lost}"
         log.words.append(told(GAP, place, window.cut_ts, note=note))
     if log.words and log.after_ts < window.cut_ts:
-        log.appending.add(as_rows(sorted(log.words, key=lambda row: (row["commit_ts"], row["source"]))), 1)
+        log.appending.add(as_rows(sorted(log.words, key=lambda row: (row["commit_ts"], row["source"]))))
     log.appending.commit(window.cut_ts)

@@ -15,6 +15,7 @@ import time
 from datetime import timedelta
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, Maintenance
+from tidegate.changelog.packing import pack_in_order
 from tidegate.changelog.table import changelogs
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
@@ -41,7 +42,7 @@ def keep_changelogs(job: Maintenance) -> None:
                 if gone is not None:
                     detail = f"kept {gone[1]} of {gone[0]} changes"
                     job.add(table.path, "forget", DONE, time.monotonic() - started, detail, (*gone, 0, 0))
-            sizes = compact(job.lake, table, files_min=CONTROL_PACKED_FILES_MIN)
+            sizes = compact(job.lake, table, files_min=CONTROL_PACKED_FILES_MIN, packs=pack_in_order)
         except CommitConflict as error:
             job.note(table.path, "compact", GAVE_WAY, time.monotonic() - started, error.what)
             continue

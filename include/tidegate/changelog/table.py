@@ -19,6 +19,7 @@ from tidegate.delta.state import TableState
 from tidegate.errors import Overtaken
 from tidegate.lake.control.files import PROPERTIES, check, creation, write_file
 from tidegate.lake.files import LakeFiles
+from tidegate.limits import CHANGELOG_GROUP_BYTES
 from tidegate.tables_form import Table, field
 
 FOLDER: Final = "changelog"
@@ -75,8 +76,14 @@ def app_id(pipeline: str, name: str) -> str:
     return f"tidegate/{pipeline}/changelog/{name}"
 
 
+def changelog_file(lake: LakeFiles, table: Table, parts: Sequence[pa.Table]) -> dict[str, Any]:
+    """A new file with these rows in order, in row groups of which a reader has a few in memory; its `add` body."""
+    rows = pa.concat_tables(parts).sort_by([(name, "ascending") for name in PLACE])
+    return write_file(lake, table, rows, group_rows=1 + rows.num_rows * CHANGELOG_GROUP_BYTES // max(1, rows.nbytes))
+
+
 class Appending:
-    """A window's rows of one changelog on their way into one commit. Rows are in memory a file at a time.
+    """A window's rows of one changelog on their way into one commit; who adds them says when a file of them is made.
 
     There is nothing to append where upto_ts is recorded already. from_ts: None for a new changelog.
     """
@@ -88,25 +95,23 @@ class Appending:
         check(state, table)
         self.from_ts = state.transactions.get(transaction)
         self._parts: list[pa.Table] = []
-        self._bytes = 0
+        self.pending_bytes = 0  # of rows in memory
         self._files: list[Mapping[str, Any]] = []
 
-    def add(self, rows: pa.Table, file_bytes: int) -> None:
+    def add(self, rows: pa.Table) -> None:
         """Rows of the window; in any order within one file."""
         self._parts.append(rows)
-        self._bytes += rows.nbytes
-        if self._bytes >= file_bytes:
-            self._write()
+        self.pending_bytes += rows.nbytes
 
-    def _write(self) -> None:
-        rows = pa.concat_tables(self._parts).sort_by([(name, "ascending") for name in PLACE])
-        self._files.append(write_file(self._lake, self._table, rows))
-        self._parts, self._bytes = [], 0
+    def write(self) -> None:
+        """What is in memory as a file, which no commit names yet."""
+        if self._parts:
+            self._files.append(changelog_file(self._lake, self._table, self._parts))
+            self._parts, self.pending_bytes = [], 0
 
     def commit(self, upto_ts: int) -> None:
         """All that was added, or nothing. Raises Overtaken, LakeUnavailable, LakeRefused."""
-        if self._parts:
-            self._write()
+        self.write()
         if not self._files:
             return
 

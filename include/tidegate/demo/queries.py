@@ -11,15 +11,16 @@ import shlex
 import sys
 from pathlib import Path
 
-from tidegate.query.duck import delta_extension
+from tidegate.query.duck import extension_file
 
 _SQL = "SELECT channel, status, count(*) AS orders, sum(total) AS total FROM {orders} GROUP BY ALL ORDER BY ALL"
 
 
 def duckdb_command(lake: Path) -> str:
     """Prints the result as a table."""
+    extension = extension_file("delta")
     sql = _SQL.format(orders=f"delta_scan('{lake / 'silver' / 'shop' / 'orders'}')")
-    script = f'import duckdb; duckdb.sql("LOAD \'{delta_extension()}\'"); duckdb.sql("{sql}").show()'
+    script = f'import duckdb; duckdb.sql("LOAD \'{extension}\'"); duckdb.sql("{sql}").show()'
     return f"{sys.executable} -c {shlex.quote(script)}"
 
 

@@ -29,6 +29,13 @@ FAULT_ATTEMPTS_MAX: Final = 3
 TASK_PAUSE_SECONDS_MAX: Final = 60
 
 # --- changelogs, queries --------------------------------------------------------------------------
+# Rows of one changelog in memory, as JSON, before they become a file; a tenth of it or less on a disk.
 CHANGELOG_FILE_BYTES: Final = 64 * MIB
+# Rows of all changelogs of a window in memory: a lake may keep those of many tables.
+CHANGELOG_PENDING_BYTES: Final = 256 * MIB
+# A row group of a changelog: a reader has one of each file that overlaps where it reads.
+CHANGELOG_GROUP_BYTES: Final = 8 * MIB
+# Changelogs' files of fewer bytes are packed, to about this much.
+CHANGELOG_PACKED_BYTES: Final = 16 * MIB
 TAIL_POLL_SECONDS: Final = 0.5
 QUERY_MEMORY_BYTES: Final = 2048 * MIB

@@ -1,38 +1,48 @@
-"""DuckDB with the Delta extension that is installed as a package: nothing is fetched from the internet.
+"""DuckDB with the extensions that are installed as packages: nothing is fetched from the internet.
 
-In:  settings of DuckDB.
-Out: a connection to a database in memory; SQL texts that it takes.
+In:  settings of DuckDB; a lake's root and storage options.
+Out: a connection to a database in memory, one that reads an object store with the lake's keys; SQL texts that it takes.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 import uuid
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from tidegate.errors import HostLacks
+from tidegate.lake.storage import store_of
 
 if TYPE_CHECKING:
     import duckdb
 
 _OFFLINE: Final = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-_PACKAGE: Final = "duckdb_extension_delta"
+_S3_SECRET: Final = {
+    "KEY_ID": ("aws_access_key_id",),
+    "SECRET": ("aws_secret_access_key",),
+    "SESSION_TOKEN": ("aws_session_token",),
+    "REGION": ("aws_region", "aws_default_region"),
+}
+_ENDPOINTS: Final = ("aws_endpoint_url_s3", "aws_endpoint_url", "aws_endpoint")
 
 
-def delta_extension() -> Path:
-    """The extension's file. Raises HostLacks."""
+def extension_file(name: str) -> Path:
+    """The file of an extension. Raises HostLacks."""
     import duckdb
 
-    package = find_spec(_PACKAGE)
-    folder = Path(package.origin if package and package.origin else _PACKAGE).parent
-    file = folder / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
+    package = find_spec(f"duckdb_extension_{name}")
+    folder = Path(package.origin if package and package.origin else name).parent
+    file = folder / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
     if not file.is_file():
         raise HostLacks(
-            f"DuckDB {duckdb.__version__} has no Delta extension here",
+            f"DuckDB {duckdb.__version__} has no extension {name} here",
             where=str(folder),
-            remedy="install duckdb and duckdb-extension-delta of the same version",
+            remedy=f"install duckdb and duckdb-extension-{name} of the same version",
         )
     return file
 
@@ -44,12 +54,58 @@ def connect(memory_bytes: int) -> duckdb.DuckDBPyConnection:
     """
     import duckdb
 
-    extension = delta_extension()
+    extension = extension_file("delta")
     database = duckdb.connect(":memory:", config=dict(_OFFLINE))
     database.execute(f"LOAD {literal(str(extension))}")
     database.execute(f"SET memory_limit = '{memory_bytes:d}B'; SET TimeZone = 'UTC'")
     database.execute(f"SET temp_directory = {literal(f'{tempfile.gettempdir()}/tidegate-duckdb-{uuid.uuid4().hex}')}")
     return database
+
+
+def reach(database: duckdb.DuckDBPyConnection, root: str, options: Mapping[str, str]) -> None:
+    """Let the database read a lake of an object store: with the lake's keys, else the environment's, under its root.
+
+    Raises HostLacks.
+    """
+    import duckdb
+
+    if store_of(root) != "s3":
+        remedy = "read the cut by Polars or Spark, or --views where DuckDB has the store's extension"
+        raise HostLacks("DuckDB reaches no store but S3 from here", where=root, remedy=remedy)
+    given = {name.lower(): value for name, value in os.environ.items() if name.startswith("AWS_")} | dict(options)
+    if not given.get("aws_access_key_id") or not given.get("aws_secret_access_key"):
+        remedy = "give them in the lake's connection, or in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        raise HostLacks("DuckDB needs the store's keys, and finds none", where=root, remedy=remedy)
+    database.execute(f"LOAD {literal(str(extension_file('httpfs')))}")
+    try:
+        database.execute(_s3_secret(root, given))
+    except duckdb.Error:  # its message may hold the statement, and with it the keys
+        remedy = "look at the options of the lake and its connection"
+        raise HostLacks("DuckDB doesn't take the store's options", where=root, remedy=remedy) from None
+
+
+def s3_place(options: Mapping[str, str]) -> dict[str, str]:
+    """Where the store is, as clauses of CREATE SECRET; {} for Amazon's own."""
+    address = next((options[name] for name in _ENDPOINTS if options.get(name)), None)
+    if address is None:
+        return {}
+    parts = urlsplit(address if "://" in address else f"https://{address}")
+    by_host = options.get("aws_virtual_hosted_style_request", "").lower() in ("true", "1")
+    return {
+        "ENDPOINT": literal(parts.netloc + parts.path.rstrip("/")),
+        "URL_STYLE": literal("vhost" if by_host else "path"),
+        "USE_SSL": "false" if parts.scheme == "http" else "true",
+    }
+
+
+def _s3_secret(root: str, options: Mapping[str, str]) -> str:
+    told = {
+        clause: literal(options[found])
+        for clause, names in _S3_SECRET.items()
+        if (found := next((name for name in names if options.get(name)), None)) is not None
+    }
+    clauses = {"TYPE": "s3", **told, **s3_place(options), "SCOPE": literal(root)}
+    return f"CREATE SECRET lake ({', '.join(f'{name} {value}' for name, value in clauses.items())})"
 
 
 def scan(address: str, version: int) -> str:

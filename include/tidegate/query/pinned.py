@@ -15,9 +15,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tidegate.commit_ts import time_text
-from tidegate.errors import HostLacks, QueryRefused
+from tidegate.errors import QueryRefused
 from tidegate.lake.cuts import Cut, CutTable, cut_at
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.storage import store_of
 from tidegate.limits import QUERY_MEMORY_BYTES
 from tidegate.query import duck
 from tidegate.query.readable import check_readable
@@ -118,13 +119,9 @@ class PinnedCut:
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB with a view of each complete table, "database"."table"; the same connection every time."""
         if self._database is None:
-            if not self.lake.is_local:
-                raise HostLacks(
-                    "DuckDB reaches no object store by what is installed here",
-                    where=self.lake.root,
-                    remedy="read the cut by Polars or Spark, or --views where DuckDB has httpfs",
-                )
             database = duck.connect(QUERY_MEMORY_BYTES)
+            if not self.lake.is_local:
+                duck.reach(database, self.lake.root, self.lake.storage_options)
             for statement in self._views():
                 database.execute(statement)
             self._database = database
@@ -165,7 +162,17 @@ class PinnedCut:
         told = [f"-- not in it: {name}: {reason}" for name, reason in {**self.cut.missing, **self.unclear}.items()]
         head = f"-- {self.pipeline} at cut {self.cut.cut_ts} ({time_text(self.cut.cut_ts)})"
         lines = [head, *(" ".join(line.split()) for line in told), "INSTALL delta; LOAD delta;"]
+        if not self.lake.is_local:
+            lines += ["INSTALL httpfs; LOAD httpfs;", *self._reached()]
         return "\n".join([*lines, *(f"{statement};" for statement in self._views())]) + "\n"
+
+    def _reached(self) -> list[str]:
+        """How DuckDB reaches an S3 store, but for the keys: a script is a file that is passed on."""
+        if store_of(self.lake.root) != "s3":
+            return ["-- before this: CREATE SECRET, with the keys of the lake's store"]
+        place = "".join(f", {name} {value}" for name, value in duck.s3_place(self.lake.storage_options).items())
+        keys = "KEY_ID '...', SECRET '...', REGION '...'"
+        return [f"-- before this: CREATE SECRET (TYPE s3, {keys}{place}, SCOPE {duck.literal(self.lake.root)});"]
 
     def _views(self) -> Iterator[str]:
         shown = [table for table in self.cut.tables.values() if table.name not in self.unclear]

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.changelog.reading import Place, changes_after, place_of
@@ -105,10 +107,12 @@ class Subscription:
 
     def _missing(self, rows: pa.Table) -> int | None:
         """The first row that says that changes behind our place aren't there."""
-        for at, op in enumerate(rows["op"].to_pylist()):
-            if op == GAP or (op == BEGIN and 0 < self.place.commit_ts <= rows["commit_ts"][at].as_py()):
-                return at
-        return None
+        lacks = pc.equal(rows["op"], GAP)
+        if self.place.commit_ts > 0:
+            since = pc.greater_equal(rows["commit_ts"], self.place.commit_ts)
+            lacks = pc.or_(lacks, pc.and_(pc.equal(rows["op"], BEGIN), since))
+        at = pc.index(lacks, True).as_py()
+        return None if at < 0 else int(at)
 
     def _chosen(self, rows: pa.Table) -> pa.Table:
         if self._options.where is None:
@@ -117,15 +121,14 @@ class Subscription:
 
         if self._database is None:
             self._database = duck.connect(QUERY_MEMORY_BYTES)
-        numbered = rows.append_column(_NUMBERED, pa.array(range(rows.num_rows)))
+        numbered = rows.append_column(_NUMBERED, pa.array(np.arange(rows.num_rows)))
         self._database.register("changes", numbered)
         try:
-            found = self._database.sql(
-                f"SELECT {_NUMBERED} FROM changes WHERE ({self._options.where}) ORDER BY {_NUMBERED}"
-            ).fetchall()
+            text = f"SELECT {_NUMBERED} FROM changes WHERE ({self._options.where}\n) ORDER BY {_NUMBERED}"
+            found = self._database.sql(text).to_arrow_table()
         except db.Error as error:
             raise QueryRefused(" ".join(str(error).split()), where="--where", remedy="mend the condition") from error
-        return rows.take(pa.array([number for (number,) in found], pa.int64()))
+        return rows.take(found[_NUMBERED])
 
     def save(self, place: Place) -> None:
         """The group goes on behind this place, whoever runs it. Raises Overtaken; nothing without a group."""

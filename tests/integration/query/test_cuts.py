@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow.fs as pafs
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
+from tests.kit.s3 import S3
 from tests.support.command import tidegate
 from tests.support.servers import FreshDatabase
 from tests.support.writing import writing
@@ -25,6 +28,7 @@ from tidegate.errors import CutForgotten, QueryRefused
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.lake import control
 from tidegate.lake.cuts import known_cuts
+from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import TableState
 from tidegate.local.server import Server
 from tidegate.query.pinned import PinnedCut
@@ -74,6 +78,7 @@ def test_the_sum_over_shards_is_the_same_in_every_cut_and_by_every_reader(
     fresh_database: FreshDatabase,
     spark: SparkSession,
     tmp_path: Path,
+    s3: S3,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     database = fresh_database(mariadb)
@@ -118,6 +123,40 @@ def test_the_sum_over_shards_is_the_same_in_every_cut_and_by_every_reader(
             other.connection().execute(views)
             mine, theirs = (one.sql(f"FROM {database}.shard_0 ORDER BY id").fetchall() for one in (cut, other))
             assert mine == theirs
+    check_on_s3(road, s3, cuts[-2])
+
+
+def check_on_s3(road: Road, s3: S3, at: int) -> None:
+    """The same lake in a store: DuckDB reads a cut of it with the lake's keys, which nobody gets to see."""
+    stored = LakeFiles(s3.folder(), s3.options)
+    for folder in ("silver", "control"):
+        pafs.copy_files(road.lake.uri(folder), stored.local(folder), destination_filesystem=stored.filesystem)
+    file = road.folder / "stored.yaml"
+    file.write_text(road.text.replace(f"{{path: {road.lake.root}}}", f"{{path: '{stored.root}', conn_id: the_lake}}"))
+
+    def asked(sql: str, **extra: str) -> subprocess.CompletedProcess[str]:
+        connection = json.dumps({"conn_type": "generic", "extra": s3.options | extra})
+        done = tidegate("query", str(file), sql, "--json", "--at", str(at), AIRFLOW_CONN_THE_LAKE=connection)
+        assert "known-to-the-test-only" not in done.stdout + done.stderr
+        return done
+
+    assert json.loads(asked(f"SELECT sum(balance) AS money FROM ({SUM})").stdout)["money"] == TOTAL
+    assert "known-to-the-test-only" not in asked("FROM duckdb_secrets()").stdout
+    assert asked("FROM shard_none").returncode == EXIT_ERROR
+    assert asked("SELECT 1", AWS_ACCESS_KEY_ID="").returncode == EXIT_ERROR
+    with PinnedCut.at(stored, "road", at) as cut:
+        script = cut.views_file()
+        assert f"ENDPOINT '{s3.endpoint.removeprefix('http://')}'" in script
+        assert "known-to-the-test-only" not in script
+        secret, views = script.split("SCOPE", 1)[0].split("CREATE SECRET", 1)[1], script.splitlines()
+    with PinnedCut.at(stored, "road") as other:
+        other.connection().execute("DROP SECRET lake")
+        keys = [f"'{s3.options[name]}'" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")]
+        for key in keys:
+            secret = secret.replace("'...'", key, 1)
+        other.connection().execute(f"CREATE SECRET{secret} SCOPE '{stored.root}')")
+        other.connection().execute("\n".join(line for line in views if not line.startswith(("INSTALL", "--"))))
+        assert other.sql(f"SELECT sum(balance) FROM ({SUM})").fetchall() == [(TOTAL,)]
 
 
 @pytest.mark.timeout(900)

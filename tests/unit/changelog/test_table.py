@@ -32,7 +32,7 @@ def stamp(days: float) -> int:
 def append(lake: LakeFiles, upto_ts: int, *stamps: int) -> None:
     appending = Appending(lake, ORDERS, ID)
     for at in stamps:
-        appending.add(as_rows([told("insert", ("one", "shop", "Orders 2"), at)]), 1 << 20)
+        appending.add(as_rows([told("insert", ("one", "shop", "Orders 2"), at)]))
     appending.commit(upto_ts)
 
 
@@ -59,7 +59,7 @@ def test_of_two_that_append_the_same_window_one_is_overtaken(tmp_path: Path) -> 
     first, second = (Appending(LakeFiles(str(tmp_path)), ORDERS, ID) for _ in range(2))
     for one in (first, second):
         assert one.from_ts == 5
-        one.add(as_rows([told("insert", ("one", "shop", "Orders 2"), 7)]), 1)
+        one.add(as_rows([told("insert", ("one", "shop", "Orders 2"), 7)]))
     first.commit(8)
     with pytest.raises(Overtaken, match="has appended to this changelog meanwhile"):
         second.commit(9)

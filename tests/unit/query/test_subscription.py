@@ -49,7 +49,7 @@ class Changes:
             row = told(op, ("main", "shop", "orders"), self.stamp(number), file="binlog.1", pos=number, note=note)
             made.append(row | sides)
         if made:
-            appending.add(as_rows(made), 1 << 20)
+            appending.add(as_rows(made))
         appending.commit(self.stamp(upto))
 
     def publish(self, upto: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -78,8 +78,8 @@ def _difference(schema: str, table: Table) -> str:
     return f"{other[0]} is another type" if other else ""
 
 
-def write_file(lake: LakeFiles, table: Table, rows: pa.Table) -> dict[str, Any]:
-    """One new file with these rows; the body of its `add` action. No commit names it yet."""
+def write_file(lake: LakeFiles, table: Table, rows: pa.Table, *, group_rows: int | None = None) -> dict[str, Any]:
+    """One new file with these rows; the body of its `add` action. No commit names it yet. group_rows: a row group's."""
     path, sink = f"part-{uuid.uuid4().hex}.parquet", pa.BufferOutputStream()
     plain = rows.nbytes <= CONTROL_PLAIN_BYTES_MAX
     # A null where there must be none stops here. Comments, in the log already, needn't be in each file.
@@ -89,7 +89,24 @@ def write_file(lake: LakeFiles, table: Table, rows: pa.Table) -> dict[str, Any]:
         compression="none" if plain else "zstd",
         use_dictionary=not plain,
         store_schema=False,
+        row_group_size=group_rows,
     )
+    return _body(lake, table, path, sink, _statistics(rows))
+
+
+def write_pieces(lake: LakeFiles, table: Table, pieces: Iterable[pa.Table]) -> dict[str, Any]:
+    """As write_file, a row group for each piece, of which one at a time is in memory. There is one at least."""
+    path, sink, told = f"part-{uuid.uuid4().hex}.parquet", pa.BufferOutputStream(), list[dict[str, Any]]()
+    with pq.ParquetWriter(sink, table.schema.remove_metadata(), compression="zstd", store_schema=False) as writer:
+        for rows in pieces:
+            writer.write_table(rows.cast(table.schema), row_group_size=max(1, rows.num_rows))
+            told.append(_statistics(rows))
+    return _body(lake, table, path, sink, _folded(told))
+
+
+def _body(
+    lake: LakeFiles, table: Table, path: str, sink: pa.BufferOutputStream, statistics: Mapping[str, Any]
+) -> dict[str, Any]:
     data = sink.getvalue().to_pybytes()
     lake.store(table.path).create(path, data)
     return {
@@ -97,7 +114,18 @@ def write_file(lake: LakeFiles, table: Table, rows: pa.Table) -> dict[str, Any]:
         "partitionValues": {},
         "size": len(data),
         "modificationTime": now_ms(),
-        "stats": json.dumps(_statistics(rows), ensure_ascii=False, separators=(",", ":")),
+        "stats": json.dumps(statistics, ensure_ascii=False, separators=(",", ":")),
+    }
+
+
+def _folded(told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Statistics of a file by those of its pieces; a column has bounds when each of them has."""
+    bounded = [name for name in told[0]["minValues"] if all(name in one["minValues"] for one in told)]
+    return {
+        "numRecords": sum(one["numRecords"] for one in told),
+        "minValues": {name: min(one["minValues"][name] for one in told) for name in bounded},
+        "maxValues": {name: max(one["maxValues"][name] for one in told) for name in bounded},
+        "nullCount": {name: sum(one["nullCount"][name] for one in told) for name in told[0]["nullCount"]},
     }
 
 

@@ -82,11 +82,21 @@ def drop_files(lake: LakeFiles, table: Table, column: str, below: int) -> tuple[
     return before, before - sum(file.rows or 0 for file in old)
 
 
-def compact(lake: LakeFiles, table: Table, *, files_min: int) -> tuple[Size, Size] | None:
+def _one_file(lake: LakeFiles, table: Table, found: TableState) -> None:
+    pack(lake, table, found, smaller_bytes=_PACKED_BYTES)
+
+
+def compact(
+    lake: LakeFiles,
+    table: Table,
+    *,
+    files_min: int,
+    packs: Callable[[LakeFiles, Table, TableState], None] = _one_file,
+) -> tuple[Size, Size] | None:
     """One file instead of many, a checkpoint, and what is no longer needed removed; sizes before and after.
 
-    None when the table doesn't exist. Fewer than `files_min` files stay as they are. Raises CommitConflict when others
-    rewrote the table first every time.
+    None when the table doesn't exist. Fewer than `files_min` files stay as they are. packs: how one is packed that may
+    be too long for the memory. Raises CommitConflict when others rewrote the table first every time.
     """
 
     def attempt() -> tuple[Size, Size] | None:
@@ -95,7 +105,7 @@ def compact(lake: LakeFiles, table: Table, *, files_min: int) -> tuple[Size, Siz
             return None
         before = size_of(found)
         if before.files >= files_min:
-            pack(lake, table, found, smaller_bytes=_PACKED_BYTES)
+            packs(lake, table, found)
         log = lake.log(table.path)
         vacuum(log, lake.store(table.path), keep_seconds=CONTROL_REMOVED_KEPT_HOURS * 3600)
         state = log.state()

@@ -1,0 +1,61 @@
+"""A changelog's small files made into few, in order, so that what is old goes as whole files.
+
+In:  a changelog, one state of it.
+Out: commits that change no row.
+
+Small files that follow one another become files of about CHANGELOG_PACKED_BYTES; large ones stay as they are. In memory
+is a file as it will lie on the disk, and a row group of each of the files that overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from tidegate.changelog.merged import Span, first_place, merged
+from tidegate.delta.exchange import exchange
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.state import TableState
+from tidegate.lake.control.files import write_pieces
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import CHANGELOG_GROUP_BYTES, CHANGELOG_PACKED_BYTES, CONTROL_PACKED_FILES_MIN
+from tidegate.tables_form import Table
+
+
+def pack_in_order(lake: LakeFiles, table: Table, found: TableState) -> None:
+    """Nothing where few files are small. Raises CommitConflict when another commit took one of them first."""
+    if sum(file.size < CHANGELOG_PACKED_BYTES // 2 for file in found.files) < CONTROL_PACKED_FILES_MIN:
+        return
+    for run in _runs(found.files):
+        exchange(
+            lake.log(table.path), run, [write_pieces(lake, table, _pieces(lake, table, run))], operation="OPTIMIZE"
+        )
+
+
+def _runs(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:
+    """Small files with no large one between them, in pieces of about a packed file."""
+    run = list[LiveFile]()
+    for file in sorted(files, key=first_place):
+        is_large = file.size >= CHANGELOG_PACKED_BYTES // 2
+        if is_large or sum(one.size for one in run) >= CHANGELOG_PACKED_BYTES:
+            if len(run) > 1:
+                yield run
+            run = []
+        if not is_large:
+            run.append(file)
+    if len(run) > 1:
+        yield run
+
+
+def _pieces(lake: LakeFiles, table: Table, run: Sequence[LiveFile]) -> Iterator[pa.Table]:
+    """All rows in order, a row group at a time."""
+    parts, size = list[pa.Table](), 0
+    for rows in merged(lake, table, run, Span()):
+        parts.append(rows)
+        size += rows.nbytes
+        if size >= CHANGELOG_GROUP_BYTES:
+            yield pa.concat_tables(parts)
+            parts, size = [], 0
+    if parts:
+        yield pa.concat_tables(parts)
