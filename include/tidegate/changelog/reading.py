@@ -41,11 +41,14 @@ class Place:
         return cls(commit_ts + 1)
 
 
-def changes_after(lake: LakeFiles, table: Table, place: Place, upto_ts: int) -> Iterator[pa.Table]:
-    """Raises ChangesMissing when changes behind the place have left the changelog."""
+def changes_after(
+    lake: LakeFiles, table: Table, place: Place, upto_ts: int, *, over_gaps: bool = False
+) -> Iterator[pa.Table]:
+    """Raises ChangesMissing when changes behind the place have left the changelog; over_gaps: goes on without them."""
     seen = -1
     while (found := control.load(lake, table)) is not None:
-        _check_kept(lake, table, found, place)
+        if not over_gaps:
+            _check_kept(lake, table, found, place)
         try:
             for rows in _behind(lake, table, found, place, upto_ts):
                 place = place_of(rows, rows.num_rows - 1)
@@ -84,8 +87,8 @@ def _check_kept(lake: LakeFiles, table: Table, found: TableState, place: Place) 
         raise ChangesMissing(
             f"changes up to {oldest} ({time_text(oldest)}) have left the changelog",
             where=table.path,
-            remedy="take silver at a cut from then on, and go on --from that cut; maintain.keep_changelog_days says how"
-            " long changes are kept",
+            remedy="take silver at a cut from then on, and go on --from that cut, or --over-gaps with what is there;"
+            " maintain.keep_changelog_days says how long changes are kept",
         )
 
 

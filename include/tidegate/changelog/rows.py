@@ -3,9 +3,9 @@
 In:  a Segment, table versions, windows.
 Out: per table Arrow tables of table.SCHEMA, in log order.
 
-Values are JSON as `tidegate decode` prints them. An object has the columns that the log's image has: with
-binlog_row_image MINIMAL a before image has the key alone, an after image what was set; a column that is missing isn't
-NULL.
+Values are JSON as `tidegate decode` prints them, but for a geometry, which keeps its SRID as silver's do. An object has
+the columns that the log's image has: with binlog_row_image MINIMAL a before image has the key alone, an after image
+what was set; a column that is missing isn't NULL.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _of_other(one: LoggedImages) -> _Found:
 
 
 def _rows(segment: Segment, found: _Found, owner: str) -> pa.Table:
-    changes = row_changes(found.images, found.shown)
+    changes = row_changes(found.images, found.shown, srids_apart=False)
     first = changes.first
     count = len(first)
     stamps = found.images.rows.column(tables.COMMIT_TS).to_numpy()[first]

@@ -87,7 +87,7 @@ def _known_good(target: Path, stamp: Path, artifact: Artifact) -> bool:
 def _retrieve(artifact: Artifact, scratch: Path, cache: Path) -> Path:
     command = [
         *("java", "-jar", str(_ivy_jar())),
-        *("-cache", str(cache), "-notransitive", "-types", "jar"),
+        *("-cache", str(cache), "-notransitive", "-types", "jar", "bundle"),
         *("-dependency", artifact.group, artifact.name, artifact.version),
         *("-retrieve", str(scratch / "[artifact]-[revision].[ext]")),
     ]

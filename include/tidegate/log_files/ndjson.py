@@ -59,9 +59,11 @@ class RowChanges:
     ending: Any
 
 
-def row_changes(images: Images, columns: tuple[ShownJson, ...]) -> RowChanges:
-    """columns: the plan's, or the first of them. An object has the columns that its image has."""
-    values, srids = _values(images, columns)
+def row_changes(images: Images, columns: tuple[ShownJson, ...], *, srids_apart: bool = True) -> RowChanges:
+    """columns: the plan's, or the first of them. An object has the columns that its image has. srids_apart: what ends a
+    line tells the SRIDs, and geometries are without; else they are as silver has them.
+    """
+    values, srids = _values(images, columns, srids_apart=srids_apart)
     objects = _objects(images, columns, values)
     codes = images.rows.column(tables.OP).to_numpy()
     first = np.flatnonzero(codes != IMAGE_AFTER)
@@ -105,12 +107,14 @@ def _side(objects: pa.Array, at: npt.NDArray[np.int64], there: npt.NDArray[np.bo
     return pc.fill_null(pc.take(objects, pa.array(at, mask=~there)), _NULL)
 
 
-def _values(images: Images, columns: tuple[ShownJson, ...]) -> tuple[list[pa.Array], dict[str, npt.NDArray[np.int64]]]:
-    """(each column's values, geometries without their SRIDs; the SRIDs of each geometry column)."""
+def _values(
+    images: Images, columns: tuple[ShownJson, ...], *, srids_apart: bool
+) -> tuple[list[pa.Array], dict[str, npt.NDArray[np.int64]]]:
+    """(each column's values; the SRIDs of each geometry column, which its values are without)."""
     values, srids = [], {}
     for i, shown in enumerate(columns):
         array = images.rows.column(_SYSTEM_COLUMNS + i)
-        if shown.column.type.kind is Kind.GEOMETRY:
+        if srids_apart and shown.column.type.kind is Kind.GEOMETRY:
             array, found = without_srid(array)
             srids[shown.column.name] = found if images.present is None else np.where(images.present[i], found, NONE)
         values.append(array)

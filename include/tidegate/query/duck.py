@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from tidegate.errors import HostLacks
-from tidegate.lake.storage import store_of
+from tidegate.lake.storage import delta_options, store_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -72,7 +72,7 @@ def reach(database: duckdb.DuckDBPyConnection, root: str, options: Mapping[str, 
     if store_of(root) != "s3":
         remedy = "read the cut by Polars or Spark, or --views where DuckDB has the store's extension"
         raise HostLacks("DuckDB reaches no store but S3 from here", where=root, remedy=remedy)
-    given = {name.lower(): value for name, value in os.environ.items() if name.startswith("AWS_")} | dict(options)
+    given = delta_options({name: value for name, value in os.environ.items() if name.startswith("AWS_")}, options)
     if not given.get("aws_access_key_id") or not given.get("aws_secret_access_key"):
         remedy = "give them in the lake's connection, or in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         raise HostLacks("DuckDB needs the store's keys, and finds none", where=root, remedy=remedy)
@@ -86,6 +86,7 @@ def reach(database: duckdb.DuckDBPyConnection, root: str, options: Mapping[str, 
 
 def s3_place(options: Mapping[str, str]) -> dict[str, str]:
     """Where the store is, as clauses of CREATE SECRET; {} for Amazon's own."""
+    options = delta_options(options, {})
     address = next((options[name] for name in _ENDPOINTS if options.get(name)), None)
     if address is None:
         return {}

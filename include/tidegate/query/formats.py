@@ -90,10 +90,14 @@ def _changed(row: Change) -> dict[str, Any]:
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """As canal has values: texts, or null."""
-    return {
-        name: value if value is None or isinstance(value, str) else json.dumps(value) for name, value in values.items()
-    }
+    """As canal has values: texts, or null; of a bit 0 or 1."""
+    return {name: value if value is None else _as_text(value) for name, value in values.items()}
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if isinstance(value, bool) else json.dumps(value)
 
 
 FORMS: Final[Mapping[str, Callable[[Change], dict[str, Any]]]] = {

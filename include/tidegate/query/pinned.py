@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NO_TABLE: Final = re.compile(r'Table with name "?(?P<name>.+?)"? does not exist')
+# What makes a query ask for tables that it doesn't name.
+_LISTS: Final = re.compile(r"\b(show|information_schema|pragma\w*|duckdb_\w+|pg_\w+|sqlite_\w+|export|query\w*)\b")
 
 
 class PinnedCut:
@@ -39,6 +41,7 @@ class PinnedCut:
         self.pipeline = pipeline
         self.cut = cut
         self._database: duckdb.DuckDBPyConnection | None = None
+        self._viewed: set[str] = set()
 
     @classmethod
     def at(cls, lake: LakeFiles, pipeline: str, at: int | None = None) -> PinnedCut:
@@ -59,6 +62,7 @@ class PinnedCut:
         if self._database is not None:
             self._database.close()
             self._database = None
+            self._viewed.clear()
 
     def check(self) -> None:
         """Raises CutForgotten when a table's version can't be read any more."""
@@ -118,21 +122,34 @@ class PinnedCut:
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB with a view of each complete table, "database"."table"; the same connection every time."""
+        return self._connected(self._shown)
+
+    def _connected(self, wanted: Iterable[CutTable]) -> duckdb.DuckDBPyConnection:
+        """With views of these tables, and of those that were wanted before: each one takes looks at the table's log."""
         if self._database is None:
             database = duck.connect(QUERY_MEMORY_BYTES)
             if not self.lake.is_local:
                 duck.reach(database, self.lake.root, self.lake.storage_options)
-            for statement in self._views():
+            for statement in self._schemas():
                 database.execute(statement)
             self._database = database
+        for table in wanted:
+            if table.name not in self._viewed:
+                self._database.execute(self._view(table))
+                self._viewed.add(table.name)
         return self._database
+
+    def _named(self, sql: str) -> Iterable[CutTable]:
+        """Those whose names stand in a query; all where it asks what there is."""
+        text = sql.lower().replace('""', '"')
+        return self._shown if _LISTS.search(text) else [one for one in self._shown if one.table.lower() in text]
 
     def sql(self, text: str) -> duckdb.DuckDBPyRelation:
         """DuckDB's answer to a query. Raises QueryRefused, CutForgotten."""
         import duckdb
 
         try:
-            return self.connection().sql(text)
+            return self._connected(self._named(text)).sql(text)
         except duckdb.Error as error:
             raise self._incomplete(text, str(error)) or self.refused(error) from error
 
@@ -164,23 +181,31 @@ class PinnedCut:
         lines = [head, *(" ".join(line.split()) for line in told), "INSTALL delta; LOAD delta;"]
         if not self.lake.is_local:
             lines += ["INSTALL httpfs; LOAD httpfs;", *self._reached()]
-        return "\n".join([*lines, *(f"{statement};" for statement in self._views())]) + "\n"
+        made = [*self._schemas(), *(self._view(table) for table in self._shown)]
+        return "\n".join([*lines, *(f"{statement};" for statement in made)]) + "\n"
 
     def _reached(self) -> list[str]:
         """How DuckDB reaches an S3 store, but for the keys: a script is a file that is passed on."""
         if store_of(self.lake.root) != "s3":
-            return ["-- before this: CREATE SECRET, with the keys of the lake's store"]
+            return ["-- first: CREATE SECRET, with your keys of the lake's store"]
         place = "".join(f", {name} {value}" for name, value in duck.s3_place(self.lake.storage_options).items())
         keys = "KEY_ID '...', SECRET '...', REGION '...'"
-        return [f"-- before this: CREATE SECRET (TYPE s3, {keys}{place}, SCOPE {duck.literal(self.lake.root)});"]
+        return [
+            f"-- first, with your keys: CREATE SECRET (TYPE s3, {keys}{place}, SCOPE {duck.literal(self.lake.root)});"
+        ]
 
-    def _views(self) -> Iterator[str]:
-        shown = [table for table in self.cut.tables.values() if table.name not in self.unclear]
-        for database in sorted({table.database for table in shown}):
+    @cached_property
+    def _shown(self) -> Sequence[CutTable]:
+        return [table for table in self.cut.tables.values() if table.name not in self.unclear]
+
+    def _schemas(self) -> Iterator[str]:
+        databases = sorted({table.database for table in self._shown})
+        for database in databases:
             yield f"CREATE SCHEMA IF NOT EXISTS {duck.identifier(database)}"
-        for table in shown:
-            named = f"{duck.identifier(table.database)}.{duck.identifier(table.table)}"
-            rows = duck.scan(self.lake.uri(table.path), table.version)
-            yield f"CREATE OR REPLACE VIEW {named} AS SELECT * FROM {rows}"
-        if len({table.database for table in shown}) == 1:
-            yield f"USE {duck.identifier(shown[0].database)}"
+        if len(databases) == 1:
+            yield f"USE {duck.identifier(databases[0])}"
+
+    def _view(self, table: CutTable) -> str:
+        named = f"{duck.identifier(table.database)}.{duck.identifier(table.table)}"
+        rows = duck.scan(self.lake.uri(table.path), table.version)
+        return f"CREATE OR REPLACE VIEW {named} AS SELECT * FROM {rows}"

@@ -90,8 +90,9 @@ class Subscription:
 
     def batches(self) -> Iterator[Batch]:
         """What came since, up to the newest published cut. Raises ChangesMissing, QueryRefused, LakeUnavailable."""
-        for rows in changes_after(self._lake, self._table, self.place, cut_ts(self._lake)):
-            missing = None if self._options.over_gaps else self._missing(rows)
+        over = self._options.over_gaps
+        for rows in changes_after(self._lake, self._table, self.place, cut_ts(self._lake), over_gaps=over):
+            missing = None if over else self._missing(rows)
             whole = rows if missing is None else rows.slice(0, missing)
             if whole.num_rows:
                 place = place_of(whole, whole.num_rows - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit import changelogs
+from tests.kit.changelogs import changes_of
 from tests.kit.road import Road
 from tests.support.driver import killed
 from tests.support.readers import READERS
@@ -126,7 +129,14 @@ def test_every_change_is_there_once_in_commit_order_through_ddl_and_kills(
     rows = rows_of(road, database, "t")
     assert [row["op"] for row in rows[-5:]] == ["truncate", "insert", "drop", "create", "insert"]
     assert played(rows) == {1: {"id": 1}}
+    point = "INSERT INTO t VALUES (2, ST_GeomFromText('POINT(1 2)', 4326), b'1')"
+    run(road, database, "DELETE FROM t", "ALTER TABLE t ADD COLUMN g GEOMETRY, ADD COLUMN f BIT(1)", point)
+    road.capture()
+    road.apply(spark)
     road.assert_equal()
+    changes = changes_of(road.lake, database, "t")
+    assert base64.b64decode(changes[-1]["after"]["g"])[1:9].hex() == "01000020e6100000", "the SRID is in it"
+    assert changelogs.played(changes) == changelogs.silver_rows(road.lake, database, "t")
 
 
 @pytest.mark.timeout(900)

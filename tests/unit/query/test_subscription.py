@@ -141,6 +141,7 @@ def test_a_reader_from_before_the_changelog_or_from_what_it_lost_is_told(changes
     drop_files(changes.lake, TABLE, "commit_ts", changes.stamp(5))
     with pytest.raises(ChangesMissing, match="have left the changelog"):
         changes.read()
+    assert changes.read(over_gaps=True) == [11, 12]
     assert changes.read(after=Place.behind(changes.stamp(11))) == [12]
     with pytest.raises(UsageError, match="has no changelog"):
         Subscription(changes.lake, "shop.other")
