@@ -106,7 +106,7 @@ def test_every_sequence_of_three_bytes(any_server: Server, fresh_database: Fresh
 
 FOUR = {
     "gb18030": "x.b IN (x'81', x'83', x'84', x'90', x'E3') AND y.b BETWEEN '0' AND '9' AND z.b >= x'81'",
-    "utf8mb4": "x.b >= x'F0' AND y.b >= x'80' AND z.b IN (x'80', x'A1', x'BF')",
+    "utf8mb4": "x.b BETWEEN x'F0' AND x'F5' AND y.b >= x'80' AND z.b IN (x'80', x'A1', x'BF') AND w.b >= x'7F'",
     "utf32": "x.b = x'00' AND y.b < x'12' AND z.b IN (x'00', x'20', x'D7', x'D8', x'DF', x'E0', x'FF')",
     "utf16": "x.b IN (x'D8', x'DB') AND y.b IN (x'00', x'3D', x'FF') AND z.b IN (x'DC', x'DD', x'DF')",
     "utf16le": "x.b IN (x'00', x'3D', x'FF') AND y.b IN (x'D8', x'DB') AND z.b IN (x'00', x'20', x'FF')",

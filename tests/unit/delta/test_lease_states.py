@@ -221,7 +221,7 @@ def test_never_two_hold_a_lease() -> None:
     run_state_machine_as_test(
         Leases,
         settings=settings(
-            max_examples=many(200, 20_000),
+            max_examples=many(120, 20_000),
             stateful_step_count=40,
             deadline=None,
             derandomize=not LONG,

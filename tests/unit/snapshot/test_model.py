@@ -290,7 +290,7 @@ def run(program: Program, rule: Rule, *, heals: bool) -> World:
     return world
 
 
-@settings(max_examples=many(1500, 50_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=many(800, 50_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(program=PROGRAMS, heals=st.booleans())
 def test_chunks_and_the_log_are_the_source_however_they_interleave(program: Program, heals: bool) -> None:
     world = run(program, Rule.EXACT, heals=heals)
