@@ -16,12 +16,17 @@ from tests.support.captures import info_of
 from tests.support.replica_pair import executed, promote, replica_pair, words
 from tests.support.servers import FreshDatabase
 from tidegate import config
+from tidegate.errors import SourceUnavailable
+from tidegate.lake.status import bronze_files
 from tidegate.local.server import Server
 from tidegate.mysql.connection import connect
+from tidegate.snapshot.marks import unlogged_marks
 from tidegate.snapshot.marks.marks import MarksRefused, MarkWriter
+from tidegate.snapshot.marks.unlogged_marks import UnloggedMarks
 from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.progress.requests import events_of, told
+from tidegate.snapshot.reading.connection import WorkerConnection
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -88,6 +93,43 @@ def test_a_read_only_server_is_read_between_places_of_its_log(
         assert states(app)["t"] == "active"
         assert road.assert_equal().keys() == {"t", "bare"}
     assert_rebuilt(road, spark, f"{database}.t")
+
+
+def test_a_wave_in_which_its_server_is_promoted_goes_on_and_one_that_capture_left_is_none(
+    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, info = fresh_database(any_server), info_of(any_server)
+    any_server.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+    road = Quiet(any_server, tmp_path, include=f"{database}.*")
+    low, high = (Mark("snapshot", 1, kind, "0" * 32) for kind in (MarkKind.LOW, MarkKind.HIGH))
+    monkeypatch.setattr(unlogged_marks, "SNAPSHOT_STANDING_SECONDS", 1.0)
+
+    def resolved() -> int:
+        road.capture()
+        return max(file.resolved_ts for file in bronze_files(road.lake)["one"])
+
+    with WorkerConnection(info) as asked, connect(info) as marking:
+        marks = UnloggedMarks(asked, marking, road.lake, "road", "one")
+        with read_only(any_server):
+            marks.begin()
+            before = resolved()
+            marks.write(low)
+        any_server.query(f"INSERT INTO {database}.t VALUES (1)")  # it is a primary now, and a read would see this
+        with pytest.raises(SourceUnavailable, match="capture hasn't landed this server's log"):
+            marks.write(high)
+        after = resolved()
+        marks.write(high)
+        (marked,) = [one for one in events_of(road.lake, "road") if one.event is EventKind.MARKED]
+        assert marked.low_ts is not None
+        assert marked.high_ts is not None
+        assert marked.low_ts <= before < marked.high_ts <= after
+
+        asked.server_uuid = "00000000-0000-0000-0000-000000000000"  # of a server that capture doesn't read any more
+        left = UnloggedMarks(asked, marking, road.lake, "road", "one")
+        left.write(low)
+        with pytest.raises(SourceUnavailable, match="is capture running, and at this server"):
+            left.write(high)
+    assert [one for one in events_of(road.lake, "road") if one.event is EventKind.MARKED] == [marked]
 
 
 @pytest.mark.parametrize("flavour", ["mariadb", "mysql9"])
