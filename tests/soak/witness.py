@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tests.soak.source import DATABASE
 from tests.support.captures import IN_USE, assert_follows, assert_follows_in_time, part_of
@@ -136,9 +136,10 @@ class Witness:
     def look(self) -> tuple[str, int]:
         """Check what bronze got since; where it ends. Raises Wrong."""
         if self._bronze is None:
-            if not (self._root / "_delta_log").exists():
+            try:
+                self._bronze = DeltaTable(str(self._root))
+            except TableNotFoundError:  # its folder may be there, and its first commit not
                 return self.position
-            self._bronze = DeltaTable(str(self._root))
         _brought_up(self._bronze)
         actions = pa.table(self._bronze.get_add_actions(flatten=True))
         actions = actions.filter(pc.equal(actions["partition.source"], self._source))
