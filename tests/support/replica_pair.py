@@ -57,7 +57,7 @@ def replicate(primary: Server, replica: Server) -> None:
             "CHANGE REPLICATION SOURCE TO SOURCE_"
             + login.format("SOURCE_")
             + f", SOURCE_PASSWORD='{primary.password}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1,"
-            " SOURCE_CONNECT_RETRY=1"
+            " SOURCE_CONNECT_RETRY=1, SOURCE_RETRY_COUNT=86400"
         )
     replica.query(words(replica, "START"))
 
@@ -91,7 +91,7 @@ def purge_logs(server: Server) -> None:
     until(done)
 
 
-def until(condition: Callable[[], bool], seconds: float = 120) -> None:
+def until(condition: Callable[[], bool], seconds: float = 900) -> None:
     """Wait for it."""
     end = time.monotonic() + seconds
     while not condition():

@@ -22,7 +22,7 @@ from tidegate.position import MariadbGtidPosition, MysqlGtidSet
 from tidegate.tables import WATERMARK_DATABASE
 
 _LOGS_REPLICATED: Final = {"mariadb": ("--log-slave-updates=ON",), "mysql9": ()}
-_SECONDS: Final = 300.0  # a machine that is busy takes its time; a replica that stands still is a fault of ours
+_SECONDS: Final = 900.0  # a machine that is busy takes its time; a replica that stands still is a fault of ours
 
 
 class Replicas(Whole):
