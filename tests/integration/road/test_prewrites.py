@@ -10,6 +10,7 @@ import pytest
 import typer.testing
 from pyspark.sql import SparkSession
 
+from tests.integration.lake.test_rebuild import rebuilt
 from tests.kit.road import Road
 from tests.support import seeds
 from tests.support.driver import killed
@@ -115,6 +116,8 @@ def test_rows_of_a_branch_are_there_from_its_commit_on_and_in_no_window_before(
     for row in ledger:
         assert row["decoded_bytes"] + row["ignored_bytes"] + row["quarantined_bytes"] == row["payload_bytes"], row
     assert len({(row["source"], row["seq"], row["cut_ts"]) for row in ledger}) == len(ledger)
+    for table in ("a", "nokey"):
+        assert rebuilt(road, spark, f"{database}.{table}")[:2] == (0, "equal"), table
 
 
 class Branches:
