@@ -20,6 +20,7 @@ from tidegate.cli.main import app as command_line
 from tidegate.lake import control
 from tidegate.local.server import Server
 from tidegate.mysql.branches import prepared_branches
+from tidegate.mysql.stream.cutter import Cutter
 from tidegate.prewrites_table import XA_PARKED
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -196,8 +197,13 @@ class Branches:
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("answered")
 def test_random_branches_over_captures_applies_and_kills_are_the_sources_rows_at_each_look(
-    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+    any_server: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Cutter._begin, "__defaults__", (4096,))  # transactions are cut, too
     database = fresh_database(any_server)
     road = Road(any_server, tmp_path, include=f"{database}.*")
     road.file.write_text(road.text.replace("land_seconds: 0.1", "land_seconds: 0.1, segment_bytes: 4096"))
@@ -226,6 +232,8 @@ def test_random_branches_over_captures_applies_and_kills_are_the_sources_rows_at
     assert not app.states, app.states
     road.assert_equal()
     assert {state for _, state in prewrites_in(road)} == {"committed", "rolled_back"}
+    recorded = control.read(road.lake, tables.PREWRITES).to_pylist()
+    assert any(row["began_seq"] < row["ended_seq"] for row in recorded), "some are larger than a segment"
 
 
 def orphaned(server: Server, database: str, xid: str, *statements: str) -> None:
