@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -82,11 +82,14 @@ class Subscription:
         self._database: duckdb.DuckDBPyConnection | None = None
 
     def _begin(self) -> Place:
-        if self._options.after is not None or self._options.group is None:
+        self._saved_at = datetime.fromtimestamp(0, UTC)
+        if self._options.group is None:
             return self._options.after or Place()
         filters = [("table", "=", self.name), ("reader_group", "=", self._options.group)]
         rows = control.newest(self._lake, SUBSCRIPTIONS, by=["table"], order=["saved_at"], filters=filters)
-        return place_of(rows, 0) if rows.num_rows else Place()
+        if rows.num_rows:
+            self._saved_at = rows["saved_at"][0].as_py()
+        return self._options.after or (place_of(rows, 0) if rows.num_rows else Place())
 
     def batches(self) -> Iterator[Batch]:
         """What came since, up to the newest published cut. Raises ChangesMissing, QueryRefused, LakeUnavailable."""
@@ -135,7 +138,9 @@ class Subscription:
         """The group goes on behind this place, whoever runs it. Raises Overtaken; nothing without a group."""
         if self._options.group is None:
             return
-        row = {"table": self.name, "reader_group": self._options.group, "saved_at": datetime.now(UTC)}
+        # The last row counts: it is the last one also where this machine's clock is behind another's, or goes back.
+        self._saved_at = max(datetime.now(UTC), self._saved_at + timedelta(microseconds=1))
+        row = {"table": self.name, "reader_group": self._options.group, "saved_at": self._saved_at}
         row |= {"commit_ts": place.commit_ts, "source": place.source, "seq": place.seq, "ordinal": place.ordinal}
         self._control.append(SUBSCRIPTIONS, [row])
         self._control.tidy()

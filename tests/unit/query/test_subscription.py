@@ -19,10 +19,12 @@ from tidegate.commit_ts import compose
 from tidegate.errors import ChangesMissing, Overtaken, QueryRefused, UsageError
 from tidegate.home import EXIT_ERROR
 from tidegate.lake import control
-from tidegate.lake.control.upkeep import drop_files, pack
+from tidegate.lake.control import last_of
+from tidegate.lake.control.upkeep import drop_files, pack, rewrite
 from tidegate.lake.files import LakeFiles
 from tidegate.query.formats import FORMS, lines
 from tidegate.query.subscription import Batch, Options, Subscription
+from tidegate.subscriptions_table import SUBSCRIPTIONS
 
 NAME = "shop.orders"
 TABLE = changelog("shop", "orders")
@@ -92,6 +94,19 @@ def test_each_group_goes_on_where_it_was_whatever_is_packed_meanwhile(changes: C
     assert changes.read(group="a") == []
     assert changes.read(group="b", after=Place.behind(changes.stamp(12))) == [25, 26]
     assert changes.read(group="a", after=Place.behind(changes.stamp(11))) == [12, 25, 26]
+
+
+def test_a_groups_place_is_its_last_one_also_where_a_clock_is_behind(changes: Changes) -> None:
+    """Saved by a machine whose clock is a day ahead; then by this one, and maintain forgets all but the last."""
+    ahead = {"table": NAME, "reader_group": "a", "saved_at": datetime.now(UTC) + timedelta(days=1)}
+    place = {"commit_ts": changes.stamp(1), "source": "main", "seq": -1, "ordinal": 1}
+    control.append(changes.lake, SUBSCRIPTIONS, [ahead | place])
+    assert changes.read(group="a") == [11, 12]
+    assert changes.read(group="a") == []
+    rewrite(changes.lake, SUBSCRIPTIONS, lambda rows: last_of(rows, SUBSCRIPTIONS.key[:2], SUBSCRIPTIONS.key[2:]))
+    changes.publish(30)
+    assert changes.read(group="a") == [25, 26]
+    assert changes.read(group="a", after=Place.behind(changes.stamp(12))) == [25, 26]
 
 
 def test_what_a_function_failed_on_comes_again(changes: Changes) -> None:
