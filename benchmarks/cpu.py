@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+TICK_SECONDS = 1 / _TICKS  # less than that is counted as nothing
 _KERNEL_BYTES = 16 << 20
 _KERNEL_SORTED = 1 << 20
 

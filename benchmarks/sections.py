@@ -115,8 +115,8 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
     if "snapshot" in wanted:
         with server(root, folder / "snapshot") as running:
             meter.without.add(running.pid)
-            progress.section("snapshot", lambda: snapshot.measure(running, sizes, meter))
             shot = Context(sizes, folder, cache, root, running, meter)
+            progress.section("snapshot", lambda: snapshot.measure(shot))
             with spark.Warm(shot) as warm:
                 progress.section("snapshot, whole road", lambda: snapshot_road.measure(shot, warm))
     if "latency" in wanted:

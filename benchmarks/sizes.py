@@ -21,6 +21,7 @@ class Sizes:
     changes_large: int
     changes_small: int
     runs: int  # of cheap roads
+    read_times: int  # a run of reading reads a table so often: CPU is counted in hundredths of a second
     runs_apply: int
     runs_road: int
     reference_rows: int  # mysql-replication reads only so many
@@ -44,6 +45,7 @@ FORMAL = Sizes(
     changes_large=1_000_000,
     changes_small=100_000,
     runs=5,
+    read_times=2,
     runs_apply=3,
     runs_road=3,
     reference_rows=20_000,
@@ -66,6 +68,7 @@ QUICK = Sizes(
     changes_large=100_000,
     changes_small=10_000,
     runs=3,
+    read_times=6,
     runs_apply=2,
     runs_road=2,
     reference_rows=6_000,
@@ -89,6 +92,7 @@ TINY = Sizes(
     changes_large=10_000,
     changes_small=1_000,
     runs=2,
+    read_times=1,
     runs_apply=1,
     runs_road=1,
     reference_rows=1_000,
