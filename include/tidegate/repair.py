@@ -47,6 +47,7 @@ class Repairs:
     report: Callable[[str], None]
     timeout_seconds: float
     wanted: dict[tuple[str, str, str], Wanted] = field(default_factory=dict)
+    counts: dict[tuple[str, str, str], int] = field(default_factory=dict)  # of keys
 
     def note(self, found: Differing, silver: SilverSide) -> None:
         """Take a table in that differs."""
@@ -65,15 +66,17 @@ class Repairs:
             conditions = tuple(keys_condition(found.table, keys) for keys in some)
             there = silver.whole_rows(found.table, found.silver, found.keys)
             place = (found.source, found.table.database, found.table.table)
+            self.counts[place] = len(found.keys)
             zero_dates = ZeroDates(self.pipeline.apply.zero_dates)
             self.wanted[place] = Wanted(*place[1:], conditions, there, zero_dates, self.pipeline.snapshot.marks)
 
     def run(self) -> list[str]:
         """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""
-        for (source, *name), wanted in self.wanted.items():
-            with take_lease(self.lake, source, "snapshot", report=self.report):
-                self._mend(source, wanted)
-            self.report(f"{'.'.join(name)}: what differed is copied again")
+        for place, wanted in self.wanted.items():
+            with take_lease(self.lake, place[0], "snapshot", report=self.report):
+                self._mend(place[0], wanted)
+            name = ".".join(place[1:])
+            self.report(f"{name}: {self.counts[place]:,} keys differed; their rows are copied again")
         return [".".join(place[1:]) for place in self.wanted]
 
     def _mend(self, source: str, wanted: Wanted) -> None:
@@ -124,6 +127,10 @@ def verify_and_repair(
     repairs = Repairs(pipeline, lake, connections, report, options.timeout_seconds)
     asked = replace(options, on_different=repairs.note) if repair else options
     found = verify(pipeline, connections, lake.root, lake.storage_options, asked)
+    if repair:
+        for one in found.tables:
+            if one.outcome is Outcome.DIFFERENT and not one.different:
+                report(f"{one.table} isn't mended, since it isn't rows that differ: {one.reason}")
     if not repairs.wanted:
         return found
     mended = repairs.run()

@@ -58,6 +58,11 @@ def commit_info(operation: str, attempt: str, *, parameters: Mapping[str, Any] |
     }
 
 
+def made_by_us(actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a commit is of this module's commit_info."""
+    return any(one["commitInfo"].get("engineInfo") == _ENGINE for one in actions if "commitInfo" in one)
+
+
 def metadata(
     schema: Mapping[str, Any],
     configuration: Mapping[str, str],

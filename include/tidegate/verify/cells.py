@@ -14,7 +14,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
@@ -40,13 +40,17 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A column to compare: two SQL expressions, and what brings their values to one form (None: they are)."""
+    """A column to compare: two SQL expressions, and what brings their values to one form (None: they are).
+
+    shown: that form as people read it; None: as it is.
+    """
 
     name: str
     source_sql: str
     silver_sql: str
     from_source: Convert | None = None
     from_silver: Convert | None = None
+    shown: Convert | None = None
 
 
 def cell(name: str, data_type: str, column_type: str) -> Cell:
@@ -67,9 +71,11 @@ def cell(name: str, data_type: str, column_type: str) -> Cell:
     if kind in ("float", "double"):
         return Cell(name, f"({here} + 0e0)", f"CAST({there} AS DOUBLE)", _positive_zero, _positive_zero)
     if kind == "date":
-        return Cell(name, f"CAST({here} AS CHAR)", f"date_diff('day', DATE '1970-01-01', {there})", _days)
+        return Cell(
+            name, f"CAST({here} AS CHAR)", f"date_diff('day', DATE '1970-01-01', {there})", _days, shown=_date_text
+        )
     if kind in ("datetime", "timestamp"):
-        return Cell(name, f"CAST({here} AS CHAR)", f"epoch_us({there})", _micros)
+        return Cell(name, f"CAST({here} AS CHAR)", f"epoch_us({there})", _micros, shown=_moment_text)
     if kind in _TEXTS:
         return Cell(name, here, there, _text)
     if kind in _AS_TEXT:
@@ -132,6 +138,14 @@ def _parts(value: Any) -> tuple[int, int, int, int, int, int, int] | None:
     except ValueError:
         return None
     return parts
+
+
+def _date_text(days: int) -> str:
+    return date.fromordinal(_EPOCH_DAY + days).isoformat()
+
+
+def _moment_text(micros: int) -> str:
+    return (datetime(1970, 1, 1) + timedelta(microseconds=micros)).isoformat(" ")  # noqa: DTZ001  it has no zone here
 
 
 def _days(value: Any) -> int | None:

@@ -115,9 +115,11 @@ class Check:
         return self.cut.states.get(logical, ("", ""))
 
     def _version(self, logical: str) -> int:
-        """The Delta version that is the table at the cut; -1 where there is none."""
+        """The Delta version that is the table at the cut, with what people did to that one; -1 where there is none."""
         there = self.cut.tables.get(logical)
-        return -1 if there is None else there.version
+        if there is None or there.version < 0:
+            return -1
+        return self.lake.version_found(tables.silver_path(*logical.split(".", 1)), there.version)
 
     def _without_source(self, logical: str) -> TableResult:
         state, reason = self._state(logical)

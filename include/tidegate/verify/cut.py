@@ -1,14 +1,18 @@
 """The newest published cut, and whether it holds all that a source has written.
 
 In:  a lake: its cuts and bronze/segments; positions of the sources.
-Out: a Cut, or VerifyError when none covers the positions in time; the commit_ts up to which a read saw everything.
+Out: a Cut, or VerifyError when none covers the positions in time; the commit_ts up to which a read saw everything; of a
+     table the version that readers find, apply's newer windows left out.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from tidegate import tables
+from tidegate.delta.actions import made_by_us
 from tidegate.errors import CutNotYet, VerifyError
 from tidegate.lake.captured_places import CapturedPlaces
 from tidegate.lake.cuts import Cut, cut_at
@@ -37,6 +41,17 @@ class LakeReader(CapturedPlaces):
         """The cut with the largest cut_ts; None before the first."""
         return newest_cut(self.lake, self.pipeline)
 
+    def version_found(self, path: str, version: int) -> int:
+        """The newest version of a silver table that is the cut's, or what others than tidegate made of that one.
+
+        A cut names a version again only when apply has written the table. So what a person's DELETE did to one that
+        rests would never be seen. What apply has written since is of the next cut.
+        """
+        log, windows = self.lake.log(path), tables.app_id(self.pipeline, "")
+        while (actions := log.actions(version + 1)) is not None and not _of_a_window(actions, windows):
+            version += 1
+        return version
+
     def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:
         """The newest cut, once it covers all positions. Raises VerifyError when none does in time."""
         until = time.monotonic() + timeout_seconds
@@ -54,6 +69,17 @@ class LakeReader(CapturedPlaces):
             if time.monotonic() >= until:
                 raise _too_late(positions, needed, newest, timeout_seconds)
             time.sleep(VERIFY_POLL_SECONDS)
+
+
+def _of_a_window(actions: Sequence[Mapping[str, Any]], windows: str) -> bool:
+    """Whether apply made a commit, and not just to have the same rows in other files. windows: how its ids begin."""
+    if any(str(one["txn"]["appId"]).startswith(windows) for one in actions if "txn" in one):
+        return True
+    changes = any(
+        "metaData" in one or any(one[kind].get("dataChange", True) for kind in ("add", "remove") if kind in one)
+        for one in actions
+    )
+    return changes and made_by_us(actions)
 
 
 def _too_late(

@@ -4,9 +4,10 @@ In:  the server's data_type and column_type of a column (information_schema).
 Out: an expression for MySQL and MariaDB and one for DuckDB; NULL for NULL, and for dates that no calendar has.
 
 Three kinds. EXACT: short ASCII without a comma (integers, decimals, dates, BIT, TIME, UUID). BYTES: text as UTF-8,
-binaries and what is HEX of its bytes; of any length, so a row's hash takes its hash. NUMBER: FLOAT and DOUBLE, whose
+binaries and what is HEX of its bytes; a row's hash takes its hash. NUMBER: FLOAT and DOUBLE, whose
 digits every program writes in its own way: they stay out of the hash and are compared as the DOUBLE they are. A server
-writes the shortest digits that read back as the same DOUBLE.
+writes the shortest digits that read back as the same DOUBLE. Text of up to 64 KiB stands in the row's hash as it is,
+behind its length: that costs a third less on both sides than a hash of its own.
 
 What a server can't say within max_allowed_packet is `?` in a hash, which no row of silver has: such rows are compared
 by their values (cells.py), as is every row whose hashes differ.
@@ -26,6 +27,7 @@ from tidegate.silver_names import silver_column
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _LISTED: Final = frozenset({"enum", "set"})
+_SHORT: Final = frozenset({"char", "varchar", "tinytext", "text"}) | _LISTED
 _TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}) | _LISTED
 _SHOWN: Final = frozenset({"time", "uuid", "inet4", "inet6"})
 _BINARIES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
@@ -64,18 +66,22 @@ class Form:
     @property
     def source_hashed(self) -> str:
         """As a part of the row's hash: never NULL."""
-        if self.kind is FormKind.BYTES:
-            return f"IF({quote_name(self.name)} IS NULL, 'N', IFNULL({source_hash(self.source)}, '?'))"
-        return f"IFNULL({self.source}, 'N')"
+        name = quote_name(self.name)
+        if self.kind is not FormKind.BYTES:
+            return f"IFNULL({self.source}, 'N')"
+        if self.data_type in _SHORT:
+            text = name if self.charset == "utf8mb4" else self.source
+            return f"IF({name} IS NULL, 'N', IFNULL(CONCAT(LENGTH({text}), ':', {text}), '?'))"
+        return f"IF({name} IS NULL, 'N', IFNULL({source_hash(self.source)}, '?'))"
 
     @property
     def silver_hashed(self) -> str:
         """The same text in DuckDB."""
-        return (
-            f"coalesce({silver_hash(self.silver)}, 'N')"
-            if self.kind is FormKind.BYTES
-            else f"coalesce({self.silver}, 'N')"
-        )
+        if self.kind is not FormKind.BYTES:
+            return f"coalesce({self.silver}, 'N')"
+        if self.data_type in _SHORT:
+            return f"coalesce(strlen({self.silver}) || ':' || {self.silver}, 'N')"
+        return f"coalesce({silver_hash(self.silver)}, 'N')"
 
     @property
     def source_key(self) -> str:

@@ -1,17 +1,23 @@
 """A verification's report for people.
 
 In:  a Report.
-Out: a line per table, below them why a table is held and the rows that differ, and last the verdict. `seemed`: keys
-     that changed between the first reads of both sides, or differ; `differ`: rows that do.
+Out: a line per table, below them why a table is held and some of the rows that differ, each with what differs in it,
+     and last the verdict. `seemed`: keys that changed between the first reads of both sides, or differ; `differ`: rows
+     that do.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from tidegate.commit_ts import time_text
 from tidegate.text_layout import columns, paragraph
-from tidegate.verify.report import Outcome, Report, TableResult
+from tidegate.verify.report import Difference, Outcome, Report, TableResult
+
+_SEEMED: Final = (
+    "seemed: keys that weren't the same when both sides were first read, perhaps since they changed in between;"
+    " each was read again until it was certain"
+)
 
 
 def report_lines(report: Report) -> list[str]:
@@ -24,9 +30,25 @@ def report_lines(report: Report) -> list[str]:
             lines += ["", *paragraph(f"{result.table} is {result.outcome}:", _why(result))]
         for difference in result.differences:
             lines += ["", f"{result.table} {_cells(difference.key)}"]
-            for side, row in (("source", difference.source), ("silver", difference.silver)):
-                lines.append(f"  {side}: {'no such row' if row is None else _cells(row)}")
+            lines += _sides(difference)
+        if 0 < len(result.differences) < result.different:
+            lines += [
+                "",
+                f"{result.table}: {len(result.differences)} of {result.different:,} rows that differ are shown",
+            ]
+    if any(result.seemed for result in report.tables):
+        lines += ["", _SEEMED]
     return [*lines, "", f"{report.verdict} ({report.seconds:.1f} s)"]
+
+
+def _sides(difference: Difference) -> list[str]:
+    """Of a row that both have, the columns that differ."""
+    rows = {"source": difference.source, "silver": difference.silver}
+    if difference.source is not None and difference.silver is not None:
+        other = difference.silver
+        names = [name for name, value in difference.source.items() if name not in other or other[name] != value]
+        rows = {side: {name: row[name] for name in names if name in row} for side, row in rows.items() if row}
+    return [f"  {side}: {'no such row' if row is None else _cells(row)}" for side, row in rows.items()]
 
 
 def _row(result: TableResult) -> tuple[str, ...]:

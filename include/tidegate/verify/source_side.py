@@ -83,8 +83,10 @@ class SourceTable:
 
     @property
     def source_hash(self) -> str:
+        """`?` where the server can't say the whole row within max_allowed_packet."""
         parts = ", ".join(one.source_hashed for one in self.hashed)
-        return source_hash(f"CONCAT_WS(',', {parts})") if parts else "'0'"
+        digest = source_hash(f"CONCAT_WS(',', {parts})")
+        return f"IFNULL({digest}, '?')" if parts else "'0'"
 
     @property
     def source_keys(self) -> list[str]:

@@ -138,11 +138,17 @@ def hex_of(number: int) -> str:
 
 
 def difference(table: SourceTable, ours: Row | None, theirs: Row | None) -> Difference:
-    names = [cell.name for cell in table.cells]
-    row = ours or theirs or ()
-    shown = table.key or range(len(names))
-    return Difference({names[n]: row[n] for n in shown}, _named(names, ours), _named(names, theirs))
+    """Values as people read them."""
+    source, silver = _named(table, ours), _named(table, theirs)
+    row = source or silver or {}
+    shown = table.key or range(len(table.cells))
+    return Difference({table.cells[n].name: row.get(table.cells[n].name) for n in shown}, source, silver)
 
 
-def _named(names: list[str], row: Row | None) -> dict[str, Any] | None:
-    return None if row is None else dict(zip(names, row, strict=True))
+def _named(table: SourceTable, row: Row | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {
+        cell.name: value if value is None or cell.shown is None else cell.shown(value)
+        for cell, value in zip(table.cells, row, strict=True)
+    }

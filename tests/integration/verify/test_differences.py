@@ -7,7 +7,6 @@ Silver's values are literals of this file, so that nothing of tidegate stands be
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,99 +14,28 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable
 
 from tests.kit.s3 import S3
 from tests.support.servers import FreshDatabase
+from tests.support.silver_by_hand import Lake, lake
 from tests.support.typed_values import ONLY_MARIADB, ONLY_MYSQL, SAME
 from tidegate import tables
-from tidegate.config import Pipeline, parse
 from tidegate.errors import SourceUnavailable, UsageError, VerifyError
 from tidegate.local.server import Server
 from tidegate.mysql import visible
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.position import Position
 from tidegate.verify.copies import Copies
 from tidegate.verify.printing import report_lines
-from tidegate.verify.report import Outcome, Report, TableResult
+from tidegate.verify.report import Outcome
 from tidegate.verify.source_side import SourceSide
 from tidegate.verify.under_way import Options
 from tidegate.verify.verification import verify
 
 pytestmark = pytest.mark.server
 
-CUT = 5
-UTC = dt.UTC
-
-
-class Lake:
-    """A lake with what verify reads of it: silver, cuts, table_states, and one segment up to the server's position."""
-
-    def __init__(self, root: str, server: Server, database: str, options: dict[str, str] | None = None) -> None:
-        self.root, self.server, self.database, self.options = root, server, database, options
-        self.cuts: list[dict[str, Any]] = [{"table": "", "delta_version": -1, "state": "active"}]
-
-    def silver(self, table: str, rows: pa.Table, *, state: str = "active", database: str | None = None) -> None:
-        path = f"{self.root}/{tables.silver_path(database or self.database, table)}"
-        stamped = rows.append_column(tables.COMMIT_TS, pa.array([1] * rows.num_rows, pa.int64()))
-        write_deltalake(path, stamped, mode="overwrite", storage_options=self.options)
-        self.cuts.append({"table": f"{database or self.database}.{table}", "delta_version": 0, "state": state})
-
-    def state(self, table: str, state: str, reason: str) -> None:
-        row = {"pipeline": "p", "table": f"{self.database}.{table}", "state": state, "reason": reason}
-        row |= {"error": "", "commit_ts": 0, "recorded_at": dt.datetime.now(UTC)}
-        self._append(tables.TABLE_STATES, [row])
-
-    def publish(self) -> None:
-        """Say that everything the server has written up to now is in the cut."""
-        binlog = "SHOW BINARY LOG STATUS" if self.server.flavour == "mysql" else "SHOW MASTER STATUS"
-        file, position = self.server.query(binlog)[0][:2]
-        segment: dict[str, Any] = {field.name: _nothing(field.type) for field in tables.SEGMENTS.schema}
-        segment |= {"source": "one", "file": file, "end_pos": int(position), "resolved_ts": CUT}
-        ids = {str(name): value for name, value in self.server.query(SERVER_IDS)}
-        segment["server_id"], segment["server_uuid"] = server_of(ids)
-        self._append(tables.SEGMENTS, [segment])
-        now = dt.datetime.now(UTC)
-        self._append(tables.CUTS, [{"cut_ts": CUT, "applied_ts": CUT, "published_at": now} | row for row in self.cuts])
-
-    def _append(self, table: tables.Table, rows: list[dict[str, Any]]) -> None:
-        data = pa.Table.from_pylist(rows, schema=table.schema)
-        where = f"{self.root}/{table.path}"
-        by = list(table.partition_by) or None
-        write_deltalake(where, data, mode="append", partition_by=by, storage_options=self.options)
-
-    def pipeline(self, **more: str) -> Pipeline:
-        routes = more.get("routes", "[]")
-        text = f"""
-pipeline: p
-lake: {{path: {self.root}}}
-sources: {{one: {{conn_id: one, flavour: {self.server.flavour}}}}}
-tables: {{include: ['{self.database}.*'], routes: {routes}}}
-"""
-        return parse(text, where="test")
-
-    def verify(self, timeout: float = 5, table: str | None = None, **more: str) -> Report:
-        user = {"user": self.server.user, "password": self.server.password}
-        info = ConnectionInfo(host=self.server.host, port=self.server.port, **user)
-        return verify(
-            self.pipeline(**more), {"one": info}, self.root, self.options, Options(table and [table], timeout)
-        )
-
-    def result(self, table: str, **more: str) -> TableResult:
-        return next(r for r in self.verify(**more).tables if r.table == f"{self.database}.{table}")
-
-
-def _nothing(kind: pa.DataType) -> Any:
-    empty = {pa.string(): "", pa.date32(): dt.date(2020, 1, 1), pa.large_binary(): b""}
-    if pa.types.is_timestamp(kind):
-        return dt.datetime(2020, 1, 1, tzinfo=UTC)
-    return [] if pa.types.is_list(kind) else empty.get(kind, 0)
-
-
-@pytest.fixture
-def lake(any_server: Server, fresh_database: FreshDatabase, tmp_path: Path) -> Lake:
-    return Lake(str(tmp_path), any_server, fresh_database(any_server))
+__all__ = ["lake"]  # a fixture
 
 
 def _orders(rows: list[tuple[int, int, str | None]]) -> pa.Table:
@@ -369,3 +297,18 @@ def test_a_file_of_the_log_that_begins_as_a_view_is_opened_is_asked_about_again(
                 side.look()
     finally:
         side.close()
+
+
+def test_what_people_do_to_silver_is_found_though_no_cut_names_its_version_yet(lake: Lake) -> None:
+    """Of a table that rests; a plain reader of silver would find it so."""
+    lake.server.query("CREATE TABLE t (id INT PRIMARY KEY, v INT)", database=lake.database)
+    lake.server.query("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)", database=lake.database)
+    lake.silver("t", pa.table({"id": pa.array([1, 2, 3], pa.int32()), "v": pa.array([10, 20, 30], pa.int32())}))
+    lake.publish()
+    assert lake.verify().equal
+    there = DeltaTable(f"{lake.root}/{tables.silver_path(lake.database, 't')}")
+    there.delete("id = 1")
+    there.optimize.compact()
+    there.update(updates={"v": "21"}, predicate="id = 2")
+    (found,) = lake.verify().tables
+    assert (found.outcome, found.different, found.silver_rows) == (Outcome.DIFFERENT, 2, 2)

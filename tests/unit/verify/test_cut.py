@@ -8,11 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from tests.support.opened import opened
 from tests.support.segments import segment
 from tidegate import tables
+from tidegate.delta.log import Change
 from tidegate.errors import VerifyError
 from tidegate.lake import control
 from tidegate.lake.bronze.log import BronzeFile
@@ -151,3 +154,21 @@ def test_a_cut_is_read_once_it_is_there_and_shows_the_newest_row_of_each_table(
     publish(lake, 25, **{"d.a": 31})
     found = reader.wait({"one": ("binlog.000001", 200)}, 0)
     assert (found.cut_ts, versions(found)) == (25, {"d.a": 31, "d.b": 1})
+
+
+def test_of_a_table_the_version_counts_that_people_made_and_not_applys_next(tmp_path: Path) -> None:
+    reader = LakeReader(str(tmp_path), {}, "p", {"one": HERE})
+    path = tables.silver_path("d", "t")
+    write_deltalake(reader.lake.uri(path), pa.table({"id": [1, 2, 3]}))
+    there = DeltaTable(reader.lake.uri(path))
+    assert reader.version_found(path, 0) == 0
+    there.delete("id = 1")
+    there.optimize.compact()
+    assert reader.version_found(path, 0) == there.version() > 0
+    log, before = reader.lake.log(path), there.version()
+    log.commit(log.state(), Change([], "OPTIMIZE"))  # tidegate's own, of which no row is another
+    log.commit(log.state(), Change([], "WRITE", {tables.app_id("p", "d.t"): 7}))
+    there.update_incremental()
+    there.delete("id = 2")
+    assert reader.version_found(path, 0) == before + 1, "apply's next window is of the next cut, and what is behind it"
+    assert reader.version_found(path, before + 2) == before + 3
