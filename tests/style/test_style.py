@@ -53,6 +53,7 @@ PRODUCT = ("include/tidegate", "spark_jobs", "plugins", "dags")
 FORMATS = {
     "include/tidegate/binlog/kernel/cells.py::_WKB_BYTES_MIN": "WKB: byte order and type",
     "include/tidegate/binlog/kernel/layout.py::BYTES_MAX": "a column of the kernel's table, not a bound",
+    "include/tidegate/tidb/kernel/wire.py::_DIGITS_MAX": "nine words of nine digits: TiDB's MyDecimal",
     "include/tidegate/binlog/kernel/layout.py::ROWS_MAX": "a column of the kernel's table, not a bound",
     "include/tidegate/binlog/unpack.py::_EVENT_BYTES_MAX": "an event's length has 32 bits",
     "include/tidegate/capture/value_log/file.py::_REST_BYTES_MIN": "the value log's own format",

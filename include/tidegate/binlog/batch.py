@@ -14,10 +14,9 @@ decoded again by the one that can (partial_rows.py): so whole images pay nothing
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
+from tidegate.binlog.arena import Arena, moved_out
 from tidegate.binlog.dates import date_text, refused_date
 from tidegate.binlog.finish import finish_column, part
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
@@ -56,10 +56,7 @@ __all__ = [
 
 Words = npt.NDArray[np.int64]
 
-_ALIGN: Final = 64
 _OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
-# An arena up to this size is used again by the thread's next batch; a larger one is given back.
-_ARENA_KEPT_BYTES: Final = 128 << 20
 _WHOLE_IMAGES: Final = f"set binlog_row_image=FULL at the source; {REFILL}"
 SYSTEM_FIELDS: Final = (
     pa.field(tables.OP, pa.int8(), nullable=False),
@@ -93,38 +90,6 @@ class RowsError(Exception):
         super().__init__(str(error))
         self.event = event
         self.error = error
-
-
-class _Arena:
-    """Hands out aligned ranges, then becomes one buffer: the thread's last one, when that is large enough.
-
-    Touching fresh memory costs more than the decode does.
-    """
-
-    _kept: ClassVar[threading.local] = threading.local()
-
-    def __init__(self) -> None:
-        self.size = 0
-
-    def take(self, count: int) -> int:
-        at = self.size
-        self.size += (count + _ALIGN - 1) // _ALIGN * _ALIGN
-        return at
-
-    def buffer(self) -> pa.Buffer:
-        """Uninitialised; good until this thread decodes its next batch."""
-        kept: pa.Buffer | None = getattr(self._kept, "buffer", None)
-        if kept is not None and kept.size >= self.size:
-            return kept
-        fresh = pa.allocate_buffer(self.size)
-        if self.size <= _ARENA_KEPT_BYTES:
-            self._kept.buffer = fresh
-        return fresh
-
-
-def _moved_out(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows in memory of their own, of just their size."""
-    return pa.ipc.read_record_batch(rows.serialize(), rows.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +143,7 @@ def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: in
     if done.present is not None:
         rows = _with_defaults(rows, done.present, plan)
         bare = _bare_delete(rows, events, done.present, plan)
-    return Batch(_moved_out(rows), int(done.words[:, L.NULL_DATES].sum()), bare)
+    return Batch(moved_out(rows), int(done.words[:, L.NULL_DATES].sum()), bare)
 
 
 def decode_images(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Images:
@@ -186,7 +151,7 @@ def decode_images(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: i
     done = _run(_LOGGED, data, events, plan)
     rows = _rows(done, plan, seq)
     present = None if done.present is None or done.present.all() else done.present.astype(np.bool_)
-    return Images(_moved_out(rows), present, int(done.words[:, L.NULL_DATES].sum()))
+    return Images(moved_out(rows), present, int(done.words[:, L.NULL_DATES].sum()))
 
 
 def _run(kernel: _Kernel, data: npt.NDArray[np.uint8], events: Words, plan: Plan) -> _Pass:
@@ -280,7 +245,7 @@ def _default(plan: Plan, i: int) -> Any:
 
 def _lay_out(words: Words, state: Words, plan: Plan, rows_max: int, bytes_max: int) -> pa.Buffer:
     """Write addresses into words and state; give the arena. bytes_max: as many as all values of a column may have."""
-    arena = _Arena()
+    arena = Arena()
     per_column = words.reshape(-1, L.COLUMN_WORDS)
     state[L.COLUMNS], state[L.ROWS_MAX], state[L.KEYED] = len(plan.columns), rows_max, plan.keyed
     state[L.OPS] = arena.take(rows_max)

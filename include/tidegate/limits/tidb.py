@@ -11,8 +11,10 @@ from tidegate.limits.units import MIB
 # Answers that are remembered by start_ts, so that a prewrite that is sent once more is known: 100 MB; an older copy is
 # known by resolved_ts.
 TIDB_ANSWERED_COMMITS_MAX: Final = 500_000
-# Rows of TiDB that are Python values before they become a batch: some hundred MB of wide rows.
+# Rows of TiDB that are Python values before they become a batch: some hundred MB of wide rows. Rows that compiled code
+# reads come in pieces of so many bytes, or of one transaction when it has more.
 TIDB_DECODE_ROWS: Final = 50_000
+TIDB_PIECE_BYTES: Final = 8 * MIB
 # What apply keeps in memory of the segments that it has looked at: a window looks at those of the one before once more.
 TIDB_KEPT_BYTES_MAX: Final = 100 * MIB
 # Requests of TiDB that wait at one time, each on a thread; and how much they hold.

@@ -3,46 +3,36 @@
 In:  a Segment of a Pump; versions with TiDB's own description; start_ts -> commit_ts of those that are wanted.
 Out: DecodedSegments, in order of arrival, which isn't commit order: whoever takes them sorts.
 
-Nothing in a segment is final by itself, since a commit may stand in another one, of another Pump: without answers
-all of it waits. A row's table is known by its id at its commit_ts, its cells by the ids of columns; a cell that is
-missing has the column's origin default. Plain Python, row by row.
+Compiled code finds payloads and rows (walk.py) and makes columns of them, table by table (batch.py). Where it meets
+what it doesn't take, by_row.py reads that table's rows of the piece; where a segment's bytes aren't as TiDB writes
+them, all of it. So what the two give is the same, and what is wrong is said in one place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate import tables
 from tidegate.errors import DecodeError, StreamCorrupt, UnsupportedValue
-from tidegate.limits import TIDB_DECODE_ROWS
-from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.schema.model.types import ZeroDates
-from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
+from tidegate.limits import TIDB_PIECE_BYTES
+from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, TableChanges
 from tidegate.segments.segment import Segment
-from tidegate.tidb.columns import Cell, Converter
-from tidegate.tidb.definitions import ids_of, info_of
-from tidegate.tidb.double_writes import changes_of
-from tidegate.tidb.enclosed import LENGTH_BYTES, payloads_of
-from tidegate.tidb.jobs import TableInfo
-from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
-from tidegate.tidb.replay.stored import cell, comparable, computed
-from tidegate.tidb.rows import Cells, row_change
+from tidegate.tidb.batch import decode_records
+from tidegate.tidb.by_row import Decoding, Name, Reading
+from tidegate.tidb.kernel import layout as T  # noqa: N812 - a page of constants
+from tidegate.tidb.payload import BinlogType, Mutation, mutations_of
+from tidegate.tidb.plan import plan_of
+from tidegate.tidb.walk import Walk, walk_of
 
-Name = tuple[str, str]
-_FOREVER: Final = (1 << 63) - 1
-_SYSTEM: Final = pa.schema(
-    [
-        pa.field(tables.OP, pa.int8()),
-        pa.field(tables.COMMIT_TS, pa.int64()),
-        pa.field(tables.SEQ, pa.int64()),
-        pa.field(tables.ORDINAL, pa.int64()),
-    ]
-)
+Words = npt.NDArray[np.int64]
+_NEVER: Final = (1 << 63) - 1
 
 
 def decode_in_pieces(
@@ -53,197 +43,171 @@ def decode_in_pieces(
     known: Known,
 ) -> Iterator[DecodedSegment]:
     """Raises StreamCorrupt, UnknownEvent."""
-    return Decoding(segment, versions, windows, known.answers or {}).run()
+    slow = Decoding(segment, versions, windows, known.answers or {})
+    walk = walk_of(segment.payload)
+    pieces = Pieces(slow, walk) if walk is not None else None
+    if pieces is None or not pieces.whole:
+        yield from slow.run()
+        return
+    for piece in pieces.read():
+        changes = []
+        for reading, batch in piece.found:
+            piece.ledger.rows += batch.num_rows
+            changes.append(TableChanges(*reading.name, reading.version.version, batch))
+        yield DecodedSegment(tuple(changes), tuple(slow.problems.values()), piece.ledger)
 
 
-@dataclass(slots=True)
-class Reading:
-    """A version of a table, and its rows that wait to become a batch."""
-
-    name: Name
-    version: TableVersion
-    info: TableInfo
-    upto_ts: int
-    converters: list[Converter]
-    virtual: bool
-    key: list[int]  # places of the key's columns
-    system: list[tuple[int, int, int]] = field(default_factory=list)  # op, commit_ts, ordinal
-    rows: list[list[Cell]] = field(default_factory=list)
-
-    def holds(self, commit_ts: int) -> bool:
-        return self.version.commit_ts <= commit_ts < self.upto_ts
-
-    def cells(self, row: Cells) -> list[Cell]:
-        if self.virtual:
-            found = computed(self.info, row)
-            return [found[column.id] for column in self.info.shown]
-        return [cell(column, row) for column in self.info.shown]
-
-    def add(self, op: int, commit_ts: int, ordinal: int, cells: list[Cell]) -> None:
-        self.system.append((op, commit_ts, ordinal))
-        self.rows.append(cells)
-
-
-class Decoding:
-    """One segment. ordinal: of the last mutation; its row before it has this one, the one behind it the next. waiting:
-    rows in the readings.
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some transactions. found: per version that has any its rows, by name. rows: where each row of the piece lies;
+    first: so many were in earlier pieces.
     """
 
-    def __init__(
-        self,
-        segment: Segment,
-        versions: Mapping[Name, Sequence[TableVersion]],
-        windows: Mapping[Name, CommitSpan],
-        answers: Mapping[int, int],
-    ) -> None:
-        self._segment = segment
-        self._windows = windows
-        self.answers = answers
-        self._readings = _readings(versions, windows)
-        self._problems: dict[Name, Problem] = {}
-        self.ordinal = 0
-        self.waiting = 0
+    ledger: Ledger
+    found: list[tuple[Reading, pa.RecordBatch]]
+    rows: Words
+    first: int
 
-    def run(self) -> Iterator[DecodedSegment]:
-        for ledger in self.read():
-            yield self._given(ledger)
 
-    def read(self) -> Iterator[Ledger]:
-        """In parts: what is accounted for of each, whose rows are then to be taken out of the readings."""
+class Pieces:
+    """One segment. slow: knows what is asked for, and reads what compiled code doesn't take. whole: whether all rows
+    are where their payloads say. wanted: numbers of the payloads that are read. logged: each side of an update by
+    itself.
+    """
+
+    def __init__(self, slow: Decoding, walk: Walk, *, logged: bool = False) -> None:
+        self._slow = slow
+        self._walk = walk
+        self._logged = logged
+        self._rules = _rules(walk.payloads, slow.answers)
+        self.wanted = self._rules.pop("")
+        self.whole = walk.row_count(self.wanted) >= 0
+        self._first = 0
+
+    def read(self) -> Iterator[Piece]:
+        """Raises StreamCorrupt."""
         ledger = Ledger(0)
-        at, taken = self._segment.start_pos, set[int]()
-        for payload in payloads_of(self._segment):
-            size = len(payload) + LENGTH_BYTES
+        for rule, numbers in self._rules.items():
+            size = int(self._walk.payloads[numbers, T.BYTES].sum())
             ledger.payload_bytes += size
-            binlog = binlog_of(payload)
-            rule = self._rule(binlog, taken)
-            if rule:
-                ledger.ignore(rule, size)
-            elif self.take(binlog, at):
-                ledger.decoded_bytes += size
-            else:
-                ledger.quarantined_bytes += size
-            taken.add(binlog.start_ts)
-            at += size
-            if self.waiting >= TIDB_DECODE_ROWS:
-                yield ledger
-                ledger = Ledger(0)
-        yield ledger
+            ledger.ignore(rule, size)
+        ends = np.cumsum(self._walk.payloads[self.wanted, T.VALUE_BYTES])
+        at = 0
+        while at < len(self.wanted):
+            upto = int(np.searchsorted(ends, (ends[at - 1] if at else 0) + TIDB_PIECE_BYTES, side="right"))
+            yield self._piece(self.wanted[at : max(upto, at + 1)], ledger)
+            at, ledger = max(upto, at + 1), Ledger(0)
+        if not len(self.wanted):
+            yield Piece(ledger, [], np.empty((0, T.ROW_WORDS), np.int64), 0)
 
-    def _rule(self, binlog: Binlog, taken: set[int]) -> str:
-        """Why a payload has nothing for this reading; "" when it has."""
-        if binlog.tp is not BinlogType.PREWRITE:
-            return "transaction frame"
-        if binlog.ddl_job_id:
-            return "ddl"
-        if binlog.start_ts not in self.answers:
-            return "prewrite" if not self.answers else "outside the window"
-        return "outside the window" if binlog.start_ts in taken else ""
+    def _piece(self, numbers: Words, ledger: Ledger) -> Piece:
+        rows = self._walk.rows(numbers)
+        if rows is None:
+            raise self._corrupt(numbers)
+        payloads = self._walk.payloads
+        stamps = np.array([self._slow.answers[start] for start in payloads[numbers, T.START_TS].tolist()], np.int64)
+        rows[:, T.ROW_COMMIT_TS] = stamps[np.searchsorted(numbers, rows[:, T.ROW_PAYLOAD])]
+        rows[:, T.ROW_ORDINAL] = 2 * (self._first + 1 + np.arange(len(rows)))
+        good, bad = (np.zeros(len(payloads), np.bool_) for _ in range(2))
+        found = []
+        for name, mine in sorted(self._by_name(rows).items()):
+            batches, failed = self._table(name, mine, ledger)
+            for _, records in mine:
+                lost = records[:, T.ROW_ORDINAL] >= failed
+                bad[records[lost, T.ROW_PAYLOAD]] = True
+                good[records[~lost, T.ROW_PAYLOAD]] = True
+            found += batches
+        size = payloads[numbers, T.BYTES]
+        lost = bad[numbers] & ~good[numbers]
+        ledger.payload_bytes += int(size.sum())
+        ledger.quarantined_bytes += int(size[lost].sum())
+        ledger.decoded_bytes += int(size[~lost].sum())
+        self._first += len(rows)
+        return Piece(ledger, found, rows, self._first - len(rows))
 
-    def take(self, binlog: Binlog, at: int) -> bool:
-        """Whether a transaction's rows are changes now; False when they are all of tables with a problem."""
-        commit_ts, good, bad = self.answers[binlog.start_ts], False, False
-        for table_id, kind, data in changes_of(binlog.prewrite_value):
-            self.ordinal += 2
-            reading = next((one for one in self._readings.get(table_id, ()) if one.holds(commit_ts)), None)
-            if reading is None or commit_ts not in self._windows[reading.name]:
-                continue
-            if reading.name in self._problems:
-                bad = True
-                continue
+    def _by_name(self, rows: Words) -> dict[Name, list[tuple[Reading, Words]]]:
+        """The rows that are asked for, by table and version."""
+        found: dict[Name, list[tuple[Reading, Words]]] = {}
+        for table_id in np.unique(rows[:, T.ROW_TABLE_ID]).tolist():
+            left = rows[rows[:, T.ROW_TABLE_ID] == table_id]
+            for reading in self._slow.readings.get(table_id, ()):
+                stamps, window = left[:, T.ROW_COMMIT_TS], self._slow.windows[reading.name]
+                held = (stamps >= reading.version.commit_ts) & (stamps < reading.upto_ts)
+                mine = left[held & (stamps > window.after_ts) & (stamps <= window.upto_ts)]
+                if len(mine):
+                    found.setdefault(reading.name, []).append((reading, mine))
+                left = left[~held]
+        return {name: _joined(mine) for name, mine in found.items()}
+
+    def _table(
+        self, name: Name, mine: list[tuple[Reading, Words]], ledger: Ledger
+    ) -> tuple[list[tuple[Reading, pa.RecordBatch]], int]:
+        """A table's rows; and from which ordinal on they can't be had."""
+        if name in self._slow.problems:
+            return [], 0
+        found, null_dates = [], 0
+        for reading, records in sorted(mine, key=lambda one: one[0].version.version):
+            plan = plan_of(reading.version, reading.zero_dates)
+            made = None
+            with suppress(DecodeError, UnsupportedValue):  # the slow decoder says at which row
+                if plan is not None:
+                    made = decode_records(self._walk.data, records, plan, self._slow.segment.seq, logged=self._logged)
+            if made is None:
+                return self._by_row(mine, ledger)
+            found.append((reading, made.rows))
+            null_dates += made.null_dates
+        ledger.null_dates += null_dates
+        return found, _NEVER
+
+    def _by_row(
+        self, mine: list[tuple[Reading, Words]], ledger: Ledger
+    ) -> tuple[list[tuple[Reading, pa.RecordBatch]], int]:
+        """The same, value by value, in order of arrival."""
+        payloads, start_pos, data = self._walk.payloads, self._slow.segment.start_pos, self._walk.data
+        of = np.concatenate([np.full(len(records), at) for at, (_, records) in enumerate(mine)])
+        every = np.concatenate([records for _, records in mine])
+        for number in np.argsort(every[:, T.ROW_ORDINAL], kind="stable").tolist():
+            record, reading = every[number].tolist(), mine[of[number]][0]
+            self._slow.ordinal = record[T.ROW_ORDINAL]
+            row = data[record[T.ROW_START] : record[T.ROW_END]].tobytes()
+            at = start_pos + int(payloads[record[T.ROW_PAYLOAD], T.AT])
+            if not self._slow.add(reading, Mutation(record[T.ROW_KIND]), row, record[T.ROW_COMMIT_TS], at):
+                self._slow.taken(ledger)
+                return [], record[T.ROW_ORDINAL]
+        return self._slow.taken(ledger), _NEVER
+
+    def _corrupt(self, numbers: Words) -> StreamCorrupt:
+        """What is wrong with rows that aren't what their sequence says."""
+        for at, size in self._walk.payloads[numbers][:, [T.VALUE_AT, T.VALUE_BYTES]].tolist():
             try:
-                before, after = row_change(kind, data, reading.info)
-                self.changes(reading, commit_ts, before, after)
-                good = True
-            except (DecodeError, UnsupportedValue, StreamCorrupt) as error:
-                self.fail(reading.name, error, commit_ts, at)
-                bad = True
-        return good or not bad
-
-    def changes(self, reading: Reading, commit_ts: int, before: Cells | None, after: Cells | None) -> None:
-        old = reading.cells(before) if before is not None else None
-        new = reading.cells(after) if after is not None else None
-        if old is not None and (new is None or _other_key(old, new, reading.key)):
-            reading.add(tables.OP_DELETE, commit_ts, self.ordinal, old)
-            self.waiting += 1
-        if new is not None:
-            reading.add(tables.OP_UPSERT, commit_ts, self.ordinal + 1, new)
-            self.waiting += 1
-
-    def fail(self, name: Name, error: Exception, commit_ts: int, at: int) -> None:
-        """Its rows can't be had: the table is left out from here on."""
-        self._problems[name] = self._problem(name, error, commit_ts, at)
-
-    def _problem(self, name: Name, error: Exception, commit_ts: int, at: int) -> Problem:
-        return Problem(*name, type(error).__name__, str(error), commit_ts, self._segment.file, at)
-
-    def filled(self) -> list[Reading]:
-        """Those with rows, by name and version."""
-        every = {id(one): one for same in self._readings.values() for one in same if one.rows}
-        return sorted(every.values(), key=lambda one: (one.name, one.version.version))
-
-    def _given(self, ledger: Ledger) -> DecodedSegment:
-        changes = []
-        for reading in self.filled():
-            try:
-                batch = self.batch(reading, ledger)
-            except (DecodeError, UnsupportedValue) as error:
-                latest = max(stamp for _, stamp, _ in reading.system)
-                self._problems.setdefault(
-                    reading.name, self._problem(reading.name, error, latest, self._segment.start_pos)
-                )
-            else:
-                if reading.name not in self._problems:
-                    ledger.rows += batch.num_rows
-                    changes.append(TableChanges(*reading.name, reading.version.version, batch))
-            reading.rows, reading.system = [], []
-        self.waiting = 0
-        return DecodedSegment(tuple(changes), tuple(self._problems.values()), ledger)
-
-    def batch(self, reading: Reading, ledger: Ledger) -> pa.RecordBatch:
-        system = np.array(reading.system, np.int64).reshape(-1, 3)
-        columns = [one.array([row[at] for row in reading.rows]) for at, one in enumerate(reading.converters)]
-        for one in reading.converters:
-            ledger.null_dates += one.nulls
-            one.nulls = 0
-        fields = [one.field for one in reading.converters]
-        stamps = [
-            pa.array(system[:, 0].astype(np.int8)),
-            pa.array(system[:, 1]),
-            pa.array(np.full(len(system), self._segment.seq, np.int64)),
-            pa.array(system[:, 2]),
-        ]
-        return pa.RecordBatch.from_arrays([*stamps, *columns], schema=pa.schema([*_SYSTEM, *fields]))
+                for _ in mutations_of(self._walk.data[at : at + size].tobytes()):
+                    pass
+            except StreamCorrupt as error:
+                return error
+        return StreamCorrupt("rows aren't where their payload says", where=self._slow.segment.where, remedy="report it")
 
 
-def _other_key(old: Sequence[Cell], new: Sequence[Cell], key: Sequence[int]) -> bool:
-    """Whether an update's row is another one to silver; without a key any is."""
-    return not key or any(comparable(old[at]) != comparable(new[at]) for at in key)
+def _joined(mine: list[tuple[Reading, Words]]) -> list[tuple[Reading, Words]]:
+    """Each reading once: a table that was divided anew is told of under two ids."""
+    found: dict[int, tuple[Reading, list[Words]]] = {}
+    for reading, records in mine:
+        found.setdefault(id(reading), (reading, []))[1].append(records)
+    joined = [(reading, np.concatenate(parts)) for reading, parts in found.values()]
+    return [(reading, records[np.argsort(records[:, T.ROW_ORDINAL], kind="stable")]) for reading, records in joined]
 
 
-def _readings(
-    versions: Mapping[Name, Sequence[TableVersion]], windows: Mapping[Name, CommitSpan]
-) -> dict[int, list[Reading]]:
-    """By table id, the versions of the tables that are asked for."""
-    found: dict[int, list[Reading]] = {}
-    for name, window in windows.items():
-        mine = versions.get(name, ())
-        ids = ids_of(mine)
-        for at, version in enumerate(mine):
-            upto_ts = mine[at + 1].commit_ts if at + 1 < len(mine) else _FOREVER
-            info = info_of(version)
-            if info is None or upto_ts <= window.after_ts or version.commit_ts > window.upto_ts:
-                continue
-            if version.status is VersionStatus.ACTIVE:
-                reading = _reading(name, version, info, upto_ts, window.zero_dates)
-                for table_id in ids[at]:
-                    found.setdefault(table_id, []).append(reading)
-    return found
-
-
-def _reading(name: Name, version: TableVersion, info: TableInfo, upto_ts: int, zero_dates: ZeroDates) -> Reading:
-    pairs = zip(version.columns, info.shown, strict=True)
-    converters = [Converter(column, told, zero_dates, in_key=column.id in version.key) for column, told in pairs]
-    places = {column.id: at for at, column in enumerate(version.columns)}
-    virtual = any(column.is_virtual for column in info.shown)
-    return Reading(name, version, info, upto_ts, converters, virtual, [places[id_] for id_ in version.key])
+def _rules(payloads: Words, answers: Mapping[int, int]) -> dict[str, Words]:
+    """The numbers of payloads that a rule passes over; under "" of those that are wanted."""
+    prewrites = payloads[:, T.TP] == BinlogType.PREWRITE
+    ddl = prewrites & (payloads[:, T.JOB_ID] != 0)
+    rows = np.flatnonzero(prewrites & ~ddl)
+    started = payloads[rows, T.START_TS]
+    first = np.zeros(len(rows), np.bool_)
+    first[np.unique(started, return_index=True)[1]] = True
+    asked = np.isin(started, np.fromiter(answers, np.int64, len(answers))) if answers else np.zeros(len(rows), np.bool_)
+    return {
+        "": np.ascontiguousarray(rows[asked & first]),
+        "transaction frame": np.flatnonzero(~prewrites),
+        "ddl": np.flatnonzero(ddl),
+        "outside the window" if answers else "prewrite": rows[~(asked & first)],
+    }

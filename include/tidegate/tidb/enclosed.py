@@ -23,11 +23,16 @@ def joined(payloads: Iterable[bytes]) -> bytes:
 
 def payloads_of(segment: Segment) -> Iterator[bytes]:
     """Raises StreamCorrupt."""
+    return (payload for _, payload in placed_payloads(segment))
+
+
+def placed_payloads(segment: Segment) -> Iterator[tuple[int, bytes]]:
+    """Each with where it begins in the segment, its length included. Raises StreamCorrupt."""
     data, at = memoryview(segment.payload), 0
     while at < len(data):
         size = _LENGTH.unpack_from(data, at)[0] if at + LENGTH_BYTES <= len(data) else -1
         at += LENGTH_BYTES
         if not 0 <= size <= len(data) - at:
             raise StreamCorrupt("a payload is cut off", where=segment.where, remedy="report it")
-        yield bytes(data[at : at + size])
+        yield at - LENGTH_BYTES, bytes(data[at : at + size])
         at += size

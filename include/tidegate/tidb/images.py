@@ -15,14 +15,18 @@ from typing import NoReturn
 
 import numpy as np
 
+from tidegate import tables
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.images import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, LoggedImages
 from tidegate.segments.result import CommitSpan, Known, Ledger
 from tidegate.segments.segment import Segment
-from tidegate.tidb.decode import Decoding, Name, Reading
+from tidegate.tidb.by_row import Decoding, Name, Reading
+from tidegate.tidb.decode import Pieces
+from tidegate.tidb.kernel import layout as T  # noqa: N812 - a page of constants
 from tidegate.tidb.payload import Binlog
 from tidegate.tidb.rows import Cells
+from tidegate.tidb.walk import walk_of
 
 
 def row_images(
@@ -36,9 +40,26 @@ def row_images(
     windows = {name: replace(window, zero_dates=ZeroDates.NULL) for name, window in windows.items()}
     # Nothing is merged by these keys: in one, too, a date that no calendar has is shown as NULL.
     keyless = {name: [replace(version, key=()) for version in mine] for name, mine in versions.items()}
-    reading = _Imaging(segment, keyless, windows, known.answers or {})
-    for ledger in reading.read():
-        yield from reading.images(ledger, versions)
+    slow = _Imaging(segment, keyless, windows, known.answers or {})
+    walk = walk_of(segment.payload)
+    pieces = Pieces(slow, walk, logged=True) if walk is not None else None
+    if walk is None or pieces is None or not pieces.whole:
+        for ledger in slow.read():
+            yield from slow.images(ledger, versions)
+        return
+    started = {slow.answers[one]: str(one) for one in walk.payloads[pieces.wanted, T.START_TS].tolist()}
+    at = segment.start_pos + walk.payloads[:, T.AT]
+    for piece in pieces.read():
+        places = at[piece.rows[:, T.ROW_PAYLOAD]]
+        for reading, batch in piece.found:
+            numbers = batch.column(tables.ORDINAL).to_numpy() // 2 - 1 - piece.first
+            version = _version(reading, versions)
+            yield LoggedImages(reading.name, version, batch, None, places[numbers], started)
+
+
+def _version(reading: Reading, versions: Mapping[Name, Sequence[TableVersion]]) -> TableVersion:
+    """As it was asked for, with its key."""
+    return next(one for one in versions[reading.name] if one.version == reading.version.version)
 
 
 class _Imaging(Decoding):
@@ -78,8 +99,7 @@ class _Imaging(Decoding):
         for reading in self.filled():
             batch = self.batch(reading, ledger)
             positions = np.array([self._places[ordinal] for _, _, ordinal in reading.system], np.int64)
-            number = reading.version.version
-            version = next(one for one in versions[reading.name] if one.version == number)
+            version = _version(reading, versions)
             reading.rows, reading.system = [], []
             yield LoggedImages(reading.name, version, batch, None, positions, dict(self._started))
         self.waiting = 0

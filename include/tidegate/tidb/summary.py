@@ -7,14 +7,18 @@ Out: a Summary without the rows' bytes: what pairing needs, over segments in any
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from tidegate.segments.segment import Segment
-from tidegate.tidb.enclosed import LENGTH_BYTES, payloads_of
+from tidegate.tidb.enclosed import placed_payloads
+from tidegate.tidb.kernel import layout as T  # noqa: N812 - a page of constants
 from tidegate.tidb.pairing import ROLLED_BACK
 from tidegate.tidb.payload import BinlogType, binlog_of, table_ids_of
+from tidegate.tidb.walk import Walk, walk_of
 
 # These are DDL binlogs with an id that no history has: they move a sequence.
 _MOVES_SEQUENCE: Final = re.compile(r"\s*select\s+(?:setval|nextval)\s*\(", re.IGNORECASE)
@@ -57,13 +61,44 @@ class Summary:
 
 def summary_of(segment: Segment) -> Summary:
     """Raises StreamCorrupt, UnknownEvent."""
+    walk = walk_of(segment.payload)
+    found = _of_walk(segment, walk) if walk is not None else None
+    return found or summary_by_payload(segment)
+
+
+def _of_walk(segment: Segment, walk: Walk) -> Summary | None:
+    """By compiled code, but for DDL and notes, of which there are few."""
+    payloads = walk.payloads
+    tp, started = payloads[:, T.TP], payloads[:, T.START_TS]
+    of_rows = (tp == BinlogType.PREWRITE) & (payloads[:, T.JOB_ID] == 0)
+    tables = walk.tables(np.flatnonzero(of_rows))
+    if tables is None:
+        return None
+    rows: dict[int, tuple[int, ...]] = dict.fromkeys(started[of_rows].tolist(), ())
+    pairs = np.column_stack([started[tables[:, T.TABLE_PAYLOAD]], tables[:, T.TABLE_ID]])
+    alike: dict[tuple[int, ...], tuple[int, ...]] = {}  # a million prewrites of one table have one tuple
+    for start_ts, table_id in pairs.tolist():
+        if table_id not in rows[start_ts]:
+            ids = (*rows[start_ts], table_id)
+            rows[start_ts] = alike.setdefault(ids, ids)
+    told = (tp == BinlogType.COMMIT) | ((tp == BinlogType.ROLLBACK) & (started != payloads[:, T.COMMIT_TS]))
+    fates = np.where(tp == BinlogType.COMMIT, payloads[:, T.COMMIT_TS], ROLLED_BACK)
+    answers = dict(zip(started[told].tolist(), fates[told].tolist(), strict=True))
+    others = np.flatnonzero(~of_rows & (tp != BinlogType.COMMIT) & (tp != BinlogType.ROLLBACK))
+    few = summary_by_payload(segment, [walk.payload(number) for number in others.tolist()])
+    return Summary(rows, few.ddl, answers, few.jobs, few.tables)
+
+
+def summary_by_payload(segment: Segment, payloads: Iterable[tuple[int, bytes]] | None = None) -> Summary:
+    """The slow twin. payloads: some of the segment's, with where each stands in it. Raises StreamCorrupt,
+    UnknownEvent.
+    """
     rows: dict[int, tuple[int, ...]] = {}
     ddl: dict[int, DdlBinlog] = {}
     answers: dict[int, int] = {}
     jobs: dict[int, bytes] = {}
     tables: dict[int, bytes] = {}
-    at = segment.start_pos
-    for payload in payloads_of(segment):
+    for at, payload in placed_payloads(segment) if payloads is None else payloads:
         binlog = binlog_of(payload)
         start_ts = binlog.start_ts
         match binlog.tp:
@@ -78,10 +113,11 @@ def summary_of(segment: Segment) -> Summary:
                     answers[start_ts] = ROLLED_BACK
             case BinlogType.PREWRITE if binlog.ddl_job_id:
                 query = binlog.ddl_query.decode(errors="replace")
-                ddl[start_ts] = DdlBinlog(binlog.ddl_job_id, binlog.ddl_schema_state, query, segment.file, at)
+                ddl[start_ts] = DdlBinlog(
+                    binlog.ddl_job_id, binlog.ddl_schema_state, query, segment.file, segment.start_pos + at
+                )
             case BinlogType.PREWRITE:
                 rows[start_ts] = table_ids_of(binlog.prewrite_value)
-        at += len(payload) + LENGTH_BYTES
     return Summary(rows, ddl, answers, jobs, tables)
 
 
