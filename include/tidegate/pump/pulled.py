@@ -30,6 +30,7 @@ from tidegate.tidb.payload import binlog_of, committed_payload, fake_payload
 class Pulled:
     """commit_ts: a drainer that has this payload goes on behind it."""
 
+    start_ts: int
     commit_ts: int
     payload: bytes
 
@@ -79,7 +80,7 @@ class Pulls:
             resolved_ts = min(segment.resolved_ts, pairing.resolved_ts)
             for one in pairing.committed(resolved_ts):
                 sent_ts = one.commit_ts
-                yield Pulled(sent_ts, committed_payload(binlog_of(one.place), sent_ts))
+                yield Pulled(one.start_ts, sent_ts, committed_payload(binlog_of(one.place), sent_ts))
             if resolved_ts > sent_ts:
                 sent_ts = resolved_ts
-                yield Pulled(resolved_ts, fake_payload(resolved_ts))
+                yield Pulled(resolved_ts, resolved_ts, fake_payload(resolved_ts))

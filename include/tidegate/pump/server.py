@@ -199,7 +199,7 @@ class PumpServer:
         assert self._drained is not None, "abort raises"
         try:
             for found in self._drained.after(after_ts, lambda: bool(self._closed) or not context.is_active()):
-                yield pull_answer(found.commit_ts, found.payload)
+                yield pull_answer(found.start_ts, found.commit_ts, found.payload)
         except LakeRefused as error:
             context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
         except TidegateError as error:

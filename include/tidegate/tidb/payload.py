@@ -201,7 +201,8 @@ def pull_request(message: bytes) -> tuple[int, int]:
     return cluster, max(after_ts, 0)
 
 
-def pull_answer(commit_ts: int, payload: bytes) -> bytes:
-    """PullBinlogResp: an Entity of a Pos and the payload."""
+def pull_answer(start_ts: int, commit_ts: int, payload: bytes) -> bytes:
+    """PullBinlogResp: an Entity of a Pos, the payload and its Meta."""
     place = number_field(1, 0) + number_field(2, commit_ts)
-    return bytes_field(1, bytes_field(1, place) + bytes_field(2, payload))
+    meta = number_field(1, start_ts) + number_field(2, commit_ts)
+    return bytes_field(1, bytes_field(1, place) + bytes_field(2, payload) + bytes_field(4, meta))
