@@ -34,6 +34,8 @@ from benchmarks import (
     snapshot_road,
     sources,
     spark,
+    tidb,
+    tidb_pump,
 )
 from benchmarks.context import Context
 from benchmarks.cpu import Meter
@@ -43,7 +45,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.workloads import Workload, create, play_batches, play_single, prepare
 from tidegate.local import mariadb
 
-ALL = ("capture", "decode", "road", "apply", "sources", "snapshot", "latency", "quiet", "commit", "columns")
+ALL = ("capture", "decode", "road", "apply", "sources", "snapshot", "latency", "quiet", "commit", "columns", "tidb")
 _OWN_SERVER = {"snapshot", "latency", "quiet", "commit", "columns"}
 
 
@@ -106,7 +108,7 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
             meter.without.add(running.pid)
             ctx = Context(sizes, folder, cache, root, running, meter)
             with spark.Warm(ctx) as warm:
-                if {"capture", "decode", "road"} & set(wanted):
+                if {"capture", "decode", "road", "tidb"} & set(wanted):
                     _logs(ctx, progress, wanted, warm)
                 if "apply" in wanted:
                     progress.section("apply", lambda: apply.measure(ctx, warm))
@@ -128,6 +130,8 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
         progress.section("commit, new tables", lambda: new_tables.measure(sizes))
     if "columns" in wanted:
         progress.section("columns", lambda: columns.measure(folder / "columns", meter, sizes.columns_rows))
+    if "tidb" in wanted:
+        progress.section("a Pump", lambda: tidb_pump.measure(folder / "pump", sizes))
     report.noise = meter.noise()
     return report
 
@@ -140,7 +144,7 @@ def _logs(ctx: Context, progress: Progress, wanted: tuple[str, ...], warm: spark
         "b": lambda: play_batches(ctx.server, "b", ctx.sizes.rows_b),
     }
     for name, play in plays.items():
-        if name == "b" and "decode" not in wanted:
+        if not {"decode", "tidb", *(() if name == "b" else ("capture", "road"))} & set(wanted):
             continue
         played: list[tuple[Workload, lakes.BenchLake]] = []
 
@@ -159,6 +163,8 @@ def _logs(ctx: Context, progress: Progress, wanted: tuple[str, ...], warm: spark
             progress.section(f"capture {name.upper()}", partial(capture.measure, ctx, workload, origin))
         if "decode" in wanted:
             progress.section(f"decode {name.upper()}", partial(decode.measure, ctx, workload))
+        if "tidb" in wanted:
+            progress.section(f"TiDB's binlog, {name.upper()}", partial(tidb.measure, ctx, workload))
         if "road" in wanted and name == "a":
             progress.section("road A", partial(road.measure, ctx, workload, origin, warm))
         shutil.rmtree(origin.folder, ignore_errors=True)

@@ -34,6 +34,8 @@ class Sizes:
     new_tables: int
     checkpoint_files: int
     columns_rows: tuple[int, ...]  # of tables that get other columns
+    tidb_writes: int  # of one run
+    tidb_unanswered: int
 
 
 FORMAL = Sizes(
@@ -58,6 +60,8 @@ FORMAL = Sizes(
     new_tables=2_400,
     checkpoint_files=100_000,
     columns_rows=(75_000, 1_000_000),
+    tidb_writes=20_000,
+    tidb_unanswered=1_000_000,
 )
 QUICK = Sizes(
     name="quick",
@@ -81,6 +85,8 @@ QUICK = Sizes(
     new_tables=2_400,
     checkpoint_files=20_000,
     columns_rows=(75_000, 1_000_000),
+    tidb_writes=6_000,
+    tidb_unanswered=200_000,
 )
 # For those who work on the benchmarks themselves: every road once, figures without meaning.
 TINY = Sizes(
@@ -105,5 +111,7 @@ TINY = Sizes(
     new_tables=50,
     checkpoint_files=500,
     columns_rows=(2_000,),
+    tidb_writes=600,
+    tidb_unanswered=10_000,
 )
 BY_NAME = {sizes.name: sizes for sizes in (FORMAL, QUICK, TINY)}
