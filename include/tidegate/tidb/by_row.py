@@ -167,7 +167,7 @@ class Decoding:
     def changes(self, reading: Reading, commit_ts: int, before: Cells | None, after: Cells | None) -> None:
         old = reading.cells(before) if before is not None else None
         new = reading.cells(after) if after is not None else None
-        if old is not None and (new is None or _other_key(old, new, reading.key)):
+        if old is not None and (new is None or _other_key(old, new, reading)):
             reading.add(tables.OP_DELETE, commit_ts, self.ordinal, old)
             self.waiting += 1
         if new is not None:
@@ -225,9 +225,21 @@ class Decoding:
         return pa.RecordBatch.from_arrays([*stamps, *columns], schema=pa.schema([*SYSTEM_FIELDS, *fields]))
 
 
-def _other_key(old: Sequence[Cell], new: Sequence[Cell], key: Sequence[int]) -> bool:
+def _other_key(old: Sequence[Cell], new: Sequence[Cell], reading: Reading) -> bool:
     """Whether an update's row is another one to silver; without a key any is."""
-    return not key or any(comparable(old[at]) != comparable(new[at]) for at in key)
+    return not reading.key or any(
+        comparable(old[at]) != comparable(new[at]) and _reads_differently(reading.converters[at], old[at], new[at])
+        for at in reading.key
+    )
+
+
+def _reads_differently(converter: Converter, one: Cell, other: Cell) -> bool:
+    """Whether silver has two values for two cells; of one that it can't have somebody else will say so."""
+    try:
+        first, second = (converter.array([cell])[0].as_py() for cell in (one, other))
+    except (DecodeError, UnsupportedValue):
+        return True
+    return bool(first != second)
 
 
 def _readings(
