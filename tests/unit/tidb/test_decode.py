@@ -280,8 +280,17 @@ def cases(draw: st.DrawFn) -> tuple[TableInfo, list[bytes], dict[int, int]]:
         head = [draw(values[at]) for at in key] if rows is Rows.BY_KEY else [encode.datum(draw(number(64, sign=True)))]
         return kind, b"".join(head) + (cells(named) or b"\x00")
 
+    def told() -> list[tuple[Mutation, bytes]]:
+        """Or twice, as of rows that TiDB divides anew; of an UPDATE then by a DELETE of what it found."""
+        kind, row = change()
+        again = (kind, row)
+        if kind is Mutation.UPDATE and draw(st.booleans()):
+            again = (Mutation.DELETE, row[: len(row) // 2])
+        return [(kind, row), again] if draw(st.integers(0, 3)) == 0 else [(kind, row)]
+
     payloads = [
-        prewrite(100 + n, *(change() for _ in range(draw(st.integers(0, 4))))) for n in range(draw(st.integers(1, 4)))
+        prewrite(100 + n, *(one for _ in range(draw(st.integers(0, 4))) for one in told()))
+        for n in range(draw(st.integers(1, 4)))
     ]
     return info, payloads, {100 + n: 200 + n for n in range(len(payloads))}
 
