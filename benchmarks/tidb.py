@@ -18,8 +18,8 @@ from benchmarks.context import Context
 from benchmarks.decode import Ours
 from benchmarks.figures import Row, in_turns
 from benchmarks.workloads import Workload
+from tests.kit.tidb import encode
 from tests.kit.tidb.described import NAME, TABLE, Col, Rows, segment, table, versions
-from tests.unit.tidb import encode
 from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE
 from tidegate.binlog.row_images import row_images
 from tidegate.segments.result import CommitSpan, Known

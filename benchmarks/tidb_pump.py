@@ -22,7 +22,7 @@ from typing import Any, Final
 from benchmarks.cpu import tree_cpu
 from benchmarks.figures import Row
 from benchmarks.sizes import Sizes
-from tests.unit.tidb import encode
+from tests.kit.tidb import encode
 from tidegate.pump.reader import PumpReader, PumpSettings, PumpSource
 from tidegate.pump.server import Write
 from tidegate.tidb.payload import BinlogType, binlog_of
@@ -78,7 +78,7 @@ def _process(*arguments: str) -> subprocess.Popen[str]:
 
 def serve(folder: Path) -> None:
     """Until the process is ended."""
-    from tests.support.pump_world import Counter, pump_run, running
+    from tests.kit.tidb.pump_world import Counter, pump_run, running
 
     with running(pump_run(folder, Counter(_FIRST_TS), land_seconds=1.0)):
         while not (folder / "p.sock").exists():

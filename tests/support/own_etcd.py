@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pump_world import until
+from tests.kit.tidb.pump_world import until
 from tidegate.errors import TidegateError
 from tidegate.local.server import free_port
 from tidegate.pump.etcd import Etcd

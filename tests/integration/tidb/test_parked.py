@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.kit.tidb import encode
+from tests.kit.tidb.pump_world import Client, Counter, Fates, pump_run, running, until
 from tests.support.captures import bronze_segments
-from tests.support.pump_world import Client, Counter, Fates, pump_run, running, until
-from tests.unit.tidb import encode
 from tidegate.cli.main import app
 from tidegate.config import Orphans
 from tidegate.errors import SourceUnavailable

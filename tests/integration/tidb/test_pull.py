@@ -10,8 +10,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tests.support.pump_world import Client, Counter, pump_run, running
-from tests.unit.tidb import encode
+from tests.kit.tidb import encode
+from tests.kit.tidb.pump_world import Client, Counter, pump_run, running
 from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
 
 SECOND = 1000 << 18

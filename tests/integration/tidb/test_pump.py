@@ -12,9 +12,9 @@ from typing import Any
 import grpc
 import pytest
 
+from tests.kit.tidb import encode
+from tests.kit.tidb.pump_world import NODE, Client, Counter, Fates, pump_run, running, until
 from tests.support.captures import bronze_segments, wait_for_bronze
-from tests.support.pump_world import NODE, Client, Counter, Fates, pump_run, running, until
-from tests.unit.tidb import encode
 from tidegate.capture.value_log.log import ValueLog, value_log_folder
 from tidegate.errors import HostRefused, PositionLost, SourceRefused, ValueLogFull
 from tidegate.local.certificate import ensure

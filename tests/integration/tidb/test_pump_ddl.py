@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from tests.kit.tidb import encode
+from tests.kit.tidb.pump_world import Client, Counter, Jobs, pump_run, running, until
 from tests.support.captures import bronze_segments
-from tests.support.pump_world import Client, Counter, Jobs, pump_run, running, until
-from tests.unit.tidb import encode
 from tidegate.segments.segment import Segment
 from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.payload import Binlog, BinlogType, binlog_of

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from tests.integration.tidb.test_pump import sent
+from tests.kit.tidb import encode
+from tests.kit.tidb.pump_world import Client, Counter, pump_run, running, until
 from tests.support.command import tidegate
 from tests.support.nursery import Nursery
 from tests.support.own_etcd import OwnEtcd, own_etcd_or_skip
-from tests.support.pump_world import Client, Counter, pump_run, running, until
-from tests.unit.tidb import encode
 from tidegate import tables
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline, TidbSource, parse

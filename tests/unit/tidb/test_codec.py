@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.tidb import encode
+from tests.kit.tidb import encode
 from tidegate.errors import DecodeError, StreamCorrupt, TidegateError, UnknownEvent
 from tidegate.tidb.cells import Moment, float_text, moment, packed
 from tidegate.tidb.datum import Json, datum, datums

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.kit.tidb import encode
 from tests.kit.tidb.described import DECODERS, NAME, TABLE, Col, Decode, Made, Rows, made, segment, table, versions
-from tests.unit.tidb import encode
 from tidegate import tables
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates

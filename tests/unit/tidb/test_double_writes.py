@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.tidb import encode
+from tests.kit.tidb import encode
 from tidegate.tidb.double_writes import told_once
 from tidegate.tidb.payload import Mutation
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.tidb import encode
+from tests.kit.tidb import encode
 from tidegate.errors import DecodeError
 from tidegate.tidb.datum import Json
 from tidegate.tidb.json_binary import json_text

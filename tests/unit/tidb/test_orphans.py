@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.support.pump_world import Fates
+from tests.kit.tidb.pump_world import Fates
 from tidegate.errors import SourceUnavailable
 from tidegate.pump.cluster import safe_point_of, seconds_of
 from tidegate.pump.orphans import Orphans
