@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tidegate.config import Pipeline
+from tidegate.config import Pipeline, TicdcSource
 from tidegate.errors import VerifyError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -53,9 +53,7 @@ class Repairs:
         """Take a table in that differs."""
         name = found.table.name
         copy = _COPY.format(pipeline=self.pipeline.pipeline, table=name)
-        if self.pipeline.lacks_snapshots(found.source):
-            self.report(f"{name} is of a changefeed, whose rows nobody copies again: TRUNCATE or CREATE it anew there")
-        elif not found.table.key:
+        if not found.table.key:
             self.report(f"{name} has no key, so no row of it can be mended by itself: {copy}")
         elif len(found.keys) > REPAIR_ROWS_MAX:
             self.report(f"{name} differs in {len(found.keys):,} keys, more than are mended one by one: {copy}")
@@ -68,7 +66,9 @@ class Repairs:
             place = (found.source, found.table.database, found.table.table)
             self.counts[place] = len(found.keys)
             zero_dates = ZeroDates(self.pipeline.apply.zero_dates)
-            self.wanted[place] = Wanted(*place[1:], conditions, there, zero_dates, self.pipeline.snapshot.marks)
+            changefeed = isinstance(self.pipeline.sources[found.source], TicdcSource)
+            marks = self.pipeline.snapshot.marks
+            self.wanted[place] = Wanted(*place[1:], conditions, there, zero_dates, marks, changefeed)
 
     def run(self) -> list[str]:
         """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""

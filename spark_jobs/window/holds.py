@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from spark_jobs.window.application import Application
 from spark_jobs.window.moves import partners
 from spark_jobs.window.window import Window
-from tidegate.config import TicdcSource
 from tidegate.errors import RECREATE, REFILL, REREAD
 from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
@@ -44,9 +43,9 @@ def hold_for_error(app: Application, window: Window, name: str, error: BaseExcep
 
 
 def _told(app: Application, name: str, state: TableState) -> TableState:
-    """Its reason without a remedy that its source doesn't have: no snapshot reads a table of a changefeed."""
+    """Its reason without a remedy that its source doesn't have, where no snapshot reads it."""
     sources = {source for source, _, _ in app.flows().get(name, ())}
-    if not any(isinstance(app.pipeline.sources.get(source), TicdcSource) for source in sources):
+    if not any(source in app.pipeline.sources and app.pipeline.lacks_snapshots(source) for source in sources):
         return state
     return replace(state, reason=state.reason.replace(f"{REREAD}; or ", ""))
 

@@ -21,11 +21,13 @@ from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves import changed_by_ddl
 from spark_jobs.window.window import Window
 from tidegate import tables
+from tidegate.config import TicdcSource
 from tidegate.errors import RECREATE, REFILL, SchemaMismatch
 from tidegate.failpoint import failpoint
 from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.types import UNKNOWN
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState
 from tidegate.snapshot.waves import EndedWave
@@ -163,9 +165,11 @@ def _version(
     unfit: Callable[[TableVersion], str],
 ) -> TableVersion | None:
     """The columns in force, of kind `snapshot`; those that the reader saw where the log's aren't to be trusted, or
-    aren't what was read: an ALTER may have been lost, or not been followed.
+    aren't what was read: an ALTER may have been lost, or not been followed. Nor is a changefeed's file, where it lacks
+    the members of an ENUM.
     """
     last = app.histories[physical[0]].last(physical[1:])
+    changefeed = isinstance(app.pipeline.sources[physical[0]], TicdcSource)
 
     def begun(base: TableVersion) -> TableVersion:
         return replace(
@@ -174,12 +178,14 @@ def _version(
         )  # fmt: skip
 
     doubted = state is not None and (state.error in (DDL_NOT_READ, SchemaMismatch.__name__) or RECREATE in state.reason)
+    doubted |= changefeed and last is not None and any(UNKNOWN in column.type for column in last.columns)
     known = last is not None and last.status not in (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
     if last is not None and known and not doubted and not unfit(begun(last)):
         return begun(last)
     definition = app.snapshots.definition(wave.token, physical)
     if definition:
-        return begun(_renumbered(app, physical, definition))
+        told = _renumbered(app, physical, definition)
+        return begun(replace(told, origin="") if changefeed else told)  # its lines name no ids
     return begun(last) if last is not None and known and not doubted else None
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from tests.kit.spark import no_spark
 from tidegate import config, tables
 from tidegate.capture.run import CaptureRun
 from tidegate.changefeed.opened import changefeed_run
@@ -60,6 +61,14 @@ class ChangefeedWorld:
 
     def apply(self, spark: SparkSession) -> Application:
         app = Application(BackgroundSession(lambda: spark), self.pipeline, self.lake, BronzeIndex(self.lake))
+        run_apply(app, report=self.lines.append)
+        return app
+
+    def applied(self, upto_ts: int) -> Application:
+        """Capture up to there, and apply, of small tables, without Spark."""
+        while self.capture(idle_seconds=0.1) < upto_ts:
+            pass
+        app = Application(BackgroundSession(no_spark), self.pipeline, self.lake, BronzeIndex(self.lake))
         run_apply(app, report=self.lines.append)
         return app
 

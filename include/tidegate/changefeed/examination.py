@@ -75,12 +75,7 @@ def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iter
     yield Line(source, Verdict.NOTE, f"{len(newest)} tables match tables.include")
     found = [file for file in newest if not file.query]
     asked = [
-        (
-            Verdict.NOTE if entry.all_rows else Verdict.HELD,
-            "were there when the changefeed began" + (", without rows, as all_rows says" if entry.all_rows else
-            ": rows from before aren't in its files (see all_rows)"),
-            found,
-        ),
+        (Verdict.NOTE if entry.all_rows or entry.sql_conn_id else Verdict.HELD, _rows_from_before(entry), found),
         (
             Verdict.HELD,
             "have no primary key: TiCDC writes rows again after a restart, and which are new nobody could tell",
@@ -89,13 +84,26 @@ def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iter
         (
             Verdict.HELD,
             "have columns of type ENUM or SET whose members the files don't tell: protocol csv has their names",
-            [file for file in found if entry.protocol is Protocol.CANAL_JSON and _has_list(file)],
+            [file for file in found if not _tells_members(entry) and _has_list(file)],
         ),
-    ]  # fmt: skip
+    ]
     for verdict, text, files in asked:
         names = tuple(sorted(f"{file.database}.{file.table}" for file in files if file.columns))
         if names:
             yield Line(source, verdict, text, names)
+
+
+def _rows_from_before(entry: TicdcSource) -> str:
+    text = "were there when the changefeed began"
+    if entry.all_rows:
+        return f"{text}, without rows, as all_rows says"
+    if entry.sql_conn_id:
+        return f"{text}: rows from before are read by a snapshot, once apply has run"
+    return f"{text}: rows from before aren't in its files (see sql_conn_id and all_rows)"
+
+
+def _tells_members(entry: TicdcSource) -> bool:
+    return entry.protocol is Protocol.CSV or (entry.sql_conn_id is not None and not entry.all_rows)
 
 
 def _has_list(file: SchemaFile) -> bool:

@@ -8,7 +8,7 @@ Out: a line per finding on stdout, or JSON; exit code 1 when something is refuse
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Annotated, Any
 
@@ -30,14 +30,17 @@ def check(
     from tidegate.changefeed.examination import changefeed_lines
     from tidegate.mysql.connection import ConnectionInfo
     from tidegate.mysql.examination import Verdict, examine
-    from tidegate.pump.examination import pump_lines
+    from tidegate.pump.examination import pump_lines, sql_lines
 
     loaded, lake = open_lake(pipeline)
     elsewhere: dict[str, Callable[[], Iterable[Any]]] = {}
     for name, source in loaded.sources.items():  # a missing connection is a mistake of the call, not a finding
         if isinstance(source, TicdcSource):
             options = pipelines.changefeed_options(source, from_environment)
-            elsewhere[name] = partial(changefeed_lines, loaded, name, options)
+            asked = [partial(changefeed_lines, loaded, name, options)]
+            if source.sql_conn_id is not None:
+                asked.append(partial(sql_lines, name, pipelines.sql_info(loaded, name, from_environment)))
+            elsewhere[name] = partial(_all, asked)
         elif isinstance(source, TidbSource):
             elsewhere[name] = partial(pump_lines, loaded, name, ConnectionInfo.of(from_environment(source.conn_id)))
         else:
@@ -55,3 +58,8 @@ def check(
             print("\n".join(paragraph("", head + str(line))[1:]))
     bad = found.has(Verdict.REFUSED) or found.has(Verdict.HELD)
     raise typer.Exit(EXIT_ERROR if bad else EXIT_TRANSIENT if found.has(Verdict.UNKNOWN) else 0)
+
+
+def _all(asked: Iterable[Callable[[], Iterable[Any]]]) -> Iterator[Any]:
+    for lines in asked:
+        yield from lines()

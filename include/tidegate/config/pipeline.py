@@ -75,9 +75,10 @@ class Pipeline(Section):
         return not isinstance(entry, TicdcSource) or entry.sql_conn_id is not None
 
     def lacks_snapshots(self, source: str) -> bool:
-        """Whether no snapshot reads a source's tables, as of a changefeed's. Of no known source: of any of them."""
-        asked = [self.sources[source]] if source in self.sources else self.sources.values()
-        return not any(isinstance(one, MysqlSource | TidbSource) for one in asked)
+        """Whether no snapshot reads a source's tables: those of a changefeed of which no TiDB is named. Of no known
+        source: of any of them.
+        """
+        return not any(map(self.answers_sql, [source] if source in self.sources else self.sources))
 
     @property
     def owners(self) -> list[str]:

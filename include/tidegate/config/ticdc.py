@@ -52,8 +52,8 @@ class TicdcSource(AnySourceSection):
     conn_id: str | None = Field(None, description="Airflow connection whose extra holds the store's keys")
     sql_conn_id: str | None = Field(
         None,
-        description="Airflow connection of the SQL port of the changefeed's TiDB, for verification; when empty, its tables"
-        " are not verified, and `tidegate verify` says so",
+        description="Airflow connection of the SQL port of the changefeed's TiDB, for rows from before the changefeed and"
+        " for verification; when empty, tables that had rows are held, and none is verified, which `tidegate verify` says",
         min_length=1,
     )
     storage_options: dict[str, str] = Field(default_factory=dict, description="The store's options without secrets")
@@ -65,7 +65,7 @@ class TicdcSource(AnySourceSection):
     all_rows: bool = Field(
         False,
         description="The tables that the changefeed found were empty when it began, so the files hold all their rows."
-        " When false, these tables are held",
+        " When false, these tables are snapshotted, or held without sql_conn_id",
     )
     look_seconds: float = Field(
         TICDC_LOOK_SECONDS_DEFAULT, gt=0, description="How often the path is looked at for a new checkpoint"

@@ -29,14 +29,8 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
     assert isinstance(entry, TidbSource), "whoever asks looks at its kind"
     if entry.pd:  # first: a TiDB that finds no Pump in PD doesn't start
         yield registered_line(source, entry, lambda: time.sleep(2 * PUMP_HEARTBEAT_SECONDS))
-    clock = Clock(sql)
-    try:
-        tso = clock.tso()
-    finally:
-        clock.close()
-    yield Line(source, Verdict.NOTE, f"{sql.where} gives PD's timestamps, now {time_text(tso)}")
-    there = LiveTables.from_text(History(sql).tables(tso))
-    yield Line(source, Verdict.NOTE, "its DDL history can be read (mysql.tidb_ddl_history)")
+    yield from sql_lines(source, sql)
+    there = LiveTables.from_text(History(sql).tables_at(0))
     yield _fates(source, entry, History(sql))
     if len(pipeline.pumps(source)) == 1:
         yield Line(source, Verdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
@@ -44,6 +38,18 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
     if kept:
         text = "tables that are there before the first Pump begins wait for a snapshot, once apply has run"
         yield Line(source, Verdict.NOTE, text, tuple(kept))
+
+
+def sql_lines(source: str, sql: ConnectionInfo) -> Iterator[Line]:
+    """Of a TiDB's SQL port, a changefeed's too. Raises SourceUnavailable, SourceRefused."""
+    clock = Clock(sql)
+    try:
+        tso = clock.tso()
+    finally:
+        clock.close()
+    yield Line(source, Verdict.NOTE, f"{sql.where} gives PD's timestamps, now {time_text(tso)}")
+    History(sql).jobs_at(0)
+    yield Line(source, Verdict.NOTE, "its DDL history can be read (mysql.tidb_ddl_history)")
 
 
 def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -> Line:

@@ -18,6 +18,7 @@ from tidegate.snapshot.progress.events import TableProgress
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.result.plan import make_read_plan
 from tidegate.snapshot.view_reading import without_views
+from tidegate.ticdc.decode import check_followed
 from tidegate.tidb.jobs import ROWID_NAME
 
 Name = tuple[str, str]
@@ -57,7 +58,7 @@ def beginnings(
     found = {}
     for name in names:
         version = versions.get(name)
-        if reason := why_unfit(version, engines.get(name)):
+        if reason := why_unfit(version, engines.get(name), changefeed=asked.changefeed):
             found[name] = Beginning(reason)
             continue
         assert version is not None, "unfit otherwise"
@@ -77,12 +78,16 @@ def _estimates(asked: WorkerConnection, databases: Iterable[str]) -> dict[Name, 
     return {(str(row[0]), str(row[1])): int(row[2]) for row in rows if row[2] is not None}
 
 
-def why_unfit(version: TableVersion | None, engine: str | None = None) -> str:
-    """Why a table can't be read; "" when it can. engine: one that has no views, of a table without a key."""
+def why_unfit(version: TableVersion | None, engine: str | None = None, *, changefeed: bool = False) -> str:
+    """Why a table can't be read; "" when it can. engine: one that has no views, of a table without a key. changefeed:
+    what is read is followed by a changefeed's files.
+    """
     if version is None:
         return "there is no such table at the source"
     try:
         make_read_plan(version)
+        if changefeed:
+            check_followed(version)
     except Terminal as error:
         return str(error)
     if engine is None:

@@ -68,10 +68,9 @@ _ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """load: no wave begins above it. bytes_per_second: 0 for no bound.
-
-    waves_waiting: so many waves at most that apply hasn't answered. zero_dates: what the log's become. is_held: whether
-    apply holds a table.
+    """load: no wave begins above it. bytes_per_second: 0 for no bound. waves_waiting: so many waves at most that apply
+    hasn't answered. zero_dates: what the log's become. is_held: whether apply holds a table. changefeed: the source is
+    one, and its TiDB is read.
     """
 
     parallel: int = SNAPSHOT_THREADS_DEFAULT
@@ -88,6 +87,7 @@ class ReaderSettings:
     zero_dates: ZeroDates = ZeroDates.NULL
     marks: SnapshotMarks = SnapshotMarks.AUTO
     is_held: Callable[[Name], bool] = field(default=lambda _: False, compare=False)
+    changefeed: bool = False
 
 
 class SnapshotReader:
@@ -124,7 +124,8 @@ class SnapshotReader:
         # Before a mark is written: a busy machine takes seconds over it, in which the log would go on.
         load_all(result_kernel.__name__)
         writer = ChunkWriter(self._lake, self._source, claim_reader(self._control, self._source))
-        with WorkerConnection(self._info) as asked, connect(self._info) as marking:
+        server = WorkerConnection(self._info, changefeed=self._settings.changefeed)
+        with server as asked, connect(self._info) as marking:
             names = (self._pipeline, self._source)
             marks = marks_for(asked, marking, self._lake, names, self._settings.marks, self._report)
             captured = CapturedReading(self._lake, self._source, (asked.server_id, asked.server_uuid), self._info.where)
@@ -304,7 +305,8 @@ class SnapshotReader:
         events, work = [], []
         for one in todo:
             version = versions.get(one.name)
-            if reason := why_unfit(version, engines.get(one.name)) or why_otherwise(one, version):
+            unfit = why_unfit(version, engines.get(one.name), changefeed=asked.changefeed)
+            if reason := unfit or why_otherwise(one, version):
                 events.append(self._event(one, EventKind.FAILED, reason=reason))
                 continue
             assert version is not None, "unfit otherwise"
@@ -368,8 +370,8 @@ class SnapshotReader:
         return events
 
     def _pause(self, size: int, seconds: float) -> None:
-        if self._settings.bytes_per_second:
-            time.sleep(max(0.0, size / self._settings.bytes_per_second - seconds))
+        if rate := self._settings.bytes_per_second:
+            time.sleep(max(0.0, size / rate - seconds))
 
     # --- behind the last one --------------------------------------------------------------------------
 

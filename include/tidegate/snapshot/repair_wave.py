@@ -41,7 +41,7 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pac
 class Wanted:
     """conditions: SQL, each true of some of the keys; together of all. there: silver's rows with these keys.
 
-    zero_dates: what the log's become.
+    zero_dates: what the log's become. changefeed: the source is one, and its TiDB is read.
     """
 
     database: str
@@ -50,6 +50,7 @@ class Wanted:
     there: pa.Table
     zero_dates: ZeroDates = ZeroDates.NULL
     marks: SnapshotMarks = SnapshotMarks.AUTO
+    changefeed: bool = False
 
 
 def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, wanted: Wanted) -> str:
@@ -60,7 +61,7 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
     """
     load_all(result_kernel.__name__)
     writer = ChunkWriter(lake, source, claim_reader(ControlTables(lake), source))
-    with WorkerConnection(info) as asked, connect(info) as marking:
+    with WorkerConnection(info, changefeed=wanted.changefeed) as asked, connect(info) as marking:
         marks = marks_for(asked, marking, lake, (pipeline, source), wanted.marks)
         wave = WaveOf(source, uuid.uuid4().hex, 1, uuid.uuid4().hex, asked.server_id, asked.server_uuid)
         marks.write(wave.mark(MarkKind.LOW))

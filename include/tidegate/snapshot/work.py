@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.commit_ts import physical_ms
-from tidegate.config import Pipeline, Snapshot, SnapshotMode, TidbSource
+from tidegate.config import Pipeline, Snapshot, SnapshotMode, TicdcSource, TidbSource
 from tidegate.errors import TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -35,6 +35,7 @@ from tidegate.limits import (
 )
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.tables_there import There, tables_there
+from tidegate.schema.model.server import folded
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting
@@ -249,7 +250,8 @@ class SnapshotWork:
 
                 settings = settings_of(self.pipeline.snapshot, ZeroDates(self.pipeline.apply.zero_dates))
                 load = replace(settings.load, replica=self.replica_of(source))
-                settings = replace(settings, is_held=self._is_held, load=load)
+                changefeed = isinstance(self.pipeline.sources[source], TicdcSource)
+                settings = replace(settings, is_held=self._is_held, load=load, changefeed=changefeed)
                 reader = SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings, self.report)
                 reader.run(over)
                 watch.look(last=True)
@@ -259,11 +261,16 @@ class SnapshotWork:
             raise
 
     def _there(self, source: str) -> dict[tuple[str, str], There]:
-        """By database and table. Of a TiDB databases are in lower case here as everywhere (tidb/live_tables.py)."""
+        """By database and table. Of a TiDB databases are in lower case here as everywhere (tidb/live_tables.py), of a
+        changefeed's tables are, too.
+        """
         found = tables_there(self.info_of(source))
-        if not isinstance(self.pipeline.sources[source], TidbSource):
-            return found
-        return {(database.lower(), table): there for (database, table), there in found.items()}
+        match self.pipeline.sources[source]:
+            case TidbSource():
+                return {(database.lower(), table): there for (database, table), there in found.items()}
+            case TicdcSource():
+                return {(folded(database), folded(table)): there for (database, table), there in found.items()}
+        return found
 
 
 @dataclass(slots=True)

@@ -161,6 +161,12 @@ def version_of(versions: Sequence[TableVersion], number: int, at_ts: int) -> Tab
         raise SchemaMismatch(
             f"rows of a table that schema_history version {version.version} says was dropped", remedy=RECREATE
         )
+    check_followed(version)
+    return version
+
+
+def check_followed(version: TableVersion) -> None:
+    """Raises UnsupportedValue for a table that a changefeed's files can't tell of."""
     virtual = [column.name for column in version.columns if column.generated is Generated.VIRTUAL]
     if virtual:
         raise UnsupportedValue(
@@ -172,7 +178,6 @@ def version_of(versions: Sequence[TableVersion], number: int, at_ts: int) -> Tab
             "the table has no key, and TiCDC writes rows again after a restart: which are new nobody can tell",
             remedy=f"give it a primary key; {REFILL}",
         )
-    return version
 
 
 def _batch(

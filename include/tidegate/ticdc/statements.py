@@ -5,7 +5,7 @@ Out: DdlStatements.
 
 A table that the changefeed found is told by a CREATE TABLE IF NOT EXISTS at the segment's beginning: it changes nothing
 where the table is known already, so a reader may say it again. Whether such a table may have had rows is what the
-pipeline file says (all_rows); if so it waits for a snapshot.
+pipeline file says (all_rows); if so it waits for a snapshot, which its TiDB is read for where one is named.
 
 So does one that RECOVER or FLASHBACK TABLE brings back.
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.kit.tidb.pumps import SAFE_POINT, collected_upto, under_way
 from tests.kit.tidb.server import MISSING, PROGRAM, Tidb
@@ -25,7 +23,6 @@ from tidegate.tables import State
 
 pytestmark = [
     pytest.mark.server,
-    pytest.mark.spark,
     pytest.mark.skipif(not PROGRAM.exists(), reason=MISSING),
 ]
 
@@ -126,7 +123,7 @@ def in_silver(world: ChangefeedWorld, tidb: Tidb, table: str, cut_ts: int) -> No
         assert found == list(cursor.fetchall())
 
 
-def test_tables_that_a_changefeed_found_are_read_at_its_tidb(spark: SparkSession, tidb: Tidb, tmp_path: Path) -> None:
+def test_tables_that_a_changefeed_found_are_read_at_its_tidb(tidb: Tidb, tmp_path: Path) -> None:
     feed = Changefeed(tmp_path / "feed")
     writer = Writer(tidb, feed)
     for _ in range(3):
@@ -134,8 +131,7 @@ def test_tables_that_a_changefeed_found_are_read_at_its_tidb(spark: SparkSession
     writer.size(2, 1)
     writer.lose()
     world = ChangefeedWorld(tmp_path, str(feed.path), extra=", sql_conn_id: tidb_sql")
-    world.capture()
-    app = world.apply(spark)
+    app = world.applied(writer.checkpoint() - 1)
     assert {name for name, state in app.states.items() if state.state is State.HELD} == {
         "shop.busy", "shop.grown", "shop.sized", "shop.loose",
     }  # fmt: skip
@@ -154,8 +150,7 @@ def test_tables_that_a_changefeed_found_are_read_at_its_tidb(spark: SparkSession
 
     def following(stop: threading.Event) -> None:
         while not stop.is_set():
-            world.capture(idle_seconds=0.1)
-            world.apply(spark)
+            world.applied(0)
 
     with under_way(writing, following):
         told = {one.name[1]: one for one in work.read()}
@@ -164,11 +159,7 @@ def test_tables_that_a_changefeed_found_are_read_at_its_tidb(spark: SparkSession
     assert "has no key" in told.pop("loose").reason
     assert {one.reason for one in told.values()} == {""}
     writer.size(3, 2)
-    reached_ts = writer.checkpoint()
-    end = time.monotonic() + 120
-    while (app := world.apply(spark)).cut_ts < reached_ts - 1:
-        assert time.monotonic() < end
-        world.capture()
+    app = world.applied(writer.checkpoint() - 1)
     assert {name: s.reason for name, s in app.states.items() if s.state is not State.ACTIVE}.keys() == {"shop.loose"}
     for table in ("Busy", "grown", "sized", "quiet"):
         in_silver(world, tidb, table, app.cut_ts)

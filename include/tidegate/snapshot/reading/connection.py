@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import pymysql
 
+from tidegate.errors import SourceRefused
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.start.baseline import read_schema
@@ -25,15 +26,17 @@ from tidegate.snapshot.reading.tidb_definitions import Definitions
 class WorkerConnection:
     """A connection with the session that reads need. Its server is the same as long as it is open."""
 
-    def __init__(self, info: ConnectionInfo) -> None:
-        """Raises SourceRefused, SourceUnavailable."""
-        self.info = info
+    def __init__(self, info: ConnectionInfo, *, changefeed: bool = False) -> None:
+        """changefeed: the server is the TiDB of one. Raises SourceRefused, SourceUnavailable."""
+        self.info, self.changefeed = info, changefeed
         self.raw: Any = connect(info)
         try:
             self.raw.query(SESSION)
             told = {str(_text(name)).lower(): _text(value) for name, value in self.ask(SERVER_IDS)}
             version = told.get("version", "").lower()
             self.is_mariadb, self.is_tidb = "mariadb" in version, "tidb" in version
+            if changefeed:
+                self._check_is_tidb(version)
             if self.is_tidb:  # which has all text in UTF-8, and else says it as the column is declared
                 self.ask("SET SESSION character_set_results = utf8mb4")
         except BaseException:
@@ -42,7 +45,7 @@ class WorkerConnection:
         # A TiDB's servers are one, and nothing that a Pump writes down is of one of them.
         self.server_id, self.server_uuid = (0, "") if self.is_tidb else server_of(told)
         self.at_ts = 0
-        self._definitions = Definitions(History(info))
+        self._definitions = Definitions(History(info), lower_tables=changefeed)
 
     def __enter__(self) -> Self:
         return self
@@ -52,6 +55,14 @@ class WorkerConnection:
 
     def close(self) -> None:
         self.raw._force_close()  # noqa: SLF001  it may stand in the middle of a result
+
+    def _check_is_tidb(self, version: str) -> None:
+        if not self.is_tidb:
+            raise SourceRefused(
+                f"this is to be the SQL port of a changefeed's TiDB, and the server calls itself {version}",
+                where=self.info.where,
+                remedy="give sql_conn_id the address of the TiDB that the changefeed is of",
+            )
 
     def see(self, at_ts: int) -> None:
         """Read a TiDB as it was at a timestamp from here on; 0: as it is. Raises SourceRefused, SourceUnavailable."""

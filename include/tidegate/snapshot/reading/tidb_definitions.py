@@ -15,15 +15,19 @@ from itertools import count
 
 from tidegate.pump.cluster import History
 from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.server import folded
 from tidegate.tidb.definitions import Stands, versions_of
 from tidegate.tidb.live_tables import Change, LiveTables, Name, TableChange
 
 
 @dataclass(slots=True)
 class Definitions:
-    """Of one TiDB. The history is folded anew only when there are more jobs in it."""
+    """Of one TiDB. The history is folded anew only when there are more jobs in it. lower_tables: tables' names are in
+    lower case, too, as of a changefeed.
+    """
 
     history: History
+    lower_tables: bool = False
     _jobs: tuple[int, int] = (-1, -1)
     _tables: LiveTables = field(default_factory=LiveTables)
 
@@ -33,9 +37,13 @@ class Definitions:
         if jobs != self._jobs:
             self._tables, self._jobs = LiveTables.from_text(self.history.tables_at(ts)), jobs
         wanted = set(names)
-        changes = [TableChange(Change.BASELINE, name, info) for name, info in self._tables if name in wanted]
+        there = ((self._named(*name), info) for name, info in self._tables)
+        changes = [TableChange(Change.BASELINE, name, info) for name, info in there if name in wanted]
         made = versions_of(changes, Stands(ts, "", 0, ""), _Unknown(source))
         return {(one.database, one.table): one for one in made}
+
+    def _named(self, database: str, table: str) -> Name:
+        return database, folded(table) if self.lower_tables else table
 
 
 class _Unknown:
