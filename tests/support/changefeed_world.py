@@ -66,8 +66,9 @@ class ChangefeedWorld:
 
     def applied(self, upto_ts: int) -> Application:
         """Capture up to there, and apply, of small tables, without Spark."""
-        while self.capture(idle_seconds=0.1) < upto_ts:
-            pass
+        idle_seconds = 0.1
+        while self.capture(idle_seconds=idle_seconds) < upto_ts:
+            idle_seconds *= 2  # a run may end before a slow look does
         app = Application(BackgroundSession(no_spark), self.pipeline, self.lake, BronzeIndex(self.lake))
         run_apply(app, report=self.lines.append)
         return app
