@@ -63,18 +63,16 @@ class Walk:
         return self._told_once(found)
 
     def _told_once(self, rows: Words) -> Words:
-        """Without what TiDB tells of twice: a table's rows of a transaction are looked at where some may be. Raises
-        DecodeError.
-        """
+        """Without what TiDB tells of twice: a table's rows of a transaction are looked at where some may be."""
         marks = np.empty(len(rows), np.uint8)
         if not find_told_twice(self.data.ctypes.data, rows.ctypes.data, len(rows), marks.ctypes.data):
             return rows
         other = np.any(np.diff(rows[:, [T.ROW_PAYLOAD, T.ROW_TABLE_ID]], axis=0), axis=1)
-        group = np.concatenate([[0], np.cumsum(other)])
+        firsts = np.concatenate([[0], np.flatnonzero(other) + 1, [len(rows)]])
         kept = np.ones(len(rows), np.bool_)
-        for one in np.unique(group[marks != 0]).tolist():
-            numbers = np.flatnonzero(group == one).tolist()
-            kept[numbers] = False
+        for one in np.unique(np.searchsorted(firsts, np.flatnonzero(marks), side="right") - 1).tolist():
+            numbers = range(firsts[one], firsts[one + 1])
+            kept[numbers.start : numbers.stop] = False
             told = [
                 (Mutation(int(rows[number, T.ROW_KIND])), _Placed.of(self.data, rows, number)) for number in numbers
             ]

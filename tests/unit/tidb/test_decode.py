@@ -171,6 +171,15 @@ def test_a_row_that_fits_no_table_holds_it_from_there_and_says_where(decode: Dec
 
 
 @decoders
+def test_rows_of_another_table_that_nobody_can_read_hold_up_nothing(decode: Decode) -> None:
+    strange = [(Mutation.UPDATE, b"\x08\x02\x7f\x08\x02\x7f"), (Mutation.DELETE, b"\x08\x04\x7f")]
+    value = encode.mutations(TABLE + 1, *strange) + encode.mutations(TABLE, inserted(encode.datum(1), {2: 5}))
+    one = segment(encode.binlog(BinlogType.PREWRITE, 100, value=value, key=b"k"))
+    found = made(decode, one, versions(table([INT, INT], [0], Rows.BY_NUMBER)), {100: 110})
+    assert ([row["c1"] for row in found.rows[1]], found.problems, found.raised) == ([5], (), "")
+
+
+@decoders
 def test_a_type_of_mutation_that_is_not_known_is_an_error(decode: Decode) -> None:
     body = number_field(1, TABLE) + b"\x12\x02\x08\x02" + number_field(7, 2)
     one = segment(encode.binlog(BinlogType.PREWRITE, 100, value=bytes_field(2, body)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,6 +15,7 @@ from tidegate.errors import DecodeError
 from tidegate.tidb.datum import Json
 from tidegate.tidb.json_binary import json_text
 from tidegate.tidb.json_column import json_column
+from tidegate.tidb.kernel import json_text as K  # noqa: N812 - a page of constants
 
 NUMBERS = st.one_of(
     st.integers(-(2**63), 2**64 - 1),
@@ -57,6 +61,25 @@ def test_a_changed_byte_is_told_the_same_way(value: Json, data: st.DataObject) -
 def test_a_number_is_shown_with_the_fewest_digits(value: float) -> None:
     assert float(json_column(column([encode.json_value(value)]))[0].as_py()) == value
     assert json_column(column([encode.json_value(value)]))[0].as_py() == json_text(encode.json_value(value))
+
+
+def test_a_text_that_stands_for_two_values_writes_nothing_behind_its_room() -> None:
+    text, heads = bytes([60]) + bytes(60), 2
+    at = 8 + 5 * heads
+    array = struct.pack("<II", heads, at + len(text)) + struct.pack("<BI", 0x0C, at) * heads + text
+    objects = 8 + 11 * heads
+    object_ = struct.pack("<II", heads, objects + 60) + struct.pack("<IH", objects, 60) * heads
+    object_ += struct.pack("<BI", 0x04, 0) * heads + bytes(60)
+    for datum in (b"\x0a\x03" + array, b"\x0a\x01" + object_):
+        with pytest.raises(DecodeError, match="outside of its container"):
+            json_column(pa.array([datum], pa.binary()))
+        offsets, ends, undone = np.array([0, len(datum)], np.int32), np.empty(2, np.int32), np.empty(1, np.uint8)
+        data, room = np.frombuffer(datum, np.uint8), 6 * len(datum)
+        out, stack = np.full(2 * room, 0xEE, np.uint8), np.empty(K.DEPTH * K.FRAME_WORDS, np.int64)
+        state = np.array([one.ctypes.data for one in (offsets, data, ends, out, undone, stack)], np.int64)
+        assert K.json_texts(state.ctypes.data, 1) == 0
+        assert undone[0] == 1
+        assert set(out[room:].tolist()) == {0xEE}
 
 
 def test_a_value_as_deep_as_the_server_allows_is_made_without_python(monkeypatch: pytest.MonkeyPatch) -> None:

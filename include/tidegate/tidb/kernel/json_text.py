@@ -135,12 +135,14 @@ def _literal(code: int, to: int) -> int:
     return to + (5 if code == 2 else 4)
 
 
-@compiled(types.UniTuple(I, 2)(I, I, I, I), **FAST)
-def _scalar(kind: int, at: int, end: int, to: int) -> tuple[int, int]:
+@compiled(types.UniTuple(I, 2)(I, I, I, I, I), **FAST)
+def _scalar(kind: int, at: int, end: int, to: int, unread: int) -> tuple[int, int]:
     """A value that holds no others: the address behind its text; and how many bytes it has."""
     if kind == _STRING:
         size, start = run(at, end)
-        return (_quoted(start, size, to), start + size - at) if start >= 0 else (UNDONE, 0)
+        if start < 0 or start + size - at > unread:  # a text that was read before has no room
+            return UNDONE, 0
+        return _quoted(start, size, to), start + size - at
     if kind == _LITERAL:
         return (_literal(load8(at), to), 1) if at < end else (UNDONE, 0)
     if kind not in (_INT64, _UINT64, _FLOAT64) or at + 8 > end:
@@ -154,8 +156,8 @@ def _scalar(kind: int, at: int, end: int, to: int) -> tuple[int, int]:
     return _number(to, np.uint64(value)), 8
 
 
-@compiled(types.UniTuple(I, 3)(I, I, I), **FAST)
-def _member(frame: int, end: int, to: int) -> tuple[int, int, int]:
+@compiled(types.UniTuple(I, 3)(I, I, I, I), **FAST)
+def _member(frame: int, end: int, to: int, unread: int) -> tuple[int, int, int]:
     """The next value of a container, behind its key: where its entry stands; the address behind; bytes read."""
     base, count, number = word(frame, _BASE), word(frame, _COUNT), word(frame, _NEXT)
     set_word(frame, _NEXT, number + 1)
@@ -168,7 +170,7 @@ def _member(frame: int, end: int, to: int) -> tuple[int, int, int]:
         entry += _KEY_BYTES * count
         key = base + _HEAD_BYTES + _KEY_BYTES * number
         at, read = base + load32(key), load16(key + 4)
-        if at + read > end:
+        if at + read > end or read > unread:
             return 0, UNDONE, 0
         to = _quoted(at, read, to)
         store8(to, _COLON)
@@ -201,7 +203,7 @@ def _text(at: int, end: int, to: int, stack: int) -> int:
             to += 1
             depth += 1
         else:
-            to, size = _scalar(kind, at, end, to)
+            to, size = _scalar(kind, at, end, to, unread)
             unread -= size
         while to >= 0 and depth:
             frame = stack + 8 * FRAME_WORDS * (depth - 1)
@@ -215,7 +217,7 @@ def _text(at: int, end: int, to: int, stack: int) -> int:
         if not depth:
             return to
         frame = stack + 8 * FRAME_WORDS * (depth - 1)
-        entry, to, read = _member(frame, end, to)
+        entry, to, read = _member(frame, end, to, unread)
         unread -= read
         if to < 0 or unread < 0:
             return UNDONE
