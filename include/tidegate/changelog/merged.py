@@ -107,8 +107,8 @@ def _groups(lake: LakeFiles, table: Table, file: LiveFile, span: Span) -> Iterat
     with lake.open(f"{table.path}/{file.local_path}") as opened:
         there = pq.ParquetFile(opened)
         bounds = [_stamps(there.metadata.row_group(number)) for number in range(there.num_row_groups)]
-        is_ordered = all(before[1] <= after[0] for before, after in pairwise(bounds))
         needed = [at for at, (low, high) in enumerate(bounds) if high >= span.from_ts and low <= span.upto_ts]
+        is_ordered = all(_follows(there, before, at, bounds) for before, at in pairwise(needed))
         names = [name for name in _SCHEMA.names if name in there.schema_arrow.names]
         for numbers in [[number] for number in needed] if is_ordered else [needed]:
             rows = there.read_row_groups(numbers, columns=names, use_threads=False)
@@ -120,6 +120,14 @@ def _groups(lake: LakeFiles, table: Table, file: LiveFile, span: Span) -> Iterat
             rows = rows.select(_SCHEMA.names).cast(_SCHEMA).filter(wanted)
             if rows.num_rows:
                 yield rows.sort_by(_ORDER)
+
+
+def _follows(there: pq.ParquetFile, before: int, at: int, bounds: Sequence[tuple[int, int]]) -> bool:
+    """Whether all rows of a row group are behind those of another. Within one commit its stamps don't tell."""
+    if bounds[before][1] != bounds[at][0]:
+        return bounds[before][1] < bounds[at][0]
+    ends = [there.read_row_group(one, columns=list(PLACE), use_threads=False).sort_by(_ORDER) for one in (before, at)]
+    return placed(ends[0], ends[0].num_rows - 1) < placed(ends[1], 0)
 
 
 def _stamps(group: Any) -> tuple[int, int]:

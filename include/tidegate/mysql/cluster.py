@@ -18,7 +18,12 @@ from tidegate.errors import SourceUnavailable
 from tidegate.mysql.connection import ConnectionInfo
 
 _LISTED: Final = "performance_schema.replication_group_members"
-_MEMBERS: Final = f"SELECT member_state, member_id = @@server_uuid, @@read_only FROM {_LISTED}"
+_FOLLOWS: Final = (
+    "SELECT 1 FROM performance_schema.replication_connection_status"
+    " WHERE service_state <> 'OFF' AND channel_name NOT LIKE 'group_replication%'"
+)
+_FENCED: Final = f"@@read_only AND NOT EXISTS ({_FOLLOWS})"
+_MEMBERS: Final = f"SELECT member_state, member_id = @@server_uuid, {_FENCED} FROM {_LISTED}"
 _IN_GROUP: Final = ("ONLINE", "RECOVERING")
 _HIDDEN: Final = (ER.TABLEACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.NO_SUCH_TABLE)
 
@@ -61,8 +66,8 @@ def check_in_cluster(cut_off: str, info: ConnectionInfo) -> None:
 
 
 def _of_group(members: list[tuple[str, bool, bool]]) -> str:
-    """(state, whether it is the node itself, whether that is read-only) of each; itself alone when it is in no group.
-    One that left its group is a server like any other when it may be written to.
+    """(state, whether it is the node itself, whether that is read-only and follows nobody) of each; itself alone when
+    it is in no group. One that left its group is a server like any other when it may be written to, or is a replica.
     """
     others = [state for state, mine, _ in members if not mine] if len(members) > 1 else []
     for state, mine, fenced in members:

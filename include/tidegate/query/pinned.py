@@ -29,8 +29,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NO_TABLE: Final = re.compile(r'Table with name "?(?P<name>.+?)"? does not exist')
-# What makes a query ask for tables that it doesn't name.
-_LISTS: Final = re.compile(r"\b(show|information_schema|pragma\w*|duckdb_\w+|pg_\w+|sqlite_\w+|export|query\w*)\b")
+# What makes a query ask for tables that it doesn't name, or take back what is made within it.
+_LISTS: Final = re.compile(
+    r"\b(show|information_schema|pragma\w*|duckdb_\w+|pg_\w+|sqlite_\w+|export|query\w*|from\s+database)\b"
+    r"|(^|[;(])\s*(desc|describe)\s*($|[;)])|(^|;)\s*(begin|start)\b"
+)
+
+_IN_MEMORY: Final = "memory."  # wherever a USE has gone
 
 
 class PinnedCut:
@@ -135,7 +140,7 @@ class PinnedCut:
             self._database = database
         for table in wanted:
             if table.name not in self._viewed:
-                self._database.execute(self._view(table))
+                self._database.execute(self._view(table, _IN_MEMORY))
                 self._viewed.add(table.name)
         return self._database
 
@@ -205,7 +210,7 @@ class PinnedCut:
         if len(databases) == 1:
             yield f"USE {duck.identifier(databases[0])}"
 
-    def _view(self, table: CutTable) -> str:
-        named = f"{duck.identifier(table.database)}.{duck.identifier(table.table)}"
+    def _view(self, table: CutTable, catalog: str = "") -> str:
+        named = f"{catalog}{duck.identifier(table.database)}.{duck.identifier(table.table)}"
         rows = duck.scan(self.lake.uri(table.path), table.version)
         return f"CREATE OR REPLACE VIEW {named} AS SELECT * FROM {rows}"

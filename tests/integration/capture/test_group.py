@@ -24,6 +24,7 @@ from tidegate.lake.status import captured_server
 from tidegate.local.server import Server, free_port
 from tidegate.mysql.connection import ConnectionInfo, Endpoint
 from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.server_facts import facts_of
 
 pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -166,3 +167,21 @@ def _asleep(node: Server, *, until_others_say: tuple[Server, int]) -> None:
 
 def _primary(*nodes: Server) -> Server | None:
     return next((node for node in nodes if node.query("SELECT @@super_read_only") == [(0,)]), None)
+
+
+def test_a_replica_that_is_set_up_for_a_group_but_in_none_is_a_server_like_any_other(tmp_path: Path) -> None:
+    """It is read-only, as replicas are; what comes to it comes from the server that it follows."""
+    with own_server_or_skip("mysql9", tmp_path, options=_options(0, [free_port()])) as node:
+        info = ConnectionInfo(node.host, port=node.port, user=node.user, password=node.password)
+
+        def cut_off() -> str:
+            with node.connect() as connection, connection.cursor() as cursor:
+                return facts_of(cursor, info).cut_off
+
+        node.query("SET GLOBAL read_only = ON")
+        assert "OFFLINE" in cut_off()
+        node.query("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = 1, SOURCE_USER = 'nobody'")
+        node.query("START REPLICA")
+        assert cut_off() == ""
+        node.query("STOP REPLICA")
+        assert "OFFLINE" in cut_off()

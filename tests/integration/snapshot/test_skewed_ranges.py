@@ -150,6 +150,25 @@ def test_skewed_keys_are_divided_evenly(any_server: Server, fresh_database: Fres
     assert len(asked) < 2500
 
 
+def test_a_set_of_more_members_than_a_double_has_digits_for_is_divided(
+    any_server: Server, fresh_database: FreshDatabase
+) -> None:
+    database = fresh_database(any_server)
+    members = ", ".join(f"'m{n}'" for n in range(64))
+    any_server.query(f"CREATE TABLE {database}.s (k SET({members}), n INT, PRIMARY KEY (k, n))")
+    rows = ", ".join(f"({1 << n % 64}, {n})" for n in range(900))
+    any_server.query(f"INSERT INTO {database}.s VALUES {rows}")
+    any_server.query(f"ANALYZE TABLE {database}.s")
+    version = _version(any_server, database, "s")
+    with WorkerConnection(info_of(any_server)) as connection:
+        conditions = [span_condition(version.key_names, one) for one in divide(version, connection.ask, 4, 100)]
+        counts = [
+            connection.ask(f"SELECT COUNT(*) FROM {database}.s WHERE {condition}")[0][0] for condition in conditions
+        ]
+    assert sum(counts) == 900
+    assert len(counts) >= 4
+
+
 def _rows_looked_at(connection: WorkerConnection, version: TableVersion, span: Span) -> int:
     """By the statement of a span's first rows, and by the one that goes on from there."""
     reader = ChunkReader(connection.raw, connection.info, version)

@@ -15,8 +15,10 @@ from tidegate.changelog.merged import Span, merged, placed
 from tidegate.changelog.packing import pack_in_order
 from tidegate.changelog.reading import Place, changes_after
 from tidegate.changelog.table import PLACE, Appending, as_rows, changelog, told
+from tidegate.delta.exchange import exchange
 from tidegate.delta.live_file import LiveFile
 from tidegate.lake import control
+from tidegate.lake.control.files import write_file
 from tidegate.lake.files import LakeFiles
 
 TABLE = changelog("shop", "orders")
@@ -71,6 +73,19 @@ def test_whatever_overlaps_comes_in_order_and_is_packed_in_order(
     assert sum(file.rows or 0 for file in state_of(lake)) == len(rows)
     for file in state_of(lake):
         assert file.bounds("commit_ts") is not None
+
+
+def test_row_groups_of_one_commit_that_another_writer_has_put_in_any_order_come_in_order(tmp_path: Path) -> None:
+    """Their stamps are the same, so they don't tell: a reader's place would pass over what comes too late."""
+    lake = LakeFiles(str(tmp_path))
+    in_files(lake, [[row(7, "a", 1, 0)]])
+    rows = [row(7, "a", 1, ordinal) for ordinal in (*range(200, 300), *range(100, 200))]
+    packed = write_file(lake, TABLE, pa.Table.from_pylist(rows, schema=table.SCHEMA), group_rows=50)
+    exchange(lake.log(TABLE.path), [], [packed], operation="OPTIMIZE")
+    assert places(list(changes_after(lake, TABLE, Place(7), NEVER))) == [
+        (7, "a", 1, ordinal) for ordinal in (0, *range(100, 300))
+    ]
+
 
 
 def state_of(lake: LakeFiles) -> tuple[LiveFile, ...]:

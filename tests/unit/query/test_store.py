@@ -83,6 +83,21 @@ def test_only_what_a_query_names_is_looked_at(lake: LakeFiles, monkeypatch: pyte
         assert looked == ["a", "b"]
 
 
+def test_tables_are_there_for_a_query_that_lists_them_takes_back_or_is_elsewhere(
+    lake: LakeFiles, tmp_path: Path
+) -> None:
+    with PinnedCut.at(lake, "shop") as cut:
+        assert [row[2] for row in cut.sql("DESCRIBE;").fetchall()] == ["a", "b"]
+    with PinnedCut.at(lake, "shop") as cut:
+        cut.sql("BEGIN")
+        assert cut.sql("FROM a").fetchall() == [(2,)]
+        cut.sql("ROLLBACK")
+        assert cut.sql("FROM a").fetchall() == [(2,)]
+    with PinnedCut.at(lake, "shop") as cut:
+        cut.sql(f"ATTACH '{tmp_path}/mine' AS mine; USE mine")
+        assert cut.sql("FROM memory.shop.a ORDER BY money DESC").fetchall() == [(2,)]
+
+
 def test_a_store_that_duckdb_does_not_reach_is_told() -> None:
     with duck.connect(1 << 26) as database, pytest.raises(HostLacks, match="no store but S3"):
         duck.reach(database, "abfss://lake@account/x", {})

@@ -16,7 +16,7 @@ from tidegate.schema.model.types import canonical, enum_members
 
 _NUMBERED_MAX: Final = 1024  # so long a list of numbers may be in a condition
 _LISTED: Final = frozenset({Kind.ENUM, Kind.SET})
-_NUMBERS: Final = frozenset({Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR, Kind.BOOLEAN, Kind.BIT, *_LISTED})
+_NUMBERS: Final = frozenset({Kind.INT, Kind.UNSIGNED_BIGINT, Kind.YEAR, Kind.BOOLEAN, Kind.BIT})
 _DECIMALS: Final = frozenset({Kind.DECIMAL, Kind.DECIMAL_TEXT})
 _QUOTED: Final = frozenset({Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP, Kind.TIME, Kind.UUID, Kind.INET})
 
@@ -49,6 +49,8 @@ def literal_sql(column: Column, charset: str = "") -> str:
     charset: in which the server has all text, if it isn't the column's own.
     """
     name, kind = quote_name(column.name), canonical(column).kind
+    if kind in _LISTED:  # + 0 would be a DOUBLE to MySQL, which has 17 digits
+        return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"
     if kind in _NUMBERS:
         return f"CAST({name} + 0 AS CHAR)"
     if kind in _DECIMALS:
@@ -85,4 +87,6 @@ def _order(column: Column) -> str:
         return "decimal"
     if kind is Kind.TEXT:
         return f"text {column.charset} {column.collation}."
+    if kind in (Kind.FLOAT, Kind.DOUBLE) or column.type.startswith("binary"):  # with more of it values are other ones
+        return f"{kind} {column.type}."
     return f"{kind} {column.type.rstrip(')')}"
