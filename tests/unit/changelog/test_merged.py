@@ -87,7 +87,6 @@ def test_row_groups_of_one_commit_that_another_writer_has_put_in_any_order_come_
     ]
 
 
-
 def state_of(lake: LakeFiles) -> tuple[LiveFile, ...]:
     return lake.log(TABLE.path).state().files
 
