@@ -4,8 +4,8 @@ In:  Pairs; schema_history of the cluster's first Pump.
 Out: new versions, which the history has taken in; the tables that rows were committed for, by name.
 
 A job counts at the commit_ts of its last binlog: a job with several has there the schema state that it ended with. One
-that was rolled back changes nothing. A list of tables says what was there when a Pump began: those that no job made
-wait by name, since nobody knows their rows.
+that was rolled back changes nothing; but which rows a table without a key has may not be known behind it. A list of
+tables says what was there when a Pump began: those that no job made wait by name, since nobody knows their rows.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ Name: TypeAlias = tuple[str, str]
 
 _NAME: Final = r"(?:`(?:[^`]|``)*`|[\w$\x80-\U0010ffff]+)"
 _PAIR: Final = re.compile(rf"(?:({_NAME})\s*\.\s*)?({_NAME})\s+TO\s+(?:({_NAME})\s*\.\s*)?({_NAME})", re.IGNORECASE)
+_WITHOUT_KEY: Final = "its rows {} into other partitions, and it has no key"
 _MADE: Final = (Action.CREATE_TABLE, Action.CREATE_TABLES)
 
 
@@ -93,7 +94,7 @@ class LiveTables:
     def run(self, job: Job) -> list[TableChange]:
         """Raises StreamCorrupt for a job that doesn't fit the tables that are there."""
         if job.state != SYNCED:
-            return []
+            return self._given_up(job)
         database = job.database.lower()
         match job.type:
             case Action.DROP_SCHEMA:
@@ -120,6 +121,16 @@ class LiveTables:
         changes = [self._redefined(job, info, database) for info in job.tables or ((job.table,) if job.table else ())]
         return [change for change in changes if change is not None]
 
+    def _given_up(self, job: Job) -> list[TableChange]:
+        """A job that was rolled back, or cancelled, leaves its table as it was; but of rows that were written while it
+        went on TiDB told twice.
+        """
+        if job.type not in REFILLING or job.table_id not in self._tables:
+            return []
+        database, info = self._tables[job.table_id]
+        why = _WITHOUT_KEY.format("were going")
+        return [] if info.key else [TableChange(Change.ALTER, (database, info.name), info, unknown_rows=why)]
+
     def _drop(self, table_id: int) -> TableChange:
         database, info = self._tables.pop(table_id)
         return TableChange(Change.DROP, (database, info.name), info)
@@ -143,7 +154,7 @@ class LiveTables:
         renewed = {column.id: old_id for old_id, column in successors(before, info, job).items()}
         kind = Change.RENAME if was != name else Change.ALTER
         # TiDB 7.5 tells of rows twice that are written meanwhile (double_writes.py), and may have them twice.
-        why = "its rows went into other partitions, and it has no key" if job.type in REFILLING and not info.key else ""
+        why = _WITHOUT_KEY.format("went") if job.type in REFILLING and not info.key else ""
         return TableChange(
             kind, name, info, was if was != name else None, why, renewed, action=action_of(job, before, info)
         )

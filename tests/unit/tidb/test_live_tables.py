@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.kit.tidb import encode
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tidb.definitions import Stands, ids_of, live_tables, versions_of
 from tidegate.tidb.jobs import REFILLING, Job
-from tidegate.tidb.live_tables import LiveTables
+from tidegate.tidb.live_tables import Change, LiveTables
+from tidegate.tidb.payload import Mutation
+from tidegate.tidb.replay.catalog import Catalog
 
 CASE = Path(__file__).resolve().parents[2] / "golden" / "tidb" / "p05_ddl"
 
@@ -61,3 +65,41 @@ def test_a_table_without_a_key_whose_rows_are_divided_anew_waits_for_them() -> N
                 if job.type in REFILLING
             }
     assert waits == {"h": (True, False), "ro": (True, False), "k": (False, True)}
+
+
+def test_so_does_one_of_which_that_was_given_up() -> None:
+    """TiDB told twice of rows until then; a table with a key has each once."""
+    waits = {}
+    for case in ("l02_partitions", "l05_divided"):
+        live = LiveTables()
+        for job in jobs_of(case):
+            if job.type in REFILLING:
+                changes = live.run(replace(job, state=3))
+                before = {info.id: (name, info) for name, info in live}[job.table_id]
+                assert [(one.change, one.name, one.info) for one in changes] == [(Change.ALTER, *before)] * len(changes)
+                waits[before[1].name] = [one.unknown_rows for one in changes]
+            live.run(job)
+    why = ["its rows were going into other partitions, and it has no key"]
+    assert waits == {"h": why, "ro": why, "k": []}
+
+
+def test_its_version_waits_for_a_snapshot_and_tidb_replay_knows_its_rows_no_more() -> None:
+    history, catalog = SchemaHistory("p", ()), Catalog(0)
+    for at, job in enumerate(jobs_of("l02_partitions"), 1):
+        refused = replace(job, state=3) if job.type in REFILLING else job
+        if refused is not job and job.table is not None and job.table.name == "ro":
+            break
+        history.add(versions_of(live_tables(history).run(job), Stands(at, "", at, job.query), history))
+        catalog.run(job)
+    history.add(versions_of(live_tables(history).run(refused), Stands(at, "", at, refused.query), history))
+    one, last = history.versions("w2", "ro")[-2:]
+    assert (one.status, last.status) == (VersionStatus.ACTIVE, VersionStatus.NEEDS_SNAPSHOT)
+    assert (one.columns, one.origin) == (last.columns, last.origin)
+    row = encode.datum(1) + encode.pairs({1: 1})
+    catalog.change(encode.mutations(job.table_id, (Mutation.INSERT, row)), job.start_ts)
+    catalog.run(refused)
+    (table,) = (table for _, table in catalog if table.info.name == "ro")
+    assert len(table.rows) == 1
+    catalog.change(encode.mutations(job.table_id, (Mutation.INSERT, encode.datum(2) + encode.pairs({1: 2}))), 1 << 62)
+    catalog.run(refused)
+    assert "written to while its rows were put into other partitions" in str(table.unknown)

@@ -95,12 +95,15 @@ class Catalog:
     # --- jobs --------------------------------------------------------------------------------------
 
     def run(self, job: Job) -> None:
-        """What a finished job changes; one that was rolled back changes nothing.
+        """What a finished job changes; one that was rolled back changes nothing, but TiDB may have told twice of rows.
 
         A table whose rows can't be told any more is unknown from here on, and the others go on. Raises UnsupportedValue
         where that can't be said of single tables.
         """
         if job.state != SYNCED:
+            table = self._tables.get(job.table_id)
+            if table is not None and _was_told_twice(table, job):
+                table.lose(_told_twice(table, job))
             return
         try:
             self._run(job)
@@ -249,13 +252,23 @@ def _gone(was: TableInfo, info: TableInfo) -> set[int]:
     return old - new
 
 
+def _was_told_twice(table: Table, job: Job) -> bool:
+    return job.type in REFILLING and not table.info.handle and table.changed_ts > job.start_ts
+
+
+def _told_twice(table: Table, job: Job) -> UnsupportedValue:
+    what = (
+        f"table {table.info.name} without a clustered key was written to while its rows were put into other partitions"
+    )
+    return UnsupportedValue(what, where=_where(job), remedy=REFILL)
+
+
 def _follow(table: Table, info: TableInfo, job: Job) -> None:
     """What a job that makes `info` of a table does to its rows. Raises UnsupportedValue."""
     was = table.info
     gone = _gone(was, info)
-    if job.type in REFILLING and not was.handle and table.changed_ts > job.start_ts:
-        what = f"table {info.name} without a clustered key was written to while its rows were put into other partitions"
-        raise UnsupportedValue(what, remedy=REFILL)
+    if _was_told_twice(table, job):
+        raise _told_twice(table, job)
     if gone and job.type in _CHANGES_ROWS:
         table.rows.take_where(_lies_in(was, gone))
     elif was.partition != info.partition and not was.handle and len(table.rows):
