@@ -30,7 +30,8 @@ from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable, Tideg
 from tidegate.mysql.client import Client, unverified
 from tidegate.mysql.server_errors import Meaning, meaning_of
 
-_SESSION: Final = "SET SESSION time_zone = '+00:00', wait_timeout = 86400"
+_SESSION: Final = "SET SESSION time_zone = '+00:00', wait_timeout = 86400, sql_select_limit = 18446744073709551615"
+_ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _REMEDIES: Final = {
     Meaning.DENIED: "check the login and password of the connection, and that the account may log in from here",
     Meaning.HOST_DENIED: "create an account for this host; FLUSH HOSTS there when it was blocked after failures",
@@ -192,7 +193,8 @@ def answer_seconds(heartbeat_seconds: float) -> float:
 def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connection[Any]:
     """An open connection (autocommit, utf8mb4, UTC); options go to PyMySQL.
 
-    UTC: in the hour that autumn repeats a local time is two instants. It stays open while it is quiet for a day.
+    UTC: in the hour that autumn repeats a local time is two instants. It stays open while it is quiet for a day. What a
+    server's defaults may have of others is put right: rows that aren't committed, or no more than so many of a SELECT.
     Of several hosts it is the first that answers.
 
     Raises SourceRefused or SourceUnavailable, of several hosts the last one's.
@@ -217,9 +219,15 @@ def _connect(info: ConnectionInfo, options: Mapping[str, Any]) -> pymysql.connec
     elif info.tls is not TlsMode.PREFERRED:  # which is what Client does by itself
         settings["ssl"] = _context(info)
     try:
-        return Client(host=info.host, port=info.port, user=info.user, password=info.password, **settings)
+        made = Client(host=info.host, port=info.port, user=info.user, password=info.password, **settings)
+        try:
+            made.query(_ISOLATION)
+        except BaseException:
+            made.close()
+            raise
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         raise named(error, info) from error
+    return made
 
 
 def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
