@@ -12,9 +12,11 @@ from tidegate.limits.units import MIB
 # known by resolved_ts.
 TIDB_ANSWERED_COMMITS_MAX: Final = 500_000
 # Rows of TiDB that are Python values before they become a batch: some hundred MB of wide rows. Rows that compiled code
-# reads come in pieces of so many bytes, or of one transaction when it has more.
+# reads come in pieces of so many bytes, and of so many in columns, at 8 a cell; or of one transaction when it has more.
+# A cell that is NULL has no byte in a row that is inserted, and its 8 in a column.
 TIDB_DECODE_ROWS: Final = 50_000
 TIDB_PIECE_BYTES: Final = 8 * MIB
+TIDB_PIECE_CELLS_BYTES: Final = 32 * MIB
 # What apply keeps in memory of the segments that it has looked at: a window looks at those of the one before once more.
 TIDB_KEPT_BYTES_MAX: Final = 100 * MIB
 # Requests of TiDB that wait at one time, each on a thread; and how much they hold.

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.errors import DecodeError, StreamCorrupt, UnsupportedValue
-from tidegate.limits import TIDB_PIECE_BYTES
+from tidegate.limits import TIDB_PIECE_BYTES, TIDB_PIECE_CELLS_BYTES
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, TableChanges
 from tidegate.segments.segment import Segment
@@ -33,6 +33,7 @@ from tidegate.tidb.walk import Walk, walk_of
 
 Words = npt.NDArray[np.int64]
 _NEVER: Final = (1 << 63) - 1
+_CELL_BYTES: Final = 8
 
 
 def decode_in_pieces(
@@ -81,7 +82,16 @@ class Pieces:
         self._logged = logged
         self._rules = _rules(walk.payloads, slow.answers)
         self.wanted = self._rules.pop("")
-        self.whole = walk.row_count(self.wanted) >= 0
+        counts = walk.row_counts(self.wanted)
+        self.whole = counts is not None
+        widest = max((len(one.converters) for same in slow.readings.values() for one in same), default=0)
+        self._bounds = [
+            (np.cumsum(walk.payloads[self.wanted, T.VALUE_BYTES]), TIDB_PIECE_BYTES),
+            (
+                np.cumsum(_CELL_BYTES * widest * counts) if counts is not None else np.empty(0, np.int64),
+                TIDB_PIECE_CELLS_BYTES,
+            ),
+        ]
         self._first = 0
 
     def read(self) -> Iterator[Piece]:
@@ -91,14 +101,19 @@ class Pieces:
             size = int(self._walk.payloads[numbers, T.BYTES].sum())
             ledger.payload_bytes += size
             ledger.ignore(rule, size)
-        ends = np.cumsum(self._walk.payloads[self.wanted, T.VALUE_BYTES])
         at = 0
         while at < len(self.wanted):
-            upto = int(np.searchsorted(ends, (ends[at - 1] if at else 0) + TIDB_PIECE_BYTES, side="right"))
-            yield self._piece(self.wanted[at : max(upto, at + 1)], ledger)
-            at, ledger = max(upto, at + 1), Ledger(0)
+            upto = max(self._end(at), at + 1)
+            yield self._piece(self.wanted[at:upto], ledger)
+            at, ledger = upto, Ledger(0)
         if not len(self.wanted):
             yield Piece(ledger, [], np.empty((0, T.ROW_WORDS), np.int64), 0)
+
+    def _end(self, at: int) -> int:
+        """Behind the last transaction of a piece that begins with this one: it passes no bound."""
+        return min(
+            int(np.searchsorted(ends, (ends[at - 1] if at else 0) + most, side="right")) for ends, most in self._bounds
+        )
 
     def _piece(self, numbers: Words, ledger: Ledger) -> Piece:
         rows = self._walk.rows(numbers)

@@ -47,18 +47,21 @@ class Walk:
         found = np.empty((max(count, 0), T.TABLE_WORDS), np.int64)
         return found if count >= 0 and int(read_all_tables(*arguments, found.ctypes.data)) == count else None
 
-    def row_count(self, numbers: Words) -> int:
-        """How many rows these prewrites have; below 0 where their bytes aren't as TiDB writes them."""
-        scratch = np.empty(T.TABLE_WORDS, np.int64)
+    def row_counts(self, numbers: Words) -> Words | None:
+        """How many rows each of these prewrites has; None where their bytes aren't as TiDB writes them."""
+        counts = np.empty(len(numbers) + T.TABLE_WORDS, np.int64)
         arguments = (self.data.ctypes.data, self.payloads.ctypes.data, numbers.ctypes.data, len(numbers))
-        return int(count_all_rows(*arguments, scratch.ctypes.data))
+        return counts[: len(numbers)] if int(count_all_rows(*arguments, counts.ctypes.data)) >= 0 else None
 
     def rows(self, numbers: Words) -> Words | None:
         """int64[n, ROW_WORDS], without commit_ts and ordinal."""
-        count = self.row_count(numbers)
-        found = np.zeros((max(count, 0), T.ROW_WORDS), np.int64)
+        counts = self.row_counts(numbers)
+        if counts is None:
+            return None
+        count = int(counts.sum())
+        found = np.zeros((count, T.ROW_WORDS), np.int64)
         arguments = (self.data.ctypes.data, self.payloads.ctypes.data, numbers.ctypes.data, len(numbers))
-        if count < 0 or int(read_all_rows(*arguments, found.ctypes.data)) != count:
+        if int(read_all_rows(*arguments, found.ctypes.data)) != count:
             return None
         return self._told_once(found)
 

@@ -201,6 +201,18 @@ def test_a_piece_that_was_read_by_row_has_the_schema_of_the_others(monkeypatch: 
     assert batches[0].schema == batches[1].schema
 
 
+def test_a_piece_of_rows_that_name_few_of_many_columns_ends_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.tidb.decode.TIDB_PIECE_CELLS_BYTES", 8 * 300)
+    info = table([INT] * 100, [0], Rows.BY_NUMBER)
+    rows = [
+        [inserted(encode.datum(10 * n + at), {}) for at in range(count)] for n, count in enumerate((1, 1, 1, 4, 2, 1))
+    ]
+    whole = segment(*(prewrite(100 + n, *mine) for n, mine in enumerate(rows)))
+    answers = Known(answers={100 + n: 200 + n for n in range(len(rows))})
+    parts = list(decode_in_pieces(whole, {NAME: versions(info)}, {NAME: CommitSpan(20, 2000)}, known=answers))
+    assert [part.ledger.rows for part in parts] == [3, 4, 3]
+
+
 # --- any table, any rows -------------------------------------------------------------------------------------
 
 

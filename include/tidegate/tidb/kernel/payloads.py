@@ -311,15 +311,14 @@ def read_all_tables(data: int, payloads: int, numbers: int, count: int, tables: 
 
 
 @compiled(I(I, I, I, I, I), **FAST)
-def count_all_rows(data: int, payloads: int, numbers: int, count: int, table: int) -> int:
-    """count_rows of several payloads, by number; how many rows, or CUT."""
-    found = 0
+def count_all_rows(data: int, payloads: int, numbers: int, count: int, counts: int) -> int:
+    """count_rows of several payloads, by number, into counts, which has room for one more; 0, or CUT."""
     for one in range(count):
-        more = count_rows(data, payloads + word(numbers, one) * _PAYLOAD_BYTES, table)
+        more = count_rows(data, payloads + word(numbers, one) * _PAYLOAD_BYTES, counts + 8 * one)
         if more < 0:
             return CUT
-        found += more
-    return found
+        set_word(counts, one, more)
+    return 0
 
 
 @compiled(I(I, I, I, I, I), **FAST)
