@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from airflow.sdk import Param
 from pydantic import BaseModel
 
 from tidegate.pipelines import overlay
+
+_NAMED: Final = "names, or patterns as in tables.include of the pipeline file"
 
 Part = TypeVar("Part", bound=BaseModel)
 
@@ -30,7 +32,7 @@ def params_of(part: BaseModel) -> dict[str, Param]:
 
 def tables_param(description: str) -> Param:
     """The param of a run that is for some tables."""
-    return Param([], title="Tables", type="array", items={"type": "string"}, description=description)
+    return Param([], title="Tables", type="array", items={"type": "string"}, description=f"{description} ({_NAMED})")
 
 
 def with_params(part: Part, params: Mapping[str, Any], *, where: str) -> Part:

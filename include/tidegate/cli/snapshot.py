@@ -12,20 +12,21 @@ import json
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from tidegate import pipelines
 from tidegate.cli.lake import open_lake
+from tidegate.config import named_tables
 from tidegate.connections import from_environment
-from tidegate.errors import UsageError
+from tidegate.errors import LeaseHeld
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED
 from tidegate.limits import SNAPSHOT_WAITING_SECONDS
 from tidegate.text_layout import columns, paragraph
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from tidegate.config import Pipeline
     from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
@@ -33,9 +34,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read rows from before capture, without locks.")
 
+_NAMED_MAX: Final = 10
+
 PipelineName = Annotated[str, typer.Argument(help="Pipeline: its name, or its file", metavar="PIPELINE")]
 Tables = Annotated[
-    list[str] | None, typer.Argument(help="Tables, database.table as in silver; all when empty", metavar="[TABLE]...")
+    list[str] | None,
+    typer.Argument(
+        help="Tables as in silver: database.table, or patterns as in tables.include; all when empty",
+        metavar="[TABLE]...",
+    ),
 ]
 
 
@@ -62,9 +69,16 @@ def run(
     work.ask()
     if not follow:
         _read(loaded, work)
+    held = ""
     while not work.stop.is_set():
-        if work.open() or work.ask():
-            _tell_left(loaded, [one for one in work.read() if not is_read(one)])
+        try:
+            if work.open() or work.ask():
+                _tell_left(loaded, [one for one in work.read() if not is_read(one)])
+                held = ""
+        except LeaseHeld as error:  # `start` in another terminal: what it leaves is read afterwards
+            if not held:
+                typer.echo(f"{error}; this one waits", err=True)
+            held = str(error)
         work.stop.wait(SNAPSHOT_WAITING_SECONDS)
     raise typer.Exit(EXIT_INTERRUPTED)
 
@@ -80,14 +94,20 @@ def restart(pipeline: PipelineName, table: Tables = None) -> None:
     last = newest(told(work.lake, loaded.pipeline))
     found = [one for one in last if one.state is not SnapshotState.DONE]
     if table:
-        found = [one for one in last if logical_name(loaded, one) in table]
-    if missing := sorted(set(table or ()) - {logical_name(loaded, one) for one in found}):
-        raise UsageError(
-            f"{missing[0]} had no snapshot", where=loaded.pipeline, remedy="tidegate snapshot start begins one"
+        named = named_tables(
+            table,
+            {logical_name(loaded, one) for one in last},
+            where=loaded.pipeline,
+            lacks="{} had no snapshot",
+            remedy="tidegate snapshot start begins one",
         )
+        found = [one for one in last if logical_name(loaded, one) in named]
+    if not found:
+        typer.echo("no snapshot is to be begun again: each table's last one is done")
+        return
     is_open = [one for one in found if not one.state.is_over]
     tell_tables(work.lake, loaded.pipeline, is_open, EventKind.CANCELLED, "it is begun from its start again")
-    new = work.request(sorted({logical_name(loaded, one) for one in found})) if found else []
+    new = work.request(sorted({logical_name(loaded, one) for one in found}))
     typer.echo(f"{len(new)} tables are asked for from their beginning", err=True)
     _read(loaded, work)
 
@@ -126,26 +146,28 @@ def status(
 ) -> None:
     """How far each table's last snapshot is; exit code 1 when one failed."""
     from tidegate.snapshot.progress.events import SnapshotState
-    from tidegate.snapshot.progress.requests import told
+    from tidegate.snapshot.progress.requests import Told
     from tidegate.snapshot.work import newest
 
     loaded, lake = open_lake(pipeline)
-    found = newest(told(lake, loaded.pipeline))
+    told = Told(lake, loaded.pipeline)
+    found = newest(told.tables())
     if follow and not as_json:
         from rich.live import Live
         from rich.text import Text
 
-        with Live(Text("\n".join(_lines(found))), auto_refresh=False) as shown:
+        with Live(Text("\n".join(_lines(found, told.busy()))), auto_refresh=False) as shown:
             while any(not one.state.is_over for one in found):
                 time.sleep(SNAPSHOT_WAITING_SECONDS)
-                found = newest(told(lake, loaded.pipeline))
-                shown.update(Text("\n".join(_lines(found))), refresh=True)
+                found = newest(told.tables())
+                shown.update(Text("\n".join(_lines(found, told.busy()))), refresh=True)
     elif as_json:
-        print(json.dumps([_cells(one) for one in found], ensure_ascii=False))
+        busy = told.busy()
+        print(json.dumps([_cells(one, busy) for one in found], ensure_ascii=False))
     elif not found:
         print("no snapshot was asked for")
     else:
-        print("\n".join(_lines(found)))
+        print("\n".join(_lines(found, told.busy())))
     raise typer.Exit(EXIT_ERROR if any(one.state is SnapshotState.FAILED for one in found) else 0)
 
 
@@ -202,19 +224,22 @@ def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collec
 
     loaded, lake = open_lake(pipeline)
     fit = [one for one in told(lake, loaded.pipeline) if one.state in states]
-    found = [one for one in fit if not names or logical_name(loaded, one) in names]
-    if missing := sorted(set(names) - {logical_name(loaded, one) for one in found}):
-        raise UsageError(
-            f"{missing[0]} has no snapshot that can be {kind}",
-            where=loaded.pipeline,
-            remedy=f"tables with one: {', '.join(logical_name(loaded, one) for one in fit) or 'none'}",
-        )
+    known = sorted({logical_name(loaded, one) for one in fit})
+    more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
+    named = named_tables(
+        names,
+        known,
+        where=loaded.pipeline,
+        lacks=f"{{}} has no snapshot that can be {kind}",
+        remedy=f"tables with one: {', '.join(known[:_NAMED_MAX]) or 'none'}{more}",
+    )
+    found = [one for one in fit if not names or logical_name(loaded, one) in named]
     if found:
         tell_tables(lake, loaded.pipeline, found, kind)
     typer.echo(f"{kind}: {', '.join(logical_name(loaded, one) for one in found) or 'no table'}")
 
 
-def _cells(one: TableProgress) -> dict[str, object]:
+def _cells(one: TableProgress, busy: Mapping[str, str]) -> dict[str, object]:
     return {
         "snapshot": one.snapshot,
         "source": one.source,
@@ -229,6 +254,7 @@ def _cells(one: TableProgress) -> dict[str, object]:
         "waiting": len(one.waiting),
         "refused": list(one.refused),
         "reason": one.reason,
+        "source_is_busy": busy.get(one.source, "") if _is_to_read(one) else "",
     }
 
 
@@ -241,7 +267,12 @@ def _outlook(rows: int, estimate: int, rate: float, *, is_open: bool) -> tuple[s
     return share, "-" if seconds is None else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
 
 
-def _lines(found: Sequence[TableProgress]) -> list[str]:
+def _is_to_read(one: TableProgress) -> bool:
+    return one.state in ("requested", "running") and bool(one.left)
+
+
+def _lines(found: Sequence[TableProgress], busy: Mapping[str, str]) -> list[str]:
+    """busy: why a source isn't read now."""
     shown = [("source", "table", "state", "rows", "about", "rows/s", "left", "waves", "waiting for apply")]
     for one in found:
         share, left = _outlook(one.rows, one.estimate, one.rate, is_open=bool(one.left) and not one.state.is_over)
@@ -259,6 +290,8 @@ def _lines(found: Sequence[TableProgress]) -> list[str]:
         share, left = _outlook(rows, sum(one.estimate for one in reads) if known else 0, rate, is_open=True)
         shown.append(("", f"{len(reads)} tables that are open", "", f"{rows:,}", share, f"{rate:,.0f}", left, "", ""))
     lines = columns(shown, right=(3, 4, 5, 6, 7, 8))
+    for source in sorted({one.source for one in found if _is_to_read(one)} & busy.keys()):
+        lines += ["", *paragraph(f"{source} isn't read now:", f"{busy[source]}; it goes on by itself")]
     for one in found:
         if (one.reason and not one.state.is_over) or one.state == "failed":
             lines += ["", *paragraph(f"{'.'.join(one.name)} of {one.source}:", one.reason)]

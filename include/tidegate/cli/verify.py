@@ -25,7 +25,9 @@ from tidegate.home import EXIT_ERROR
 def verify(
     pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
     *,
-    table: Annotated[list[str] | None, typer.Option(help="Only this table, database.table; may be repeated")] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="Only this table, database.table, or those of a pattern; may be repeated")
+    ] = None,
     due: Annotated[
         bool, typer.Option("--due", help="Only tables that weren't compared within verify.each_table_hours")
     ] = False,

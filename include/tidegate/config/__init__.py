@@ -15,6 +15,7 @@ from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
 from tidegate.config.file import load, parse
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
+from tidegate.config.named_tables import named_tables
 from tidegate.config.pipeline import Pipeline
 from tidegate.config.snapshot import Snapshot, SnapshotMarks, SnapshotMode
 from tidegate.config.sources import AnySource, DumpMode, MysqlSource, Start, TidbSource
@@ -57,5 +58,6 @@ __all__ = [
     "Xa",
     "load",
     "matches",
+    "named_tables",
     "parse",
 ]

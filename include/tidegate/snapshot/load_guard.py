@@ -1,7 +1,7 @@
 """Whether a source has too much to do to be read from now, by bounds that a person gave.
 
 In:  bounds; connections to the source and to a replica of it.
-Out: is_busy(), asked before each wave; a line when reading pauses and why, and one when it goes on.
+Out: is_busy(), asked before each wave; a line when reading pauses and why, and one when it goes on; the same to `tell`.
 
 What can't be looked at is an error when our account may not look, and a reason to pause where it may pass: a replica
 that doesn't answer, or whose replication stands still, lags for all that is known.
@@ -37,7 +37,15 @@ class LoadBounds:
 class LoadGuard:
     """Of one source. Asks over the reader's connection, and a replica over one of its own."""
 
-    def __init__(self, bounds: LoadBounds, source: str, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        bounds: LoadBounds,
+        source: str,
+        report: Callable[[str], None],
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """tell: takes why a pause begins, and "" when one ends; once each."""
+        self._tell = tell
         self._bounds, self._source, self._report = bounds, source, report
         self._pauses = False
         if bounds.replica_lag_seconds and bounds.replica is None:
@@ -48,8 +56,10 @@ class LoadGuard:
         why = self._why(asked)
         if why and not self._pauses:
             self._report(f"{self._source}: reading pauses, {why}; it goes on by itself")
+            self._tell(why)
         elif self._pauses and not why:
             self._report(f"{self._source}: reading goes on")
+            self._tell("")
         self._pauses = bool(why)
         return self._pauses
 

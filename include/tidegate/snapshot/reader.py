@@ -106,7 +106,7 @@ class SnapshotReader:
         self._pipeline, self._source, self._info, self._lake = pipeline, source, info, lake
         self._settings, self._report = settings or ReaderSettings(), report
         self._control, self._told = ControlTables(lake), Told(lake, pipeline)
-        self._guard = LoadGuard(self._settings.load, source, report)
+        self._guard = LoadGuard(self._settings.load, source, report, self._tell_busy)
         self._paces: dict[Name, Pace] = {}
         self._troubles: dict[Name, int] = {}
         self._defined: dict[Name, str] = {}  # fingerprints of definitions that an event has told
@@ -139,12 +139,9 @@ class SnapshotReader:
                 active = self._divided(self._not_refused_for_good(active), asked)
                 self._end([one for one in active if one.is_read], asked, marks)
                 todo = self._not_too_far(active)
-                if not todo or self._guard.is_busy(asked):
-                    time.sleep(SNAPSHOT_LOOK_SECONDS)
-                    continue
                 # Of tables that are busy, whichever asked first for theirs, nobody else has to wait.
                 ready = [one for one in todo if self._later.get(one.name, 0) < time.monotonic()]
-                if not ready:
+                if not ready or self._guard.is_busy(asked):
                     time.sleep(SNAPSHOT_LOOK_SECONDS)
                     continue
                 mine = [one for one in ready if one.snapshot == ready[0].snapshot]
@@ -176,6 +173,10 @@ class SnapshotReader:
         self._record([self._event(one, EventKind.FAILED, reason=one.refused[-1]) for one in bad])
         gone = {(one.snapshot, one.name) for one in bad}
         return [one for one in active if (one.snapshot, one.name) not in gone] if bad else list(active)
+
+    def _tell_busy(self, why: str) -> None:
+        if going := self._told.going(self._source):
+            self._record([replace(self._event(going[0], EventKind.VIEW, reason=why), database="", table="")])
 
     def _lost(self, of: TableProgress, token: str) -> SnapshotEvent:
         reason = "its marks were written at another server, which died before capture had them"

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.commit_ts import physical_ms
-from tidegate.config import Pipeline, Snapshot, SnapshotMode, TicdcSource, TidbSource
-from tidegate.errors import TidegateError, UsageError
+from tidegate.config import Pipeline, Snapshot, SnapshotMode, TicdcSource, TidbSource, named_tables
+from tidegate.errors import TidegateError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import held_tables
@@ -114,7 +114,7 @@ class SnapshotWork:
         self._unheard = Unheard(self.pipeline, self.lake, self.info_of)
 
     def request(self, names: Collection[str] = (), *, snapshot: str = "") -> list[Physical]:
-        """Ask for these logical tables; without names for all that wait for a snapshot. What is new of it.
+        """Ask for these logical tables, by name or pattern; without any for all that wait for a snapshot. What is new.
 
         A table whose snapshot isn't over isn't asked for again, nor one that `snapshot`, an id, has had already.
         Raises UsageError for a table that no source has, ConfigError, SourceRefused, SourceUnavailable,
@@ -130,20 +130,25 @@ class SnapshotWork:
             shards = {one for one in shards if patterns.logical(*one[1:])[2]}
         if not wanted and not shards:
             return []
-        found = [
-            (source, *name)
+        kept = {
+            (source, *name): ".".join(patterns.logical(*name)[:2])
             for source in self.pipeline.owners
             if not self.pipeline.lacks_snapshots(source)
             for name in self._there(source)
-            if patterns.keeps(*name) and (".".join(patterns.logical(*name)[:2]) in wanted or (source, *name) in shards)
-        ]
-        there = {".".join(patterns.logical(*physical[1:])[:2]) for physical in found}
-        if names and (missing := sorted(wanted - there)):
-            raise UsageError(
-                f"no source has a table {missing[0]} that the pipeline keeps",
-                where=self.pipeline.pipeline,
-                remedy="give database.table as in silver; tidegate status names the tables that wait",
+            if patterns.keeps(*name)
+        }
+        there = set(kept.values())
+        if names:
+            wanted = set(
+                named_tables(
+                    names,
+                    there,
+                    where=self.pipeline.pipeline,
+                    lacks="no source has a table {} that the pipeline keeps",
+                    remedy="give database.table as in silver; tidegate status names the tables that wait",
+                )
             )
+        found = [physical for physical, name in kept.items() if name in wanted or physical in shards]
         for name in sorted(wanted - there):
             self.report(f"{name} waits, but no snapshot can fill it: no source has it as a table of its own")
         known = self.told.tables()

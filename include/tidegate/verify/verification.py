@@ -7,12 +7,12 @@ Out: a Report; rows in control/verification. Nothing is written at the source.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
-from tidegate.config import MysqlSource, Pipeline, TicdcSource
-from tidegate.errors import UsageError, VerifyError
+from tidegate.config import MysqlSource, Pipeline, TicdcSource, named_tables
+from tidegate.errors import VerifyError
 from tidegate.lake.cuts import Cut
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.check import Check
@@ -55,7 +55,8 @@ def verify(
         copies = closing.enter_context(contextlib.closing(Copies(lake.lake)))
         unread = unread_tables(lake.lake, pipeline, [name for name in pipeline.owners if name not in sources])
         if options.tables is not None:
-            _check_known(pipeline, sources, unread, lake.newest_cut(), options.tables)
+            named = _named(pipeline, sources, unread, lake.newest_cut(), options.tables)
+            options = replace(options, tables=named)
         check = Check(pipeline, lake, sources, silver, options, copies, unread)
         check.wait(sources)
         results = []
@@ -84,20 +85,18 @@ def _side(pipeline: Pipeline, source: str, info: ConnectionInfo) -> SourceSide:
     return TidbSide(info, lower_tables=isinstance(entry, TicdcSource))
 
 
-def _check_known(
+def _named(
     pipeline: Pipeline,
     sources: Mapping[str, SourceSide],
     unread: Iterable[Work],
     cut: Cut | None,
     names: Collection[str],
-) -> None:
+) -> frozenset[str]:
     """Raises UsageError for a table that neither a source nor a cut names, before the wait for a cut."""
     known = set(cut.states) if cut else set()
     known |= {name for work in unread for name in (work.name_there, work.logical)}
     for side in sources.values():
         for database, name in side.tables(pipeline.tables.keeps):
             known |= {f"{database}.{name}", ".".join(pipeline.tables.logical(database, name)[:2])}
-    for table in sorted(set(names) - known):
-        close = difflib.get_close_matches(table, known, n=1)
-        remedy = f"did you mean {close[0]}?" if close else "give database.table as at the source or in silver"
-        raise UsageError(f"there is no table {table!r}", where=pipeline.pipeline, remedy=remedy)
+    remedy = "give database.table as at the source or in silver"
+    return named_tables(names, known, where=pipeline.pipeline, lacks="there is no table '{}'", remedy=remedy)

@@ -32,11 +32,12 @@ def becomes(wanted: bool, ask: Callable[[], bool]) -> bool:
 
 def test_running_threads_are_counted_and_the_pause_and_its_end_are_told_once(any_server: Server) -> None:
     lines: list[str] = []
+    told: list[str] = []
     with WorkerConnection(info_of(any_server)) as asked, any_server.connect() as other:
         free = LoadGuard(LoadBounds(threads_running=1000), "shop", lines.append)
         assert not free.is_busy(asked)
         ((_, now),) = asked.ask("SHOW GLOBAL STATUS LIKE 'Threads_running'")
-        guard = LoadGuard(LoadBounds(threads_running=int(now)), "shop", lines.append)
+        guard = LoadGuard(LoadBounds(threads_running=int(now)), "shop", lines.append, told.append)
         sleeping = threading.Thread(target=other.query, args=("DO SLEEP(600)",))
         sleeping.start()
         assert becomes(True, lambda: guard.is_busy(asked))
@@ -47,6 +48,8 @@ def test_running_threads_are_counted_and_the_pause_and_its_end_are_told_once(any
     assert len(lines) == 2, lines
     assert lines[0].startswith("shop: reading pauses, Threads_running is ")
     assert lines[1] == "shop: reading goes on"
+    assert told[0].startswith("Threads_running is ")
+    assert told[1:] == [""]
 
 
 def test_an_old_view_that_holds_purge_back_is_seen(any_server: Server, fresh_database: FreshDatabase) -> None:

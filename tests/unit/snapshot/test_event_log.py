@@ -73,6 +73,21 @@ def test_who_asks_how_far_tables_are_holds_no_definitions(tmp_path: Path) -> Non
     assert found.definition == {"x": "y" * size}, "apply is told them"
 
 
+def test_a_source_is_busy_until_its_reader_says_otherwise_or_has_read_a_wave(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    told = Told(lake, "p")
+    said(lake, event(EventKind.REQUESTED, 0), event(EventKind.VIEW, 1, "", reason="Threads_running is 9"))
+    assert told.busy() == {"s": "Threads_running is 9"}
+    (before,) = told.tables()
+    assert before.state == "requested", "a person's pause it is not"
+    said(lake, event(EventKind.VIEW, 2, ""))
+    assert told.busy() == {}
+    said(lake, event(EventKind.VIEW, 3, "", reason="Threads_running is 10"))
+    assert told.busy() == Told(lake, "p").busy() == {"s": "Threads_running is 10"}
+    said(lake, event(EventKind.WAVE, 4, wave=1, token="w"))  # another reader's, whose bounds are wider
+    assert told.busy() == Told(lake, "p").busy() == {}
+
+
 def test_ones_own_events_are_not_read_back(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
     said(lake, event(EventKind.REQUESTED, 0))

@@ -5,10 +5,11 @@ Out: per table how far its snapshot is: its state, what is left to read, which w
 
 Who writes what. A person: requested, paused, resumed, cancelled. The reader: ranges, wave (after its high watermark),
 ended (after its end mark, once apply has answered all waves of the table), marked (where marks aren't in the log),
-failed; refused, of a wave whose marks capture will never get, and resumed, of a table whose end mark it won't. Apply:
-placed (each such mark, once), opened (a low mark at a cut, so that what comes above it is kept), applied or refused
-(each wave, once per table), done. The reader, too: view, before it lands chunks of a wave that a later run may go on
-with.
+failed; refused, of a wave whose marks capture will never get, and resumed, of a table whose end mark it won't.
+Apply: placed (each such mark, once), opened (a low mark at a cut, so that what comes above it is kept), applied or
+refused (each wave, once per table), done. The reader, too: view, before it lands chunks of a wave that a later run may
+go on with, and of a source when its load makes it pause, and when it goes on: not a kind of its own, since an apply of
+an earlier version, which may run beside a newer reader, knows no more kinds.
 
 Apply answers a table's waves in order. One that it passed over, since its mark was lost with its server's log, counts
 as refused.
@@ -39,7 +40,9 @@ class EventKind(StrEnum):
 
     REQUESTED = "requested"  # a person, or a pipeline file that says so
     RANGES = "ranges"  # the reader: `spans` are what the table was divided into, `rows` about how many it has
-    VIEW = "view"  # the reader: the table is read at `low_ts`, in as many runs as it takes; its chunks have `token`
+    # The reader: the table is read at `low_ts`, in as many runs as it takes; its chunks have `token`. Without a table:
+    # its source's load is above a bound, as `reason` says, or no more ('').
+    VIEW = "view"
     WAVE = "wave"  # the reader: `spans` were read, and the high mark is written; `options` say at which server
     MARKED = "marked"  # the reader, at a server that may not be written to: the mark that isn't in its log
     PLACED = "placed"  # apply: where such a mark stands in its order
@@ -97,6 +100,10 @@ class SnapshotEvent:
     @property
     def name(self) -> tuple[str, str]:
         return self.database, self.table
+
+    @property
+    def tells_of_load(self) -> bool:
+        return self.event is EventKind.VIEW and not self.table
 
     def to_row(self) -> dict[str, Any]:
         """The row."""
@@ -211,13 +218,15 @@ class Tally:
     """How far each table is, by its key and in order of the requests. What no event is about isn't counted again.
 
     going: of these the tables whose snapshot isn't over. waves: snapshot -> the largest number of a wave. marked:
-    tokens of waves whose marks aren't in a log.
+    tokens of waves whose marks aren't in a log. busy: source -> why its reader pauses; a wave
+    ends that, too: whoever was killed said no more.
     """
 
     tables: dict[TableKey, TableProgress] = field(default_factory=dict)
     going: dict[TableKey, TableProgress] = field(default_factory=dict)
     waves: dict[str, int] = field(default_factory=dict)
     marked: set[str] = field(default_factory=set)
+    busy: dict[str, str] = field(default_factory=dict)
     _going: Counter[str] = field(default_factory=Counter)  # by snapshot: how many of its tables aren't over
     _requests: dict[TableKey, SnapshotEvent] = field(default_factory=dict)
     _said: dict[TableKey, list[SnapshotEvent]] = field(default_factory=dict)
@@ -231,6 +240,10 @@ class Tally:
             self.waves[event.snapshot] = max(event.wave, self.waves.get(event.snapshot, 0))
             if event.event is EventKind.MARKED:
                 self.marked.add(event.token)
+            if event.tells_of_load and event.reason:
+                self.busy[event.source] = event.reason
+            elif event.tells_of_load or event.event is EventKind.WAVE:
+                self.busy.pop(event.source, None)
             if not event.table and event.event not in _STATE_OF:
                 continue  # about a wave as a whole
             self._said.setdefault(key, []).append(event)

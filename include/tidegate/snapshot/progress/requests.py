@@ -93,6 +93,12 @@ class Told:
             self._look()
             return self._tally.waves.get(snapshot, 0)
 
+    def busy(self) -> dict[str, str]:
+        """Source -> why its reader began to pause. Raises LakeUnavailable, LakeRefused."""
+        with self._lock:
+            self._look()
+            return dict(self._tally.busy)
+
     def is_marked(self, token: str) -> bool:
         """Whether a wave's mark was written that isn't in a log. Raises LakeUnavailable, LakeRefused."""
         with self._lock:

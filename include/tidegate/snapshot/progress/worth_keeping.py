@@ -9,10 +9,10 @@ who reads control/snapshots needs it:
 - `ranges`, `view`, `ended`, `paused`, `resumed` of the table say what a reader is still to do, and at which server its
   end mark is. The reader, its DAG and their alarms look at snapshots that aren't over. A state is told by `requested`
   and by the event that ended it, which stay; of what is done nothing is left, whatever its ranges were.
-- `opened` without a table, `paused` and `resumed` of a whole snapshot, when all of its tables are over. That `opened`
-  says where a wave began that a window's end cut in two. Apply asks it of waves that it is to answer, and a rebuild,
-  which meets old waves again, writes down anew where it cuts them. Upkeep of bronze keeps segments for it only while
-  its snapshot goes on.
+- `opened` without a table, `view`, `paused` and `resumed` of a whole snapshot, when all of its tables are over. That
+  `opened` says where a wave began that a window's end cut in two. Apply asks it of waves that it is to answer, and a
+  rebuild, which meets old waves again, writes down anew where it cuts them. Upkeep of bronze keeps segments for it only
+  while its snapshot goes on.
 - `definition` and `spans` of a `wave`. The columns are asked when a wave is the first to be taken of its table, which
   is refused once the snapshot is over; a rebuild has the version that it made, in control/schema_history. The row
   itself stays: by it upkeep knows without a look inside that a file of bronze/chunks was taken as a whole.
@@ -39,7 +39,7 @@ _ENDS: Final = frozenset({EventKind.DONE, EventKind.CANCELLED, EventKind.FAILED}
 _OF_A_READER: Final = frozenset(
     {EventKind.RANGES, EventKind.VIEW, EventKind.ENDED, EventKind.PAUSED, EventKind.RESUMED}
 )
-_OF_THE_WHOLE: Final = frozenset({EventKind.OPENED, EventKind.PAUSED, EventKind.RESUMED})
+_OF_THE_WHOLE: Final = frozenset({EventKind.OPENED, EventKind.PAUSED, EventKind.RESUMED, EventKind.VIEW})
 _PLACE: Final = ("snapshot", "source", "database", "table")
 _HEAVY: Final = ("definition", "spans")
 

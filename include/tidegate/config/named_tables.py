@@ -1,0 +1,53 @@
+"""Tables that a person names on a command line or in a DAG's form: by name, or by pattern as in `tables.include`.
+
+In:  what was given; the names `database.table` that it may be.
+Out: those of them that are meant. Pure.
+
+What is a table's name is that table, whatever characters it has. What isn't, and has a character that only patterns
+have, is one. A dot alone makes none: a mistyped name is told of, and never is another table's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection
+from typing import Final
+
+from tidegate.config.table_patterns import compile_pattern
+from tidegate.errors import UsageError
+
+_OF_PATTERNS: Final = re.compile(r"[*+?|\\\[\](){}]")
+
+
+def named_tables(
+    given: Collection[str], known: Collection[str], *, where: str, lacks: str, remedy: str = ""
+) -> frozenset[str]:
+    """Of `known` what is given.
+
+    lacks: what is said of one that is none of them, "{}" standing for it. remedy: said where no name is near.
+    Raises UsageError for the first that is no name and matches none, and for a pattern that isn't one.
+    """
+    names, found = frozenset(known), set[str]()
+    for one in sorted(given):
+        matched = {one} if one in names else _matched(one, names, where)
+        if not matched:
+            close = difflib.get_close_matches(one, sorted(names), n=1)
+            raise UsageError(lacks.format(one), where=where, remedy=f"did you mean {close[0]}?" if close else remedy)
+        found |= matched
+    return frozenset(found)
+
+
+def _matched(given: str, names: Collection[str], where: str) -> set[str]:
+    if not _OF_PATTERNS.search(given):
+        return set()
+    try:
+        database, table = compile_pattern(given)
+    except ValueError as error:
+        raise UsageError(str(error), where=where, remedy="see Patterns in docs/tables.md") from error
+    return {
+        name
+        for name in names
+        for dot in re.finditer(r"\.", name)  # a server's name may have dots of its own
+        if database.fullmatch(name[: dot.start()]) and table.fullmatch(name[dot.end() :])
+    }
