@@ -7,10 +7,19 @@ Out: one buffer, which the thread's next batch writes over; rows in memory of th
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.binlog.plan import OUT_BYTES, VARIABLE
+
+Words = npt.NDArray[np.int64]
+
+OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
 _ALIGN: Final = 64
 # An arena up to this size is used again by the thread's next batch; a larger one is given back.
 _KEPT_BYTES: Final = 128 << 20
@@ -41,6 +50,37 @@ class Arena:
         if self.size <= _KEPT_BYTES:
             self._kept.buffer = fresh
         return fresh
+
+
+def lay_out(
+    words: Words, state: Words, stamps: tuple[int, int, int], cells: Iterable[tuple[int, int]], rows_max: int
+) -> pa.Buffer:
+    """Write addresses into words (int64[columns, COLUMN_WORDS]) and state; give the arena.
+
+    stamps: places in state of operation, commit_ts and ordinal. cells: of each column its CELL_*, and as many bytes as
+    all of its values may have where they are of any length.
+    """
+    arena = Arena()
+    for place, width in zip(stamps, (1, 8, 8), strict=True):
+        state[place] = arena.take(width * rows_max)
+    variable = []
+    for (cell, bytes_max), described in zip(cells, words, strict=True):
+        described[L.VALID] = arena.take(rows_max // 8 + 1)
+        if cell not in VARIABLE:
+            described[L.VALUES] = arena.take(OUT_BYTES[cell] * rows_max)
+            continue
+        described[L.VALUES] = arena.take(4 * (rows_max + 1))
+        described[L.BYTES_MAX] = min(bytes_max, OFFSETS_MAX)
+        described[L.BYTES] = arena.take(int(described[L.BYTES_MAX]))
+        variable.append(described)
+    buffer = arena.buffer()
+    state[list(stamps)] += buffer.address
+    words[:, [L.VALUES, L.VALID, L.BYTES]] += buffer.address
+    out = np.frombuffer(buffer, np.uint8)
+    for described in variable:
+        at = int(described[L.VALUES]) - buffer.address
+        out[at : at + 4] = 0  # Arrow's first offset
+    return buffer
 
 
 def moved_out(rows: pa.RecordBatch) -> pa.RecordBatch:

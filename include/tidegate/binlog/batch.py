@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.arena import Arena, moved_out
+from tidegate.binlog.arena import Words, lay_out, moved_out
 from tidegate.binlog.dates import date_text, refused_date
 from tidegate.binlog.finish import finish_column, part
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
@@ -37,7 +37,7 @@ from tidegate.binlog.kernel.partial_rows import (
     decode_partial_rows,
 )
 from tidegate.binlog.kernel.rows import count_images, decode_rows
-from tidegate.binlog.plan import OUT_BYTES, VARIABLE, Plan
+from tidegate.binlog.plan import VARIABLE, Plan
 from tidegate.errors import REFILL, DecodeError, Terminal, UnsupportedValue
 from tidegate.schema.follow.added_columns import existing_row_value
 
@@ -54,9 +54,7 @@ __all__ = [
     "decode_images",
 ]
 
-Words = npt.NDArray[np.int64]
 
-_OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
 _WHOLE_IMAGES: Final = f"set binlog_row_image=FULL at the source; {REFILL}"
 SYSTEM_FIELDS: Final = (
     pa.field(tables.OP, pa.int8(), nullable=False),
@@ -245,31 +243,13 @@ def _default(plan: Plan, i: int) -> Any:
 
 def _lay_out(words: Words, state: Words, plan: Plan, rows_max: int, bytes_max: int) -> pa.Buffer:
     """Write addresses into words and state; give the arena. bytes_max: as many as all values of a column may have."""
-    arena = Arena()
     per_column = words.reshape(-1, L.COLUMN_WORDS)
     state[L.COLUMNS], state[L.ROWS_MAX], state[L.KEYED] = len(plan.columns), rows_max, plan.keyed
-    state[L.OPS] = arena.take(rows_max)
-    state[L.COMMIT_TS] = arena.take(8 * rows_max)
-    state[L.ORDINALS] = arena.take(8 * rows_max)
-    variable = []
+    cells = []
     for column, described in zip(plan.columns, per_column, strict=True):
-        described[L.VALID] = arena.take(rows_max // 8 + 1)
-        if column.cell not in VARIABLE:
-            described[L.VALUES] = arena.take(OUT_BYTES[column.cell] * rows_max)
-            continue
-        described[L.VALUES] = arena.take(4 * (rows_max + 1))
-        made = VARIABLE[column.cell] or (int(described[L.P1]) + 8 if column.cell == L.CELL_BYTES else 0)
-        described[L.BYTES_MAX] = min(bytes_max + made * (rows_max + 1), _OFFSETS_MAX)
-        described[L.BYTES] = arena.take(int(described[L.BYTES_MAX]))
-        variable.append(described)
-    buffer = arena.buffer()
-    state[[L.OPS, L.COMMIT_TS, L.ORDINALS]] += buffer.address
-    per_column[:, [L.VALUES, L.VALID, L.BYTES]] += buffer.address
-    out = np.frombuffer(buffer, np.uint8)
-    for described in variable:
-        at = int(described[L.VALUES]) - buffer.address
-        out[at : at + 4] = 0  # Arrow's first offset
-    return buffer
+        made = VARIABLE.get(column.cell) or (int(described[L.P1]) + 8 if column.cell == L.CELL_BYTES else 0)
+        cells.append((column.cell, bytes_max + made * (rows_max + 1)))
+    return lay_out(per_column, state, (L.OPS, L.COMMIT_TS, L.ORDINALS), cells, rows_max)
 
 
 def _error(state: Words, plan: Plan) -> Terminal:

@@ -17,7 +17,7 @@ from tidegate.schema.model.type_table import TEXT_BYTES, TEXTS, TYPES, Kind, Wir
 from tidegate.schema.model.types import CanonicalType
 
 # By the width of an integer: the kernel's cell with a sign, and without.
-_INTEGER_CELLS: Final = {
+INTEGER_CELLS: Final = {
     1: (L.CELL_INT8, L.CELL_UINT8),
     2: (L.CELL_INT16, L.CELL_UINT16),
     3: (L.CELL_INT24, L.CELL_UINT24),
@@ -37,7 +37,7 @@ def cell_of(wire: WireColumn, column: Column, kind: CanonicalType) -> Cell | Non
 
 def _integer(_: WireColumn, __: Column, kind: CanonicalType) -> Cell:
     width = TYPES[kind.text.base].width
-    return _INTEGER_CELLS[width][kind.text.unsigned], width, ()
+    return INTEGER_CELLS[width][kind.text.unsigned], width, ()
 
 
 def _plain(cell: int) -> _Reader:

@@ -8,27 +8,22 @@ Out: a batch with the four system columns and the version's columns; None where 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.binlog.arena import Arena, moved_out
+from tidegate.binlog.arena import Words, lay_out, moved_out
 from tidegate.binlog.batch import SYSTEM_FIELDS
 from tidegate.binlog.finish import finish_column, part
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.plan import OUT_BYTES, VARIABLE
 from tidegate.errors import Terminal
 from tidegate.tidb.datum import datum
 from tidegate.tidb.json_column import json_column
 from tidegate.tidb.kernel import layout as T  # noqa: N812
 from tidegate.tidb.kernel.rows import decode_rows
 from tidegate.tidb.plan import Plan, PlannedColumn
-
-Words = npt.NDArray[np.int64]
-_OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,8 @@ def decode_records(
         if column.default is not None:
             words[number, T.ABSENT] = absent[number].ctypes.data
     image_bytes = int((records[:, T.ROW_END] - records[:, T.ROW_START]).sum())
-    buffer = _lay_out(words, state, plan, room, image_bytes)
+    cells = [(column.plan.cell, image_bytes + column.pad * (room + 1)) for column in plan.columns]
+    buffer = lay_out(words, state, (T.OPS, T.COMMITS, T.ORDINALS), cells, room)
     found = int(decode_rows(records.ctypes.data, len(records), words.ctypes.data, state.ctypes.data))
     if found < 0:
         return None
@@ -76,30 +72,6 @@ def decode_records(
     if state[T.TWIN_COUNT]:
         rows = _without_same(rows, np.flatnonzero(twins[:found]), plan)
     return Batch(moved_out(rows), int(words[:, L.NULL_DATES].sum()))
-
-
-def _lay_out(words: Words, state: Words, plan: Plan, room: int, image_bytes: int) -> pa.Buffer:
-    """Write addresses into words and state; give the arena."""
-    arena = Arena()
-    state[T.OPS], state[T.COMMITS], state[T.ORDINALS] = arena.take(room), arena.take(8 * room), arena.take(8 * room)
-    variable = []
-    for column, described in zip(plan.columns, words, strict=True):
-        described[L.VALID] = arena.take(room // 8 + 1)
-        if column.plan.cell not in VARIABLE:
-            described[L.VALUES] = arena.take(OUT_BYTES[column.plan.cell] * room)
-            continue
-        described[L.VALUES] = arena.take(4 * (room + 1))
-        described[L.BYTES_MAX] = min(image_bytes + column.pad * (room + 1), _OFFSETS_MAX)
-        described[L.BYTES] = arena.take(int(described[L.BYTES_MAX]))
-        variable.append(described)
-    buffer = arena.buffer()
-    state[[T.OPS, T.COMMITS, T.ORDINALS]] += buffer.address
-    words[:, [L.VALUES, L.VALID, L.BYTES]] += buffer.address
-    out = np.frombuffer(buffer, np.uint8)
-    for described in variable:
-        at = int(described[L.VALUES]) - buffer.address
-        out[at : at + 4] = 0  # Arrow's first offset
-    return buffer
 
 
 def _finished(

@@ -12,19 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.binlog.arena import OFFSETS_MAX
 from tidegate.tidb.json_binary import json_text
 from tidegate.tidb.kernel import json_text as K  # noqa: N812 - a page of constants
 
 _GROWTH: Final = 6  # bytes that one becomes at most: \u0000
 _VALUE_BYTES: Final = 64  # and a number of a few
-_OFFSETS_MAX: Final = (1 << 31) - 1  # Arrow's 32-bit offsets
 
 
 def json_column(datums: pa.Array) -> pa.Array:
     _, offsets, data = datums.buffers()
     rows = len(datums)
     room = _GROWTH * data.size + _VALUE_BYTES * rows
-    if room > _OFFSETS_MAX:
+    if room > OFFSETS_MAX:
         return _one_by_one(datums)
     ends, out = pa.allocate_buffer(4 * (rows + 1)), pa.allocate_buffer(room + _VALUE_BYTES)
     undone, stack = np.empty(rows, np.uint8), np.empty(K.DEPTH * K.FRAME_WORDS, np.int64)

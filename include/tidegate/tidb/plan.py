@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.binlog.column_cells import INTEGER_CELLS
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import ColumnPlan
 from tidegate.errors import Terminal
@@ -31,14 +32,6 @@ from tidegate.tidb.kernel import layout as T  # noqa: N812
 from tidegate.tidb.replay.stored import origin_default
 
 _HALF: Final = 1 << 64
-# By the width of an integer: the kernel's cell with a sign, and without.
-_INTEGER_CELLS: Final = {
-    1: (L.CELL_INT8, L.CELL_UINT8),
-    2: (L.CELL_INT16, L.CELL_UINT16),
-    3: (L.CELL_INT24, L.CELL_UINT24),
-    4: (L.CELL_COPY32, L.CELL_UINT32),
-    8: (L.CELL_COPY64, L.CELL_UINT64),
-}
 
 
 class _Read(NamedTuple):
@@ -132,7 +125,7 @@ def _raw(_kind: CanonicalType, _told: ColumnInfo) -> _Read:
 
 def _integer(kind: CanonicalType, _told: ColumnInfo) -> _Read:
     width = TYPES[kind.text.base].width
-    return _Read(T.READ_INT, _INTEGER_CELLS[width][kind.text.unsigned], integer_range(kind))
+    return _Read(T.READ_INT, INTEGER_CELLS[width][kind.text.unsigned], integer_range(kind))
 
 
 def _plain(read_as: int, cell: int, *parameters: int) -> _Reader:
