@@ -6,14 +6,22 @@ Out: Pairs per cluster: where the rows lie that it commits; its DDL in order of 
 A function of bronze alone: nothing is remembered between windows but summaries of segments, so a window can be tried
 again, or be one of few tables, and says the same. What comes twice (a prewrite on two Pumps, an answer that was sent
 once more) has one start_ts and one commit_ts: it counts once.
+
+What it holds: sixteen bytes for each transaction that the window commits, and the summaries of the window's own
+segments, which apply.window_bytes bounds. Below the window it looks at segments from the newest on, a file's row group
+at a time, and no further than to the last prewrite that is wanted: usually that lies near, however many others wait.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
@@ -23,7 +31,8 @@ from tidegate.lake.bronze.lookback import lookback, naming
 from tidegate.limits import TIDB_KEPT_BYTES_MAX
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
-from tidegate.tidb.summary import DdlBinlog, Summary, summary_of
+from tidegate.tidb.answers import Answers
+from tidegate.tidb.summary import DdlBinlog, Summary, each_once, summary_of
 
 Place = tuple[str, int]
 _FOREVER: Final = (1 << 63) - 1
@@ -36,7 +45,7 @@ class Summaries:
     kept: OrderedDict[Place, Summary] = field(default_factory=OrderedDict)
     held_bytes: int = 0
 
-    def of(self, app: Application, refs: list[SegmentRef]) -> Iterator[tuple[SegmentRef, Summary]]:
+    def of(self, app: Application, refs: Sequence[SegmentRef]) -> Iterator[tuple[SegmentRef, Summary]]:
         """In order of the refs. Raises StreamCorrupt, UnknownEvent: what a segment says of others can't be guessed."""
         unread = [ref for ref in refs if (ref.source, ref.seq) not in self.kept]
         fresh = _summaries(app, unread)
@@ -75,14 +84,15 @@ class CommittedDdl:
 
 @dataclass(slots=True)
 class Pairs:
-    """Of one cluster. rows: per segment start_ts -> commit_ts. touched: per segment ids of tables -> commit_ts of their
-    rows. ddl: in order. tables: what was there at a timestamp. lost: start_ts -> commit_ts of what has no rows. late:
-    start_ts -> commit_ts of what was committed at or below the cut, and said only when the cut had passed it.
+    """Of one cluster. rows: per segment those of its prewrites that are committed. touched: per segment ids of tables
+    -> commit_ts of their rows. ddl: in order. tables: what was there at a timestamp. lost: start_ts -> commit_ts of
+    what has no rows. late: start_ts -> commit_ts of what was committed at or below the cut, and said only when the cut
+    had passed it.
     """
 
     owner: str
     refs: dict[Place, SegmentRef] = field(default_factory=dict)
-    rows: dict[Place, dict[int, int]] = field(default_factory=dict)
+    rows: dict[Place, Answers] = field(default_factory=dict)
     touched: dict[Place, dict[int, tuple[int, int]]] = field(default_factory=dict)
     ddl: list[CommittedDdl] = field(default_factory=list)
     jobs: dict[int, bytes] = field(default_factory=dict)
@@ -91,14 +101,23 @@ class Pairs:
     late: dict[int, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Segments:
+    """here: of each Pump those that may have answers of a range. earlier: below them, where rows may wait."""
+
+    here: list[SegmentRef] = field(default_factory=list)
+    earlier: list[SegmentRef] = field(default_factory=list)
+
+
 def pairs_of(app: Application, window: Window) -> list[Pairs]:
     """Made once per try of a window. Raises StreamCorrupt, UnknownEvent."""
     if window.pairs is None:
         owners = dict.fromkeys(app.pipeline.owner(ref.source) for ref in window.refs if not ref.whole)
         found = list[Pairs]()
         for owner in owners:
-            pairs, told = _paired(app, window, owner, window.low_ts)
-            pairs.late = _late(app, window, owner, told)
+            segments = _segments(app, window, owner, window.low_ts)
+            pairs = _paired(app, window, owner, segments, window.low_ts)
+            pairs.late = _late(app, window, owner, segments)
             found.append(pairs)
         window.pairs = found
     return window.pairs
@@ -108,95 +127,146 @@ def pairs_after(app: Application, window: Window, owner: str, after_ts: int) -> 
     """What was committed in (after_ts, the window's end], for tables that begin below the window. Raises StreamCorrupt,
     UnknownEvent.
     """
-    return _paired(app, window, owner, after_ts)[0]
+    return _paired(app, window, owner, _segments(app, window, owner, after_ts), after_ts)
 
 
-def _paired(
-    app: Application, window: Window, owner: str, low_ts: int
-) -> tuple[Pairs, list[tuple[SegmentRef, Summary]]]:
-    """Of (low_ts, the window's end]; and what was read for it."""
-    found = Pairs(owner)
-    committed: dict[int, int] = {}
-    told: list[tuple[SegmentRef, Summary]] = []
-    summaries = app.memory(Summaries)
-    for source in app.pipeline.pumps(owner):
-        told += summaries.of(app, _refs(app, window, source, low_ts))
+def _paired(app: Application, window: Window, owner: str, segments: _Segments, low_ts: int) -> Pairs:
+    """Of (low_ts, the window's end]."""
+    found, summaries = Pairs(owner), app.memory(Summaries)
+    told = list(summaries.of(app, segments.here))
     for ref, summary in told:
         found.jobs.update(summary.jobs)
-        for start_ts, commit_ts in summary.answers.items():
-            if low_ts < commit_ts <= window.cut_ts:
-                _agree(committed, start_ts, commit_ts, ref)
         found.tables += [(tso, text, ref) for tso, text in summary.tables.items() if low_ts < tso <= window.cut_ts]
-    waiting = dict(committed)
+    wanted = _Wanted(found, _committed(told, low_ts, window.cut_ts))
     for ref, summary in told:
-        for start_ts, ids in summary.rows.items():
-            if start_ts in waiting:
-                commit_ts = waiting.pop(start_ts)
-                place = (ref.source, ref.seq)
-                found.refs[place] = ref
-                found.rows.setdefault(place, {})[start_ts] = commit_ts
-                touched = found.touched.setdefault(place, {})
-                for table_id in ids:
-                    first_ts, last_ts = touched.get(table_id, (commit_ts, commit_ts))
-                    touched[table_id] = (min(first_ts, commit_ts), max(last_ts, commit_ts))
-        for start_ts, binlog in summary.ddl.items():
-            if start_ts in waiting:
-                found.ddl.append(CommittedDdl(waiting.pop(start_ts), binlog))
-    found.lost = waiting
+        wanted.take(ref, summary)
+    for refs in _newest_first(segments.earlier):
+        if not wanted.any:
+            break
+        for ref, summary in summaries.of(app, refs):
+            wanted.take(ref, summary)
+    found.lost = dict(wanted.left())
     found.ddl.sort(key=lambda one: one.commit_ts)
     found.tables.sort(key=lambda one: one[0])
-    return found, told
+    return found
 
 
-def _late(app: Application, window: Window, owner: str, told: list[tuple[SegmentRef, Summary]]) -> dict[int, int]:
+def _committed(told: Sequence[tuple[SegmentRef, Summary]], low_ts: int, cut_ts: int) -> Answers:
+    """The commits of (low_ts, cut_ts]. Raises StreamCorrupt where two answers of one transaction differ."""
+    started, stamps = [], []
+    for _, summary in told:
+        inside = (summary.stamps > low_ts) & (summary.stamps <= cut_ts)
+        started.append(summary.answered[inside])
+        stamps.append(summary.stamps[inside])
+    empty = np.empty(0, np.int64)
+    found = Answers(*each_once(np.concatenate([empty, *started]), np.concatenate([empty, *stamps])))
+    twice = np.flatnonzero(found.started[1:] == found.started[:-1])
+    if len(twice):
+        start_ts, (first, second) = int(found.started[twice[0]]), found.stamps[twice[0] : twice[0] + 2].tolist()
+        ref = next(ref for ref, summary in told if bool(np.any(summary.answered == start_ts)))
+        raise StreamCorrupt(
+            f"transaction {start_ts} was committed at {first}, says one answer, and at {second}, says another",
+            where=f"{ref.source} at {ref.file}:{ref.start_pos}",
+            remedy="ask TiDB which is true (HTTP /mvcc/hex), and report it",
+        )
+    return found
+
+
+class _Wanted:
+    """Commits whose prewrites are looked for; what is found of them goes to a Pairs."""
+
+    def __init__(self, found: Pairs, committed: Answers) -> None:
+        self._found, self._committed = found, committed
+        self._waits = np.ones(len(committed), np.bool_)
+        self._count = len(committed)
+
+    @property
+    def any(self) -> bool:
+        return self._count > 0
+
+    def take(self, ref: SegmentRef, summary: Summary) -> None:
+        """The first copy of a prewrite counts."""
+        mine = self._taken(summary.started)
+        if len(mine):
+            place = (ref.source, ref.seq)
+            self._found.refs[place] = ref
+            self._found.rows[place] = mine
+            self._found.touched[place] = _touched(summary, mine)
+        if summary.ddl:
+            ddl = self._taken(np.array(sorted(summary.ddl), np.int64))
+            self._found.ddl += [CommittedDdl(commit_ts, summary.ddl[start_ts]) for start_ts, commit_ts in ddl.items()]
+
+    def _taken(self, started: npt.NDArray[np.int64]) -> Answers:
+        there = started[self._committed.among(started)]
+        at = np.searchsorted(self._committed.started, there)
+        at = at[self._waits[at]]
+        self._waits[at] = False
+        self._count -= len(at)
+        return Answers(self._committed.started[at], self._committed.stamps[at])
+
+    def left(self) -> Iterator[tuple[int, int]]:
+        """What has no prewrite."""
+        found = self._committed
+        return zip(found.started[self._waits].tolist(), found.stamps[self._waits].tolist(), strict=True)
+
+
+def _touched(summary: Summary, mine: Answers) -> dict[int, tuple[int, int]]:
+    inside = mine.among(summary.of_table)
+    ids, stamps = summary.table_ids[inside], mine.stamps_of(summary.of_table[inside])
+    found = {}
+    for table_id in np.unique(ids).tolist():
+        of_table = stamps[ids == table_id]
+        found[table_id] = int(of_table.min()), int(of_table.max())
+    return found
+
+
+def _late(app: Application, window: Window, owner: str, segments: _Segments) -> dict[int, int]:
     """start_ts -> commit_ts of Commits that no window had, though they are at or below this one's low end.
 
     A Pump promises none at or below what it has resolved, so one that is there says what was said before; a Rollback
     that was said before, or nothing, makes it a contradiction. What was said stands behind the commit_ts in bronze.
+    Such a one names what is above the low end, or that itself: what was captured later than what a cut covers does.
     """
-    late = {
-        start_ts: commit_ts
-        for ref, summary in told
-        for start_ts, commit_ts in summary.answers.items()
-        if 0 < commit_ts <= min(ref.prev_commit_ts, window.low_ts)
-    }
-    _drop_said(late, told)
+    summaries, late = app.memory(Summaries), dict[int, int]()
+    refs = [*segments.here, *(ref for ref in segments.earlier if ref.max_commit_ts >= window.low_ts)]
+    for ref, summary in summaries.of(app, refs):
+        behind = (summary.stamps > 0) & (summary.stamps <= min(ref.prev_commit_ts, window.low_ts))
+        late |= dict(zip(summary.answered[behind].tolist(), summary.stamps[behind].tolist(), strict=True))
+    if late:
+        _drop_said(late, summaries.of(app, refs))
     for source in app.pipeline.pumps(owner):
         if late:
-            upto_seq = max((ref.seq for ref, _ in told if ref.source == source), default=_FOREVER)
-            earlier = naming(app.lake, source, min(late.values()), upto_seq)
-            _drop_said(late, app.memory(Summaries).of(app, earlier))
+            upto_seq = max((ref.seq for ref in refs if ref.source == source), default=_FOREVER)
+            _drop_said(late, summaries.of(app, naming(app.lake, source, min(late.values()), upto_seq)))
     return late
 
 
 def _drop_said(late: dict[int, int], told: Iterable[tuple[SegmentRef, Summary]]) -> None:
     """Those that were said in time."""
     for ref, summary in told:
-        for start_ts in late.keys() & summary.answers.keys():
-            if ref.prev_commit_ts < late[start_ts] == summary.answers[start_ts]:
+        mine = summary.stamps > ref.prev_commit_ts
+        for start_ts, commit_ts in zip(summary.answered[mine].tolist(), summary.stamps[mine].tolist(), strict=True):
+            if late.get(start_ts) == commit_ts:
                 del late[start_ts]
 
 
-def _refs(app: Application, window: Window, source: str, low_ts: int) -> list[SegmentRef]:
-    """Those of (low_ts, the window's end], behind those in which rows may wait for them; in order of seq."""
-    here = {ref.seq: ref for ref in window.refs if ref.source == source}
-    if low_ts < window.low_ts:
-        below = naming(app.lake, source, low_ts + 1, max(here, default=_FOREVER))
-        here |= {ref.seq: ref for ref in below if ref.prev_commit_ts < window.cut_ts}
-    if not here:
-        return []
-    known = {ref.seq: ref for ref in app.index.refs.get(source, ())} | here
-    earlier = lookback(app.lake, [known[seq] for seq in sorted(known)], source, low_ts)
-    every = {ref.seq: ref for ref in earlier} | here
-    return [every[seq] for seq in sorted(every)]
+def _segments(app: Application, window: Window, owner: str, low_ts: int) -> _Segments:
+    """For (low_ts, the window's end]; of each Pump in order of seq."""
+    found = _Segments()
+    for source in app.pipeline.pumps(owner):
+        here = {ref.seq: ref for ref in window.refs if ref.source == source}
+        if low_ts < window.low_ts:
+            below = naming(app.lake, source, low_ts + 1, max(here, default=_FOREVER))
+            here |= {ref.seq: ref for ref in below if ref.prev_commit_ts < window.cut_ts}
+        if here:
+            known = {ref.seq: ref for ref in app.index.refs.get(source, ())} | here
+            earlier = lookback(app.lake, [known[seq] for seq in sorted(known)], source, low_ts)
+            found.here += [here[seq] for seq in sorted(here)]
+            found.earlier += [ref for ref in earlier if ref.seq not in here]
+    return found
 
 
-def _agree(committed: dict[int, int], start_ts: int, commit_ts: int, ref: SegmentRef) -> None:
-    """Raises StreamCorrupt where two answers of one transaction differ."""
-    if committed.setdefault(start_ts, commit_ts) != commit_ts:
-        raise StreamCorrupt(
-            f"transaction {start_ts} was committed at {committed[start_ts]}, says one answer, and at {commit_ts},"
-            " says another",
-            where=f"{ref.source} at {ref.file}:{ref.start_pos}",
-            remedy="ask TiDB which is true (HTTP /mvcc/hex), and report it",
-        )
+def _newest_first(refs: Sequence[SegmentRef]) -> Iterator[list[SegmentRef]]:
+    """What one row group of bronze has, over all Pumps by the latest timestamp that it names."""
+    groups = [list(mine) for _, mine in groupby(refs, key=lambda ref: (ref.source, ref.path, ref.row_group))]
+    return iter(sorted(groups, key=lambda mine: mine[-1].max_commit_ts, reverse=True))

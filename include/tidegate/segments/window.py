@@ -5,7 +5,9 @@ Out: cut_ts, the window's upper end.
 
 cut_ts is at most the smallest resolved_ts of the pipeline's sources, because only below it is every
 transaction known. A backlog is taken in windows of about bytes_max: the cut then falls on the
-resolved_ts of a segment, that is on a transaction's end, and never inside a transaction.
+resolved_ts of a segment, that is on a transaction's end, and never inside a transaction. Of a source whose segments
+aren't whole it may fall on any timestamp that is resolved: one prewrite without an answer keeps resolved_ts back, for
+hours perhaps, and what was committed meanwhile isn't to be one window.
 """
 
 from __future__ import annotations
@@ -56,9 +58,18 @@ class SegmentRef:
         return self.end_pos - self.start_pos
 
     def overlaps(self, after_ts: int, upto_ts: int) -> bool:
-        """Whether a transaction in here may have a commit_ts in (after_ts, upto_ts]."""
+        """Whether a transaction in here may have a commit_ts in (after_ts, upto_ts]. What isn't whole begins with what
+        is old, and commits nothing at or below what was resolved before it.
+        """
+        if not self.whole and self.prev_commit_ts >= upto_ts:
+            return False
         last = min(self.max_commit_ts, self.upto(upto_ts))
         return self.payload_bytes > 0 and last > after_ts and self.min_commit_ts <= last
+
+    @property
+    def ends_ts(self) -> int:
+        """Where a window may end that takes it, if that is resolved."""
+        return self.resolved_ts if self.whole else self.max_commit_ts
 
     def upto(self, upto_ts: int) -> int:
         """The end of a window as it is for this segment: before what was given up, which is its last."""
@@ -73,11 +84,11 @@ def choose_cut(
     if frontier <= low_ts:
         return None
     taken = 0
-    waiting = (ref for source in sources for ref in refs.get(source, ()) if ref.resolved_ts > low_ts)
-    for ref in sorted(waiting, key=lambda ref: ref.resolved_ts):
+    waiting = (ref for source in sources for ref in refs.get(source, ()) if ref.ends_ts > low_ts)
+    for ref in sorted(waiting, key=lambda ref: ref.ends_ts):
         taken += ref.payload_bytes
         if taken >= bytes_max:
-            return min(frontier, ref.resolved_ts)
+            return min(frontier, ref.ends_ts)
     return frontier
 
 

@@ -28,6 +28,7 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment
+from tidegate.tidb.answers import Answers
 from tidegate.tidb.columns import Cell, Converter
 from tidegate.tidb.definitions import ids_of, info_of
 from tidegate.tidb.double_writes import changes_of
@@ -95,7 +96,7 @@ class Decoding:
     ) -> None:
         self.segment = segment
         self.windows = windows
-        self.answers = answers
+        self.answers = Answers.of(answers)
         self.readings = _readings(versions, windows)
         self.problems: dict[Name, Problem] = {}
         self.ordinal = 0

@@ -24,6 +24,7 @@ from tidegate.limits import TIDB_PIECE_BYTES, TIDB_PIECE_CELLS_BYTES
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, TableChanges
 from tidegate.segments.segment import Segment
+from tidegate.tidb.answers import Answers
 from tidegate.tidb.batch import decode_records
 from tidegate.tidb.by_row import Decoding, Name, Reading
 from tidegate.tidb.kernel import layout as T  # noqa: N812 - a page of constants
@@ -120,7 +121,7 @@ class Pieces:
         if rows is None:
             raise self._corrupt(numbers)
         payloads = self._walk.payloads
-        stamps = np.array([self._slow.answers[start] for start in payloads[numbers, T.START_TS].tolist()], np.int64)
+        stamps = self._slow.answers.stamps_of(payloads[numbers, T.START_TS])
         rows[:, T.ROW_COMMIT_TS] = stamps[np.searchsorted(numbers, rows[:, T.ROW_PAYLOAD])]
         rows[:, T.ROW_ORDINAL] = 2 * (self._first + 1 + np.arange(len(rows)))
         good, bad = (np.zeros(len(payloads), np.bool_) for _ in range(2))
@@ -211,7 +212,7 @@ def _joined(mine: list[tuple[Reading, Words]]) -> list[tuple[Reading, Words]]:
     return [(reading, records[np.argsort(records[:, T.ROW_ORDINAL], kind="stable")]) for reading, records in joined]
 
 
-def _rules(payloads: Words, answers: Mapping[int, int]) -> dict[str, Words]:
+def _rules(payloads: Words, answers: Answers) -> dict[str, Words]:
     """The numbers of payloads that a rule passes over; under "" of those that are wanted."""
     prewrites = payloads[:, T.TP] == BinlogType.PREWRITE
     ddl = prewrites & (payloads[:, T.JOB_ID] != 0)
@@ -219,7 +220,7 @@ def _rules(payloads: Words, answers: Mapping[int, int]) -> dict[str, Words]:
     started = payloads[rows, T.START_TS]
     first = np.zeros(len(rows), np.bool_)
     first[np.unique(started, return_index=True)[1]] = True
-    asked = np.isin(started, np.fromiter(answers, np.int64, len(answers))) if answers else np.zeros(len(rows), np.bool_)
+    asked = answers.among(started)
     return {
         "": np.ascontiguousarray(rows[asked & first]),
         "transaction frame": np.flatnonzero(~prewrites),

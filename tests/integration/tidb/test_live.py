@@ -1,7 +1,8 @@
 """A bank on a real TiDB writes to two Pumps, while commits are lost, repeated and late and Pumps are killed.
 
 Bronze, replayed, is what TiDB's SELECT says, and the sum is constant at every commit. Silver, which apply keeps
-meanwhile, is at each published cut what TiDB says of that timestamp.
+meanwhile, is at each published cut what TiDB says of that timestamp. `make test-long` goes on for minutes with several
+seeds: a Pump is killed every few seconds, in the middle of faults, behind DDL of several kinds.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.kit.tidb.pumps import NAMES, Pumps, tidb_with_pumps
 from tests.kit.tidb.server import MISSING, PROGRAM, Tidb
 from tests.support.captures import bronze_segments
 from tests.support.readers import by_polars
+from tests.support.seeds import LONG, many, seed
 from tidegate import config, tables
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
@@ -35,10 +37,22 @@ from tidegate.tidb.pairing import Pairing
 from tidegate.tidb.payload import Binlog, binlog_of
 from tidegate.tidb.replay.catalog import Catalog
 
-pytestmark = [pytest.mark.server, pytest.mark.skipif(not PROGRAM.exists(), reason=MISSING)]
+pytestmark = [
+    *(pytest.mark.server, pytest.mark.long),
+    *(pytest.mark.timeout(1800), pytest.mark.skipif(not PROGRAM.exists(), reason=MISSING)),
+]
 
 DEADLOCK = 1213
-ACCOUNTS, EACH, WRITERS, SECONDS = 20, 1000, 4, 12
+ACCOUNTS, EACH, WRITERS, SECONDS, KILLS = 20, 1000, 4, *((150, 24) if LONG else (12, 2))
+# Each is of another kind, and those of one round leave the journal's columns as they were but for one.
+ALTERS = (
+    "ALTER TABLE bank.journal ADD COLUMN after_{0} INT DEFAULT 5",
+    "ALTER TABLE bank.account ADD COLUMN note_{0} VARCHAR(20) DEFAULT 'x'",
+    "ALTER TABLE bank.journal ADD INDEX by_{0} (a)",
+    "CREATE TABLE bank.other_{0} (id INT PRIMARY KEY)",
+    "ALTER TABLE bank.journal COMMENT = 'turn {0}'",
+    "TRUNCATE TABLE bank.emptied",
+)
 
 
 @pytest.fixture
@@ -47,8 +61,8 @@ def world(tmp_path: Path) -> Iterator[tuple[Path, Pumps, Tidb]]:
         yield tmp_path, pumps, tidb
 
 
-def write(tidb: Tidb, seed: int, stop: threading.Event, done: list[int]) -> None:
-    draw, connection = random.Random(seed), tidb.connect()
+def write(tidb: Tidb, luck: float, stop: threading.Event, done: list[int]) -> None:
+    draw, connection = random.Random(luck), tidb.connect()
     with connection, connection.cursor() as cursor:
         while not stop.is_set():
             (one, other), amount = draw.sample(range(ACCOUNTS), 2), draw.randint(1, 50)
@@ -65,21 +79,23 @@ def write(tidb: Tidb, seed: int, stop: threading.Event, done: list[int]) -> None
                 cursor.execute("ROLLBACK")
 
 
-def disturb(tidb: Tidb, pumps: Pumps) -> None:
-    """Faults, and each Pump killed once; never both at a time: TiDB ends itself when no Pump answers."""
-    draw, cursor = random.Random(7), tidb.connect().cursor()
+def disturb(tidb: Tidb, pumps: Pumps, draw: random.Random) -> None:
+    """Faults, and Pumps killed in turn; never both at a time: TiDB ends itself when no Pump answers."""
+    cursor = tidb.connect().cursor()
     late = "delay_commit_ms=300&delay_commit_count=5"
     faults = ("drop_commit=1", "dup_prewrite=2", "dup_commit=2", "lose_ack_prewrite=1", late)
-    end, killed = time.monotonic() + SECONDS, list(NAMES)
-    while time.monotonic() < end or killed:
+    started, killed = time.monotonic(), 0
+    while time.monotonic() < started + SECONDS or killed < KILLS:
         tidb.control(f"/fault?{draw.choice(faults)}")
         time.sleep(0.4)
-        if killed and draw.random() < 0.3:
+        due = (time.monotonic() - started) / SECONDS * KILLS  # spread over the whole time
+        if killed < KILLS and draw.random() < 0.3 and due >= killed:
             tidb.control("/fault?reset=1")
-            name = killed.pop()
+            name = NAMES[-1 - killed % len(NAMES)]
             pumps.kill(name)
-            cursor.execute(f"ALTER TABLE bank.journal ADD COLUMN after_{name} INT DEFAULT 5")
+            cursor.execute(ALTERS[killed % len(ALTERS)].format(killed))
             pumps.start(name)
+            killed += 1
     tidb.control("/fault?reset=1")
 
 
@@ -120,8 +136,10 @@ def silver_is_tidbs(folder: Path, tidb: Tidb) -> int:
     return len(cuts)
 
 
-def test_a_bank_on_two_pumps_loses_nothing(world: tuple[Path, Pumps, Tidb], spark: SparkSession) -> None:
+@pytest.mark.parametrize("turn", range(many(1, 4)))
+def test_a_bank_on_two_pumps_loses_nothing(world: tuple[Path, Pumps, Tidb], spark: SparkSession, turn: int) -> None:
     folder, pumps, tidb = world
+    draw = random.Random(seed() + turn)
     applied, apps = threading.Event(), list[Application]()
     apply = threading.Thread(target=applying, args=(folder, spark, applied, apps))
     apply.start()
@@ -129,13 +147,14 @@ def test_a_bank_on_two_pumps_loses_nothing(world: tuple[Path, Pumps, Tidb], spar
         cursor.execute("CREATE DATABASE bank")
         cursor.execute("CREATE TABLE bank.account (id INT PRIMARY KEY, balance BIGINT)")
         cursor.execute("CREATE TABLE bank.journal (a INT, b INT, amount INT)")
+        cursor.execute("CREATE TABLE bank.emptied (id INT PRIMARY KEY)")
         cursor.execute(f"INSERT INTO bank.account VALUES {', '.join(f'({n}, {EACH})' for n in range(ACCOUNTS))}")
         stop, done = threading.Event(), list[int]()
-        writers = [threading.Thread(target=write, args=(tidb, n, stop, done)) for n in range(WRITERS)]
+        writers = [threading.Thread(target=write, args=(tidb, draw.random(), stop, done)) for _ in range(WRITERS)]
         for writer in writers:
             writer.start()
         try:
-            disturb(tidb, pumps)
+            disturb(tidb, pumps, draw)
         finally:
             stop.set()
             for writer in writers:
@@ -143,7 +162,7 @@ def test_a_bank_on_two_pumps_loses_nothing(world: tuple[Path, Pumps, Tidb], spar
         tidb.settle()
         time.sleep(6)  # orphans are asked for after two seconds of timestamps
         applied.set()
-        apply.join(120)
+        apply.join(600)
         cursor.execute("SELECT id, balance FROM bank.account ORDER BY id")
         accounts = list(cursor.fetchall())
         cursor.execute("SELECT a, b, amount, _tidb_rowid FROM bank.journal ORDER BY _tidb_rowid")

@@ -21,6 +21,7 @@ from tidegate.tidb.definitions import Stands, versions_of
 from tidegate.tidb.enclosed import joined
 from tidegate.tidb.jobs import NOT_NULL, PUBLIC, TableInfo, Tp
 from tidegate.tidb.live_tables import Change, TableChange
+from tidegate.tidb.summary import Summary
 
 NAME: Final = ("d", "t")
 TABLE: Final = 77
@@ -134,3 +135,10 @@ def made(
         change.batch.validate(full=True)
         rows.setdefault(change.version, []).extend(change.batch.to_pylist())
     return Made(rows, problems, tuple(map(sum, zip(*counted, strict=True))))
+
+
+def summed(summary: Summary) -> dict[str, Any]:
+    """To compare."""
+    arrays = ("started", "of_table", "table_ids", "answered", "stamps")
+    found = {name: getattr(summary, name).tolist() for name in arrays}
+    return found | {name: getattr(summary, name) for name in ("ddl", "jobs", "tables")}

@@ -13,7 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kit.tidb import encode
-from tests.kit.tidb.described import DECODERS, NAME, TABLE, Col, Decode, Made, Rows, made, segment, table, versions
+from tests.kit.tidb.described import (
+    DECODERS,
+    NAME,
+    TABLE,
+    Col,
+    Decode,
+    Made,
+    Rows,
+    made,
+    segment,
+    summed,
+    table,
+    versions,
+)
 from tidegate import tables
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
@@ -397,4 +410,4 @@ def test_recorded_rows_are_the_same_by_both(case: str) -> None:
         rows.append([(c.table, c.version, row) for part in parts for c in part.changes for row in c.batch.to_pylist()])
     assert len(rows[0]) > 3
     assert repr(sorted(rows[0], key=str)) == repr(sorted(rows[1], key=str))
-    assert summary_of(one) == summary_by_payload(one)
+    assert summed(summary_of(one)) == summed(summary_by_payload(one))

@@ -47,9 +47,11 @@ def backlog(
             here = [ref for ref in run if want.has(ref)]
             found += here
             taken_bytes += sum(ref.payload_bytes for ref in here if ref.overlaps(want.after_ts, end_ts))
-            last = max(last, run[-1].resolved_ts)
+            last = max(last, run[-1].ends_ts)
             if last >= end_ts or (taken_bytes >= bytes_max and last > want.after_ts):
-                break
+                end_ts = min(end_ts, last)
+                if run[-1].whole or run[-1].prev_commit_ts >= end_ts:
+                    break
         end_ts = min(end_ts, last)
     taken = [ref for ref in found if ref.overlaps(wanted[ref.source].after_ts, end_ts)]
     return end_ts, sorted(taken, key=lambda ref: (ref.source, ref.seq))
