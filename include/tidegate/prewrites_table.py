@@ -57,7 +57,11 @@ PREWRITES: Final = Table(
             ),
             field("answer_file", pa.string(), "binlog file of the answer; '' while open"),
             field("answer_pos", pa.int64(), "start of its event; 0 while open; TiDB's: commit_ts if committed"),
-            field("decided_by", pa.string(), "'' by the log; else the pipeline file's policy, or a person"),
+            field(
+                "decided_by",
+                pa.string(),
+                "'' by the log; else the pipeline file's policy, TiDB's DDL history, or a person",
+            ),
             field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded; the last row per key counts"),
         ]
     ),

@@ -98,7 +98,8 @@ def of_pump(one: Prewrite) -> bool:
 
 def parked_by_pumps(lake: LakeFiles) -> dict[str, list[Prewrite]]:
     """Per source what its Pumps wait for a person's word on. Raises LakeUnavailable, LakeRefused."""
-    found = {source: [one for one in of if one.waits and of_pump(one)] for source, of in unsettled(lake).items()}
+    parked = PrewriteState.PARKED  # a DDL is open until TiDB's history has it
+    found = {s: [one for one in of if one.state is parked and of_pump(one)] for s, of in unsettled(lake).items()}
     return {source: of for source, of in found.items() if of}
 
 

@@ -19,6 +19,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import etcd_of
+from tidegate.pump.lost_ddl import LostDdl
 from tidegate.pump.parked import Parked
 from tidegate.pump.pulled import Pulls
 from tidegate.pump.reader import PumpSettings, PumpSource
@@ -97,7 +98,10 @@ def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Pa
         Mvcc(entry.status_url, History(sql)) if entry.status_url else None,
         stored_in(lake, source),
         History(sql),
-        Parked(lake, pipeline.owner(source), pipeline.xa.orphans, History(sql).table_of),
+        Parked(
+            *(lake, pipeline.owner(source), pipeline.xa.orphans, History(sql).table_of),
+            LostDdl(lake, pipeline.pumps(source), History(sql)),
+        ),
     )
 
     def pump(registration: Registration | None) -> PumpSource:

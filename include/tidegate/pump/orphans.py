@@ -13,7 +13,7 @@ transaction is slow and will write yet, or garbage collection took its record aw
   the transaction can have: above what was named when its prewrite came, and above what was named at the first look.
 
 Past that nobody can tell. When TiDB has nothing at the second look, either, a person is asked, or the pipeline file
-says what becomes of such transactions (parked.py).
+says what becomes of such transactions; of a DDL TiDB's own history does (parked.py).
 
 TiDB is asked aside (aside.py): its commits don't wait for what it answers here.
 """
@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 
 class Words(Protocol):
-    """What a person, or the pipeline file, says of transactions that nobody can tell of: start_ts -> their commit_ts or
-    ROLLED_BACK. Who wasn't asked yet is.
+    """What a person, the pipeline file, or of a DDL TiDB's history says of transactions that MVCC can't tell of:
+    start_ts -> their commit_ts or ROLLED_BACK. Who wasn't asked yet is.
     """
 
     def decided(self, lost: Sequence[Prewrite[int]]) -> dict[int, int]: ...
@@ -164,18 +164,18 @@ class Orphans:
         return None
 
     def _note_lost(self, look: _Look) -> None:
-        """A DDL is in TiDB's own history: nobody is to say that it was none."""
-        start_ts = look.prewrite.start_ts
+        start_ts, job_id = look.prewrite.start_ts, look.prewrite.place
         if start_ts not in self._lost:
             self._lost[start_ts] = look.at_ts
+            decides = f"TiDB's history of DDL job {job_id} decides" if job_id else "`tidegate prewrites` decides"
             log.error(
                 "whether transaction %d was committed can't be told: TiDB has nothing of it, and its garbage collection"
-                " has passed it (safe point %s). It waits, and all that was committed after it: `tidegate prewrites`"
-                " decides once it is listed there. tidb_gc_life_time above twice orphan_seconds keeps it from coming"
-                " again",
+                " has passed it (safe point %s). It waits, and all that was committed after it: %s once it is listed"
+                " by `tidegate prewrites`. tidb_gc_life_time above twice orphan_seconds keeps it from coming again",
                 start_ts,
                 time_text(look.safe_point),
+                decides,
             )
         waited_ms = physical_ms(look.at_ts) - physical_ms(self._lost[start_ts])
-        if waited_ms >= self.seconds * 1000 and not look.prewrite.place:
+        if waited_ms >= self.seconds * 1000:
             self._ripe[start_ts] = look.prewrite

@@ -1,7 +1,8 @@
 """Transactions of which TiDB can't tell any more whether they were committed: put before a person, and decided.
 
 In:  a Pump's prewrites whose records garbage collection took away; control/prewrites; the pipeline file's `xa.orphans`.
-Out: rows `parked` of control/prewrites; the answers of those that a person, or the pipeline file, decided.
+Out: rows `parked` of control/prewrites; the answers of those that a person, or the pipeline file, decided. A DDL is
+     nobody's to decide: TiDB's history says what became of it (lost_ddl.py), and until then its row is `open`.
 
 All Pumps of a cluster write and read them under the first one's name: a prewrite may have come to two, and both must
 give it one answer. That answer becomes a Commit or Rollback in their streams; nobody else takes it from here, so a
@@ -19,6 +20,7 @@ from tidegate.lake.control import ControlTables, application_version
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.prewrites import PUMPS_ID, by_policy, of_pump, record, unsettled
 from tidegate.prewrites_table import PREWRITES, PrewriteState
+from tidegate.pump.lost_ddl import LostDdl
 from tidegate.segments.prewrites import Prewrite
 from tidegate.tidb import pairing
 from tidegate.tidb.pairing import ROLLED_BACK
@@ -26,19 +28,22 @@ from tidegate.tidb.pairing import ROLLED_BACK
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """owner: the cluster's first Pump. table_of: `database.table` of a key, "" when it can't be told."""
+    """owner: the cluster's first Pump. table_of: `database.table` of a key, "" when it can't be told. ddl: None: of a
+    DDL nobody says anything.
+    """
 
     lake: LakeFiles
     owner: str
     policy: Orphans
     table_of: Callable[[bytes], str]
+    ddl: LostDdl | None = None
 
     def decided(self, lost: Sequence[pairing.Prewrite[int]]) -> dict[int, int]:
         """start_ts -> commit_ts or ROLLED_BACK of what is decided; what nobody was asked about is parked, or decided as
         the pipeline file says. Raises LakeUnavailable, LakeRefused.
         """
         known = self._known(lost)
-        mine = [known[one.start_ts] for one in lost]
+        mine = [known[one.start_ts] for one in lost if one.start_ts in known]
         answers = {one.start_ts: ROLLED_BACK for one in mine if one.state is PrewriteState.ROLLED_BACK}
         return answers | {one.start_ts: one.answer_pos for one in mine if one.state is PrewriteState.COMMITTED}
 
@@ -49,10 +54,16 @@ class Parked:
         prewrite would stop their TiDB's apply for good.
         """
         tables, counter = ControlTables(self.lake), f"tidegate/{self.owner}/parked"
+        told: dict[int, Prewrite] = {}  # of DDL, what history says
         while True:  # each turn ends it, or another Pump has written something down
             number = application_version(self.lake, PREWRITES, counter) or 0
             known = {one.start_ts: one for one in unsettled(self.lake).get(self.owner, ()) if of_pump(one)}
-            fresh = [self._parked(one) for one in lost if one.start_ts not in known]
+            fresh = [self._parked(one) for one in lost if not one.place and one.start_ts not in known]
+            for one in lost:
+                row = known.get(one.start_ts)
+                if one.place and (row is None or row.waits):
+                    told.setdefault(one.start_ts, self._by_history(one))
+                    fresh += [told[one.start_ts]] if row is None or not told[one.start_ts].waits else []
             if not fresh:
                 return known
             record(tables, fresh, (counter, number + 1))
@@ -63,3 +74,12 @@ class Parked:
         name, tables = f"{PUMPS_ID}{lost.start_ts}", (table,) if table else ()
         place = (self.owner, name, lost.start_ts, 0, 0, tables, state)
         return Prewrite(*place, answer_pos=lost.came_ts + 1, decided_by=decider)
+
+    def _by_history(self, lost: pairing.Prewrite[int]) -> Prewrite:
+        fate = self.ddl.fate(lost) if self.ddl is not None else None
+        state, decider = PrewriteState.OPEN, ""
+        if fate is not None:
+            state = PrewriteState.ROLLED_BACK if fate == ROLLED_BACK else PrewriteState.COMMITTED
+            decider = f"TiDB's history of DDL job {lost.place}"
+        place = (self.owner, f"{PUMPS_ID}{lost.start_ts}", lost.start_ts, 0, 0, (), state)
+        return Prewrite(*place, answer_pos=fate or 0, decided_by=decider)

@@ -35,6 +35,7 @@ class World:
         self.folder, self.lake, self.policy = folder, LakeFiles(str(folder / "lake")), policy
         self.counter, self.fates = Counter(SECOND), Fates({BEGAN: NOTHING, BEGAN + 1: NOTHING})
         self.fates.collected_ts = 10_000 * SECOND
+        self.words = Parked(self.lake, "one", policy, lambda key: "d.t" if key == b"k" else "")
         self.file = folder / "shop.yaml"
         self.file.write_text(
             f"pipeline: shop\nlake: {{path: {self.lake.root}}}\nsources: {{one: {{conn_id: x, flavour: tidb,"
@@ -42,8 +43,7 @@ class World:
         )
 
     def run(self, **more: object):
-        words = Parked(self.lake, "one", self.policy, lambda key: "d.t" if key == b"k" else "")
-        return running(pump_run(self.folder, self.counter, self.fates, words=words, **more))
+        return running(pump_run(self.folder, self.counter, self.fates, words=self.words, **more))
 
     def write(self) -> None:
         client = Client(f"unix:{self.folder}/p.sock")

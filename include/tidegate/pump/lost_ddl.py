@@ -1,0 +1,80 @@
+"""DDL whose answer got lost and whose record garbage collection took away: TiDB's DDL history says what became of it.
+
+In:  the prewrite of a DDL job's binlog; TiDB's history; bronze, with what came to all Pumps of the cluster.
+Out: the commit_ts that it counts at, ROLLED_BACK, or None while that can't be told.
+
+A job leaves its queue for the history in a transaction behind the one that its binlog is of, and stays there. So once
+the history has it, one of its prewrites of that schema state was committed: above all that was named when it came, and
+below the job's FinishedTS. TiDB tries again what failed, and nothing else: of several prewrites it is the last one. All
+of them have come by then, so each Pump's bronze has to name FinishedTS before that is known.
+
+A job that the history doesn't have waits, however long: it may be in the queue yet.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidegate.lake.bronze.index import read_segments
+from tidegate.lake.bronze.lookback import naming
+from tidegate.lake.files import LakeFiles
+from tidegate.pump.cluster import finished_ts
+from tidegate.pump.ddl import Jobs
+from tidegate.tables import SegmentFlag
+from tidegate.tidb.pairing import ROLLED_BACK, Prewrite
+from tidegate.tidb.summary import summary_of
+
+log = logging.getLogger(__name__)
+
+_FOREVER: Final = (1 << 63) - 1
+
+
+@dataclass(slots=True)
+class LostDdl:
+    """pumps: all of the cluster. _told: jobs of which it was said that they wait."""
+
+    lake: LakeFiles
+    pumps: Sequence[str]
+    jobs: Jobs
+    _told: set[int] = field(default_factory=set)
+
+    def fate(self, lost: Prewrite[int]) -> int | None:
+        """Raises SourceUnavailable, SourceRefused, LakeUnavailable, LakeRefused, StreamCorrupt."""
+        text = self.jobs.job(lost.place)
+        if text is None:
+            self._tell(lost, "it isn't in TiDB's DDL history: ADMIN SHOW DDL JOBS says whether it runs, or is paused")
+            return None
+        upto_ts = max(finished_ts(text), lost.came_ts)
+        states: dict[int, int] = {}
+        for pump in self.pumps:
+            refs = naming(self.lake, pump, lost.start_ts, _FOREVER)
+            if not refs or refs[-1].max_commit_ts < upto_ts:
+                self._tell(lost, f"bronze doesn't have yet what came to Pump {pump} until the job was finished")
+                return None
+            wanted = [ref for ref in refs if ref.flags & SegmentFlag.HAS_DDL and ref.min_commit_ts <= upto_ts]
+            for _, segment in read_segments(self.lake, wanted):
+                told = summary_of(segment)
+                said = told.stamps[told.answered == lost.start_ts]
+                if len(said):
+                    return int(said[0])  # another Pump, to which it came too, knows
+                states |= {start: one.schema_state for start, one in told.ddl.items() if one.job_id == lost.place}
+        if lost.start_ts not in states:
+            self._tell(lost, "bronze doesn't have its prewrite yet")
+            return None
+        mine = states[lost.start_ts]
+        later = any(start > lost.start_ts and state == mine for start, state in states.items())
+        return ROLLED_BACK if later else lost.came_ts + 1
+
+    def _tell(self, lost: Prewrite[int], why: str) -> None:
+        if lost.start_ts not in self._told:
+            self._told.add(lost.start_ts)
+            log.error(
+                "whether transaction %d of DDL job %d was committed can't be told: %s. It waits, and all that was"
+                " committed after it",
+                lost.start_ts,
+                lost.place,
+                why,
+            )
