@@ -13,20 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kit.tidb import encode
-from tests.kit.tidb.described import (
-    DECODERS,
-    NAME,
-    TABLE,
-    Col,
-    Decode,
-    Made,
-    Rows,
-    made,
-    segment,
-    summed,
-    table,
-    versions,
-)
+from tests.kit.tidb.described import DECODERS, NAME, TABLE, Col, Decode, Made, Rows, made, segment, table, versions
 from tidegate import tables
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
@@ -38,7 +25,6 @@ from tidegate.tidb.jobs import INTEGERS, UNSIGNED, Job, TableInfo, Tp
 from tidegate.tidb.payload import BinlogType, Mutation, binlog_of
 from tidegate.tidb.protobuf import bytes_field, number_field, written_varint
 from tidegate.tidb.recording import Recording
-from tidegate.tidb.summary import summary_by_payload, summary_of
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tidb"
 INT = Col(Tp.LONG)
@@ -410,4 +396,3 @@ def test_recorded_rows_are_the_same_by_both(case: str) -> None:
         rows.append([(c.table, c.version, row) for part in parts for c in part.changes for row in c.batch.to_pylist()])
     assert len(rows[0]) > 3
     assert repr(sorted(rows[0], key=str)) == repr(sorted(rows[1], key=str))
-    assert summed(summary_of(one)) == summed(summary_by_payload(one))
