@@ -30,6 +30,11 @@ def age_text(seconds: float | None) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
 
 
+def counted(number: int, one: str, more: str) -> str:
+    """The number, and the words that go with it."""
+    return f"{number:,} {one if number == 1 else more}"
+
+
 def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
     """One line per row, columns as wide as their widest cell. right: columns that end together."""
     if not rows:

@@ -9,6 +9,7 @@ Out: requests and events in control/snapshots, rows in bronze/chunks, marks at t
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import threading
 import time
@@ -18,15 +19,16 @@ import typer
 
 from tidegate import pipelines
 from tidegate.cli.lake import open_lake
+from tidegate.cli.snapshot_lines import is_to_read, progress_lines
 from tidegate.config import named_tables
 from tidegate.connections import from_environment
 from tidegate.errors import LeaseHeld
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED
 from tidegate.limits import SNAPSHOT_WAITING_SECONDS
-from tidegate.text_layout import columns, paragraph
+from tidegate.text_layout import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from tidegate.config import Pipeline
     from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read rows from before capture, without locks.")
 
 _NAMED_MAX: Final = 10
+# Lines of a screen that aren't tables: head, sum, what more there is, what is waited for.
+_SCREEN_OTHERS: Final = 9
 
 PipelineName = Annotated[str, typer.Argument(help="Pipeline: its name, or its file", metavar="PIPELINE")]
 Tables = Annotated[
@@ -51,8 +55,9 @@ def start(pipeline: PipelineName, table: Tables = None) -> None:
     """Ask for tables (without names: all that wait for a snapshot), and read them until they are marked."""
     loaded, work = _work(pipeline)
     new = work.request(table or ())
-    typer.echo(f"{len(new)} tables are asked for; what is asked for and not read yet goes on", err=True)
-    _read(loaded, work)
+    asked = counted(len(new), "table is", "tables are")
+    typer.echo(f"{asked} asked for; what is asked for and not read yet goes on", err=True)
+    _read(loaded, work, beside_another=True)
 
 
 @app.command("run")
@@ -108,8 +113,8 @@ def restart(pipeline: PipelineName, table: Tables = None) -> None:
     is_open = [one for one in found if not one.state.is_over]
     tell_tables(work.lake, loaded.pipeline, is_open, EventKind.CANCELLED, "it is begun from its start again")
     new = work.request(sorted({logical_name(loaded, one) for one in found}))
-    typer.echo(f"{len(new)} tables are asked for from their beginning", err=True)
-    _read(loaded, work)
+    typer.echo(f"{counted(len(new), 'table is', 'tables are')} asked for from the beginning", err=True)
+    _read(loaded, work, beside_another=True)
 
 
 @app.command("pause")
@@ -147,27 +152,34 @@ def status(
     """How far each table's last snapshot is; exit code 1 when one failed."""
     from tidegate.snapshot.progress.events import SnapshotState
     from tidegate.snapshot.progress.requests import Told
-    from tidegate.snapshot.work import newest
+    from tidegate.snapshot.work import newest, where_others_are
 
     loaded, lake = open_lake(pipeline)
     told = Told(lake, loaded.pipeline)
     found = newest(told.tables())
+
+    def lines(tables_max: int | None = None) -> str:
+        waits = sorted({one.source for one in found if one.waiting})
+        others = {source: where_others_are(lake, source) for source in waits}
+        return "\n".join(progress_lines(found, told.busy(), others, tables_max))
+
     if follow and not as_json:
         from rich.live import Live
         from rich.text import Text
 
-        with Live(Text("\n".join(_lines(found, told.busy()))), auto_refresh=False) as shown:
+        with Live(Text(""), auto_refresh=False, vertical_overflow="visible") as shown:
             while any(not one.state.is_over for one in found):
+                shown.update(Text(lines(_tables_that_fit())), refresh=True)
                 time.sleep(SNAPSHOT_WAITING_SECONDS)
                 found = newest(told.tables())
-                shown.update(Text("\n".join(_lines(found, told.busy()))), refresh=True)
+            shown.update(Text(lines()), refresh=True)
     elif as_json:
         busy = told.busy()
         print(json.dumps([_cells(one, busy) for one in found], ensure_ascii=False))
     elif not found:
         print("no snapshot was asked for")
     else:
-        print("\n".join(_lines(found, told.busy())))
+        print(lines())
     raise typer.Exit(EXIT_ERROR if any(one.state is SnapshotState.FAILED for one in found) else 0)
 
 
@@ -195,19 +207,37 @@ def _end_on_signals(work: SnapshotWork) -> None:
         signal.signal(number, lambda *_: stop.set())
 
 
-def _read(loaded: Pipeline, work: SnapshotWork) -> None:
+def _read(loaded: Pipeline, work: SnapshotWork, *, beside_another: bool = False) -> None:
+    """beside_another: a reader that is at work takes what was asked for, and this process waits for it."""
     from tidegate.snapshot.work import is_read
 
     _end_on_signals(work)
-    found = work.read()
+    found = _all_read(work) if beside_another else work.read()
     left = [one for one in found if not is_read(one)]
     if work.stop.is_set() and left:
-        typer.echo(f"stopped; {len(left)} tables are left: tidegate snapshot run {loaded.pipeline} goes on", err=True)
+        what = counted(len(left), "table is", "tables are")
+        typer.echo(f"stopped; {what} left: tidegate snapshot run {loaded.pipeline} goes on", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
     _tell_left(loaded, left)
-    rows = sum(one.rows for one in found)
-    typer.echo(f"{len(found) - len(left)} tables are read, {rows:,} rows; each is whole when apply has come to its end")
+    rows, read = sum(one.rows for one in found), counted(len(found) - len(left), "table is", "tables are")
+    typer.echo(f"{read} read, {rows:,} rows; each is whole when apply has come to its end")
     raise typer.Exit(EXIT_ERROR if left else 0)
+
+
+def _all_read(work: SnapshotWork) -> list[TableProgress]:
+    """Read by this process, or by whoever holds the lease; how far what was open is."""
+    mine, held = {(one.snapshot, one.source, one.name) for one in work.open()}, False
+    while True:
+        try:
+            mine |= {(one.snapshot, one.source, one.name) for one in work.read()}
+        except LeaseHeld as error:
+            if not held:
+                typer.echo(f"{error.where}: {error.what}: it reads what is asked for; this one waits", err=True)
+            held = True
+            work.stop.wait(SNAPSHOT_WAITING_SECONDS)
+            if not work.stop.is_set():
+                continue
+        return [one for one in work.told.tables() if (one.snapshot, one.source, one.name) in mine]
 
 
 def _tell_left(loaded: Pipeline, left: Collection[TableProgress]) -> None:
@@ -219,6 +249,7 @@ def _tell_left(loaded: Pipeline, left: Collection[TableProgress]) -> None:
 
 
 def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collection[SnapshotState]) -> None:
+    from tidegate.snapshot.progress.events import EventKind
     from tidegate.snapshot.progress.requests import tell_tables, told
     from tidegate.snapshot.work import logical_name
 
@@ -234,9 +265,18 @@ def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collec
         remedy=f"tables with one: {', '.join(known[:_NAMED_MAX]) or 'none'}{more}",
     )
     found = [one for one in fit if not names or logical_name(loaded, one) in named]
+    if kind is EventKind.PAUSED and (read := [one for one in found if not one.left]):
+        found = [one for one in found if one.left]
+        told_of = ", ".join(logical_name(loaded, one) for one in read)
+        typer.echo(f"nothing is left to read, so these end by themselves once apply has taken it: {told_of}", err=True)
     if found:
         tell_tables(lake, loaded.pipeline, found, kind)
     typer.echo(f"{kind}: {', '.join(logical_name(loaded, one) for one in found) or 'no table'}")
+
+
+def _tables_that_fit() -> int:
+    """What is shown anew can't be scrolled."""
+    return max(1, shutil.get_terminal_size().lines - _SCREEN_OTHERS)
 
 
 def _cells(one: TableProgress, busy: Mapping[str, str]) -> dict[str, object]:
@@ -254,45 +294,5 @@ def _cells(one: TableProgress, busy: Mapping[str, str]) -> dict[str, object]:
         "waiting": len(one.waiting),
         "refused": list(one.refused),
         "reason": one.reason,
-        "source_is_busy": busy.get(one.source, "") if _is_to_read(one) else "",
+        "source_is_busy": busy.get(one.source, "") if is_to_read(one) else "",
     }
-
-
-def _outlook(rows: int, estimate: int, rate: float, *, is_open: bool) -> tuple[str, str]:
-    """Share of the estimate, and the time that the rest takes at this rate; "-" for what isn't known."""
-    if not is_open:
-        return "-", "-"
-    share = f"{min(99, 100 * rows // estimate)} %" if estimate else "-"
-    seconds = max(0, estimate - rows) / rate if estimate and rate else None
-    return share, "-" if seconds is None else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
-
-
-def _is_to_read(one: TableProgress) -> bool:
-    return one.state in ("requested", "running") and bool(one.left)
-
-
-def _lines(found: Sequence[TableProgress], busy: Mapping[str, str]) -> list[str]:
-    """busy: why a source isn't read now."""
-    shown = [("source", "table", "state", "rows", "about", "rows/s", "left", "waves", "waiting for apply")]
-    for one in found:
-        share, left = _outlook(one.rows, one.estimate, one.rate, is_open=bool(one.left) and not one.state.is_over)
-        cells = (f"{one.rows:,}", share, f"{one.rate:,.0f}", left, str(one.waves), str(len(one.waiting)))
-        shown.append((one.source, ".".join(one.name), str(one.state), *cells))
-    reads = [one for one in found if one.state in ("requested", "running")]
-    if len(reads) > 1:  # what is read now, as one
-        begun = [one for one in reads if one.waves]
-        rows, seconds = sum(one.rows for one in reads), 0.0
-        if begun:
-            last = max(one.read_at for one in begun)
-            seconds = (last - min(one.began_at for one in begun)).total_seconds()
-        rate = rows / seconds if seconds > 0 else 0.0
-        known = all(one.estimate for one in reads)
-        share, left = _outlook(rows, sum(one.estimate for one in reads) if known else 0, rate, is_open=True)
-        shown.append(("", f"{len(reads)} tables that are open", "", f"{rows:,}", share, f"{rate:,.0f}", left, "", ""))
-    lines = columns(shown, right=(3, 4, 5, 6, 7, 8))
-    for source in sorted({one.source for one in found if _is_to_read(one)} & busy.keys()):
-        lines += ["", *paragraph(f"{source} isn't read now:", f"{busy[source]}; it goes on by itself")]
-    for one in found:
-        if (one.reason and not one.state.is_over) or one.state == "failed":
-            lines += ["", *paragraph(f"{'.'.join(one.name)} of {one.source}:", one.reason)]
-    return lines

@@ -23,7 +23,7 @@ from tidegate.connections import from_environment
 from tidegate.errors import LakeUnavailable
 from tidegate.home import EXIT_ERROR, state_folder
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, LATENCY_SUMMED_SECONDS
-from tidegate.text_layout import age_text, columns, paragraph
+from tidegate.text_layout import age_text, columns, counted, paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,11 +96,12 @@ def snapshot_lines(snapshots: Sequence[TableProgress]) -> list[str]:
     """Tables whose rows are being read, and how far that is."""
     lines: list[str] = []
     for one in snapshots:
-        parts = [f"{one.state}; {one.rows:,} rows of {one.waves} waves are read"]
-        parts += [f"{len(one.left)} key ranges are left"] if one.left else []
-        parts += [f"{len(one.waiting)} waves wait for apply"] if one.waiting else []
+        parts = [f"{one.state}; {one.rows:,} rows of {counted(one.waves, 'wave', 'waves')} are read"]
+        parts += [f"{counted(len(one.left), 'key range is', 'key ranges are')} left"] if one.left else []
+        parts += [f"{counted(len(one.waiting), 'wave waits', 'waves wait')} for apply"] if one.waiting else []
         if one.refused:
-            parts.append(f"{len(one.refused)} waves were refused and are read again, the last as {one.refused[-1]}")
+            what = counted(len(one.refused), "wave was refused and is", "waves were refused and are")
+            parts.append(f"{what} read again, the last as {one.refused[-1]}")
         lines += ["", *paragraph(f"snapshot of {one.database}.{one.table} of {one.source}:", ", ".join(parts))]
     return lines
 

@@ -11,6 +11,7 @@ import difflib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -21,7 +22,16 @@ from typing import IO, TYPE_CHECKING, Final, TextIO
 from tidegate import config, pipelines, spark_settings
 from tidegate.connections import from_environment
 from tidegate.errors import HostLacks, ProcessFailed, UsageError
-from tidegate.home import DIFFERS, EXIT_ERROR, EXIT_OK, EXIT_TRANSIENT, EXIT_USAGE, STORAGE_OPTIONS_ENV, home
+from tidegate.home import (
+    DIFFERS,
+    EXIT_ERROR,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_TRANSIENT,
+    EXIT_USAGE,
+    STORAGE_OPTIONS_ENV,
+    home,
+)
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
@@ -56,6 +66,7 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
         assert process.stdout is not None
+        ends = _Ends(process)
         jvm = threading.Thread(target=_pass_on, args=(process.stderr,))
         jvm.start()
         for text in process.stdout:  # spark-submit puts both of the job's streams there
@@ -64,6 +75,8 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
             print(f"tidegate: {found['line']}" if found else text.rstrip("\n"), flush=True, file=_stream(found))
         jvm.join()
     code = process.returncode
+    if ends.told and code != EXIT_OK:  # as after Ctrl-C, which a terminal sends to Spark, too
+        return EXIT_INTERRUPTED
     if code != 0 and not told and (code not in _KNOWN_CODES or code == EXIT_ERROR):
         how = f"was ended from outside (signal {-code})" if code < 0 else f"ended with exit code {code}"
         raise ProcessFailed(
@@ -72,6 +85,19 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
             remedy="see what it printed above; run it again, nothing is lost",
         )
     return code
+
+
+class _Ends:
+    """SIGTERM ends Spark as well: else it would go on by itself, and hold its lease. told: whether it came."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.told = False
+        self._process = process
+        signal.signal(signal.SIGTERM, self._end)
+
+    def _end(self, *_: object) -> None:
+        self.told = True
+        self._process.terminate()
 
 
 def _pass_on(stderr: IO[str]) -> None:

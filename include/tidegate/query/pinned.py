@@ -156,7 +156,8 @@ class PinnedCut:
         try:
             return self._connected(self._named(text)).sql(text)
         except duckdb.Error as error:
-            raise self._incomplete(text, str(error)) or self.refused(error) from error
+            why = self._incomplete(text, str(error)) or self._unknown(text, str(error))
+            raise why or self.refused(error) from error
 
     def refused(self, error: Exception) -> QueryRefused:
         """What DuckDB's error means. Raises CutForgotten when it is that files are gone."""
@@ -178,6 +179,19 @@ class PinnedCut:
                 remedy = "`tidegate status` says what ends that"
                 return QueryRefused(f"{name} isn't complete at this cut: {reason}", remedy=remedy)
         return None
+
+    def _unknown(self, sql: str, error: str) -> QueryRefused | None:
+        """Of a query that names a table that isn't there. DuckDB has only the tables that the query names right."""
+        asked = _NO_TABLE.search(error)
+        if asked is None or self.cut.missing or self.unclear:  # those are told of instead
+            return None
+        whole = re.search(rf"\w+\.{re.escape(asked['name'])}", sql.replace('"', ""), re.IGNORECASE)
+        name = whole.group() if whole else asked["name"]
+        whole_names = {one.lower(): one for one in self.cut.tables}
+        known = {one.partition(".")[2]: of for one, of in whole_names.items()} | whole_names
+        close = difflib.get_close_matches(name.lower(), known, n=1)
+        remedy = f"did you mean {known[close[0]]}?" if close else "SHOW ALL TABLES says which there are"
+        return QueryRefused(f"there is no table {name} in this cut", where=self.pipeline, remedy=remedy)
 
     def views_file(self) -> str:
         """A script for DuckDB that makes the same views, wherever the lake can be reached."""

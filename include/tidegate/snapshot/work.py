@@ -46,7 +46,7 @@ from tidegate.snapshot.progress.unheard import Unheard
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.tables import SCHEMA_HISTORY, TABLE_STATES
-from tidegate.text_layout import age_text
+from tidegate.text_layout import age_text, counted
 
 _READ: Final = (SnapshotState.ENDED, SnapshotState.DONE)
 _OPEN: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
@@ -254,7 +254,9 @@ class SnapshotWork:
                     return self.stop.is_set()
 
                 settings = settings_of(self.pipeline.snapshot, ZeroDates(self.pipeline.apply.zero_dates))
-                load = replace(settings.load, replica=self.replica_of(source))
+                load = settings.load
+                if load.replica_lag_seconds:  # else nobody asks it, nor needs its connection
+                    load = replace(load, replica=self.replica_of(source))
                 changefeed = isinstance(self.pipeline.sources[source], TicdcSource)
                 settings = replace(settings, is_held=self._is_held, load=load, changefeed=changefeed)
                 reader = SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings, self.report)
@@ -303,14 +305,21 @@ class _Watch:
 
     def __init__(self, work: SnapshotWork, source: str, rows: Mapping[tuple[str, str], int | None]) -> None:
         self._work, self._source, self._rows = work, source, rows
-        self._mine = {(one.snapshot, one.name) for one in work.open() if one.source == source}
+        self._mine: set[tuple[str, tuple[str, str]]] = set()
         self._said, self._before = time.monotonic(), -1
+        self._take_in()
+
+    def _take_in(self) -> None:
+        """What came to be read, by whomever it was asked for."""
+        going = self._work.told.going(self._source)
+        self._mine |= {(one.snapshot, one.name) for one in going if one.state in _OPEN}
 
     def look(self, *, last: bool = False) -> None:
         """A line, when it is time for one or this is the last."""
         now = time.monotonic()
         if not last and now - self._said < REPORT_SECONDS:
             return
+        self._take_in()
         tables = [one for one in self._work.told.tables(self._source) if (one.snapshot, one.name) in self._mine]
         rows = sum(one.rows for one in tables)
         seconds, before = now - self._said, self._before
@@ -340,7 +349,7 @@ def progress_line(
 ) -> str:
     """estimates: of each table's rows. rate: rows a second; None when it isn't known. waits: where_others_are."""
     rows, read = sum(one.rows for one in tables), sum(is_read(one) for one in tables)
-    parts = [f"{read} of {len(tables)} tables are read and marked", f"{rows:,} rows"]
+    parts = [f"{read} of {counted(len(tables), 'table is', 'tables are')} read and marked", f"{rows:,} rows"]
     parts += [f"{rate:,.0f} rows/s"] if rate is not None else []
     guesses = [estimates.get(one.name) for one in tables]
     total = sum(guess or 0 for guess in guesses)
@@ -348,5 +357,6 @@ def progress_line(
         parts.append(f"about {min(_SHARE_MAX, 100 * rows // total)} %")
     waiting = {token for one in tables for token in one.waiting}
     others = f" ({waits})" if waits else ""
-    parts += [f"{len(waiting)} waves wait for capture and apply{others}"] if waiting else []
+    waves = counted(len(waiting), "wave waits", "waves wait")
+    parts += [f"{waves} for capture and apply{others}"] if waiting else []
     return f"{source}: {', '.join(parts)}"

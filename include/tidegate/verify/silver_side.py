@@ -202,9 +202,7 @@ class SilverSide:
 
     def rows(self, table: SourceTable, silver: Silver, keys: Sequence[Key]) -> dict[Key, Counter[Row]]:
         """Rows with these keys, in the form of the source's (cells.py)."""
-        made = _silver_prints(table)[: max(1, len(table.key))]
-        names = [f"k{n}" for n in range(len(made))]
-        wanted = pa.table([list(column) for column in zip(*keys, strict=True)], names=names)
+        made, names, wanted = _wanted(table, keys)
         cells = ", ".join(f"{one.silver_sql} AS c{n}" for n, one in enumerate(table.cells))
         keyed = ", ".join(f"{text} AS {column}" for column, text in zip(names, made, strict=True))
         found: dict[Key, Counter[Row]] = {}
@@ -222,12 +220,13 @@ class SilverSide:
 
     def whole_rows(self, table: SourceTable, silver: Silver, keys: Sequence[Key]) -> pa.Table:
         """Rows with these keys as silver has them, without its own columns."""
-        made = _silver_prints(table)[: max(1, len(table.key))]
-        names = [f"k{n}" for n in range(len(made))]
-        wanted = pa.table([list(column) for column in zip(*keys, strict=True)], names=names)
-        keyed = " AND ".join(f"{text} = wanted.{name}" for text, name in zip(made, names, strict=True))
-        columns = ", ".join(duck.identifier(name) for name in self.columns(silver.address, silver.version))
-        sql = f"SELECT {columns} FROM {self._live(silver)} v WHERE EXISTS (SELECT 1 FROM wanted WHERE {keyed})"
+        made, names, wanted = _wanted(table, keys)
+        own = [duck.identifier(name) for name in self.columns(silver.address, silver.version)]
+        inner = [f"{text} AS {name}" for name, text in zip(names, made, strict=True)]
+        inner += [f"{name} AS c{n}" for n, name in enumerate(own)]
+        outer = ", ".join(f"c{n} AS {name}" for n, name in enumerate(own))
+        live = f"SELECT {', '.join(inner)} FROM {self._live(silver)}"
+        sql = f"SELECT {outer} FROM ({live}) v SEMI JOIN wanted USING ({', '.join(names)})"
         try:
             with self._database.cursor() as cursor:
                 cursor.register("wanted", wanted)
@@ -278,6 +277,13 @@ def _silver_prints(table: SourceTable) -> list[str]:
     parts = ", ".join(one.silver_hashed for one in table.hashed)
     digest = silver_hash(f"concat_ws(',', {parts})") if parts else "'0'"
     return [*(one.silver_key for one in table.key_forms), digest, *(one.silver for one in table.numbers)]
+
+
+def _wanted(table: SourceTable, keys: Sequence[Key]) -> tuple[list[str], list[str], pa.Table]:
+    """What makes the key's columns of a print of silver's row, their names, and these keys under them."""
+    made = _silver_prints(table)[: max(1, len(table.key))]
+    names = [f"k{n}" for n in range(len(made))]
+    return made, names, pa.table([list(column) for column in zip(*keys, strict=True)], names=names)
 
 
 def _digest(columns: Collection[str]) -> str:

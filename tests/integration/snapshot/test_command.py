@@ -21,7 +21,7 @@ from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT
 from tidegate.lake.leases import take_lease
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import SnapshotState
-from tidegate.snapshot.progress.requests import told
+from tidegate.snapshot.progress.requests import request, told
 from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -57,6 +57,24 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out.strip(), "\n".join(err.splitlines()[-2:])
 
 
+def begun_beside_another(road: Road, table: str) -> subprocess.Popen[str]:
+    """`start` of a table that was paused and resumed, while somebody else has the lease: it waits, and then reads."""
+    database, _, name = table.partition(".")
+    request(road.lake, "road", [("one", database, name)])
+    for word, (said, state) in WORDS.items():
+        code, out, _ = ended(begun(road, word, table))
+        assert (code, out, told(road.lake, "road")[0].state) == (0, f"{said}: {table}", state)
+    with take_lease(road.lake, "one", "snapshot", report=road.lines.append):
+        process = begun(road, "start", table)  # whoever has the lease reads it, and this one waits
+        assert process.stderr is not None
+        while "this one waits" not in (line := process.stderr.readline()):
+            assert line, ended(process)
+        assert "snapshot of one" in line
+        code, _, line = ended(begun(road, "run"))  # as a timer does: the next one comes
+        assert (code, "snapshot of one" in line) == (EXIT_TRANSIENT, True), line
+    return process
+
+
 @pytest.mark.timeout(900)
 def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
@@ -74,23 +92,19 @@ def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
     app = road.apply(spark)
     assert {app.states[f"{database}.{name}"].error for name in ("t", "bare")} == {NEEDS_SNAPSHOT}
 
-    with take_lease(road.lake, "one", "snapshot", report=road.lines.append):
-        code, _, line = ended(begun(road, "start", f"{database}.t"))
-        assert (code, "snapshot of one" in line) == (EXIT_TRANSIENT, True), line
-
-    process = begun(road, "run")
+    process = begun_beside_another(road, f"{database}.t")
     while not any(one.waiting for one in told(road.lake, "road")) and process.poll() is None:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     code, _, line = ended(process)
     where, last = line.splitlines()
-    assert (code, last) == (EXIT_INTERRUPTED, "stopped; 1 tables are left: tidegate snapshot run road goes on")
+    assert (code, last) == (EXIT_INTERRUPTED, "stopped; 1 table is left: tidegate snapshot run road goes on")
     assert re.search(
-        r"wait for capture and apply \(capture is at [0-9.]+ (s|min) ago, apply at [0-9.]+ (s|min) ago\)$", where
+        r"waits for capture and apply \(capture is at [0-9.]+ (s|min) ago, apply at [0-9.]+ (s|min) ago\)$", where
     )
-    for word, (said, state) in WORDS.items():
-        code, out, _ = ended(begun(road, word, f"{database}.t"))
-        assert (code, out, told(road.lake, "road")[0].state) == (0, f"{said}: {database}.t", state)
+    code, out, line = ended(begun(road, "pause", f"{database}.t"))  # all of it is read
+    assert (code, out, told(road.lake, "road")[0].state) == (0, "paused: no table", SnapshotState.RUNNING)
+    assert "end by themselves" in line
 
     step = 0
     process = begun(road, "start")  # all that wait: the one that was asked for goes on, and the one without key
@@ -101,7 +115,7 @@ def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
         road.capture()
         app = road.apply(spark)
     code, out, line = ended(process)
-    assert (code, out.split(" rows;")[0].split(",")[0]) == (EXIT_ERROR, "1 tables are read"), out
+    assert (code, out.split(" rows;")[0].split(",")[0]) == (EXIT_ERROR, "1 table is read"), out
     assert f"{database}.bare of one is failed: it has no key" in line
     road.capture()
     app = road.apply(spark)

@@ -18,6 +18,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
+from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.hosts import server_at
 from tidegate.snapshot import reader
 from tidegate.snapshot.chunks.spans import WHOLE
@@ -124,6 +125,10 @@ def test_an_end_mark_that_died_with_its_server_is_written_again(
     assert work.read() == [], "nothing is left"
 
 
+def unasked(source: str) -> ConnectionInfo | None:
+    raise AssertionError(f"nobody looks at a replica of {source}")
+
+
 def test_a_source_whose_table_comes_to_wait_is_read_while_another_one_is(
     mariadb: Server, mysql9: Server, fresh_database: FreshDatabase, tmp_path: Path
 ) -> None:
@@ -132,13 +137,16 @@ def test_a_source_whose_table_comes_to_wait_is_read_while_another_one_is(
     databases = {name: fresh_database(server) for name, server in servers.items()}
     for name, server in servers.items():
         server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{server.user}'@'%'")
-        server.query(f"CREATE TABLE {databases[name]}.t (a INT PRIMARY KEY)")
+        for table in ("t", "u"):
+            server.query(f"CREATE TABLE {databases[name]}.{table} (a INT PRIMARY KEY)")
     sources = ", ".join(f"{name}: {{conn_id: {name}, flavour: {of.flavour}}}" for name, of in servers.items())
-    text = f"pipeline: p\nlake: {{path: x}}\nsources: {{{sources}}}\ntables: {{include: ['*.t']}}\n"
-    work = SnapshotWork(parse(text, where="p.yaml"), lake, lambda name: info_of(servers[name]), lambda _: None)
+    text = f"pipeline: p\nlake: {{path: x}}\nsources: {{{sources}}}\ntables: {{include: ['*.[tu]']}}\n"
+    lines: list[str] = []
+    work = SnapshotWork(parse(text, where="p.yaml"), lake, lambda name: info_of(servers[name]), lines.append)
+    work.replica_of = unasked  # no bound looks at a replica
 
-    def is_read(source: str) -> bool:
-        return {one.source: bool(one.waiting) for one in told(lake, "p")}[source]
+    def is_read(source: str, table: str = "t") -> bool:
+        return any(one.waiting for one in told(lake, "p") if (one.source, one.table) == (source, table))
 
     request(lake, "p", [("one", databases["one"], "t")])
     with ThreadPoolExecutor(1) as pool:
@@ -147,7 +155,10 @@ def test_a_source_whose_table_comes_to_wait_is_read_while_another_one_is(
             until(lambda: is_read("one") or reading.done())
             request(lake, "p", [("two", databases["two"], "t")])
             until(lambda: is_read("two") or reading.done())
+            request(lake, "p", [("one", databases["one"], "u")])
+            until(lambda: is_read("one", "u") or reading.done())
         finally:
             work.stop.set()
         assert {one.source for one in reading.result()} == {"one", "two"}
     assert is_read("two")
+    assert any(one.startswith("one: 0 of 2 tables are read") for one in lines), "who is asked for later counts, too"

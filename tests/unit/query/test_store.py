@@ -16,7 +16,7 @@ from tests.demo.test_cli import PIPELINE
 from tests.kit.s3 import S3
 from tests.support.command import tidegate
 from tidegate import tables
-from tidegate.errors import HostLacks
+from tidegate.errors import HostLacks, QueryRefused
 from tidegate.home import EXIT_ERROR
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -81,6 +81,11 @@ def test_only_what_a_query_names_is_looked_at(lake: LakeFiles, monkeypatch: pyte
         assert ("b",) in cut.sql("SELECT table_name FROM information_schema.tables").fetchall()
         assert cut.connection().sql("SHOW TABLES").fetchall() == [("a",), ("b",)]
         assert looked == ["a", "b"]
+        for asked in ("FROM shop.aa", 'FROM "shop"."aa"', "SELECT * FROM shop.A2"):
+            with pytest.raises(QueryRefused, match=r"there is no table shop\.\w+ in this cut; did you mean shop\.a\?"):
+                cut.sql(asked)
+        with pytest.raises(QueryRefused, match="SHOW ALL TABLES says which there are"):
+            cut.sql("FROM shop.quitealongname")
 
 
 def test_tables_are_there_for_a_query_that_lists_them_takes_back_or_is_elsewhere(

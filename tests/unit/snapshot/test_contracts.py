@@ -230,7 +230,12 @@ def test_a_wave_that_apply_passed_over_is_read_again() -> None:
 def test_a_person_stops_and_goes_on_and_what_is_over_stays_over() -> None:
     paused = (ASKED, wave(1, Span(None, ("2",))), (EventKind.PAUSED, WHOLE_SNAPSHOT))
     assert told(*paused).state is SnapshotState.PAUSED
-    assert told(*paused, wave(2, Span(("2",), None))).state is SnapshotState.PAUSED
+    assert told(*paused, wave(2, Span(("2",), ("5",)))).state is SnapshotState.PAUSED
+    read = (*paused, wave(2, Span(("2",), None)))
+    assert told(*read).state is SnapshotState.RUNNING, "all is read: a pause that stays would never end"
+    assert told(*read, answer(EventKind.REFUSED, 2)).state is SnapshotState.PAUSED, "it would be read again"
+    ended = (ASKED, wave(1, Span()), answer(EventKind.APPLIED, 1), (EventKind.ENDED, {}))
+    assert told(*ended, (EventKind.PAUSED, {})).state is SnapshotState.ENDED
     assert told(*paused, (EventKind.RESUMED, {})).state is SnapshotState.RUNNING
     assert told(*paused, (EventKind.CANCELLED, {}), (EventKind.RESUMED, {})).state is SnapshotState.CANCELLED
     assert told(ASKED, (EventKind.ENDED, {}), (EventKind.DONE, {})).state.is_over

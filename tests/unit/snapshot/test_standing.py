@@ -83,7 +83,7 @@ def test_status_names_tables_under_a_snapshot_with_its_progress(tmp_path: Path) 
         event(EventKind.REFUSED, 4, wave=1, token="a", reason="a DDL changed the table while it was read"),
     ]
     lines = " ".join(" ".join(snapshot_lines(under_way(lake_with(tmp_path, told)))).split())
-    for words in ("snapshot of d.t of s: running; 1,200 rows of 1 waves", "1 waves wait for apply", "a DDL changed"):
+    for words in ("snapshot of d.t of s: running; 1,200 rows of 1 wave are", "1 wave waits for apply", "a DDL changed"):
         assert words in lines
     assert "done" not in lines
     begun = snapshot_lines(under_way(lake_with(tmp_path / "begun", told[:1])))

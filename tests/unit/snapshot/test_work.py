@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tidegate.cli.snapshot_lines import progress_lines
 from tidegate.config import Snapshot, parse
 from tidegate.errors import ConfigError
 from tidegate.lake.files import LakeFiles
@@ -71,7 +74,34 @@ def test_who_waits_is_told_where_capture_and_apply_are(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
     assert where_others_are(lake, "s") == "capture is not begun, apply not begun"
     line = progress_line("s", [told("b", SnapshotState.RUNNING, 5, ("w1",))], {}, None, "capture is not begun")
-    assert line.endswith("1 waves wait for capture and apply (capture is not begun)")
+    assert line.endswith("1 wave waits for capture and apply (capture is not begun)")
+
+
+def shown(*tables: TableProgress, tables_max: int | None = None) -> list[str]:
+    return progress_lines(tables, {}, {}, tables_max)
+
+
+def test_what_is_read_and_not_yet_applied_has_no_seconds_left() -> None:
+    began, read = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
+    going = replace(told("a", SnapshotState.RUNNING, 970), estimate=1000, waves=1, began_at=began, read_at=read)
+    assert shown(going)[1].split()[2:7] == ["running", "970", "97", "%", "97"]
+    assert "0 s" in shown(going)[1]
+    read_all = replace(going, left=(), waiting=("w1",))
+    for one in (read_all, replace(read_all, state=SnapshotState.ENDED)):
+        assert "all read" in shown(one)[1], "an estimate is no share of what is read"
+        assert "being applied" in shown(one)[1]
+    total = shown(read_all, replace(read_all, table="b"))[3]
+    assert "2 tables that are open" in total
+    assert "being applied" in total
+    assert " s " not in shown(replace(going, state=SnapshotState.PAUSED))[1], "nobody reads it"
+
+
+def test_a_screen_shows_what_is_at_work_and_counts_the_others() -> None:
+    done = [told(f"d{n}", SnapshotState.DONE, 1) for n in range(30)]
+    lines = shown(*done, told("z", SnapshotState.RUNNING, 1), told("y", SnapshotState.FAILED, 0), tables_max=3)
+    assert [line.split()[1] for line in lines[1:4]] == ["d.y", "d.z", "d.d0"]
+    assert lines[4] == "and 29 more: 29 done"
+    assert len(shown(*done)) == 31
 
 
 def test_the_newest_snapshot_of_each_table_is_shown() -> None:

@@ -291,9 +291,11 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
     state = SnapshotState.REQUESTED
     for event in events:
         after = _STATE_OF.get(event.event, state)
-        # What is over stays over, and a range that is read while a person pauses doesn't resume.
+        # What is over stays over; a range that is read while a person pauses doesn't resume, and what has ended is
+        # beyond a pause.
         paused = state is SnapshotState.PAUSED and event.event is EventKind.RANGES
-        state = state if state.is_over or paused else after
+        ended = state is SnapshotState.ENDED and event.event is EventKind.PAUSED
+        state = state if state.is_over or paused or ended else after
     waves = sorted((one for one in events if one.event is EventKind.WAVE), key=lambda one: one.wave)
     applied = [one for one in events if one.event is EventKind.APPLIED]
     refused = {one.token: one for one in events if one.event is EventKind.REFUSED}
@@ -303,16 +305,18 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
     waiting = [one for one in waves if one.token not in answered | lost]
     ranges = next((one.spans for one in reversed(events) if one.event is EventKind.RANGES), (WHOLE,))
     counted = [one for one in waves if one.token not in refused.keys() | lost]
+    # What is done has nothing left, even when upkeep has taken away what was read (worth_keeping.py).
+    reads = (ReadSpans(one.spans, one.token in refused.keys() | lost) for one in waves)
+    left = () if state is SnapshotState.DONE else left_of(ranges, reads)
+    # A pause stops reading. What is read already is marked, and ends.
+    state = SnapshotState.RUNNING if state is SnapshotState.PAUSED and not left else state
     return TableProgress(
         snapshot=request.snapshot,
         source=request.source,
         database=request.database,
         table=request.table,
         state=SnapshotState.RUNNING if state is SnapshotState.REQUESTED and waves else state,
-        # What is done has nothing left, even when upkeep has taken away what was read (worth_keeping.py).
-        left=()
-        if state is SnapshotState.DONE
-        else left_of(ranges, (ReadSpans(one.spans, one.token in refused.keys() | lost) for one in waves)),
+        left=left,
         waiting=tuple(one.token for one in waiting),
         low_ts=min((one.low_ts for one in applied if one.low_ts is not None), default=None),
         waves=len(counted),

@@ -1,0 +1,91 @@
+"""How far snapshots are, as a person reads it.
+
+In:  TableProgress of each table; why a source isn't read now; how far capture and apply are.
+Out: lines: a row per table, the sum of what is open, and below what is waited for or went wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from tidegate.text_layout import columns, counted, paragraph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidegate.snapshot.progress.events import TableProgress
+
+_HEAD: Final = ("source", "table", "state", "rows", "about", "rows/s", "left", "waves", "waiting for apply")
+_NUMBERS: Final = (3, 4, 5, 6, 7, 8)
+# Which tables have a line of their own where not all have.
+_TURNS: Final = ("failed", "running", "paused", "ended", "requested", "cancelled", "done")
+
+
+def progress_lines(
+    found: Sequence[TableProgress],
+    busy: Mapping[str, str],
+    others: Mapping[str, str],
+    tables_max: int | None = None,
+) -> list[str]:
+    """found: of each table its last snapshot. busy: source -> why it isn't read now. others: of sources whose waves
+    wait how far capture and apply are. tables_max: more tables have no line of their own.
+    """
+    first = list(found)
+    if tables_max is not None and len(first) > tables_max:
+        first.sort(key=lambda one: _TURNS.index(one.state))
+        del first[tables_max:]
+    rows = [(one.source, ".".join(one.name), str(one.state), *_numbers(one)) for one in first]
+    reads = [one for one in found if one.state in ("requested", "running")]
+    total = [_total(reads)] if len(reads) > 1 else []
+    lines = columns([_HEAD, *rows, *total], right=_NUMBERS)
+    if rest := Counter(str(one.state) for one in found) - Counter(str(one.state) for one in first):
+        lines.append(f"and {rest.total():,} more: {', '.join(f'{of:,} {state}' for state, of in rest.items())}")
+    for source in sorted({one.source for one in found if is_to_read(one)} & busy.keys()):
+        lines += ["", *paragraph(f"{source} isn't read now:", f"{busy[source]}; it goes on by itself")]
+    for source, text in others.items():
+        waves = {token for one in found if one.source == source for token in one.waiting}
+        what = counted(len(waves), "wave waits", "waves wait")
+        lines += ["", *paragraph(f"{what} for capture and apply of {source}:", text)]
+    for one in first:
+        if (one.reason and not one.state.is_over) or one.state == "failed":
+            lines += ["", *paragraph(f"{'.'.join(one.name)} of {one.source}:", one.reason)]
+    return lines
+
+
+def is_to_read(one: TableProgress) -> bool:
+    """Whether a reader has something left to do of it."""
+    return one.state in ("requested", "running") and bool(one.left)
+
+
+def _numbers(one: TableProgress) -> tuple[str, ...]:
+    share, left = _guessed(one.rows, one.estimate, one.rate)
+    if one.state.is_over:
+        share, left = "-", "-"
+    elif not one.left:
+        share, left = "all read", "being applied"
+    elif one.state == "paused":
+        left = "-"
+    return f"{one.rows:,}", share, f"{one.rate:,.0f}", left, str(one.waves), str(len(one.waiting))
+
+
+def _total(reads: Sequence[TableProgress]) -> tuple[str, ...]:
+    """What is read now, as one."""
+    begun = [one for one in reads if one.waves]
+    rows, seconds = sum(one.rows for one in reads), 0.0
+    if begun:
+        last = max(one.read_at for one in begun)
+        seconds = (last - min(one.began_at for one in begun)).total_seconds()
+    rate = rows / seconds if seconds > 0 else 0.0
+    known = all(one.estimate for one in reads)
+    share, left = _guessed(rows, sum(one.estimate for one in reads) if known else 0, rate)
+    if not any(one.left for one in reads):
+        share, left = "all read", "being applied"
+    return "", f"{len(reads)} tables that are open", "", f"{rows:,}", share, f"{rate:,.0f}", left, "", ""
+
+
+def _guessed(rows: int, estimate: int, rate: float) -> tuple[str, str]:
+    """Share of the estimate, and the time that the rest takes at this rate; "-" for what isn't known."""
+    share = f"{min(99, 100 * rows // estimate)} %" if estimate else "-"
+    seconds = max(0, estimate - rows) / rate if estimate and rate else None
+    return share, "-" if seconds is None else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
