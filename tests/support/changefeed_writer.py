@@ -65,6 +65,7 @@ class Changefeed:
     terminator: str = "\r\n"
     width: int = 6
     csv: Mapping[str, Any] = field(default_factory=dict)
+    canal: frozenset[str] = frozenset()  # options of canal-json that are on
     tables: dict[tuple[str, str], TableFiles] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -135,12 +136,18 @@ class Changefeed:
         image = change.new if change.new is not None else change.old
         assert image is not None
         shown = {name: cells["ColumnType"].lower() for name, cells in files.columns.items()}
+        old, keys = change.old, [name for name, cells in files.columns.items() if cells.get("ColumnIsPk")]
+        if old is not None and {"content-compatible", "only-output-updated-columns"} & self.canal:
+            old = {name: cell for name, cell in old.items() if change.new and cell != change.new[name]}
+        if change.new is None and "delete-only-output-handle-key-columns" in self.canal:
+            image = {name: image[name] for name in keys}
+        more = {"rowKey": "7480000000000000FF"} if "output-row-key" in self.canal else {}
         kind = "DELETE" if change.new is None else "INSERT" if change.old is None else "UPDATE"
         said = {
             "id": 0,
             "database": database,
             "table": table,
-            "pkNames": [name for name, cells in files.columns.items() if cells.get("ColumnIsPk")],
+            "pkNames": keys,
             "isDdl": False,
             "type": kind,
             "es": change.commit_ts >> 18,
@@ -148,9 +155,9 @@ class Changefeed:
             "sql": "",
             "sqlType": dict.fromkeys(files.columns, 12),
             "mysqlType": shown,
-            "old": [_canal_image(change.old)] if kind == "UPDATE" and change.old is not None else None,
+            "old": [_canal_image(old)] if kind == "UPDATE" and old is not None else None,
             "data": [_canal_image(image)],
-            "_tidb": {"commitTs": change.commit_ts},
+            "_tidb": {"commitTs": change.commit_ts, **more},
         }
         return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
 

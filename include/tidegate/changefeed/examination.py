@@ -19,9 +19,7 @@ from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, TICDC_CHUNK_BYTES_MIN
 from tidegate.mysql.examination import Line, Verdict, failed
 from tidegate.text_layout import age_text
 from tidegate.ticdc.pieces import Form
-from tidegate.ticdc.schema_file import SchemaFile
-
-_LISTS = ("ENUM", "SET")
+from tidegate.ticdc.schema_file import SchemaFile, has_members, is_list
 
 
 def changefeed_lines(pipeline: Pipeline, source: str, options: dict[str, str]) -> Iterator[Line]:
@@ -107,4 +105,4 @@ def _tells_members(entry: TicdcSource) -> bool:
 
 
 def _has_list(file: SchemaFile) -> bool:
-    return any(str(column.get("ColumnType")).split()[0].upper() in _LISTS for column in file.columns)
+    return any(is_list(column) and not has_members(column) for column in file.columns)

@@ -22,7 +22,7 @@ from typing import Final
 from tidegate.changefeed.storage import Listed, Storage
 from tidegate.changefeed.stream import Stream
 from tidegate.commit_ts import physical_ms
-from tidegate.errors import StreamCorrupt
+from tidegate.errors import SourceRefused, StreamCorrupt
 from tidegate.limits import TICDC_LOOKS_THREADS
 from tidegate.schema.model.server import folded
 from tidegate.segments.crc32c import crc32c
@@ -102,6 +102,13 @@ class Folders:
         if table == META:  # of a database, or a table of that name
             known = self.databases.setdefault(folded(database), {})
             self._take_schemas(folder, listed.files, known, captured_ts)
+            if any(schema.file.table for schema in known.values()):
+                raise SourceRefused(
+                    "folders are named by ids of tables here (use-table-id-as-path): such files tell nothing of DROP"
+                    " DATABASE",
+                    where=f"{self._storage.where}/{folder}",
+                    remedy="create the changefeed without use-table-id-as-path, with a new path for a new lake",
+                )
         versions = {int(name): name for name in listed.folders if name.isdigit()}
         if META not in listed.folders and not versions:
             return

@@ -23,9 +23,10 @@ from tidegate.changefeed.storage import Storage
 from tidegate.errors import SourceRefused, StreamCorrupt
 from tidegate.limits import TICDC_COMMIT_BYTES_MAX, TICDC_FIRST_LINE_BYTES
 from tidegate.ticdc.layout import DataName, data_name
-from tidegate.ticdc.lines import Lines, split
+from tidegate.ticdc.lines import Lines, split, unended_ts
 from tidegate.ticdc.pieces import Form, Piece
 
+LINE_ENDS: Final = "sink.terminator of the changefeed has to end with a line break, as it does when it isn't set"
 _EMPTY: Final = np.empty(0, np.int64)
 
 
@@ -58,6 +59,11 @@ class Stream:
         self._offset = 0  # of the first byte of the first file that wasn't read
         self._chunks: list[_Chunk] = []
         self._began = False
+        self.unended_ts = 0  # of a last line that has no end; 0: none
+
+    @property
+    def where(self) -> str:
+        return f"{self._storage.where}/{self.folder}"
 
     @property
     def last_name(self) -> str:
@@ -164,6 +170,7 @@ class Stream:
             self._offset = 0
         file = self._files[0]
         path, size = f"{self.folder}/{file.name}", max(size, 1)
+        self.unended_ts = 0
         while self._offset < file.size:
             end = min(self._offset + size, file.size)
             data = self._storage.part(path, self._offset, end)
@@ -175,7 +182,8 @@ class Stream:
                 return
             if end == file.size:
                 if len(self._files) > 1:
-                    raise StreamCorrupt("its last line is cut off", where=path, remedy="report it")
+                    raise StreamCorrupt("its last line is cut off", where=path, remedy=f"report it; {LINE_ENDS}")
+                self.unended_ts = unended_ts(self._form, data)
                 self._files[0] = _File(file.name, file.number, self._offset)  # it is being written: looked at again
                 return
             if size >= TICDC_COMMIT_BYTES_MAX:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.changefeed.stream import Stream
-from tidegate.errors import StreamCorrupt
+from tidegate.changefeed.stream import LINE_ENDS, Stream
+from tidegate.errors import SourceUnavailable, StreamCorrupt
 from tidegate.limits import (
     TICDC_CHUNK_BYTES,
     TICDC_CHUNK_BYTES_MIN,
@@ -70,6 +70,12 @@ def _known_upto(streams: Sequence[Stream], after_ts: int, ceiling_ts: int, chunk
             stream.fill(size)
             stream.take(after_ts, after_ts)  # what is captured needn't be held
             size = size * 2 if stream.held_bytes > before else size
+        if after_ts < stream.unended_ts <= ceiling_ts:
+            raise SourceUnavailable(
+                f"a line of commit_ts {stream.unended_ts} has no end, and the checkpoint covers it",
+                where=stream.where,
+                remedy=f"it is read again; {LINE_ENDS}",
+            )
         if stream.more:
             upto_ts = min(upto_ts, stream.last_ts - 1)
     return upto_ts

@@ -8,7 +8,7 @@ Out: a TicdcSource, frozen. What the changefeed's own configuration says of its 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
@@ -39,6 +39,14 @@ class Csv(Section):
     )
     old_value: bool = Field(False, description="sink.csv.output-old-value")
     handle_key: bool = Field(False, description="sink.csv.output-handle-key")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_a_key(cls, said: Any) -> Any:
+        """YAML takes a key `null` without quotes for no text."""
+        return (
+            {"null" if key is None else key: value for key, value in said.items()} if isinstance(said, dict) else said
+        )
 
 
 class TicdcSource(AnySourceSection):

@@ -26,6 +26,7 @@ from tidegate.schema.model.columns import Generated, TableVersion, VersionStatus
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment
 from tidegate.ticdc.cells import cells
+from tidegate.ticdc.layout import has_partition
 from tidegate.ticdc.lines import split
 from tidegate.ticdc.pieces import Form, Placed, form_of, pieces_of
 from tidegate.ticdc.rows import Rows, Wanted, rows_of
@@ -58,6 +59,7 @@ class TableLines:
     places: dict[int, list[npt.NDArray[np.int64]]] = field(default_factory=dict)  # of each line, in the payload
     first_ts: dict[int, int] = field(default_factory=dict)
     taken_bytes: int = 0
+    mixed: bool = False  # whether some come from a folder that partitions would share
 
 
 def decode_in_pieces(
@@ -86,6 +88,7 @@ def sort_in(
     table: TableLines, placed: Placed, form: Form, window: CommitSpan, versions: Sequence[TableVersion], ledger: Ledger
 ) -> None:
     """The lines of a piece that lie in the window, with those of their version."""
+    table.mixed |= not has_partition(placed.piece.path)
     lines = split(form, placed.data, placed.piece.path)
     inside = (lines.commit_ts > window.after_ts) & (lines.commit_ts <= window.upto_ts)
     sizes = np.diff(lines.starts)
@@ -123,7 +126,7 @@ def _decoded(
             in_force = sorted(versions.get(name, ()), key=lambda one: one.commit_ts)
             for number, runs in sorted(table.runs.items()):
                 at_ts = table.first_ts[number]
-                version = version_of(in_force, number, at_ts)
+                version = version_of(in_force, number, table)
                 batch, nulls = _batch(runs, version, form, windows[name], (segment.seq, ordinal))
                 made.append(TableChanges(*name, version.version, batch))
                 ordinal += batch.num_rows
@@ -149,9 +152,10 @@ def _problem(segment: Segment, name: Name, table: TableLines, at_ts: int, error:
     return Problem(*name, type(error).__name__, str(placed), at_ts, segment.file, pos)
 
 
-def version_of(versions: Sequence[TableVersion], number: int, at_ts: int) -> TableVersion:
+def version_of(versions: Sequence[TableVersion], number: int, table: TableLines) -> TableVersion:
     """The version in force. Raises what holds the table."""
     if number < 0:
+        at_ts = table.first_ts[number]
         known = "no version" if not versions else f"its first version at commit_ts {versions[0].commit_ts}"
         raise SchemaMismatch(
             f"rows at commit_ts {at_ts}, but schema_history has {known}", remedy=REFILL if versions else RECREATE
@@ -162,6 +166,13 @@ def version_of(versions: Sequence[TableVersion], number: int, at_ts: int) -> Tab
             f"rows of a table that schema_history version {version.version} says was dropped", remedy=RECREATE
         )
     check_followed(version)
+    if version.partitioning is not None and table.mixed:
+        raise UnsupportedValue(
+            "its partitions share a folder, where their rows aren't in order of commit_ts: what was captured of them"
+            " isn't certain",
+            remedy="set enable-partition-separator = true in the changefeed, and let it write to a new path for a new"
+            " lake; or leave the table out",
+        )
     return version
 
 

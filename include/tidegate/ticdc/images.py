@@ -48,7 +48,7 @@ def row_images(
             sort_in(table, placed, form, windows[name], in_force[name], Ledger(0))
     for name, table in sorted(found.items()):
         for number, runs in sorted(table.runs.items()):
-            version = version_of(in_force[name], number, table.first_ts[number])
+            version = version_of(in_force[name], number, table)
             places = np.concatenate(table.places[number])
             yield _images(segment, name, version, form, runs, places)
 

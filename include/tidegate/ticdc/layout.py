@@ -46,6 +46,11 @@ def schema_version(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def has_partition(path: str) -> bool:
+    """Whether a data file lies in the folder of a partition. (Of a year's alone nobody can tell: it counts as one.)"""
+    return any(part.isdigit() for part in path.split("/")[3:-1])
+
+
 def date_end(name: str) -> date | None:
     """The last day that a folder with this name may stand for, in the writer's time zone; None when it is no date."""
     found = _DATE.fullmatch(name)

@@ -27,6 +27,10 @@ Numbers = npt.NDArray[np.int64]
 _LINE_END: Final = 10
 _CANAL_TS: Final = re.compile(rb'"_tidb":\{"commitTs":(\d{1,19})[,}]')
 _HEADER: Final = b"ticdc-meta$operation"
+_CSV_REMEDY: Final = (
+    "set include-commit-ts = true in sink.csv of the changefeed, a delimiter and a quote of one character each, and say"
+    " them as csv.delimiter and csv.quote in the pipeline file"
+)
 HEADER_TS: Final = 0  # what a csv file's first line has, when that names the columns
 
 
@@ -56,6 +60,12 @@ def split(form: Form, data: bytes, where: str) -> Lines:
     return Lines(starts, _csv(form.csv, data, starts, where))
 
 
+def unended_ts(form: Form, data: bytes) -> int:
+    """The commit_ts of a line that has no end; 0 where it doesn't say any."""
+    found = _CANAL_TS.search(data) if form.protocol is Protocol.CANAL_JSON else head_pattern(form.csv).match(data)
+    return int(found[found.re.groups]) if found else 0
+
+
 def _canal(data: bytes, starts: Numbers, where: str) -> Numbers:
     found = [(match.start(), int(match[1])) for match in _CANAL_TS.finditer(data, 0, int(starts[-1]))]
     at = np.array([place for place, _ in found], np.int64)
@@ -76,7 +86,7 @@ def _csv(csv: Csv, data: bytes, starts: Numbers, where: str) -> Numbers:
         elif number == 0 and data.startswith(_HEADER):
             found[number] = HEADER_TS
         else:
-            raise _untimed(data, starts, number, where, "set include-commit-ts = true in sink.csv of the changefeed")
+            raise _untimed(data, starts, number, where, _CSV_REMEDY)
     return found
 
 

@@ -32,6 +32,7 @@ from tidegate.ticdc.pieces import Form
 _INSERT, _UPDATE, _DELETE = "INSERT", "UPDATE", "DELETE"
 _TYPE: Final = '"isDdl":false,"type":"'  # as the encoder has them; no column's value is false without quotes
 _OPERATION, _STAMP = "operation", "commit_ts"
+_CR, _LF, _NUMBERS = 13, 10, np.frombuffer(b"+-.0123456789", np.uint8)
 _LAST_IMAGE: Final = "leave the table out of soft_delete, or set delete-only-output-handle-key-columns = false"
 
 
@@ -200,6 +201,7 @@ def _csv(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
     for run in runs:
         _check_width(run, wanted, len(names))
     data = b"".join(runs)
+    _check_unquoted(data, wanted)
     types: dict[str, Any] = {**dict.fromkeys(names, pa.string()), _STAMP: pa.int64()}
     table = pacsv.read_csv(
         io.BytesIO(data),
@@ -230,3 +232,31 @@ def _check_width(data: bytes, wanted: Wanted, width: int) -> None:
         what = f"lines have {fields} fields, {width} are expected for columns {', '.join(wanted.names)}"
         remedy = f"say csv.old_value and csv.handle_key as the changefeed's sink.csv does; {REFILL}"
         raise SchemaMismatch(what, remedy=remedy)
+
+
+def _check_unquoted(data: bytes, wanted: Wanted) -> None:
+    """TiCDC writes NULL, numbers and whether it is an update without quotes: another mark of NULL would be taken for a
+    text. Raises StreamCorrupt.
+    """
+    csv, cells = wanted.form.csv, np.frombuffer(data, np.uint8)
+    quotes = cells == ord(csv.quote)
+    outside = (np.bitwise_xor.accumulate(quotes.view(np.uint8)) == 0) & ~quotes
+    delimiters = outside & (cells == ord(csv.delimiter))
+    ends = delimiters | (outside & ((cells == _CR) | (cells == _LF)))
+    begins = np.ones(len(cells), np.bool_)
+    begins[1:] = ends[:-1]
+    at = np.flatnonzero(begins & outside & ~ends)
+    at = at[~np.isin(cells[at], _NUMBERS)]
+    known = np.zeros(len(at), np.bool_)
+    padded = np.append(cells, np.zeros(max(len(csv.null.encode()), 5), np.uint8))
+    for word in (csv.null, "true", "false"):
+        text = np.frombuffer(word.encode(), np.uint8)
+        known |= np.all(padded[at[:, None] + np.arange(len(text))] == text, axis=1)
+    empty = np.flatnonzero(delimiters[:-1] & ends[1:])
+    wrong = np.concatenate([empty + 1, at[~known]])
+    if len(wrong):
+        found = data[int(wrong[0]) : int(wrong[0]) + 40].split(csv.delimiter.encode())[0].splitlines() or [b""]
+        raise StreamCorrupt(
+            f"{found[0]!r} stands without quotes, and is neither a number nor NULL, whose mark is {csv.null!r} here",
+            remedy=f"say csv.null, csv.quote and csv.delimiter as the changefeed's sink.csv does; {REFILL}",
+        )

@@ -3,8 +3,8 @@
 In:  the file's bytes.
 Out: a SchemaFile; for a table that the changefeed found, a CREATE TABLE that says the same. StreamCorrupt.
 
-The file says less than a CREATE TABLE: no members of enum and set, no indexes but the primary key, no partitions, no
-collations. What isn't said is written so that nobody takes it for known.
+The file says less than a CREATE TABLE: no indexes but the primary key, no partitions, no collations; members of enum
+and set only as newer TiCDCs write them (ColumnElems). What isn't said is written so that nobody takes it for known.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SchemaFile:
     @property
     def created(self) -> str:
         """CREATE TABLE IF NOT EXISTS with these columns."""
-        lines = [f"{quoted(str(column['ColumnName']))} {_type(column)}{_not_null(column)}" for column in self.columns]
+        lines = [f"{quoted(str(column['ColumnName']))} {_listed(column)}{_not_null(column)}" for column in self.columns]
         key = [quoted(str(column["ColumnName"])) for column in self.columns if column.get("ColumnIsPk") == "true"]
         if key:
             lines.append(f"PRIMARY KEY ({', '.join(key)})")
@@ -91,6 +91,24 @@ def _type(column: dict[str, Any]) -> str:
     elif base in _LISTS:
         numbers = f"('{UNKNOWN}')"
     return " ".join([base + numbers, *words[1:]])
+
+
+def _listed(column: dict[str, Any]) -> str:
+    """With the members of an enum or a set, where the file has them."""
+    said = _type(column)
+    if not has_members(column):
+        return said
+    members = (str(member).replace("\\", "\\\\").replace("'", "''") for member in column["ColumnElems"])
+    return said.replace(f"'{UNKNOWN}'", ",".join(f"'{member}'" for member in members))
+
+
+def has_members(column: dict[str, Any]) -> bool:
+    """Of a column that is an enum or a set."""
+    return bool(column.get("ColumnElems"))
+
+
+def is_list(column: dict[str, Any]) -> bool:
+    return str(column.get("ColumnType")).split()[0].upper() in _LISTS
 
 
 def _whole_type(column: dict[str, Any]) -> str:
