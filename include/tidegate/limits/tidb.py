@@ -12,8 +12,9 @@ from tidegate.limits.units import MIB
 # known by resolved_ts.
 TIDB_ANSWERED_COMMITS_MAX: Final = 500_000
 # Rows of TiDB that are Python values before they become a batch: some hundred MB of wide rows. Rows that compiled code
-# reads come in pieces of so many bytes, and of so many in columns, at 8 a cell; or of one transaction when it has more.
-# A cell that is NULL has no byte in a row that is inserted, and its 8 in a column.
+# reads come in pieces of so many bytes, and of so many in columns, at 8 a cell; one that is larger is one row. A cell
+# that is NULL has no byte in a row that is inserted, and its 8 in a column. Besides, where the rows of a transaction
+# lie takes 88 bytes a row, of the whole transaction: TiDB's own txn-total-size-limit bounds that.
 TIDB_DECODE_ROWS: Final = 50_000
 TIDB_PIECE_BYTES: Final = 8 * MIB
 TIDB_PIECE_CELLS_BYTES: Final = 32 * MIB

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -61,8 +62,8 @@ def decode_in_pieces(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some transactions. found: per version that has any its rows, by name. rows: where each row of the piece lies;
-    first: so many were in earlier pieces.
+    """Some transactions, or some rows of a large one. found: per version that has any its rows, by name. rows: where
+    each row of the piece lies; first: so many were in earlier pieces.
     """
 
     ledger: Ledger
@@ -85,7 +86,7 @@ class Pieces:
         self.wanted = self._rules.pop("")
         counts = walk.row_counts(self.wanted)
         self.whole = counts is not None
-        widest = max((len(one.converters) for same in slow.readings.values() for one in same), default=0)
+        self._widest = widest = max((len(one.converters) for same in slow.readings.values() for one in same), default=0)
         self._bounds = [
             (np.cumsum(walk.payloads[self.wanted, T.VALUE_BYTES]), TIDB_PIECE_BYTES),
             (
@@ -105,7 +106,7 @@ class Pieces:
         at = 0
         while at < len(self.wanted):
             upto = max(self._end(at), at + 1)
-            yield self._piece(self.wanted[at:upto], ledger)
+            yield from self._pieces(self.wanted[at:upto], ledger)
             at, ledger = upto, Ledger(0)
         if not len(self.wanted):
             yield Piece(ledger, [], np.empty((0, T.ROW_WORDS), np.int64), 0)
@@ -116,7 +117,8 @@ class Pieces:
             int(np.searchsorted(ends, (ends[at - 1] if at else 0) + most, side="right")) for ends, most in self._bounds
         )
 
-    def _piece(self, numbers: Words, ledger: Ledger) -> Piece:
+    def _pieces(self, numbers: Words, ledger: Ledger) -> Iterator[Piece]:
+        """More than one of a transaction that passes a bound alone."""
         rows = self._walk.rows(numbers)
         if rows is None:
             raise self._corrupt(numbers)
@@ -125,21 +127,36 @@ class Pieces:
         rows[:, T.ROW_COMMIT_TS] = stamps[np.searchsorted(numbers, rows[:, T.ROW_PAYLOAD])]
         rows[:, T.ROW_ORDINAL] = 2 * (self._first + 1 + np.arange(len(rows)))
         good, bad = (np.zeros(len(payloads), np.bool_) for _ in range(2))
-        found = []
-        for name, mine in sorted(self._by_name(rows).items()):
-            batches, failed = self._table(name, mine, ledger)
-            for _, records in mine:
-                lost = records[:, T.ROW_ORDINAL] >= failed
-                bad[records[lost, T.ROW_PAYLOAD]] = True
-                good[records[~lost, T.ROW_PAYLOAD]] = True
-            found += batches
-        size = payloads[numbers, T.BYTES]
-        lost = bad[numbers] & ~good[numbers]
-        ledger.payload_bytes += int(size.sum())
-        ledger.quarantined_bytes += int(size[lost].sum())
-        ledger.decoded_bytes += int(size[~lost].sum())
-        self._first += len(rows)
-        return Piece(ledger, found, rows, self._first - len(rows))
+        edges = self._edges(rows) if len(numbers) == 1 else [0, len(rows)]
+        for start, end in pairwise(edges):
+            part, found = rows[start:end], []
+            for name, mine in sorted(self._by_name(part).items()):
+                batches, failed = self._table(name, mine, ledger)
+                for _, records in mine:
+                    lost = records[:, T.ROW_ORDINAL] >= failed
+                    bad[records[lost, T.ROW_PAYLOAD]] = True
+                    good[records[~lost, T.ROW_PAYLOAD]] = True
+                found += batches
+            if end == len(rows):
+                size = payloads[numbers, T.BYTES]
+                lost = bad[numbers] & ~good[numbers]
+                ledger.payload_bytes += int(size.sum())
+                ledger.quarantined_bytes += int(size[lost].sum())
+                ledger.decoded_bytes += int(size[~lost].sum())
+            self._first += len(part)
+            yield Piece(ledger, found, part, self._first - len(part))
+            ledger = Ledger(0)
+
+    def _edges(self, rows: Words) -> list[int]:
+        """Where the pieces of a transaction's rows begin, and where the last one ends."""
+        sizes = np.cumsum(rows[:, T.ROW_END] - rows[:, T.ROW_START])
+        most = max(TIDB_PIECE_CELLS_BYTES // (_CELL_BYTES * max(self._widest, 1)), 1)
+        edges = [0]
+        while edges[-1] < len(rows):
+            at = edges[-1]
+            upto = int(np.searchsorted(sizes, (sizes[at - 1] if at else 0) + TIDB_PIECE_BYTES, side="right"))
+            edges.append(min(max(upto, at + 1), at + most, len(rows)))
+        return edges if len(rows) else [0, 0]
 
     def _by_name(self, rows: Words) -> dict[Name, list[tuple[Reading, Words]]]:
         """The rows that are asked for, by table and version."""
