@@ -50,6 +50,12 @@ def tree_cpu(root: int, without: Collection[int] = ()) -> float:
     return total
 
 
+def peak_bytes() -> int:
+    """The most memory that this process has had. (ru_maxrss would count what its parent had before it.)"""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
 @dataclass(slots=True)
 class Run:
     """One run's cost."""

@@ -19,6 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from benchmarks.cpu import peak_bytes
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
@@ -81,12 +82,6 @@ def start(folder: Path, versions: int, *, whole: bool) -> None:
     assert all(history.version_at(*name, versions) for name in names)
     seconds, more = time.process_time() - begun, peak_bytes() - before
     print(f"{seconds:.2f} CPU-s, {more / 1e6:.0f} MB above the {before / 1e6:.0f} MB of the imports")
-
-
-def peak_bytes() -> int:
-    """The most memory that this process has had. (ru_maxrss would count what its parent had before it.)"""
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def main(arguments: list[str]) -> None:

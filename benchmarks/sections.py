@@ -28,6 +28,7 @@ from benchmarks import (
     lakes,
     latency,
     new_tables,
+    pairing,
     quiet,
     road,
     snapshot,
@@ -132,6 +133,7 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
         progress.section("columns", lambda: columns.measure(folder / "columns", meter, sizes.columns_rows))
     if "tidb" in wanted:
         progress.section("a Pump", lambda: tidb_pump.measure(folder / "pump", sizes))
+        progress.section("TiDB's pairing", lambda: pairing.measure(folder / "pairing", sizes))
     report.noise = meter.noise()
     return report
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.cpu import tree_cpu
+from benchmarks.cpu import peak_bytes, tree_cpu
 from benchmarks.figures import Row
 from benchmarks.sizes import Sizes
 from tests.kit.tidb import encode
@@ -142,7 +141,7 @@ def wait(count: int) -> dict[str, float]:
     reader = PumpReader(PumpSource(settings, lambda: given))
     captured: Any = None
     reader.open(reader.first_checkpoint(captured))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_bytes()
     for first in range(0, count, 1000):
         stamps = range(_FIRST_TS + first, _FIRST_TS + first + min(1000, count - first))
         payloads = [encode.binlog(BinlogType.PREWRITE, at, value=b"v", key=at.to_bytes(20, "big")) for at in stamps]
@@ -151,7 +150,7 @@ def wait(count: int) -> dict[str, float]:
         reader.cut_now()
         reader.acknowledge()
     assert reader.resolved_ts <= _FIRST_TS
-    return {"mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}
+    return {"mb": (peak_bytes() - before) / 1e6}
 
 
 if __name__ == "__main__":
