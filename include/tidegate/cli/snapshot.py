@@ -3,7 +3,8 @@
 In:  a pipeline file; its sources' connections, whose accounts may write `tidegate.watermark`; capture and apply, which
      run meanwhile: each wave of rows is taken by apply before the reader may end.
 Out: requests and events in control/snapshots, rows in bronze/chunks, marks at the source; lines on stderr meanwhile.
-     Ctrl-C ends behind the wave that is being read, with 130; `run` goes on. Exit code 1 when a table wasn't read.
+     Ctrl-C ends behind the wave that is being read, with 130; `run` goes on, and with --follow it goes on by itself
+     where source or lake were down. Exit code 1 when a table wasn't read.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from tidegate.cli.lake import open_lake
 from tidegate.cli.snapshot_lines import is_to_read, progress_lines
 from tidegate.config import named_tables
 from tidegate.connections import from_environment
-from tidegate.errors import LeaseHeld
+from tidegate.errors import LeaseHeld, Transient
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED
-from tidegate.limits import SNAPSHOT_WAITING_SECONDS
+from tidegate.limits import SNAPSHOT_FOLLOW_AGAIN_SECONDS, SNAPSHOT_WAITING_SECONDS
 from tidegate.text_layout import counted
 
 if TYPE_CHECKING:
@@ -74,17 +75,23 @@ def run(
     work.ask()
     if not follow:
         _read(loaded, work)
-    held = ""
+    said = ""
     while not work.stop.is_set():
+        wait = SNAPSHOT_WAITING_SECONDS
         try:
             if work.open() or work.ask():
                 _tell_left(loaded, [one for one in work.read() if not is_read(one)])
-                held = ""
-        except LeaseHeld as error:  # `start` in another terminal: what it leaves is read afterwards
-            if not held:
-                typer.echo(f"{error}; this one waits", err=True)
-            held = str(error)
-        work.stop.wait(SNAPSHOT_WAITING_SECONDS)
+                said = ""
+        except Transient as error:
+            # `start` in another terminal: what it leaves is read afterwards. Or source or lake are down for a while.
+            held = isinstance(error, LeaseHeld)
+            wait = wait if held else SNAPSHOT_FOLLOW_AGAIN_SECONDS
+            goes_on = "this one waits" if held else f"tried again every {wait:g} s until it passes"
+            kind = type(error).__name__
+            if kind != said:
+                typer.echo(f"{error}; {goes_on}", err=True)
+            said = kind
+        work.stop.wait(wait)
     raise typer.Exit(EXIT_INTERRUPTED)
 
 

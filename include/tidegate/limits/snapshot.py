@@ -46,6 +46,8 @@ SNAPSHOT_AGAIN_SECONDS: Final = 60.0
 SNAPSHOT_AGAIN_SECONDS_MAX: Final = 6 * 3600.0
 # A running reader looks so often for tables that have come to wait.
 SNAPSHOT_WAITING_SECONDS: Final = 3.0
+# One that follows tries a source or a lake that failed again after this.
+SNAPSHOT_FOLLOW_AGAIN_SECONDS: Final = 5.0
 # ... or, where a look costs more, after so many seconds for each CPU second of it: its share of the time stays small.
 SNAPSHOT_WAITING_PER_CPU_SECONDS: Final = 30.0
 # A table that is older than the cut by this, and of which there is no version, was there before capture: what makes a

@@ -30,7 +30,7 @@ from tidegate.mysql.preflight import Level, Wanted, findings
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
-from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
 
@@ -208,21 +208,39 @@ class _Source:
             text = f"tables.include matches no table that the server shows this account ({read}): see its grants"
             yield self._line(Verdict.REFUSED if began is None else Verdict.CAUTION, text)
             return
-        yield self._line(Verdict.NOTE, f"{len(versions)} tables match tables.include")
+        yield self._line(
+            Verdict.NOTE, f"{len(versions)} tables match tables.include, of those that the server shows us"
+        )
         if began is None and self.pipeline.server(self.name).start is Start.NOW:
             verdict, text = self._by_snapshot("hold rows already")
             yield from self._about(verdict, f"{text} (or see start: earliest)", versions, lambda v: v.status.waits)
         elif began is not None:
-            yield from self._unknown_rows([version for version in versions if version.status.waits])
+            known = newest_statuses(self.lake, self.name)
+            yield from self._unknown_rows(known, [version for version in versions if version.status.waits])
+            yield from self._not_shown(known, versions)
         text = "have no key: a change is found by comparing the whole row, equal rows by counting them"
         yield from self._about(Verdict.CAUTION, text, versions, lambda v: not v.key)
         yield from self._unlogged(versions)
         text = "are of the engine MEMORY: a restart of the server empties them by a statement, which holds them"
         yield from self._about(Verdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))
 
-    def _unknown_rows(self, full: list[TableVersion]) -> Iterator[Line]:
+    def _not_shown(
+        self, known: Mapping[tuple[str, str], VersionStatus], versions: list[TableVersion]
+    ) -> Iterator[Line]:
+        """Of tables that were followed: those that the server hides, as it does what an account has no right for."""
+        shown = {(version.database, version.table) for version in versions}
+        there = {name for name, status in known.items() if status is not VersionStatus.DROPPED} - shown
+        names = tuple(
+            sorted(f"{database}.{table}" for database, table in there if self.pipeline.tables.keeps(database, table))
+        )
+        text = (
+            "were followed, and the server doesn't show them: our account has no SELECT on them any more, unless apply"
+        )
+        if names:
+            yield self._line(Verdict.CAUTION, f"{text} only hasn't come to their DROP or RENAME yet", names)
+
+    def _unknown_rows(self, known: Mapping[tuple[str, str], VersionStatus], full: list[TableVersion]) -> Iterator[Line]:
         """Of tables that hold rows now: those that capture hasn't followed from when they were empty."""
-        known = newest_statuses(self.lake, self.name)
         verdict, text = self._by_snapshot(
             "held rows when capture began, or the binlog doesn't tell all that changed them"
         )

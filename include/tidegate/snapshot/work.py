@@ -145,7 +145,8 @@ class SnapshotWork:
                     there,
                     where=self.pipeline.pipeline,
                     lacks="no source has a table {} that the pipeline keeps",
-                    remedy="give database.table as in silver; tidegate status names the tables that wait",
+                    remedy="give database.table as in silver; our account must have SELECT on it; tidegate status names"
+                    " those that wait",
                 )
             )
         found = [physical for physical, name in kept.items() if name in wanted or physical in shards]

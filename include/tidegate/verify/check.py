@@ -131,7 +131,7 @@ class Check:
         rows = self.silver.count(self._at(logical, version)) if version >= 0 else 0
         if version < 0:
             return TableResult("", logical, logical, Outcome.DROPPED, "no source has it, and silver neither")
-        why = "no source has this table, and silver isn't marked dropped"
+        why = "no source has this table, or shows it to our account (SELECT), and silver isn't marked dropped"
         return TableResult("", logical, logical, Outcome.DIFFERENT, why, silver_rows=rows)
 
     def _unread(self, work: Work) -> TableResult:

@@ -149,6 +149,11 @@ def test_tables_with_rows_that_are_not_captured_from_their_beginning_are_named_a
     told = {line["text"]: line["tables"] for line in found["caution"]}
     (later,) = (names for text, names in told.items() if "aren't in schema_history" in text)
     assert later == [f"{database}.later"]
+    assert not any("doesn't show" in text for text in told)
+    server.query("DROP TABLE followed", database=database)  # as if the account had lost its right to see it
+    told = {line["text"]: line["tables"] for line in checked.findings()[1]["caution"]}
+    (hidden,) = (names for text, names in told.items() if "the server doesn't show them" in text)
+    assert hidden == [f"{database}.followed"]
 
 
 def test_a_start_that_was_changed_later_is_said_to_have_no_effect(checked: Checked) -> None:
