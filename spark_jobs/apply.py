@@ -5,8 +5,8 @@ Out: silver, cuts, ledger, schema_history, table_states. Exit code 0, 1 (stop: a
      or 75 (try again).
 
 batch applies until nothing new is resolved, then ends. micro_batch looks again every poll_seconds for
-run_for_seconds, and ends early when no changes came for idle_seconds. Where apply stands is read from silver
-and cuts: killing it at any point and starting it again gives the same tables.
+run_for_seconds, and ends early when no changes came for idle_seconds, or the pipeline file keeps other tables. Where
+apply stands is read from silver and cuts: killing it at any point and starting it again gives the same tables.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS, SPARK_WINDOW_BYTES
+from tidegate.pipelines import FileWatch
 from tidegate.segments.window import resolved_everywhere
 from tidegate.tables import SegmentFlag, State
 
@@ -99,15 +100,15 @@ def _may_need_spark(app: Application, window: Window) -> bool:
     return large or app.pipeline.apply.writer == config.Writer.MERGE
 
 
-def run(app: Application, *, report: Callable[[str], None]) -> int:
-    """Apply windows until done (batch) or out of time (micro_batch); returns how many."""
+def run(app: Application, *, report: Callable[[str], None], is_over: Callable[[], bool] = lambda: False) -> int:
+    """Apply windows until done (batch), or out of time or over (micro_batch); returns how many."""
     try:
-        return _loop(app, report)
+        return _loop(app, report, is_over)
     finally:
         app.checkpoints.close()
 
 
-def _loop(app: Application, report: Callable[[str], None]) -> int:
+def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[], bool]) -> int:
     settings = app.pipeline.apply
     batch = settings.mode == config.ApplyMode.BATCH
     started = last_work = time.monotonic()
@@ -148,6 +149,9 @@ def _loop(app: Application, report: Callable[[str], None]) -> int:
             app.background.begin()  # the first window is done, and the next ones may be larger
         now = time.monotonic()
         if not batch and (now - started > settings.run_for_seconds or now - last_work > settings.idle_seconds):
+            return windows
+        if not batch and is_over():
+            report("the pipeline file says otherwise of tables, sources or DDL: the next run goes on by it")
             return windows
 
 
@@ -240,7 +244,8 @@ def main(argv: list[str]) -> int:
             )
             app = Application(spark, pipeline, lake, BronzeIndex(lake), lease)
             gc.freeze()  # modules stay: no collection needs to look at them
-            windows = run(app, report=lambda line: print(line, flush=True))
+            watch = FileWatch(arguments.pipeline, pipeline)
+            windows = run(app, report=lambda line: print(line, flush=True), is_over=watch.has_changed)
             held = sorted(name for name, _ in app.states.of(State.HELD))
             aside = f", but for {len(held)} held tables: {', '.join(held)}" if held else ""
             print(

@@ -141,7 +141,7 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     """Put a wave's chunks on its table's entry; why that can't be, or "" when it is done."""
     physical, wave = share.physical, share.wave
     if not app.keeps(*physical):
-        return "the pipeline file doesn't keep the table, as apply read it when it began; start apply again"
+        return "the pipeline file doesn't keep the table, as apply read it when it began"
     name = app.logical_name(*physical[1:])
     if several := several_sources(app, name):
         return several

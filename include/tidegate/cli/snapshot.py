@@ -75,9 +75,13 @@ def run(
     work.ask()
     if not follow:
         _read(loaded, work)
-    said = ""
+    said, watch = "", pipelines.FileWatch(pipelines.find(pipeline), loaded, "snapshot")
     while not work.stop.is_set():
         wait = SNAPSHOT_WAITING_SECONDS
+        if watch.has_changed():
+            loaded, work = _work(pipeline)
+            _end_on_signals(work)
+            watch = pipelines.FileWatch(pipelines.find(pipeline), loaded, "snapshot")
         try:
             if work.open() or work.ask():
                 _tell_left(loaded, [one for one in work.read() if not is_read(one)])

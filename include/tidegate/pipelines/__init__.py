@@ -13,6 +13,7 @@ Nothing heavy (pyarrow, numba, delta-rs, PyMySQL) is imported before a lake or a
 pipeline files every few seconds.
 """
 
+from tidegate.pipelines.file_watch import FileWatch
 from tidegate.pipelines.files import PipelineFile, find, folder, good_files, load, read, resolved
 from tidegate.pipelines.opened import (
     asking,
@@ -31,6 +32,7 @@ from tidegate.pipelines.opened import (
 from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
 
 __all__ = [
+    "FileWatch",
     "PipelineFile",
     "asking",
     "capture_run",
