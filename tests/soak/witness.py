@@ -160,6 +160,10 @@ class Witness:
             self._sums[segment.seq] = zlib.crc32(segment.payload)
         return self.position
 
+    def has(self, counter: tuple[int, int]) -> bool:
+        """Whether bronze has it, and so all that was committed before; until it is settled."""
+        return counter in self._events.committed
+
     @property
     def seq(self) -> int:
         """Of the last segment that was read."""

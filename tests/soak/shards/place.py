@@ -48,12 +48,11 @@ class Place:
 
     def catch_up(self) -> None:
         """Bronze has all that the primary has now, perhaps by its replica: capture stays where it is. Raises Wrong."""
-        server = self.servers.primary
-        server.query("INSERT INTO txns VALUES (%s, %s)", (_MARKER_SESSION, time.time_ns()), database=DATABASE)
-        self.servers.replicated()
+        server, marker = self.servers.primary, (_MARKER_SESSION, time.time_ns())
+        server.query("INSERT INTO txns VALUES (%s, %s)", marker, database=DATABASE)
         file, offset = binlog_end(server)
         what = f"{self.shop.source}: bronze doesn't get to {file}:{offset} of the primary"
-        until(self.capture, self.witness, self._has_all, what)
+        until(self.capture, self.witness, lambda: self._has(marker), what)
 
     def settle(self) -> None:
         """No branch is open, all that was acknowledged is there, and bronze has all of it once. Raises Wrong."""
@@ -86,10 +85,10 @@ class Place:
             raise Wrong(f"{self.shop.source}: the server lost {len(lost)} that were acknowledged: {sorted(lost)[:3]}")
         self.told += len(told)
 
-    def _has_all(self) -> bool:
+    def _has(self, marker: tuple[int, int]) -> bool:
+        """By what was committed, not by a place in a log: a server that was made anew has other logs of the same names."""
         self.witness.look()
-        at = self.witness.read_from
-        return at is not None and at.process is not None and self.witness.position >= binlog_end(at)
+        return self.witness.has(marker)
 
     def _reads(self, server: Server) -> bool:
         self.witness.look()
