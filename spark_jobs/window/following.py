@@ -20,7 +20,7 @@ from typing import Final
 from spark_jobs.window.application import Application
 from spark_jobs.window.clusters import check_clusters
 from spark_jobs.window.holds import hold, hold_at
-from spark_jobs.window.shards import leave_out
+from spark_jobs.window.shards import is_left_out, leave_out
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.commit_ts import compose, physical_ms
@@ -58,7 +58,8 @@ def take_up_selection(app: Application) -> None:
         return
     changes = [] if known.selection is None else _changes(app, known.selection, now)
     _mark_unfollowed(app, changes)
-    leave_out(app, [change.physical for change in changes if change.state == State.SNAPSHOT])
+    joins = {change.source: change.commit_ts for change in changes if change.state == CATCHING_UP}
+    leave_out(app, [change.physical for change in changes if change.state == State.SNAPSHOT], joins)
     _record(app, changes, now)
     _show(app)
     app.reload()
@@ -318,7 +319,7 @@ def _is_for(app: Application, window: Window, name: str, physical: Physical) -> 
     if window.catches_up is not None:
         return name in window.catches_up
     if window.behind is not None:
-        return _meet(app, name, window.behind)
+        return not is_left_out(app, window, physical) and _meet(app, name, window.behind)
     state = app.states.get(name)
     if state is not None and state.behind_source not in ("", physical[0]):
         # It has another source now, which isn't behind: both have to be there for it to go on.

@@ -15,8 +15,9 @@ silver, a published cut mostly, so no statement that a window is still to replay
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shapes import shape_of
@@ -125,9 +126,13 @@ def _lacks(app: Application, name: str, shards: Collection[Physical], cut_ts: in
     return TableState(State.SNAPSHOT, what, applied_ts=cut_ts)
 
 
-def leave_out(app: Application, shards: Iterable[Physical]) -> list[Physical]:
+def leave_out(
+    app: Application, shards: Iterable[Physical], joins: Mapping[str, int] = MappingProxyType({})
+) -> list[Physical]:
     """Write down that these shards lack rows from the published cut on; those that this can't be said of yet, since
     something is known of them above the cut. Said once. A snapshot of one that has rows in silver fails.
+
+    joins: sources that are about to be taken in, and from where on: their statements of between are to be replayed.
     """
     made, later = list[TableVersion](), list[Physical]()
     for physical in shards:
@@ -135,6 +140,8 @@ def leave_out(app: Application, shards: Iterable[Physical]) -> list[Physical]:
         if last is not None and (last.status.waits or last.status is VersionStatus.DROPPED):
             continue
         at_ts = app.followed.position(physical[0], app.cut_ts)  # statements above it are still to be replayed
+        if physical[0] in joins:
+            at_ts = min(at_ts, max(joins[physical[0]], last.commit_ts if last else 0))
         if last is not None and last.commit_ts > at_ts:
             later.append(physical)
         else:

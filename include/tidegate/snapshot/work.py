@@ -40,7 +40,7 @@ from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting
 from tidegate.snapshot.progress.captured_reading import lost_ends
-from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
+from tidegate.snapshot.progress.events import BY_ITSELF, EventKind, SnapshotState, TableProgress
 from tidegate.snapshot.progress.requests import Physical, Told, request, tell_tables
 from tidegate.snapshot.progress.unheard import Unheard
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
@@ -176,7 +176,7 @@ class SnapshotWork:
                 waits[name] = tuple(sorted({*waits.get(name, ()), one}))
             new = due(self.pipeline, waits, self.told.tables())
             if new:
-                self._asked.add(request(self.lake, self.pipeline.pipeline, new))
+                self._asked.add(request(self.lake, self.pipeline.pipeline, new, {BY_ITSELF: True}))
                 names = [f"{database}.{table}" for _, database, table in new]
                 more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
                 self.report(f"asked for by itself: {', '.join(names[:_NAMED_MAX])}{more}")

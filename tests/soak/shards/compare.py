@@ -1,14 +1,15 @@
 """Whether silver is what several servers have: all rows at the newest cut, each server's money at any.
 
 In:  the lake, the shops; `tidegate query`'s room reads silver, apart from Spark.
-Out: equal(), money(), unanswered(); the first two raise SilverDiffers.
+Out: equal(), money(), unanswered(), unasked(); the first two raise SilverDiffers.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
@@ -17,12 +18,15 @@ import polars as pl
 from tests.soak.shards.shop import DATABASE_OF_ALL, MONEY, Shop
 from tests.soak.world import SilverDiffers
 from tidegate import tables
+from tidegate.config import Pipeline
 from tidegate.errors import CutForgotten
 from tidegate.lake import control
 from tidegate.lake.cuts import known_cuts
 from tidegate.lake.files import LakeFiles
 from tidegate.prewrites_table import PrewriteState
 from tidegate.query.pinned import PinnedCut
+from tidegate.snapshot.progress.automatic import outlooks, waiting
+from tidegate.snapshot.progress.requests import told
 
 ORDERS: Final = f"{DATABASE_OF_ALL}.orders"
 _CUTS: Final = 16
@@ -108,3 +112,12 @@ def unanswered(lake: LakeFiles) -> list[str]:
     rows = control.newest(lake, tables.PREWRITES, by=tables.PREWRITES.key, order=["answer_ts", "recorded_at"])
     over = (PrewriteState.COMMITTED, PrewriteState.ROLLED_BACK)
     return [f"{row['source']} {row['id']}: {row['state']}" for row in rows.to_pylist() if row["state"] not in over]
+
+
+def unasked(lake: LakeFiles, pipeline: Pipeline, waits: Collection[str]) -> list[str]:
+    """Those of the tables that lack rows and that no snapshot reads now, or will by itself."""
+    known = told(lake, pipeline.pipeline)
+    going = {".".join(pipeline.tables.logical(*one.name)[:2]) for one in known if not one.state.is_over}
+    found = outlooks(pipeline, waiting(pipeline, lake), known, datetime.now(UTC))
+    later = {name for name, one in found.items() if one.under_way or one.due_at is not None}
+    return sorted(set(waits) - going - later)

@@ -86,7 +86,7 @@ class Place:
         self.told += len(told)
 
     def _has(self, marker: tuple[int, int]) -> bool:
-        """By what was committed, not by a place in a log: a server that was made anew has other logs of the same names."""
+        """By what was committed, not by a place in a log: a server that was made anew has others of the same names."""
         self.witness.look()
         return self.witness.has(marker)
 

@@ -29,6 +29,7 @@ from tests.soak.witness import Wrong
 from tests.soak.world import Capture, SilverDiffers
 from tests.support.nursery import Nursery
 from tests.support.whole import Whole
+from tidegate import config
 from tidegate.lake import held
 from tidegate.lake.cuts import known_cuts
 from tidegate.lake.files import LakeFiles
@@ -38,6 +39,7 @@ _APPLY_SECONDS: Final = 30
 # Small segments; four of them land on one table, on a machine that does everything else, too.
 _CAPTURE: Final = "{land_seconds: 2, heartbeat_seconds: 1, segment_bytes: 65536, value_log_reserve_bytes: 0}"
 _ROUNDS_MAX: Final = 12
+_ROUNDS_ALONE: Final = 5
 _REPLICATED: Final = 2  # of either flavour one
 
 
@@ -203,7 +205,7 @@ class ShardWorld(Whole):
 
     def compare(self) -> str:
         """Apply to the end, read what waits, and compare; in words what was compared. Raises Wrong."""
-        for _ in range(_ROUNDS_MAX):
+        for at in range(_ROUNDS_MAX):
             self.applies.to_the_end()
             states = held.last_states(self.lake)
             waits = {name: one for name, one in states.items() if one.state.waits or one.state is State.SNAPSHOT}
@@ -213,7 +215,11 @@ class ShardWorld(Whole):
             if held_ones:
                 told = "; ".join(f"{name}: {one.error}: {one.reason}" for name, one in held_ones.items())
                 raise SilverDiffers(f"held for nothing: {told}", len(held_ones))
-            self.shots.begin(asks=False)
+            lacking = [name for name, one in waits.items() if one.state is State.SNAPSHOT or one.lacks_rows]
+            if never := compare.unasked(self.lake, config.load(self.file), lacking):
+                raise SilverDiffers(f"lack rows, and nobody will ask for them: {never}", len(never))
+            # Shards that were left out often are put off by themselves: a person needn't wait for that.
+            self.shots.begin(asks=at >= _ROUNDS_ALONE)
             self.shots.wait()
             self._catch_up()
         else:

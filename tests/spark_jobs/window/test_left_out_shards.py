@@ -17,6 +17,7 @@ from tests.support.wave_log import TO_WAVES, Waves, baseline
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.snapshot.chunks.spans import Span
+from tidegate.snapshot.progress.automatic import waiting
 from tidegate.tables import State
 
 SHARD = ("one", "shop", "t_1")
@@ -91,3 +92,43 @@ def test_a_shard_that_no_snapshot_reads_has_another_way_out(tmp_path: Path) -> N
     app, _ = _window(log)
     assert app.states["shop.all"].state is State.SNAPSHOT
     assert f"none reads one: {UNREAD_SHARDS}" in app.states["shop.all"].reason
+
+
+def test_shards_of_a_source_that_is_put_back_are_left_out_from_where_it_was_left(tmp_path: Path) -> None:
+    """The others go on, no cut says that all is there, and what its log says of them meanwhile is followed."""
+    log = Log(tmp_path)
+    head, _, tail = log.file.read_text().partition("tables: {")
+    with_two = f"{head}tables: {{routes: [{{match: '(shop|two).t_.*', to: shop.all}}], {tail}"
+    log.file.write_text(with_two)
+    for source, name in (("one", "shop.t_1"), ("two", "two.t_1"), ("two", "two.t_2")):
+        log.send(source, f"CREATE TABLE {name} (id INT NOT NULL PRIMARY KEY)")
+    log.level()
+    assert "shop.all" not in log.apply().states
+    log.file.write_text(with_two.replace(", two: {conn_id: c, flavour: mariadb}", ""))
+    log.level()
+    left_ts = log.apply().followed.sources_left["two"]
+    log.send("two", "ALTER TABLE two.t_1 ADD v INT")
+    log.level()
+    assert log.apply().cut_ts > left_ts
+    log.file.write_text(with_two)
+    app = log.started()
+    assert app.followed.behind == {"two": left_ts}
+    last = app.histories["two"].last(("two", "t_1"))
+    assert last is not None
+    assert (last.kind, last.commit_ts) == (LEFT_OUT, left_ts)
+    log.level()
+    app, window = log.first_window()
+    for step in TO_WAVES:
+        step(app, window)
+    publish_cut(app, window)
+    assert app.states["shop.all"].reason == (
+        "shop.all lacks rows of two.t_1 of two, two.t_2 of two until they are read by a snapshot"
+    )
+    log.send("two", "FLUSH STATUS", ())  # it has come as far as the cut
+    app = log.apply()
+    assert not app.followed.behind
+    assert app.states["shop.all"].state is State.SNAPSHOT, "it isn't held: the shards of `one` are whole"
+    names = [column.name for column in app.histories["two"].versions("two", "t_1")[-1].columns]
+    assert names == ["id", "v"]
+    waits = waiting(app.pipeline, log.lake)
+    assert waits == {"shop.all": (("two", "two", "t_1"), ("two", "two", "t_2"))}

@@ -24,7 +24,7 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.progress import automatic, wakes
 from tidegate.snapshot.progress.automatic import Outlook, due, outlooks, seen, waiting
-from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
+from tidegate.snapshot.progress.events import BY_ITSELF, EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.progress.requests import request, told
 from tidegate.snapshot.progress.wakes import WaitingTables
 from tidegate.tables import SegmentFlag, State
@@ -40,10 +40,11 @@ def pipeline(more: str = "", section: str = "") -> Pipeline:
     return parse(f"{text}tables: {{include: ['d.*']{more}}}\n{section}", where="p.yaml")
 
 
-def ended(state: SnapshotState, minutes: float, *, by_hand: bool = False) -> TableProgress:
-    """A snapshot that ended so long ago."""
-    at = NOW - timedelta(minutes=minutes)
-    return TableProgress("1", *TABLE, state, (WHOLE,), reason="it broke", by_hand=by_hand, told_at=at)
+def ended(state: SnapshotState, minutes: float, *, by_hand: bool = False, asked: bool = False) -> TableProgress:
+    """A snapshot that ended so long ago. asked: by a person."""
+    at, options = NOW - timedelta(minutes=minutes), {} if asked else {BY_ITSELF: True}
+    told = {"reason": "it broke", "by_hand": by_hand, "told_at": at, "options": options}
+    return TableProgress("1", *TABLE, state, (WHOLE,), **told)
 
 
 def outlook(*past: TableProgress, of: Pipeline | None = None) -> Outlook:
@@ -65,6 +66,14 @@ def test_a_snapshot_that_did_not_end_the_wait_is_begun_again_ever_more_seldom(st
     assert pauses[:3] == [60, 240, 960]
     assert pauses[-1] == SNAPSHOT_AGAIN_SECONDS_MAX
     assert outlook(*[ended(state, 60 * 25)] * 5).is_due(NOW), "what was a day ago doesn't count"
+
+
+def test_snapshots_of_a_whole_table_that_a_person_had_read_do_not_put_off_the_one_that_it_needs_now() -> None:
+    well = [ended(SnapshotState.DONE, minutes, asked=True) for minutes in (50, 40, 30, 20, 10, 1)]
+    assert outlook(*well) == Outlook((TABLE,), NOW)
+    once = outlook(*well, ended(SnapshotState.DONE, 5), *well)
+    assert (once.tries, once.due_at) == (1, NOW - timedelta(minutes=4)), "from where that one ended"
+    assert outlook(*well, ended(SnapshotState.FAILED, 0.5, asked=True)).tries == 1, "in vain, whoever asked"
 
 
 def test_who_is_not_asked_for_says_why() -> None:

@@ -8,7 +8,8 @@ hasn't come to it yet, as on a pipeline's first start. Whoever reads asks for wh
 table that is no longer at the source, or can't be read, fails with its reason, which stands in control/snapshots.
 
 No loop spins. A table whose snapshots end within a day without ending its wait, by failure or since it is held again,
-is asked for ever more seldom. One that a person cancelled isn't asked for until a person asks.
+is asked for ever more seldom. Those that a person asked for and that ended well don't count: the table was whole. One
+that a person cancelled isn't asked for until a person asks.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Outlook:
     """What becomes of a logical table that waits for its rows.
 
     physical: what its rows are read from. due_at: when it is asked for by itself; None when it isn't. why: the reason
-    for that, or of the last snapshot that failed. tries: snapshots of it that ended within a day. under_way: the state
+    for that, or of the last snapshot that failed. tries: snapshots of it within a day, in vain. under_way: the state
     of the one that isn't over; "" without one. told_at: when its reader was last heard of.
     """
 
@@ -119,7 +120,10 @@ def _outlook(
         heard_at = now if one.waiting else one.told_at  # what waits for apply needs no reader
         return Outlook(physical, None, one.reason, under_way=one.state, told_at=heard_at)
     last = list(past)[-1] if past else None
-    tries = sum(one.told_at > now - _DAY for one in past)
+    in_vain = [
+        one for one in past if one.told_at > now - _DAY and (one.by_itself or one.state is not SnapshotState.DONE)
+    ]
+    tries = len(in_vain)
     why = last.reason if last is not None and last.state is not SnapshotState.DONE else ""
     for stops in (
         "snapshot.mode is manual" if pipeline.snapshot.mode is SnapshotMode.MANUAL else "",
@@ -128,10 +132,10 @@ def _outlook(
     ):
         if stops:
             return Outlook(physical, None, stops, tries)
-    if last is None or not tries:
+    if not in_vain:
         return Outlook(physical, now, why, tries)
     pause = min(SNAPSHOT_AGAIN_SECONDS * _GROWS ** min(tries - 1, 10), SNAPSHOT_AGAIN_SECONDS_MAX)
-    return Outlook(physical, last.told_at + timedelta(seconds=pause), why, tries)
+    return Outlook(physical, in_vain[-1].told_at + timedelta(seconds=pause), why, tries)
 
 
 def seen(pipeline: Pipeline, lake: LakeFiles, statuses: Iterable[TableStatus]) -> tuple[TableStatus, ...]:

@@ -32,6 +32,7 @@ from tidegate.segments.segment import Server
 from tidegate.snapshot.chunks.spans import WHOLE, ReadSpans, Span, left_of, spans_from_text, spans_to_text
 from tidegate.tables import SNAPSHOTS
 
+BY_ITSELF: Final = "by_itself"  # an option of a request
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -185,6 +186,11 @@ class TableProgress:
     @property
     def name(self) -> tuple[str, str]:
         return self.database, self.table
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether no person asked for it."""
+        return bool(self.options.get(BY_ITSELF))
 
     @property
     def rate(self) -> float:
