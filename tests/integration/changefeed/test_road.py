@@ -53,6 +53,8 @@ def test_ddl_partitions_and_tables_that_were_there_are_followed(spark: SparkSess
     feed.ddl("shop.parts", ts(6), made + " PARTITION p1 VALUES LESS THAN (100))", 3, PLAIN)
     for table in ("a", "b", "grown", "emptied", "gone", "old"):
         feed.rows(f"shop.{table}", Change(ts(10), plain(1, f"of {table}")))
+    feed.ddl("shop.n", ts(7), CREATE_PLAIN.format("shop", "n"), 3, PLAIN)
+    feed.rows("shop.n", Change(ts(10), plain(7, "moves")))
     feed.rows("shop.parts", Change(ts(10), plain(50, "stays")), folder="106")
     feed.rows("shop.parts", Change(ts(11), plain(5, "goes")), folder="105")
     feed.checkpoint(ts(12))
@@ -73,7 +75,12 @@ def test_ddl_partitions_and_tables_that_were_there_are_followed(spark: SparkSess
     for old, new in (("b", "c"), ("a", "b")):  # of one RENAME TABLE b TO c, a TO b
         feed.ddl(f"shop.{new}", ts(27), f"RENAME TABLE `shop`.`{old}` TO `shop`.`{new}`", 47, PLAIN)
     feed.rows("shop.b", Change(ts(28), plain(2, "came behind a")))
-    feed.checkpoint(ts(30))
+    feed.ddl(
+        "shop.parts", ts(29), "ALTER TABLE `shop`.`parts` EXCHANGE PARTITION `p0` WITH TABLE `shop`.`n`", 42, PLAIN
+    )
+    feed.ddl("shop.n", ts(29), "", 0, PLAIN)  # as newer TiCDCs write it of the other table
+    feed.rows("shop.n", Change(ts(30), plain(8, "since")))
+    feed.checkpoint(ts(31))
     world.capture()
     app = world.apply(spark)
     held = {name: state.reason for name, state in app.states.items() if state.state == "held"}
@@ -83,7 +90,8 @@ def test_ddl_partitions_and_tables_that_were_there_are_followed(spark: SparkSess
         {"id": 2, "word": "after", "n": 8},
     ]
     assert world.silver("shop", "emptied") == [{"id": 2, "word": "since"}]
-    assert world.silver("shop", "parts") == [{"id": 50, "word": "stays"}]
+    assert world.silver("shop", "parts") == [{"id": 7, "word": "moves"}, {"id": 50, "word": "stays"}]
+    assert world.silver("shop", "n") == [{"id": 8, "word": "since"}]
     assert world.silver("shop", "c") == [{"id": 1, "word": "of b"}]
     assert world.silver("shop", "b") == [{"id": 1, "word": "of a"}, {"id": 2, "word": "came behind a"}]
     assert app.states["shop.gone"].state == "dropped"
