@@ -1,4 +1,5 @@
-"""The page "tidegate" in Airflow: per pipeline how far silver is, and which tables are held, why, and what ends it.
+"""The page "tidegate" in Airflow: per pipeline how far silver is, which tables are held, why, and what ends it, and how
+far snapshots are.
 
 In:  the pipeline files; each lake, and each source's binlog position, when the page is opened.
 Out: one HTML page without scripts, under Airflow's own login: only pipelines whose apply DAG the user may read.
@@ -19,12 +20,16 @@ from fastapi.responses import HTMLResponse
 
 from tidegate import pipelines
 from tidegate.tables import State
+from tidegate.text_layout import counted
 from tidegate_airflow.connections import lake_connection, source_connection
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidegate.capture.standing import SourceStanding, Standing
     from tidegate.config import Pipeline
     from tidegate.lake.status import TableStatus
+    from tidegate.snapshot.progress.events import TableProgress
 
 _STYLE: Final = """
 body {font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; max-width: 70rem; color: #1a202c; background: #fff}
@@ -39,6 +44,8 @@ _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
     "Cache-Control": "no-store",
 }
+
+_SNAPSHOTS_SHOWN: Final = 50
 
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(requires_access_dag("GET"))])
 
@@ -68,15 +75,17 @@ def _shown(pipeline: Pipeline) -> str:
     """A pipeline's part of the page; a lake that can't be read is said, and the others are shown."""
     from tidegate.capture.standing import standing
     from tidegate.snapshot.progress.automatic import seen
+    from tidegate.snapshot.progress.standing import under_way
 
     title = f"<h2>{escape(pipeline.pipeline)}</h2>"
     try:
         lake = pipelines.open_lake(pipeline, lake_connection)
         found = standing(pipeline, lake, pipelines.asking(pipeline, lake, source_connection))
         found = replace(found, tables=seen(pipeline, lake, found.tables))
+        snapshots = under_way(lake)
     except Exception as error:  # noqa: BLE001 - of whatever a store says; the page is where a person looks
         return f"{title}<p class='held'>The lake can't be read: {escape(' '.join(str(error).split())[:500])}</p>"
-    return title + _summary(found) + _held_tables(found)
+    return title + _summary(found) + _held_tables(found) + _snapshots(snapshots)
 
 
 def _summary(found: Standing) -> str:
@@ -120,3 +129,22 @@ def _row(table: TableStatus) -> str:
     cells = (table.table, table.since, table.reason, table.way_out)
     name, *rest = (escape(cell) for cell in cells)
     return f"<tr><td class='held'>{name}</td>" + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>"
+
+
+def _snapshots(going: Sequence[TableProgress]) -> str:
+    """Tables whose rows are being read; those that are at work first."""
+    if not going:
+        return ""
+    shown = sorted(going, key=lambda one: (not one.waves, one.source, one.name))[:_SNAPSHOTS_SHOWN]
+    rows = "".join(map(_snapshot_row, shown))
+    more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
+    head = "<tr><th>Snapshot of</th><th>State</th><th>Rows read</th><th>Left</th></tr>"
+    return f"<table>{head}{rows}</table>{more}"
+
+
+def _snapshot_row(one: TableProgress) -> str:
+    left = counted(len(one.left), "key range", "key ranges") if one.left else "all read, being applied"
+    if one.left and one.estimate:
+        left = f"{max(1, 100 - 100 * one.rows // one.estimate)} %, about"
+    cells = (f"{'.'.join(one.name)} of {one.source}", str(one.state), f"{one.rows:,}", left)
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

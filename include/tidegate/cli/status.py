@@ -13,7 +13,7 @@ import json
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -24,6 +24,8 @@ from tidegate.errors import LakeUnavailable
 from tidegate.home import EXIT_ERROR, state_folder
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, LATENCY_SUMMED_SECONDS
 from tidegate.text_layout import age_text, columns, counted, paragraph
+
+_UNSEEN_NAMED: Final = 5
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +86,8 @@ def status_lines(found: Standing) -> list[str]:
     if found.tables:
         lines += ["", *columns(shown)]
     if found.unseen and found.tables:
-        lines.append(f"and {len(found.unseen)} more that had no change yet")
+        named = ", ".join(found.unseen[:_UNSEEN_NAMED]) + (", ..." if len(found.unseen) > _UNSEEN_NAMED else "")
+        lines += paragraph("", f"and {len(found.unseen)} more that had no change yet: {named}", indent="")[1:]
     for table in found.held:
         lines += ["", *held_lines(table)]
     if found.rebuilt:

@@ -123,19 +123,31 @@ def test_a_whole_table_keeps_its_rows_and_loses_those_that_the_source_lacks(
         reader.close()
 
 
+def cut_over(server: Server, database: str, table: str) -> None:
+    """A column more, as gh-ost adds it: in a copy that takes the table's place."""
+    copy, old = f"{database}._{table}_gho", f"{database}._{table}_del"
+    server.query(f"CREATE TABLE {copy} LIKE {database}.{table}")
+    server.query(f"ALTER TABLE {copy} ADD COLUMN c INT NOT NULL DEFAULT 5")
+    server.query(f"INSERT INTO {copy} (id, b, a) SELECT id, b, a FROM {database}.{table}")
+    server.query(f"RENAME TABLE {database}.{table} TO {old}, {copy} TO {database}.{table}")
+    server.query(f"INSERT INTO {database}.{table} VALUES (9, 9, 'y', 9)")
+    server.query(f"DROP TABLE {old}")
+
+
+@pytest.mark.parametrize("any_server", ["mariadb", pytest.param("mysql9", marks=pytest.mark.long)], indirect=True)
 def test_ddl_meanwhile_refuses_the_wave_that_it_hits_and_ends_what_can_not_go_on(
-    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
-    database = fresh_database(mariadb)
-    for name in ("t", "gone", "keyed", "bare", "emptied", "named"):
-        mariadb.query(f"CREATE TABLE {database}.{name} (id INT NOT NULL, b INT NOT NULL, a VARCHAR(9))")
+    database = fresh_database(any_server)
+    for name in ("t", "gone", "keyed", "bare", "emptied", "named", "ghost"):
+        any_server.query(f"CREATE TABLE {database}.{name} (id INT NOT NULL, b INT NOT NULL, a VARCHAR(9))")
         if name != "bare":
-            mariadb.query(f"ALTER TABLE {database}.{name} ADD PRIMARY KEY (id)")
-        mariadb.query(f"INSERT INTO {database}.{name} VALUES (1, 1, 'x'), (2, 2, 'x'), (3, 3, 'x')")
-    road = road_of(mariadb, tmp_path, database)
+            any_server.query(f"ALTER TABLE {database}.{name} ADD PRIMARY KEY (id)")
+        any_server.query(f"INSERT INTO {database}.{name} VALUES (1, 1, 'x'), (2, 2, 'x'), (3, 3, 'x')")
+    road = road_of(any_server, tmp_path, database)
     stepped(road, spark)
     readers = {"t": PlainReader(road, database, "t")}
-    for name in ("gone", "keyed", "bare", "emptied", "named"):
+    for name in ("gone", "keyed", "bare", "emptied", "named", "ghost"):
         readers[name] = PlainReader(road, database, name, readers["t"])
     for reader in readers.values():
         reader.whole_wave(count=1, chunks=1)
@@ -147,13 +159,14 @@ def test_ddl_meanwhile_refuses_the_wave_that_it_hits_and_ends_what_can_not_go_on
 
     readers["t"].low()
     readers["t"].read(1)
-    mariadb.query(f"ALTER TABLE {database}.t ADD COLUMN c INT NOT NULL DEFAULT 7")
+    any_server.query(f"ALTER TABLE {database}.t ADD COLUMN c INT NOT NULL DEFAULT 7")
     readers["t"].high()
-    mariadb.query(f"DROP TABLE {database}.gone")
-    mariadb.query(f"ALTER TABLE {database}.keyed DROP PRIMARY KEY, ADD PRIMARY KEY (b)")
-    mariadb.query(f"TRUNCATE TABLE {database}.emptied")
-    mariadb.query(f"INSERT INTO {database}.emptied VALUES (8, 8, 'y')")
-    mariadb.query(f"RENAME TABLE {database}.named TO {database}.taker")
+    any_server.query(f"DROP TABLE {database}.gone")
+    any_server.query(f"ALTER TABLE {database}.keyed DROP PRIMARY KEY, ADD PRIMARY KEY (b)")
+    any_server.query(f"TRUNCATE TABLE {database}.emptied")
+    any_server.query(f"INSERT INTO {database}.emptied VALUES (8, 8, 'y')")
+    any_server.query(f"RENAME TABLE {database}.named TO {database}.taker")
+    cut_over(any_server, database, "ghost")
     app = stepped(road, spark)
     assert "a DDL changed the table" in readers["t"].told.refused[0]
     assert readers["t"].told.left, "its rows are to be read again"
@@ -163,10 +176,15 @@ def test_ddl_meanwhile_refuses_the_wave_that_it_hits_and_ends_what_can_not_go_on
     assert state(app, database, "emptied") == "active", "all of it is in the log from there on"
     assert (state(app, database, "named"), readers["named"].told.state) == ("dropped", SnapshotState.CANCELLED)
     assert app.states[f"{database}.taker"].error == tables.NEEDS_SNAPSHOT
-    mariadb.query(f"INSERT INTO {database}.t VALUES (40, 4, 'z', 9)")
+    assert readers["ghost"].told.state is SnapshotState.CANCELLED
+    any_server.query(f"INSERT INTO {database}.t VALUES (40, 4, 'z', 9)")
+    any_server.query(f"ALTER TABLE {database}.t DROP COLUMN b")
+    assert state(stepped(road, spark), database, "ghost") == "held", "what its rows were read for has another name"
+    readers["again"] = PlainReader(road, database, "ghost", readers["t"])
+    finished(road, spark, readers["again"])
     finished(road, spark, readers["emptied"])
     app = finished(road, spark, readers["t"])
     assert (state(app, database, "t"), state(app, database, "keyed")) == ("active", "held")
-    assert road.assert_equal() == {"t": 4, "emptied": 1}
+    assert road.assert_equal() == {"t": 4, "emptied": 1, "ghost": 4}
     for reader in readers.values():
         reader.close()
