@@ -20,16 +20,13 @@ from fastapi.responses import HTMLResponse
 
 from tidegate import pipelines
 from tidegate.tables import State
-from tidegate.text_layout import counted
 from tidegate_airflow.connections import lake_connection, source_connection
+from tidegate_airflow.progress_table import progress_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tidegate.capture.standing import SourceStanding, Standing
     from tidegate.config import Pipeline
     from tidegate.lake.status import TableStatus
-    from tidegate.snapshot.progress.events import TableProgress
 
 _STYLE: Final = """
 body {font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; max-width: 70rem; color: #1a202c; background: #fff}
@@ -44,8 +41,6 @@ _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
     "Cache-Control": "no-store",
 }
-
-_SNAPSHOTS_SHOWN: Final = 50
 
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(requires_access_dag("GET"))])
 
@@ -85,7 +80,7 @@ def _shown(pipeline: Pipeline) -> str:
         snapshots = under_way(lake)
     except Exception as error:  # noqa: BLE001 - of whatever a store says; the page is where a person looks
         return f"{title}<p class='held'>The lake can't be read: {escape(' '.join(str(error).split())[:500])}</p>"
-    return title + _summary(found) + _held_tables(found) + _snapshots(snapshots)
+    return title + _summary(found) + _held_tables(found) + progress_table(snapshots)
 
 
 def _summary(found: Standing) -> str:
@@ -129,22 +124,3 @@ def _row(table: TableStatus) -> str:
     cells = (table.table, table.since, table.reason, table.way_out)
     name, *rest = (escape(cell) for cell in cells)
     return f"<tr><td class='held'>{name}</td>" + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>"
-
-
-def _snapshots(going: Sequence[TableProgress]) -> str:
-    """Tables whose rows are being read; those that are at work first."""
-    if not going:
-        return ""
-    shown = sorted(going, key=lambda one: (not one.waves, one.source, one.name))[:_SNAPSHOTS_SHOWN]
-    rows = "".join(map(_snapshot_row, shown))
-    more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
-    head = "<tr><th>Snapshot of</th><th>State</th><th>Rows read</th><th>Left</th></tr>"
-    return f"<table>{head}{rows}</table>{more}"
-
-
-def _snapshot_row(one: TableProgress) -> str:
-    left = counted(len(one.left), "key range", "key ranges") if one.left else "all read, being applied"
-    if one.left and one.estimate:
-        left = f"{max(1, 100 - 100 * one.rows // one.estimate)} %, about"
-    cells = (f"{'.'.join(one.name)} of {one.source}", str(one.state), f"{one.rows:,}", left)
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

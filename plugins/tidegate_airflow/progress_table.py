@@ -1,0 +1,38 @@
+"""How far snapshots are, as a table of the page "tidegate" in Airflow.
+
+In:  TableProgress of the tables whose snapshot isn't over.
+Out: HTML.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from tidegate.text_layout import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.snapshot.progress.events import TableProgress
+
+_SHOWN: Final = 50
+
+
+def progress_table(going: Sequence[TableProgress]) -> str:
+    """A row per table, those of which something is read first; "" without any."""
+    if not going:
+        return ""
+    shown = sorted(going, key=lambda one: (not one.waves, one.source, one.name))[:_SHOWN]
+    rows = "".join(map(_row, shown))
+    more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
+    head = "<tr><th>Snapshot of</th><th>State</th><th>Rows read</th><th>Left</th></tr>"
+    return f"<table>{head}{rows}</table>{more}"
+
+
+def _row(one: TableProgress) -> str:
+    left = counted(len(one.left), "key range", "key ranges") if one.left else "all read, being applied"
+    if one.left and one.estimate:
+        left = f"about {max(1, 100 - 100 * one.rows // one.estimate)} %"
+    cells = (f"{'.'.join(one.name)} of {one.source}", str(one.state), f"{one.rows:,}", left)
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
