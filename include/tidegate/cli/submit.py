@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
@@ -97,6 +98,11 @@ class _Ends:
 
     def _end(self, *_: object) -> None:
         self.told = True
+        # The job's Python is a child of Spark's JVM, and would outlive it for as long as it needs no Spark.
+        for children in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
+            for pid in children.read_text().split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGTERM)
         self._process.terminate()
 
 
