@@ -194,11 +194,12 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
         for one in sorted(chunks, key=lambda one: one.low_ts):
             source, database, table = one.physical
             try:
-                batch = snapshot_chunk.changes_of(files.read(one.ref), one.low_ts)
+                batches = snapshot_chunk.changes_of(files.read(one.ref), one.low_ts)
             except StreamCorrupt as error:
                 yield DamagedChunk(one.ref.chunk.low_token, one.physical, str(error))
                 continue
-            yield from stage.add(source, TableChanges(database, table, one.version, batch))
+            for batch in batches:
+                yield from stage.add(source, TableChanges(database, table, one.version, batch))
             failpoint("apply_in_chunks")
     yield from stage.flush()
 

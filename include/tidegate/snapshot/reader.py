@@ -213,18 +213,18 @@ class SnapshotReader:
 
     def _begun(self, snapshot: str, asked: WorkerConnection) -> WaveOf:
         number = self._told.last_wave(snapshot) + 1
-        return WaveOf(self._source, snapshot, number, uuid.uuid4().hex, asked.server_id, asked.server_uuid)
+        token, server = uuid.uuid4().hex, (asked.server_id, asked.server_uuid)
+        return WaveOf(self._source, snapshot, number, token, *server, is_local=self._lake.is_local)
 
     def _wave(self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, writer: ChunkWriter) -> None:
         started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
         marks.write(wave.mark(MarkKind.LOW))
         wave = replace(wave, at_ts=marks.at_ts)
         work = self._work(todo, asked, marks, keyed=True)
-        reading = WaveReading(self._info, wave, work, self._settings.chunk, self._settings.parallel)
-        reading.run(self._settings.wave_bytes, started + self._settings.wave_seconds)
-        chunks = [chunk for one in work if not one.trouble for chunk in one.chunks]
-        if chunks:
-            writer.append(chunks)
+        settings = self._settings
+        reading = WaveReading(self._info, wave, work, settings.chunk, writer.append)
+        reading.run(settings.parallel, settings.wave_bytes, started + settings.wave_seconds)
+        if any(one.chunks for one in work):
             failpoint("snapshot_after_landing")
         self._ended(todo, wave, work, marks, started)
 

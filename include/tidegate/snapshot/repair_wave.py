@@ -63,7 +63,8 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
     writer = ChunkWriter(lake, source, claim_reader(ControlTables(lake), source))
     with WorkerConnection(info, changefeed=wanted.changefeed) as asked, connect(info) as marking:
         marks = marks_for(asked, marking, lake, (pipeline, source), wanted.marks)
-        wave = WaveOf(source, uuid.uuid4().hex, 1, uuid.uuid4().hex, asked.server_id, asked.server_uuid)
+        server = (asked.server_id, asked.server_uuid)
+        wave = WaveOf(source, uuid.uuid4().hex, 1, uuid.uuid4().hex, *server, is_local=lake.is_local)
         marks.write(wave.mark(MarkKind.LOW))
         name = (wanted.database, wanted.table)
         asked.see(marks.at_ts)

@@ -1,7 +1,7 @@
 """The reads of one wave, by several connections at once.
 
-In:  tables with what is left of them, bounds of a wave.
-Out: per table its chunks and the spans that they cover; or what was in the way, and then none of it counts.
+In:  tables with what is left of them, bounds of a wave, where chunks are landed.
+Out: per table its chunks, landed, and the spans that they cover; or what was in the way, and then none of it counts.
 
 What a table's statement meets is that table's trouble. A connection that breaks, or another server behind the same
 address, ends the wave: nothing of it is marked.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -21,6 +21,7 @@ import pymysql
 from pymysql.constants import ER
 
 from tidegate.errors import SourceUnavailable, Terminal, TidegateError
+from tidegate.limits import SNAPSHOT_LAND_BYTES
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.at_timestamp import is_collected
 from tidegate.schema.model.columns import TableVersion
@@ -37,11 +38,14 @@ _OF_THE_TABLE: Final = frozenset(
         *(ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.KEY_DOES_NOT_EXITS, ER.LOCK_WAIT_TIMEOUT),
     }
 )
+Land = Callable[[Sequence[Chunk]], None]
 
 
 @dataclass(slots=True)
 class TableWork:
-    """One table of a wave. left: spans to be read, of which none is at work. trouble: none of its chunks counts."""
+    """One table of a wave. left: spans to be read, of which none is at work. chunks: without the payloads of those that
+    are landed. trouble: none of its chunks counts.
+    """
 
     version: TableVersion
     left: list[Span]
@@ -66,25 +70,29 @@ class WaveReading:
     """Reads what is left of tables until the wave has enough."""
 
     def __init__(
-        self, info: ConnectionInfo, wave: WaveOf, work: Sequence[TableWork], bounds: ChunkBounds, parallel: int
+        self, info: ConnectionInfo, wave: WaveOf, work: Sequence[TableWork], bounds: ChunkBounds, land: Land
     ) -> None:
-        self._info, self._wave, self._bounds, self._parallel = info, wave, bounds, parallel
+        self._info, self._wave, self._bounds, self._land = info, wave, bounds, land
         self._items = deque((one, span, span) for one in work for span in one.left)
         self._lock = threading.Lock()
+        self._waiting: list[Chunk] = []  # to be landed
+        self._waiting_bytes = 0
         self._bytes = 0
         self._failed = False
 
-    def run(self, bytes_max: int, deadline: float) -> None:
-        """Until all is read, or the wave has so many bytes, or time.monotonic() is past the deadline.
+    def run(self, parallel: int, bytes_max: int, deadline: float) -> None:
+        """Until all is read and landed, or the wave has so many bytes, or time.monotonic() is past the deadline.
 
-        At least one statement is run. Raises SourceRefused, SourceUnavailable: the wave is none.
+        At least one statement is run. Raises SourceRefused, SourceUnavailable, and what landing does: the wave is none.
         """
-        workers = min(self._parallel, len(self._items))
+        workers = min(parallel, len(self._items))
         if not workers:
             return
         with ThreadPoolExecutor(workers, "snapshot") as pool:
             for done in [pool.submit(self._work, bytes_max, deadline) for _ in range(workers)]:
                 done.result()
+        if self._waiting:
+            self._land(self._waiting)
 
     def _take(self, bytes_max: int, deadline: float) -> tuple[TableWork, Span, Span] | None:
         with self._lock:
@@ -95,18 +103,24 @@ class WaveReading:
 
     def _work(self, bytes_max: int, deadline: float) -> None:
         connection: WorkerConnection | None = None
+        reader: ChunkReader | None = None
         try:
             while (item := self._take(bytes_max, deadline)) is not None:
                 if connection is None:
-                    connection = connected(self._info, self._wave)
+                    connection, reader = connected(self._info, self._wave), None
+                work = item[0]
+                if work.trouble is not None:
+                    continue
                 try:
-                    self._read(connection, *item)
+                    if reader is None or not reader.reads(work.version, work.where):
+                        reader = ChunkReader(connection.raw, self._info, work.version, work.where, work.zero_dates)
+                    self._read(reader, *item)
                 except TidegateError as error:
                     connection.close()
                     connection = None
                     if not is_of_table(error):
                         raise
-                    item[0].trouble = error
+                    work.trouble = error
         except BaseException:
             self._failed = True
             raise
@@ -114,21 +128,31 @@ class WaveReading:
             if connection is not None:
                 connection.close()
 
-    def _read(self, connection: WorkerConnection, work: TableWork, of: Span, span: Span) -> None:
+    def _read(self, reader: ChunkReader, work: TableWork, of: Span, span: Span) -> None:
         """One statement. of: the span that was left, of which `span` is the rest."""
-        if work.trouble is not None:
-            return
-        reader = ChunkReader(connection.raw, self._info, work.version, work.where, work.zero_dates)
         rest: Span | None = span
         for chunk, left in reader.read(span, work.pace, self._bounds, self._wave):
-            with self._lock:
-                work.chunks.append(replace(chunk, chunk=len(work.chunks) + 1))
-                work.reads[of] = Span(of.after, chunk.key_upto)
-                self._bytes += chunk.payload_bytes
+            full = self._add(work, of, chunk)
+            if full:  # the others read on meanwhile
+                self._land(full)
             rest = left
         if rest is not None:
             with self._lock:
                 self._items.append((work, of, rest))
+
+    def _add(self, work: TableWork, of: Span, chunk: Chunk) -> list[Chunk]:
+        """What waits, when it is enough to be landed."""
+        with self._lock:
+            numbered = replace(chunk, chunk=len(work.chunks) + 1)
+            work.chunks.append(replace(numbered, payload=b""))
+            work.reads[of] = Span(of.after, chunk.key_upto)
+            self._bytes += chunk.payload_bytes
+            self._waiting.append(numbered)
+            self._waiting_bytes += chunk.payload_bytes
+            if self._waiting_bytes < SNAPSHOT_LAND_BYTES:
+                return []
+            full, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        return full
 
 
 def connected(info: ConnectionInfo, wave: WaveOf) -> WorkerConnection:

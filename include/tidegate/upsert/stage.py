@@ -69,7 +69,7 @@ def staged(target: Target, changes: pa.Table, source: str, last: npt.NDArray[np.
     if order is not None:
         kept = kept[order]
     moves = order is not None or last is not None or deletes.any()
-    rows = wide.take(pa.array(kept if last is None else last[kept])) if moves else wide
+    rows = data_file.gathered(wide, kept if last is None else last[kept]) if moves else wide
     rows = layout.fit(rows)
     adds = data_file.write(target.lake, target.table_path, rows, layout)
     counts = [rows_of(add) for add in adds]

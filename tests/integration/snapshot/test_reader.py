@@ -201,7 +201,7 @@ class World:
             refs = chunk_refs(self.lake, "s", [wave.token])
             assert refusals(wave, [ref.chunk for ref in refs], ()) == {}
             for ref in refs:
-                changes[ref.chunk.table].append(changes_of(ref.read(self.lake), wave.low_ts))
+                changes[ref.chunk.table] += changes_of(ref.read(self.lake), wave.low_ts)
         return {table: self.net(versions[table], batches) for table, batches in changes.items()}, len(waves)
 
     def net(self, version: TableVersion, batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:

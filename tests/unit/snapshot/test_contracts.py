@@ -19,7 +19,7 @@ from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.segments.crc32c import crc32c
-from tidegate.snapshot.chunks.chunk import Chunk, changes_of, rows_of, schema_of, shape_of, to_payload
+from tidegate.snapshot.chunks.chunk import Chunk, changes_of, packer, rows_of, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, chunk_refs, claim_reader
 from tidegate.snapshot.chunks.spans import Span
 from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
@@ -62,12 +62,26 @@ def chunk(number: int, told: list[tuple[int, str | None]], **cells: Any) -> Chun
 
 
 def test_a_chunks_rows_are_upserts_of_its_low_watermark() -> None:
-    found = changes_of(chunk(1, [(1, "a"), (4_000_000_000, None)]), 99)
+    (found,) = changes_of(chunk(1, [(1, "a"), (4_000_000_000, None)]), 99)
     assert found.to_pylist() == [
         {"_tg_op": 1, "_tg_commit_ts": 99, "_tg_seq": 0, "_tg_ordinal": 0, "id": 1, "~5f~tg_x": "a"},
         {"_tg_op": 1, "_tg_commit_ts": 99, "_tg_seq": 0, "_tg_ordinal": 1, "id": 4_000_000_000, "~5f~tg_x": None},
     ]
-    assert changes_of(chunk(1, []), 99).num_rows == 0
+    assert changes_of(chunk(1, []), 99) == []
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_chunk_of_several_batches_counts_its_rows_through(is_local: bool) -> None:
+    whole = rows_of(chunk(1, [(number, str(number)) for number in range(5)]))
+    sink = pa.BufferOutputStream()
+    with packer(sink, whole.schema, is_local=is_local) as writer:
+        writer.write_table(whole, max_chunksize=2)
+    payload = memoryview(sink.getvalue()).cast("B")
+    made = chunk(1, [], rows=5, payload=payload, payload_bytes=len(payload), payload_crc32c=crc32c(payload))
+    found = changes_of(made, 99)
+    assert [batch.num_rows for batch in found] == [2, 2, 1]
+    assert [row["_tg_ordinal"] for batch in found for row in batch.to_pylist()] == [0, 1, 2, 3, 4]
+    assert [row["id"] for batch in found for row in batch.to_pylist()] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("cells", [{"payload": b"x"}, {"payload_crc32c": 1}, {"rows": 3}, {"shape": "0" * 32}])

@@ -181,3 +181,32 @@ def test_rewriting_leaves_out_the_dead_and_fills_later_columns(lake: LakeFiles) 
     assert rows.column("id").to_pylist() == [1, 2, 4, 5]
     assert rows.column("note").to_pylist() == ["n1", None, None, "n5"]
     assert add["dataChange"] is False
+
+
+RANGES = [(5000, 3000), (0, 5000), (8000, 2000)]  # of indices: where a run begins, how long it is
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [
+        np.concatenate([np.arange(first, first + count) for first, count in RANGES]),
+        np.concatenate([np.arange(first, first + count) for first, count in [*RANGES, (10_000, 0)]])[1:-1],
+        np.random.default_rng(3).permutation(10_000),
+        np.arange(0, 10_000, 3),
+        np.zeros(0, np.int64),
+        np.array([7]),
+    ],
+    ids=["ranges", "cut ranges", "anywhere", "a third", "none", "one"],
+)
+def test_rows_are_gathered_as_take_gives_them(indices: Any) -> None:
+    parts = [pa.table({"id": range(first, first + 2500), "note": [f"n{i}" for i in range(2500)]})
+             for first in range(0, 10_000, 2500)]  # fmt: skip
+    rows = pa.concat_tables(parts)
+    assert data_file.gathered(rows, indices).equals(rows.take(pa.array(indices)))
+
+
+def test_ranges_of_one_table_are_gathered_without_a_copy() -> None:
+    rows = pa.table({"id": pa.array(np.arange(10_000))})
+    found = data_file.gathered(rows, np.concatenate([np.arange(first, first + count) for first, count in RANGES]))
+    there = rows.column("id").chunk(0).buffers()[1].address
+    assert {chunk.buffers()[1].address for chunk in found.column("id").chunks} == {there}

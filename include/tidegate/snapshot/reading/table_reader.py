@@ -27,7 +27,7 @@ from tidegate.mysql.sql import key_order, quote_name
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.crc32c import crc32c
-from tidegate.snapshot.chunks.chunk import Chunk, shape_of
+from tidegate.snapshot.chunks.chunk import Chunk, packer, shape_of
 from tidegate.snapshot.chunks.key_columns import compared_key
 from tidegate.snapshot.chunks.spans import WHOLE, Key, Span
 from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
@@ -37,12 +37,13 @@ from tidegate.snapshot.reading.result.stream import ResultStream
 from tidegate.tidb.definitions import info_of
 
 _FIRST_ROWS: Final = 1000  # before it is known how long rows are
-_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
 @dataclass(frozen=True, slots=True)
 class WaveOf:
-    """What the chunks of a wave have in common. at_ts: the timestamp at which all of it is read; 0 where it isn't."""
+    """What the chunks of a wave have in common. at_ts: the timestamp at which all of it is read; 0 where it isn't.
+    is_local: whether the lake that they go to is.
+    """
 
     source: str
     snapshot: str
@@ -51,6 +52,7 @@ class WaveOf:
     server_id: int
     server_uuid: str
     at_ts: int = 0
+    is_local: bool = False
 
     def chunk(
         self,
@@ -121,9 +123,9 @@ class Pace:
 class _Building:
     """A chunk in the making: batches are packed as they come. ends: key of its last row. is_last: of its statement."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, wave: WaveOf) -> None:
         self._sink = pa.BufferOutputStream()
-        self._writer = pa.ipc.new_stream(self._sink, schema, options=_OPTIONS)
+        self._writer = packer(self._sink, schema, is_local=wave.is_local)
         self.rows = self.null_dates = 0
         self.ends: Key | None = None
         self.is_last = False
@@ -156,13 +158,19 @@ class ChunkReader:
         self._connection = connection
         self._info = info
         self._where = where
+        self._of = (version, where)
         self.plan: ReadPlan = make_read_plan(version, zero_dates)
+        self._stream = ResultStream(connection, info, self.plan)  # for all statements: its memory serves again
         self._shape = shape_of(self.plan.schema)
         self._key = self.plan.key
         self._compared = compared_key(version) or self._key
         described = info_of(version)
         self.repeats = bool(self._key) and not version.key and described is not None and bool(described.partition)
         self._hint = f" FORCE INDEX ({quote_name(version.key_index)})" if version.key_index else ""
+
+    def reads(self, version: TableVersion, where: str) -> bool:
+        """Whether it is one of this table, and goes on with its memory."""
+        return self._of[0] is version and self._of[1] == where
 
     def statement(self, span: Span, limit: int) -> str:
         """The SELECT of a span's first rows."""
@@ -182,17 +190,16 @@ class ChunkReader:
         exception the connection must be closed. Raises what ResultStream does.
         """
         limit = pace.limit(bounds)
-        stream = ResultStream(self._connection, self._info, self.plan)
         if self.repeats:
-            yield from self._read_closed(stream, span, pace, bounds, wave)
+            yield from self._read_closed(span, pace, bounds, wave)
             return
         started, rows, after = time.monotonic(), 0, span.after
-        for made in self._pieces(stream, self.statement(span, limit), bounds):
+        for made in self._pieces(self.statement(span, limit), bounds, wave):
             rows += made.rows
             upto: Key | None = made.ends
             left: Span | None = Span(made.ends, span.upto)
             if made.is_last:
-                pace.note(rows, stream.bytes, time.monotonic() - started)
+                pace.note(rows, self._stream.bytes, time.monotonic() - started)
                 if rows < limit:
                     upto, left = span.upto, None
                 elif made.ends == span.upto:
@@ -201,7 +208,7 @@ class ChunkReader:
             after = made.ends
 
     def _read_closed(
-        self, stream: ResultStream, span: Span, pace: Pace, bounds: ChunkBounds, wave: WaveOf
+        self, span: Span, pace: Pace, bounds: ChunkBounds, wave: WaveOf
     ) -> Iterator[tuple[Chunk, Span | None]]:
         """As read(), of rows whose numbers may repeat: each chunk of the statement says that it is of all it read."""
         limit, started = pace.limit(bounds), time.monotonic()
@@ -216,10 +223,10 @@ class ChunkReader:
         upto = (str(int(last[0][0])),) if last else span.upto
         mine, left = Span(span.after, upto), None if upto == span.upto else Span(upto, span.upto)
         rows = 0
-        for made in self._pieces(stream, self._rows(self.plan.select_list, mine), bounds):
+        for made in self._pieces(self._rows(self.plan.select_list, mine), bounds, wave):
             rows += made.rows
             if made.is_last:
-                pace.note(rows, stream.bytes, time.monotonic() - started)
+                pace.note(rows, self._stream.bytes, time.monotonic() - started)
             yield self._chunk(made, mine, wave), left
 
     def read_whole(self, bounds: ChunkBounds, wave: WaveOf) -> Iterator[Chunk]:
@@ -230,20 +237,19 @@ class ChunkReader:
         version = self.plan.version
         where = f" WHERE {self._where}" if self._where else ""
         sql = f"SELECT {self.plan.select_list} FROM {quote_name(version.database, version.table)}{where}"
-        stream = ResultStream(self._connection, self._info, self.plan)
-        for made in self._pieces(stream, sql, bounds):
+        for made in self._pieces(sql, bounds, wave):
             yield self._chunk(made, WHOLE, wave)
 
-    def _pieces(self, stream: ResultStream, sql: str, bounds: ChunkBounds) -> Iterator[_Building]:
+    def _pieces(self, sql: str, bounds: ChunkBounds, wave: WaveOf) -> Iterator[_Building]:
         """A statement's rows as they fill chunks; at least one, which may have none."""
-        building, dates = _Building(self.plan.schema), 0
+        stream, building, dates = self._stream, _Building(self.plan.schema, wave), 0
         for batch in stream.batches(sql):
             size = building.bytes + batch.nbytes
             full = size > bounds.bytes and building.bytes > bounds.bytes // 2
             if building.rows and (full or building.rows + batch.num_rows > bounds.rows):
                 building.null_dates = stream.null_dates_before - dates
                 yield building
-                building, dates = _Building(self.plan.schema), stream.null_dates_before
+                building, dates = _Building(self.plan.schema, wave), stream.null_dates_before
             building.add(batch)
             building.ends = stream.last_key
         building.null_dates, building.is_last = stream.null_dates - dates, True

@@ -128,7 +128,7 @@ class ResultStream:
     def __init__(self, connection: Any, info: ConnectionInfo, plan: ReadPlan) -> None:
         self.plan = plan
         self.last_key: Key | None = None  # of the newest row of the newest batch
-        self.null_dates = 0
+        self.null_dates = 0  # of the newest statement, as the next two
         self.null_dates_before = 0  # the newest batch
         self.bytes = 0
         self._receiver = Receiver(connection, info)
@@ -142,6 +142,8 @@ class ResultStream:
         Raises SourceRefused, SourceUnavailable, SchemaMismatch, UnsupportedValue, StreamCorrupt.
         """
         receiver = self._receiver
+        self.null_dates = self.null_dates_before = self.bytes = 0
+        self.last_key = None
         receiver.command(_COM_STMT_PREPARE, sql.encode())
         number, columns, parameters = struct.unpack_from("<IHH", receiver.packet(), 1)
         for count in (parameters, columns):
