@@ -63,8 +63,11 @@ def test_a_ddl_goes_before_the_reading_and_the_wave_is_none(wide: World, monkeyp
 
     monkeypatch.setattr(ChunkWriter, "append", slow)
     monkeypatch.setattr("tidegate.snapshot.reader.SNAPSHOT_LOCK_AGAIN_SECONDS", 0.2)
-    with Answers(wide.lake, refused=set()):
-        reader_of(wide, lines).run()
+    try:
+        with Answers(wide.lake, refused=set()):
+            reader_of(wide, lines).run()
+    finally:  # the server serves other tests, too
+        wide.server.query(f"REVOKE PROCESS ON *.* FROM '{wide.server.user}'@'%'")
     alter.join(120)
     assert any("a DDL waits for the reading of" in line for line in lines), lines
     progress = wide.progress()["wide"]
