@@ -23,7 +23,7 @@ from spark_jobs.window.following import take_in
 from spark_jobs.window.same_names import several_sources
 from spark_jobs.window.shards import is_shard, leave_out_shards, part, splits_window
 from spark_jobs.window.snapshots import begin, begun_before, fails_meanwhile, is_begun, let_go, record_begun
-from spark_jobs.window.told import answer
+from spark_jobs.window.told import answer, as_refused
 from spark_jobs.window.unlogged_marks import unlogged_waves
 from spark_jobs.window.waves import below, has_marks, marks_in, open_before, seen_upto
 from spark_jobs.window.window import Sweep, TableWindow, WaveChunk, Window
@@ -36,7 +36,7 @@ from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunks.chunk import rows_of, schema_of, shape_of
 from tidegate.snapshot.chunks.chunk_table import ChunkRef, chunk_refs
 from tidegate.snapshot.chunks.spans import is_whole
-from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
+from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.waves import EndedWave, OpenWave, WholeTable, follow, refusals
 from tidegate.tables import State
 
@@ -278,7 +278,7 @@ def _refuse(app: Application, window: Window, entry: TableWindow) -> None:
     reason = "bronze no longer reaches back to its low watermark"
     for name, told in [one for one in window.waves.taken if one[0] == entry.name]:
         window.waves.taken.remove((name, told))
-        window.waves.answers.append(_as_refused(told, reason))
+        window.waves.answers.append(as_refused(told, reason))
     entry.chunks.clear()
     entry.shards.clear()
     entry.after_ts = max(app.applied(entry.name), window.low_ts)
@@ -306,7 +306,3 @@ def _note_open(app: Application, window: Window, source: str, wave: OpenWave) ->
     if app.snapshots.low_ts(source, wave.token) is None:
         place = (source, "", "")
         window.waves.answers.append(answer(app, place, EventKind.OPENED, wave))
-
-
-def _as_refused(told: SnapshotEvent, reason: str) -> SnapshotEvent:
-    return replace(told, event=EventKind.REFUSED, reason=reason)

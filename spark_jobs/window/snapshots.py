@@ -16,7 +16,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.holds import hold
 from spark_jobs.window.moves import still_given
 from spark_jobs.window.shards import NOT_FROM_THE_START, begin_over
-from spark_jobs.window.told import answer, told_of
+from spark_jobs.window.told import answer, as_refused, told_of
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves import changed_by_ddl
 from spark_jobs.window.window import Window
@@ -311,7 +311,13 @@ def take_answers(app: Application, window: Window) -> list[SnapshotEvent]:
     gets what becomes of tables that are whole.
     """
     waves = window.waves
-    found = [*waves.answers, *(told for name, told in waves.taken if name not in window.held)]
+    found = list(waves.answers)
+    for name, taken in waves.taken:
+        held = window.held.get(name)
+        if held is None:
+            found.append(taken)
+        elif held.lacks_rows:  # it begins anew: no later window answers, and the reader would wait for ever
+            found.append(as_refused(taken, f"its table is held by the window that was to take it: {held.reason}"))
     known = app.snapshots
     known.take_in(found)
     ended = list[SnapshotEvent]()

@@ -6,6 +6,7 @@ Out: the event; nothing is recorded here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from spark_jobs.window.application import Application
@@ -34,3 +35,8 @@ def told_of(app: Application, snapshot: str, physical: Physical, kind: EventKind
     return SnapshotEvent(
         snapshot, app.pipeline.pipeline, physical[0], kind, now, physical[1], physical[2], reason=reason
     )
+
+
+def as_refused(told: SnapshotEvent, reason: str) -> SnapshotEvent:
+    """The answer to a wave that isn't taken after all."""
+    return replace(told, event=EventKind.REFUSED, reason=reason)

@@ -161,19 +161,27 @@ class ShardWorld(Whole):
             self.places[source].capture.go_on()
 
     def _define(self, most: float) -> None:
-        """As many shards as are asked for, of those whose server is up and has no fault now."""
+        """As many shards as are asked for, of those whose server is up and has no fault now. A shard gets its own in
+        their order: the narrower one behind the wider one would be another fault.
+        """
+        later: set[tuple[str, Shard]] = set()
         for one in list(self.due):
-            turns = self.places[one[0]].turns
+            name, shard, change = one
+            place = self.places[name]
             if most <= 0:
                 break
-            if turns.busy.acquire(blocking=False):
-                try:
-                    if self.places[one[0]].is_up:
-                        self.places[one[0]].shop.alter(*one[1:])
-                        self.due.remove(one)
-                        most -= 1
-                finally:
-                    turns.busy.release()
+            if (name, shard) in later or not place.turns.busy.acquire(blocking=False):
+                later.add((name, shard))
+                continue
+            try:
+                if place.is_up:
+                    place.shop.alter(shard, change)
+                    self.due.remove(one)
+                    most -= 1
+                else:
+                    later.add((name, shard))
+            finally:
+                place.turns.busy.release()
 
     def _each(self, what: Callable[[Place], None]) -> None:
         """Of all places at once."""

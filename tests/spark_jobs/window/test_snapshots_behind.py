@@ -10,6 +10,7 @@ from spark_jobs.apply_steps.plan_window import next_catch_up
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import leave_behind
+from spark_jobs.window.holds import hold
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline
@@ -118,3 +119,35 @@ def test_a_table_that_is_held_for_rows_while_it_is_read_is_read_from_the_start(b
     app, _ = _window(log)
     assert again.answers() == {token: "applied"}
     assert waves.answers() == {early: "applied"}, "nobody waits for what is over"
+
+
+@pytest.mark.parametrize("lacks", [True, False])
+def test_a_wave_that_ends_in_the_window_which_holds_its_table_is_read_again_where_the_table_begins_anew(
+    lacks: bool, tmp_path: Path
+) -> None:
+    """Nothing of its snapshot is in silver yet, so that one goes on: its reader waits for an answer to this wave."""
+    log = Log(tmp_path)
+    version = baseline(log, "shop", "t")
+    app, _ = _window(log)
+    first = Waves(log, version, "s1")
+    first.read([1, 2], app.cut_ts + 1, app.cut_ts + 1)
+    app, _ = _window(log)
+    first.end(app.cut_ts + 1)
+    app, _ = _window(log)
+    assert (first.state, app.states["shop.t"].state) == ("done", State.ACTIVE)
+    again = Waves(log, version, "s2")
+    early = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
+    log.level()
+    app, window = log.first_window()
+    for step in TO_WAVES:
+        step(app, window)
+    assert window.tables["shop.t"].chunks
+    hold(app, window, "shop.t", tables.NEEDS_SNAPSHOT if lacks else tables.DDL_ASKS, "what came right behind it")
+    publish_cut(app, window)
+    assert app.states["shop.t"].state is State.HELD
+    assert again.answers() == ({early: "refused"} if lacks else {}), "one that goes on by itself takes it then"
+    if lacks:
+        late = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
+        app, _ = _window(log)
+        assert again.answers() == {early: "refused", late: "applied"}
+        assert app.states["shop.t"].state is State.SNAPSHOT
