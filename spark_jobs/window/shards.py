@@ -92,9 +92,9 @@ def rest_shards(app: Application, window: Window) -> dict[str, TableState]:
     if not app.pipeline.tables.routes:
         return {}
     lacking: dict[str, list[Physical]] = {}
+    cut_ts = max(window.cut_ts, app.cut_ts)
     for physical in _doubted(app):
-        at_ts = app.followed.position(physical[0], max(window.cut_ts, app.cut_ts))
-        if app.keeps(*physical) and is_shard(app, physical) and lacks_rows(app, physical, at_ts):
+        if app.keeps(*physical) and is_shard(app, physical) and _lacks_at(app, physical, cut_ts):
             lacking.setdefault(app.logical_name(*physical[1:]), []).append(physical)
     found = {name: _lacks(app, name, of, window.cut_ts) for name, of in lacking.items()}
     for name, _ in app.states.of(State.SNAPSHOT):
@@ -108,8 +108,18 @@ def _is_so(app: Application, name: str, state: TableState) -> bool:
     return there is not None and (there.state, there.reason) == (state.state, state.reason)
 
 
+def _lacks_at(app: Application, physical: Physical, cut_ts: int) -> bool:
+    """A source that joins below the cut has brought nothing to a table that goes on with the others."""
+    version = app.histories[physical[0]].version_at(*physical[1:], cut_ts)
+    there = version is not None and version.status is not VersionStatus.DROPPED
+    joins = there and physical[0] in app.followed.behind
+    return joins or lacks_rows(app, physical, app.followed.position(physical[0], cut_ts))
+
+
 def _doubted(app: Application) -> set[Physical]:
     found = {(source, *name) for source, history in app.histories.items() for name in history.ever(*WAITING)}
+    behind = app.followed.behind.keys() & app.histories.keys()
+    found |= {(source, *name) for source in behind for name in app.histories[source].tables()}
     return found | {physical for physical in app.snapshots.began_empty if physical[0] in app.histories}
 
 

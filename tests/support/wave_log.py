@@ -31,10 +31,10 @@ from tidegate.snapshot.progress.standing import Known
 TO_WAVES = (plan_window, replay_schema_history, resolve_watermarks)
 
 
-def baseline(log: Log, database: str, table: str, *, key: bool = True) -> TableVersion:
+def baseline(log: Log, database: str, table: str, *, key: bool = True, source: str = "one") -> TableVersion:
     """The table is there as capture starts, with rows."""
     made = TableVersion(
-        "one", database, table, 1, 1, "b.000001", 4, "baseline", "", (Column(1, "id", "int", nullable=not key),),
+        source, database, table, 1, 1, "b.000001", 4, "baseline", "", (Column(1, "id", "int", nullable=not key),),
         (1,) if key else (), "utf8mb4", indexes=(Index("PRIMARY", IndexKind.PRIMARY, (1,)),) if key else (),
         status=VersionStatus.NEEDS_SNAPSHOT,
     )  # fmt: skip

@@ -94,6 +94,29 @@ def test_a_shard_that_no_snapshot_reads_has_another_way_out(tmp_path: Path) -> N
     assert f"none reads one: {UNREAD_SHARDS}" in app.states["shop.all"].reason
 
 
+def test_no_cut_counts_a_table_as_complete_while_a_new_source_of_its_shards_is_behind(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    head, _, tail = log.file.read_text().partition("tables: {")
+    with_two = f"{head}tables: {{routes: [{{match: '(shop|two).t_.*', to: shop.all}}], {tail}"
+    log.file.write_text(with_two.replace(", two: {conn_id: c, flavour: mariadb}", ""))
+    log.send("one", "CREATE TABLE shop.t_2 (id INT NOT NULL PRIMARY KEY)")
+    log.level()
+    assert "shop.all" not in log.apply().states
+    baseline(log, "two", "t_1", source="two")
+    log.file.write_text(with_two)
+    log.level()
+    app, _ = _window(log)
+    assert app.followed.behind == {"two": 0}
+    assert app.states["shop.all"].reason.startswith("shop.all lacks rows of two.t_1 of two until")
+    log.send("two", "ALTER TABLE two.t_1 ADD v INT", ("two.t_1",))
+    log.level()
+    log.send("two", "FLUSH STATUS", ())
+    app = log.apply()
+    assert not app.followed.behind
+    assert app.states["shop.all"].state is State.SNAPSHOT, "it isn't held"
+    assert waiting(app.pipeline, log.lake) == {"shop.all": (("two", "two", "t_1"),)}
+
+
 def test_shards_of_a_source_that_is_put_back_are_left_out_from_where_it_was_left(tmp_path: Path) -> None:
     """The others go on, no cut says that all is there, and what its log says of them meanwhile is followed."""
     log = Log(tmp_path)
