@@ -11,19 +11,23 @@ every table that silver would have to give such rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.holds import mend, waits_for
 from spark_jobs.window.moves import still_given
+from spark_jobs.window.told import told_of
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate.lake.followed import Physical
 from tidegate.lake.held import TableState
 from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import TableVersion
+from tidegate.snapshot.progress.events import EventKind
 from tidegate.tables import DDL_ASKS, DDL_STOPS, NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
 
+_EMPTIED = "the table was emptied while it was held: all of its rows come by the log"
 _NO_ROWS = (NEEDS_SNAPSHOT, UNLOGGED_CHANGES)  # errors of tables whose rows, or changes, the log doesn't have
 
 
@@ -44,6 +48,7 @@ def mend_emptied(app: Application, window: Window, emptied: TableVersion) -> lis
     """
     name = app.logical_name(emptied.database, emptied.table)
     ends = _Hold(app, name, emptied.commit_ts, window).ends()
+    _cancel(app, ends.values())
     for one, end in ends.items():
         mend(app, window, one, end.commit_ts - 1)
     if ends:
@@ -73,10 +78,25 @@ def release_emptied(app: Application) -> None:
     found: dict[str, TableState] = {}
     for name in fresh:
         ends = _Hold(app, name, app.cut_ts).ends() if name not in found else {}
+        _cancel(app, ends.values())
         found |= {one: TableState(State.RELEASED, applied_ts=end.commit_ts - 1) for one, end in ends.items()}
     app.note_states(found)
     looked.states = {} if found else dict(app.states.of(State.HELD))
     app.record_states({})
+
+
+def _cancel(app: Application, ends: Iterable[TableVersion]) -> None:
+    """Snapshots of these tables are over: all rows came behind this, and what passed while a table was held of waves
+    and of an end mark is in no window to come. Before the table goes on, for that is said once.
+    """
+    emptied = {(end.source, end.database, end.table): end for end in ends}
+    found = [
+        told_of(app, snapshot, physical, EventKind.CANCELLED, f"{_EMPTIED} ({emptied[physical].ddl[:120]})")
+        for snapshot, physical in ((one[0], (one[1], one[2], one[3])) for one in app.snapshots.going)
+        if physical in emptied
+    ]
+    if found:
+        app.snapshots.record(app.control, found)
 
 
 class _Hold:

@@ -15,8 +15,10 @@ from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline
 from tidegate import tables
-from tidegate.lake.held import TableState
+from tidegate.errors import StreamCorrupt
+from tidegate.lake.held import Place, TableState
 from tidegate.snapshot.chunks.spans import Span
+from tidegate.snapshot.progress.standing import Known
 from tidegate.tables import State
 
 HALVES = (Span(None, ("9",)), Span(("9",), None))
@@ -151,3 +153,41 @@ def test_a_wave_that_ends_in_the_window_which_holds_its_table_is_read_again_wher
         app, _ = _window(log)
         assert again.answers() == {early: "refused", late: "applied"}
         assert app.states["shop.t"].state is State.SNAPSHOT
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_a_snapshot_of_a_held_table_is_over_once_the_source_empties_it(later: bool, tmp_path: Path) -> None:
+    """The wave that came with what held it is answered by no window to come, and its reader waited for it."""
+    log = Log(tmp_path)
+    version = baseline(log, "shop", "t")
+    app, _ = _window(log)
+    first = Waves(log, version, "s1")
+    first.read([1, 2], app.cut_ts + 1, app.cut_ts + 1)
+    app, _ = _window(log)
+    first.end(app.cut_ts + 1)
+    app, _ = _window(log)
+    again = Waves(log, version, "s2")
+    again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
+    place = Place("one", "shop", "t", "b.000001", 5000, app.cut_ts + 2)
+    if not later:
+        log.send("one", "TRUNCATE TABLE shop.t")
+    log.level()
+    app, window = log.first_window()
+    for step in TO_WAVES:
+        step(app, window)
+    hold(app, window, "shop.t", StreamCorrupt.__name__, "a segment of before", place)
+    publish_cut(app, window)
+    assert (again.answers(), again.state) == ({}, "running")
+    if later:
+        log.send("one", "TRUNCATE TABLE shop.t")
+        app, _ = _window(log)
+        assert app.states["shop.t"].state is State.ACTIVE
+    else:
+        app = log.started()
+        app.index.refresh(app.cut_ts)
+        next_catch_up(app, 0)
+        assert app.states["shop.t"].state is State.RELEASED
+    assert again.state == "cancelled"
+    (told,) = [one for one in Known.read(log.lake).tables.values() if one.snapshot == "s2"]
+    assert "TRUNCATE TABLE shop.t" in told.reason
+    assert not told.by_hand, "should it be held again, it is read by itself"
