@@ -20,7 +20,14 @@ from typing import Final
 import pymysql
 from pymysql.constants import ER
 
-from tidegate.errors import SourceUnavailable, Terminal, TidegateError
+from tidegate.errors import (
+    CommitOverwritten,
+    DeltaUnsupported,
+    LakeRefused,
+    SourceUnavailable,
+    Terminal,
+    TidegateError,
+)
 from tidegate.limits import SNAPSHOT_LAND_BYTES
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.at_timestamp import is_collected
@@ -38,6 +45,7 @@ _OF_THE_TABLE: Final = frozenset(
         *(ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.KEY_DOES_NOT_EXITS, ER.LOCK_WAIT_TIMEOUT),
     }
 )
+_OF_THE_LAKE: Final = (CommitOverwritten, DeltaUnsupported, LakeRefused)
 Land = Callable[[Sequence[Chunk]], None]
 
 
@@ -174,7 +182,9 @@ def connected(info: ConnectionInfo, wave: WaveOf) -> WorkerConnection:
 
 
 def is_of_table(error: TidegateError) -> bool:
-    """Whether a statement met something of its table alone."""
+    """Whether a statement met something of its table alone. Landing isn't: other tables' chunks are among those."""
+    if isinstance(error, _OF_THE_LAKE):
+        return False
     cause = error.__cause__
     code = cause.args[0] if isinstance(cause, pymysql.err.MySQLError) and cause.args else 0
     return code in _OF_THE_TABLE or is_collected(error) or (isinstance(error, Terminal) and cause is None)
