@@ -32,7 +32,9 @@ from tidegate.ticdc.pieces import Form
 _INSERT, _UPDATE, _DELETE = "INSERT", "UPDATE", "DELETE"
 _TYPE: Final = '"isDdl":false,"type":"'  # as the encoder has them; no column's value is false without quotes
 _OPERATION, _STAMP = "operation", "commit_ts"
-_CR, _LF, _NUMBERS = 13, 10, np.frombuffer(b"+-.0123456789", np.uint8)
+_CR, _LF = 13, 10
+_BEGIN_NUMBERS: Final = np.isin(np.arange(256), np.frombuffer(b"+-.0123456789", np.uint8))
+_BLOCK_BYTES: Final = 1 << 18
 _LAST_IMAGE: Final = "leave the table out of soft_delete, or set delete-only-output-handle-key-columns = false"
 
 
@@ -237,26 +239,38 @@ def _check_width(data: bytes, wanted: Wanted, width: int) -> None:
 def _check_unquoted(data: bytes, wanted: Wanted) -> None:
     """TiCDC writes NULL, numbers and whether it is an update without quotes: another mark of NULL would be taken for a
     text. Raises StreamCorrupt.
+
+    In blocks: whole, it would take twenty times the data's memory.
     """
     csv, cells = wanted.form.csv, np.frombuffer(data, np.uint8)
-    quotes = cells == ord(csv.quote)
-    outside = (np.bitwise_xor.accumulate(quotes.view(np.uint8)) == 0) & ~quotes
-    delimiters = outside & (cells == ord(csv.delimiter))
-    ends = delimiters | (outside & ((cells == _CR) | (cells == _LF)))
-    begins = np.ones(len(cells), np.bool_)
-    begins[1:] = ends[:-1]
-    at = np.flatnonzero(begins & outside & ~ends)
-    at = at[~np.isin(cells[at], _NUMBERS)]
+    quoted, is_end, is_delimiter = np.uint8(0), True, False  # at the byte before a block
+    for start in range(0, len(cells), _BLOCK_BYTES):
+        block = cells[start : start + _BLOCK_BYTES]
+        quotes = block == ord(csv.quote)
+        inside = np.bitwise_xor.accumulate(quotes.view(np.uint8)) ^ quoted
+        outside = (inside == 0) & ~quotes
+        delimiters = outside & (block == ord(csv.delimiter))
+        ends = delimiters | (outside & ((block == _CR) | (block == _LF)))
+        begins = outside & ~ends & np.concatenate(([is_end], ends[:-1])) & ~_BEGIN_NUMBERS[block]
+        empty = ends & np.concatenate(([is_delimiter], delimiters[:-1]))
+        at = start + np.flatnonzero(begins)
+        wrong = np.concatenate([start + np.flatnonzero(empty), at[~_are_words(cells, at, (csv.null, "true", "false"))]])
+        if len(wrong):
+            found = data[int(wrong[0]) : int(wrong[0]) + 40].split(csv.delimiter.encode())[0].splitlines() or [b""]
+            raise StreamCorrupt(
+                f"{found[0]!r} stands without quotes, and is neither a number nor NULL, whose mark is"
+                f" {csv.null!r} here",
+                remedy=f"say csv.null, csv.quote and csv.delimiter as the changefeed's sink.csv does; {REFILL}",
+            )
+        quoted, is_end, is_delimiter = inside[-1], bool(ends[-1]), bool(delimiters[-1])
+
+
+def _are_words(cells: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], words: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Whether one of these begins at each place. (Behind the last byte is what no word has: lines end.)"""
     known = np.zeros(len(at), np.bool_)
-    padded = np.append(cells, np.zeros(max(len(csv.null.encode()), 5), np.uint8))
-    for word in (csv.null, "true", "false"):
-        text = np.frombuffer(word.encode(), np.uint8)
-        known |= np.all(padded[at[:, None] + np.arange(len(text))] == text, axis=1)
-    empty = np.flatnonzero(delimiters[:-1] & ends[1:])
-    wrong = np.concatenate([empty + 1, at[~known]])
-    if len(wrong):
-        found = data[int(wrong[0]) : int(wrong[0]) + 40].split(csv.delimiter.encode())[0].splitlines() or [b""]
-        raise StreamCorrupt(
-            f"{found[0]!r} stands without quotes, and is neither a number nor NULL, whose mark is {csv.null!r} here",
-            remedy=f"say csv.null, csv.quote and csv.delimiter as the changefeed's sink.csv does; {REFILL}",
-        )
+    for word in words:
+        same = np.ones(len(at), np.bool_)
+        for number, byte in enumerate(word.encode()):
+            same &= cells[np.minimum(at + number, len(cells) - 1)] == byte
+        known |= same
+    return known
