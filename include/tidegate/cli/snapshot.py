@@ -72,15 +72,16 @@ def run(
 
     loaded, work = _work(pipeline)
     _end_on_signals(work)
-    work.ask()
     if not follow:
+        work.ask()
         _read(loaded, work)
     said, watch = "", pipelines.FileWatch(pipelines.find(pipeline), loaded, "snapshot")
     while not work.stop.is_set():
         wait = SNAPSHOT_WAITING_SECONDS
         if watch.has_changed():
+            stop = work.stop  # a signal may come meanwhile
             loaded, work = _work(pipeline)
-            _end_on_signals(work)
+            work.stop = stop
             watch = pipelines.FileWatch(pipelines.find(pipeline), loaded, "snapshot")
         try:
             if work.open() or work.ask():

@@ -100,7 +100,10 @@ class _Ends:
         self.told = True
         # The job's Python is a child of Spark's JVM, and would outlive it for as long as it needs no Spark.
         for children in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
-            for pid in children.read_text().split():
+            pids = list[str]()
+            with suppress(OSError):  # a thread of the JVM that has ended meanwhile
+                pids = children.read_text().split()
+            for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGTERM)
         self._process.terminate()

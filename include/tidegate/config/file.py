@@ -33,6 +33,10 @@ def load(path: Path) -> Pipeline:
             where=str(path),
             remedy="give a file under include/pipelines",
         ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"the pipeline file isn't UTF-8 at byte {error.start}", where=str(path), remedy="write it as UTF-8"
+        ) from error
     return parse(text, where=str(path))
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.pipelines import FileWatch, load, with_settings
+from tidegate.home import PIPELINES_ENV
+from tidegate.pipelines import FileWatch, load, read, with_settings
 
 TEXT = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['a.*']}\n"
 
@@ -44,3 +45,18 @@ def test_a_change_before_the_first_look_counts(tmp_path: Path) -> None:
     pipeline = load(file)
     file.write_text(TEXT.replace("'a.*'", "'b.*'"))
     assert FileWatch(file, pipeline).has_changed()
+
+
+def test_a_file_that_is_no_text_is_no_pipeline_and_takes_no_other_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(TEXT)
+    (tmp_path / "q.yaml").write_text(TEXT.replace("pipeline: p", "pipeline: q").replace("path: x", "path: y"))
+    watch = FileWatch(file, load(file))
+    file.write_bytes(b"# caf\xe9\n" + TEXT.encode())
+    assert not watch.has_changed()
+    monkeypatch.setenv(PIPELINES_ENV, str(tmp_path))
+    good, (bad,) = read()
+    assert [one.pipeline.pipeline for one in good] == ["q"]
+    assert str(bad) == f"{file}: the pipeline file isn't UTF-8 at byte 5; write it as UTF-8"

@@ -9,7 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.servers import ROOT
+from tidegate.cli.submit import _Ends
 from tidegate.home import EXIT_INTERRUPTED
 
 PIPELINE = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['a.*']}\n"
@@ -46,3 +49,22 @@ def test_a_command_that_is_told_to_end_ends_spark_too(tmp_path: Path) -> None:
     while any(map(is_running, pids)) and time.monotonic() < end:
         time.sleep(0.02)
     assert not any(map(is_running, pids))
+
+
+def test_a_thread_of_spark_that_ends_meanwhile_keeps_nothing_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM's come and go: one that is listed may be gone when its children are read."""
+
+    def gone(_: Path) -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_text", gone)
+    before = signal.getsignal(signal.SIGTERM)
+    with subprocess.Popen(["sleep", "3600"], text=True) as process:
+        try:
+            ends = _Ends(process)
+            signal.raise_signal(signal.SIGTERM)
+            assert process.wait(60) == -signal.SIGTERM
+            assert ends.told
+        finally:
+            process.kill()
+            signal.signal(signal.SIGTERM, before)

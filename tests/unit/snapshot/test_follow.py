@@ -8,12 +8,21 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import pytest
+import typer
+
 from tests.support.servers import ROOT
+from tidegate.cli import snapshot
+from tidegate.config import Pipeline
 from tidegate.home import EXIT_INTERRUPTED
 from tidegate.lake.files import LakeFiles
+from tidegate.pipelines import load
 from tidegate.snapshot.progress.requests import request
+
+TEXT = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
 
 
 def test_a_reader_that_follows_tries_a_source_that_is_down_again(tmp_path: Path) -> None:
@@ -41,3 +50,46 @@ def test_a_reader_that_follows_tries_a_source_that_is_down_again(tmp_path: Path)
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=120)
     assert (process.returncode, rest) == (EXIT_INTERRUPTED, "")
+
+
+class Idle:
+    """Work of which there is none."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.looks = 0
+
+    def open(self) -> list[object]:
+        self.looks += 1
+        assert self.looks == 1, "the signal got lost"
+        return []
+
+    def ask(self) -> list[object]:
+        return []
+
+
+def test_a_signal_that_comes_while_a_changed_pipeline_file_is_taken_up_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(TEXT)
+    begun = list[Idle]()
+
+    def work(pipeline: str) -> tuple[Pipeline, Idle]:
+        loaded = load(Path(pipeline))
+        if begun:
+            signal.raise_signal(signal.SIGTERM)
+        else:
+            file.write_text(TEXT.replace("'d.*'", "'e.*'"))
+        begun.append(Idle())
+        return loaded, begun[-1]
+
+    monkeypatch.setattr(snapshot, "_work", work)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with pytest.raises(typer.Exit) as ended:
+            snapshot.run(str(file), follow=True)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert (ended.value.exit_code, len(begun)) == (EXIT_INTERRUPTED, 2)
