@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read rows from before capture, without locks.")
 
 _NAMED_MAX: Final = 10
+# Of apply's what becomes of zero dates is as apply has it.
+_PARTS_READ: Final = ("snapshot", "apply")
 # Lines of a screen that aren't tables: head, sum, what more there is, what is waited for.
 _SCREEN_OTHERS: Final = 9
 
@@ -75,14 +77,14 @@ def run(
     if not follow:
         work.ask()
         _read(loaded, work)
-    said, watch = "", pipelines.FileWatch(pipelines.find(pipeline), loaded, "snapshot")
+    said, watch = "", pipelines.FileWatch(pipelines.find(pipeline), loaded, *_PARTS_READ)
     while not work.stop.is_set():
         wait = SNAPSHOT_WAITING_SECONDS
         if watch.has_changed():
             stop = work.stop  # a signal may come meanwhile
             loaded, work = _work(pipeline)
             work.stop = stop
-            watch = pipelines.FileWatch(pipelines.find(pipeline), loaded, "snapshot")
+            watch = pipelines.FileWatch(pipelines.find(pipeline), loaded, *_PARTS_READ)
         try:
             if work.open() or work.ask():
                 _tell_left(loaded, [one for one in work.read() if not is_read(one)])

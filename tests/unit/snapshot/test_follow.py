@@ -68,8 +68,12 @@ class Idle:
         return []
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [TEXT.replace("'d.*'", "'e.*'"), f"{TEXT}snapshot: {{parallel: 1}}\n", f"{TEXT}apply: {{zero_dates: error}}\n"],
+)
 def test_a_signal_that_comes_while_a_changed_pipeline_file_is_taken_up_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "p.yaml"
     file.write_text(TEXT)
@@ -80,7 +84,7 @@ def test_a_signal_that_comes_while_a_changed_pipeline_file_is_taken_up_counts(
         if begun:
             signal.raise_signal(signal.SIGTERM)
         else:
-            file.write_text(TEXT.replace("'d.*'", "'e.*'"))
+            file.write_text(changed)
         begun.append(Idle())
         return loaded, begun[-1]
 
