@@ -75,7 +75,6 @@ def silver(folder: Path, feed: Changefeed, extra: str = "") -> list[dict[str, An
         ({"canal": frozenset({"only-output-updated-columns", "output-row-key"})}, {}),
         ({"canal": frozenset({"delete-only-output-handle-key-columns"})}, {}),
     ],
-    ids=str,
 )
 def test_layouts_and_forms_of_canal_json_end_in_the_same_silver(
     made: Mapping[str, Any], where: Mapping[str, Any], tmp_path: Path
@@ -97,7 +96,6 @@ def test_layouts_and_forms_of_canal_json_end_in_the_same_silver(
         ({"header": True}, "", False),
         ({"header": True, "old_value": True, "delimiter": ";"}, "old_value: true, delimiter: ;", False),
     ],
-    ids=str,
 )
 def test_forms_of_csv_end_in_the_same_silver(csv: Mapping[str, Any], said: str, as_hex: bool, tmp_path: Path) -> None:
     feed = Changefeed(tmp_path / "feed", protocol="csv", csv=csv)
@@ -128,7 +126,6 @@ def refused(folder: Path, feed: Changefeed, extra: str = "") -> str:
         ({"protocol": "csv", "csv": {"delimiter": "|@|"}}, None, ", protocol: csv", "csv.delimiter"),
         ({"protocol": "csv", "csv": {"quote": ""}}, None, ", protocol: csv", "csv.quote"),
     ],
-    ids=str,
 )
 def test_files_that_cannot_be_followed_are_refused_by_the_options_name(
     made: Mapping[str, Any], done: Callable[[Changefeed], None] | None, extra: str, named: str, tmp_path: Path
@@ -154,7 +151,6 @@ def test_what_no_file_is_read_by_is_no_setting(said: str, tmp_path: Path) -> Non
         ({"protocol": "csv", "csv": {"null": ""}}, CREATE, ", protocol: csv", "csv.null"),
         ({"protocol": "csv", "csv": {"old_value": True}}, CREATE, ", protocol: csv", "csv.old_value"),
     ],
-    ids=str,
 )
 def test_a_table_whose_rows_would_be_guessed_is_held_by_the_options_name(
     made: Mapping[str, Any], create: str, extra: str, named: str, tmp_path: Path
