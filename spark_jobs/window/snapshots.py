@@ -236,6 +236,7 @@ def let_go(app: Application, window: Window) -> None:
 def fails_meanwhile(app: Application, window: Window) -> None:
     """What the window's DDL, and what holds its tables, make of snapshots that are under way."""
     _leave_takers(app, window)
+    _refuse_earlier(app, window)
     flows = app.flows()
     touched = {physical for name in window.tables for physical in flows.get(name, ())}
     for (snapshot, *place), told in app.snapshots.going.items():
@@ -254,6 +255,19 @@ def fails_meanwhile(app: Application, window: Window) -> None:
         for version in app.histories[physical[0]].versions(*physical[1:]):
             if begun_ts < version.commit_ts <= window.cut_ts:
                 _meet_ddl(app, window, snapshot, physical, version)
+
+
+def _refuse_earlier(app: Application, window: Window) -> None:
+    """Waves that were read before their table came to wait for rows: none of its windows to come has their marks, when
+    it waited for something else as they passed. A wave that is refused too early is read twice, and no more than that.
+    """
+    for (snapshot, *place), told in app.snapshots.going.items():
+        physical = (place[0], place[1], place[2])
+        state = app.states.get(app.logical_name(*physical[1:])) if told.waiting and app.keeps(*physical) else None
+        if state is None or not state.lacks_rows or state.since is None or told.read_at >= state.since:
+            continue
+        refused = told_of(app, snapshot, physical, EventKind.REFUSED, f"its table is held since: {state.reason}")
+        window.waves.answers += [replace(refused, token=token) for token in told.waiting]
 
 
 def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> TableState | None:

@@ -45,6 +45,19 @@ def _below(log: Log) -> tuple[Application, Window]:
     return app, _through(app, window)
 
 
+def _whole(log: Log) -> tuple[Application, Waves]:
+    """shop.t is whole, and a snapshot of it is asked for."""
+    version = baseline(log, "shop", "t")
+    app, _ = _window(log)
+    first = Waves(log, version, "s1")
+    first.read([1, 2], app.cut_ts + 1, app.cut_ts + 1)
+    app, _ = _window(log)
+    first.end(app.cut_ts + 1)
+    app, _ = _window(log)
+    assert (first.state, app.states["shop.t"].state) == ("done", State.ACTIVE)
+    return app, Waves(log, version, "s2")
+
+
 @pytest.mark.parametrize("routed", [False, True])
 def test_a_table_that_lacks_rows_is_not_at_the_cut_when_its_source_is_not(routed: bool, tmp_path: Path) -> None:
     log = Log(tmp_path)
@@ -129,15 +142,7 @@ def test_a_wave_that_ends_in_the_window_which_holds_its_table_is_read_again_wher
 ) -> None:
     """Nothing of its snapshot is in silver yet, so that one goes on: its reader waits for an answer to this wave."""
     log = Log(tmp_path)
-    version = baseline(log, "shop", "t")
-    app, _ = _window(log)
-    first = Waves(log, version, "s1")
-    first.read([1, 2], app.cut_ts + 1, app.cut_ts + 1)
-    app, _ = _window(log)
-    first.end(app.cut_ts + 1)
-    app, _ = _window(log)
-    assert (first.state, app.states["shop.t"].state) == ("done", State.ACTIVE)
-    again = Waves(log, version, "s2")
+    app, again = _whole(log)
     early = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
     log.level()
     app, window = log.first_window()
@@ -159,14 +164,7 @@ def test_a_wave_that_ends_in_the_window_which_holds_its_table_is_read_again_wher
 def test_a_snapshot_of_a_held_table_is_over_once_the_source_empties_it(later: bool, tmp_path: Path) -> None:
     """The wave that came with what held it is answered by no window to come, and its reader waited for it."""
     log = Log(tmp_path)
-    version = baseline(log, "shop", "t")
-    app, _ = _window(log)
-    first = Waves(log, version, "s1")
-    first.read([1, 2], app.cut_ts + 1, app.cut_ts + 1)
-    app, _ = _window(log)
-    first.end(app.cut_ts + 1)
-    app, _ = _window(log)
-    again = Waves(log, version, "s2")
+    app, again = _whole(log)
     again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
     place = Place("one", "shop", "t", "b.000001", 5000, app.cut_ts + 2)
     if not later:
@@ -191,3 +189,25 @@ def test_a_snapshot_of_a_held_table_is_over_once_the_source_empties_it(later: bo
     (told,) = [one for one in Known.read(log.lake).tables.values() if one.snapshot == "s2"]
     assert "TRUNCATE TABLE shop.t" in told.reason
     assert not told.by_hand, "should it be held again, it is read by itself"
+
+
+def test_waves_that_passed_a_held_table_are_read_again_once_it_waits_for_rows(tmp_path: Path) -> None:
+    """Or once it can't catch up any more, as bronze no longer reaches back to where it stands."""
+    log = Log(tmp_path)
+    app, again = _whole(log)
+    early = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
+    log.level()
+    app, window = log.first_window()
+    for step in TO_WAVES:
+        step(app, window)
+    hold(app, window, "shop.t", tables.DDL_ASKS, "may it?")
+    publish_cut(app, window)
+    _window(log)
+    assert again.answers() == {}, "it may go on from where it stands, and takes the wave then"
+    app.record_states({"shop.t": TableState(State.HELD, "bronze is gone", tables.NEEDS_SNAPSHOT, app.cut_ts)})
+    app, _ = _window(log)
+    assert again.answers() == {early: "refused"}
+    late = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
+    app, _ = _window(log)
+    assert again.answers() == {early: "refused", late: "applied"}
+    assert app.states["shop.t"].state is State.SNAPSHOT
