@@ -15,6 +15,7 @@ from typing import Any, Final
 from tests.soak import faults, table_faults
 from tests.soak.plan import Fault
 from tests.soak.shards import failover
+from tests.soak.shards.place import Place
 from tests.soak.shards.shop import SHARDS_MAX
 from tests.soak.shards.world import ShardWorld
 from tests.support.fault_proxy import Way
@@ -107,19 +108,30 @@ def unplug(world: ShardWorld, source: str, lasts: float) -> None:
 
 
 def crash_source(world: ShardWorld, source: str) -> None:
-    """Between two answers: MariaDB logs an XA COMMIT before its engine has it, and promises nothing of a crash then."""
     place = world.places[source]
     if place.is_up:
         with place.shop.branches:
-            place.servers.primary.kill()
+            _kill(place)
             place.servers.start()
+
+
+def _kill(place: Place) -> None:
+    """Between two answers, and with the last one in the engine's log: MariaDB logs an XA COMMIT before its engine has
+    it, and acknowledges an XA ROLLBACK that is in its binlog alone. A crash then leaves the branch prepared, and its
+    second answer stops a replica.
+    """
+    place.servers.primary.query("FLUSH ENGINE LOGS")
+    place.servers.primary.kill()
 
 
 def stop_source(world: ShardWorld, source: str, lasts: float, killed: bool) -> None:
     place = world.places[source]
     if place.is_up:
         with place.shop.branches:
-            (place.servers.primary.kill if killed else place.servers.primary.stop)()
+            if killed:
+                _kill(place)
+            else:
+                place.servers.primary.stop()
         place.turns.after(lasts, place.servers.start)
 
 
