@@ -11,6 +11,11 @@ from tidegate.limits.units import MIB
 # --- wire -----------------------------------------------------------------------------------------
 # One recv_into asks for at most this much: large enough that the packet walk runs over many events.
 RECEIVE_BYTES: Final = 4 * MIB
+# A server sends a result in pieces of some 16 KiB. To wake up for each costs as much as the rows in it: where the last
+# one was small, and the result isn't, what comes meanwhile is left to gather in the socket.
+GATHER_BYTES: Final = 512 << 10
+GATHER_FROM_BYTES: Final = 256 << 10
+GATHER_SECONDS: Final = 1e-3
 # A silent server is declared dead after this many missed heartbeats.
 HEARTBEATS_MISSED_MAX: Final = 5
 # ... and after no less than this: a busy server may be late with heartbeats that are asked for often.

@@ -9,7 +9,9 @@ socket is ours until the result has ended, and nothing copies a byte between it 
 
 from __future__ import annotations
 
+import ssl
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -23,7 +25,13 @@ from tidegate.binlog.finish import finish_column
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE
 from tidegate.errors import SourceUnavailable, StreamCorrupt, Terminal, UnsupportedValue
-from tidegate.limits import PACKET_BYTES_MAX, RECEIVE_BYTES
+from tidegate.limits import (
+    GATHER_BYTES,
+    GATHER_FROM_BYTES,
+    GATHER_SECONDS,
+    PACKET_BYTES_MAX,
+    RECEIVE_BYTES,
+)
 from tidegate.mysql.connection import ConnectionInfo, named
 from tidegate.snapshot.chunks.spans import Key
 from tidegate.snapshot.reading.literals import key_literals
@@ -52,9 +60,14 @@ class Receiver:
         self.view = memoryview(self.buffer.data)
         self.read = 0
         self.have = 0
+        # TLS gives a record of 16 KiB at a time, however much has come.
+        self._gathers = not isinstance(connection._sock, ssl.SSLSocket)  # noqa: SLF001
+        self._came = 0  # since the command
+        self._is_short = False  # the newest bytes: less than is worth waking up for
 
     def command(self, code: int, data: bytes) -> None:
         """Send a command whose answer is to be read here."""
+        self._came, self._is_short = 0, False
         self.connection._next_seq_id = 0  # noqa: SLF001  PyMySQL has no public way to its socket
         try:
             self.connection.write_packet(bytes([code]) + data)
@@ -67,7 +80,13 @@ class Receiver:
             self.view[: self.have - self.read] = bytes(self.view[self.read : self.have])
             self.have -= self.read
             self.read = 0
-        self.have += self.into(self.view[self.have :])
+        if self._gathers and self._is_short and self._came > GATHER_FROM_BYTES:
+            time.sleep(GATHER_SECONDS)  # the server is slower than this end
+        room = len(self.view) - self.have
+        count = self.into(self.view[self.have :])
+        self._is_short = count < min(GATHER_BYTES, room)
+        self._came += count
+        self.have += count
 
     def into(self, view: memoryview) -> int:
         """Bytes from the socket. Raises SourceUnavailable."""
