@@ -191,7 +191,7 @@ def test_the_command_keeps_reading_what_waits_and_begins_again_when_told(
     process = begun(road, "restart", f"{database}.a")
     until(lambda: process.poll() is not None)
     code, out, _ = ended(process)
-    assert (code, out.split(",")[0]) == (0, "1 tables are read")
+    assert (code, out.split(",")[0]) == (0, "1 table is read")
     until(lambda: done() == {"a": "done", "b": "done"})
     assert len(told(road.lake, "road")) == 3
     assert road.assert_equal() == {"a": 30, "b": 30}
