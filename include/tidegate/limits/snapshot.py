@@ -33,7 +33,8 @@ SNAPSHOT_LOCK_SECONDS: Final = 0.2
 SNAPSHOT_LOCK_AGAIN_SECONDS: Final = 10.0
 # A view that an XA COMMIT may be missing in is opened again so often before its tables are left for later.
 SNAPSHOT_VIEW_ATTEMPTS_MAX: Final = 20
-# Such a table comes in one result: what fills so many bytes is landed meanwhile, and the server waits so long for it.
+# What was read is landed when it fills so many bytes, and a wave goes on; a table without a key comes in one result, so
+# the server waits so long for that.
 SNAPSHOT_LAND_BYTES: Final = 64 * MIB
 SNAPSHOT_SEND_SECONDS: Final = 600
 # A table whose statements fail in so many waves, one after the other, is given up with the server's words.

@@ -45,7 +45,7 @@ def _flush(lake: LakeFiles, table_path: str, held: list[pa.Table], layout: FileL
         return []
     rows = pa.concat_tables(held)
     order = data_file.order(rows, layout)
-    return data_file.write(lake, table_path, rows if order is None else rows.take(pa.array(order)), layout)
+    return data_file.write(lake, table_path, rows if order is None else data_file.gathered(rows, order), layout)
 
 
 def live_rows(

@@ -45,6 +45,15 @@ def _below(log: Log) -> tuple[Application, Window]:
     return app, _through(app, window)
 
 
+def _at_its_waves(log: Log) -> tuple[Application, Window]:
+    """The next window, before its tables are held or its cut is published."""
+    log.level()
+    app, window = log.first_window()
+    for step in TO_WAVES:
+        step(app, window)
+    return app, window
+
+
 def _whole(log: Log) -> tuple[Application, Waves]:
     """shop.t is whole, and a snapshot of it is asked for."""
     version = baseline(log, "shop", "t")
@@ -144,10 +153,7 @@ def test_a_wave_that_ends_in_the_window_which_holds_its_table_is_read_again_wher
     log = Log(tmp_path)
     app, again = _whole(log)
     early = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
-    log.level()
-    app, window = log.first_window()
-    for step in TO_WAVES:
-        step(app, window)
+    app, window = _at_its_waves(log)
     assert window.tables["shop.t"].chunks
     hold(app, window, "shop.t", tables.NEEDS_SNAPSHOT if lacks else tables.DDL_ASKS, "what came right behind it")
     publish_cut(app, window)
@@ -169,10 +175,7 @@ def test_a_snapshot_of_a_held_table_is_over_once_the_source_empties_it(later: bo
     place = Place("one", "shop", "t", "b.000001", 5000, app.cut_ts + 2)
     if not later:
         log.send("one", "TRUNCATE TABLE shop.t")
-    log.level()
-    app, window = log.first_window()
-    for step in TO_WAVES:
-        step(app, window)
+    app, window = _at_its_waves(log)
     hold(app, window, "shop.t", StreamCorrupt.__name__, "a segment of before", place)
     publish_cut(app, window)
     assert (again.answers(), again.state) == ({}, "running")
@@ -196,10 +199,7 @@ def test_waves_that_passed_a_held_table_are_read_again_once_it_waits_for_rows(tm
     log = Log(tmp_path)
     app, again = _whole(log)
     early = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
-    log.level()
-    app, window = log.first_window()
-    for step in TO_WAVES:
-        step(app, window)
+    app, window = _at_its_waves(log)
     hold(app, window, "shop.t", tables.DDL_ASKS, "may it?")
     publish_cut(app, window)
     _window(log)

@@ -82,9 +82,9 @@ class Receiver:
             self.read = 0
         if self._gathers and self._is_short and self._came > GATHER_FROM_BYTES:
             time.sleep(GATHER_SECONDS)  # the server is slower than this end
-        room = len(self.view) - self.have
-        count = self.into(self.view[self.have :])
-        self._is_short = count < min(GATHER_BYTES, room)
+        room = self.view[self.have :]
+        count = self.into(room)
+        self._is_short = count < min(GATHER_BYTES, len(room))
         self._came += count
         self.have += count
 
