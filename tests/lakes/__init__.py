@@ -1,0 +1,1 @@
+"""Lakes as earlier releases left them, opened by every later one (README.md)."""
