@@ -232,9 +232,9 @@ def held_events(server: Server | None, folder: Path) -> None:
     log.level()
     applied(log.file, log.lake)
     log.send("one", "UPDATE a SET id = 2")  # rows that no event shows
-    log.send("one", "ALTER TABLE shop.b FROBNICATE", ("shop.b",))
-    log.send("one", "ALTER TABLE shop.unread FROBNICATE", ("shop.unread",))
-    log.send("one", "ALTER TABLE shop.unread_too FROBNICATE", ("shop.unread_too",))
+    log.send("one", "ALTER TABLE shop.b ADD v FROBNICATE(3)", ("shop.b",))
+    log.send("one", "ALTER TABLE shop.unread ADD v FROBNICATE(3)", ("shop.unread",))
+    log.send("one", "ALTER TABLE shop.unread_too ADD v FROBNICATE(3)", ("shop.unread_too",))
     child = "(id INT PRIMARY KEY, p INT, CONSTRAINT up FOREIGN KEY (p) REFERENCES shop.c_1 (id) ON DELETE CASCADE)"
     log.send("one", f"CREATE TABLE shop.child {child}", ("shop.child",))
     log.send("one", "RENAME TABLE shop.a TO shop.moved", ("shop.a", "shop.moved"))
