@@ -17,6 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from tidegate.format_table import FORMAT
 from tidegate.prewrites_table import PREWRITES
 from tidegate.subscriptions_table import SUBSCRIPTIONS
 from tidegate.tables_form import Table
@@ -24,7 +25,7 @@ from tidegate.tables_form import field as _field
 from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION
 from tidegate.watermark_table import WATERMARK, WATERMARK_DATABASE, WATERMARK_TABLE
 
-__all__ = ["CHUNKS", "PREWRITES", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]
+__all__ = ["CHUNKS", "FORMAT", "PREWRITES", "SNAPSHOTS", "WATERMARK", "WATERMARK_DATABASE", "WATERMARK_TABLE", "Table"]
 
 
 class SegmentKind(StrEnum):
@@ -336,7 +337,7 @@ LATENCY: Final = Table(
 
 ALL: Final = (
     *(SEGMENTS, CHUNKS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, SNAPSHOTS, VERIFICATION, PREWRITES, JUDGEMENTS),
-    *(LEDGER, CUTS, MAINTENANCE, LATENCY, SUBSCRIPTIONS),
+    *(LEDGER, CUTS, MAINTENANCE, LATENCY, SUBSCRIPTIONS, FORMAT),
 )
 
 # --- the marker, a table at the source ------------------------------------------------------------

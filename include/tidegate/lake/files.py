@@ -20,6 +20,8 @@ from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
 from tidegate.delta.store import LogStore, log_store, make_folder, sync
 from tidegate.errors import LakeUnavailable
+from tidegate.format_table import FORMAT
+from tidegate.lake.format.version import check_format
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
 _WRITE_BYTES = 1 << 20
@@ -35,6 +37,7 @@ class LakeFiles:
     _fs: Any = field(default=None, init=False, repr=False, compare=False)
     _logs: DeltaLogs | None = field(default=None, init=False, repr=False, compare=False)
     _stores: dict[str, LogStore] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _is_known: bool = field(default=False, init=False, repr=False, compare=False)  # its format is one that we know
 
     def __getstate__(self) -> tuple[Any, ...]:
         return (self.root, self.storage_options)
@@ -42,6 +45,7 @@ class LakeFiles:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.root, self.storage_options = state
         self._fs, self._logs, self._stores = None, None, {}
+        self._is_known = True  # who sent it has looked
 
     @property
     def is_local(self) -> bool:
@@ -61,7 +65,13 @@ class LakeFiles:
         return spark_options(self.root, self.storage_options)
 
     def log(self, path: str) -> DeltaLog:
-        """The Delta log of a table, the same one every time: what it has read once is only carried forward."""
+        """The Delta log of a table, the same one every time: what it has read once is only carried forward.
+
+        Raises LakeRefused in a lake whose format is newer than this release; it is looked at once.
+        """
+        if not self._is_known and path != FORMAT.path:
+            check_format(self)
+            self._is_known = True
         if self._logs is None:
             self._logs = DeltaLogs(self.storage_options)
         return self._logs.of(self.uri(path))

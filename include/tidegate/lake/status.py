@@ -22,6 +22,7 @@ from tidegate.errors import RECREATE, REREAD, SchemaMismatch
 from tidegate.lake import control
 from tidegate.lake.bronze.log import BronzeFile, BronzeFiles
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.layout import layout_of
 from tidegate.lake.held import DDL_NOT_READ, TableState, last_states
 from tidegate.prewrites_table import XA_PARKED
 from tidegate.segments.segment import Server
@@ -116,7 +117,8 @@ def cut_ts(lake: LakeFiles) -> int:
     found = control.load(lake, tables.CUTS)
     if found is None:
         return 0
-    told = [(file, file.bounds("cut_ts")) for file in found.files]
+    older = bool(layout_of(found, tables.CUTS).steps)  # what its files say of themselves is about other columns
+    told = [(file, None if older else file.bounds("cut_ts")) for file in found.files]
     untold = [file for file, bounds in told if bounds is None]  # of another writer
     rows = control.rows_of(lake, tables.CUTS, found, pa.schema([tables.CUTS.schema.field("cut_ts")]), files=untold)
     return int(max([0, *(bounds[1] for _, bounds in told if bounds is not None), *rows["cut_ts"].to_pylist()]))

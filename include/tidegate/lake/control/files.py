@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_schema
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.layout import layout_of, refusal
 from tidegate.limits import CONTROL_PLAIN_BYTES_MAX, CONTROL_REMOVED_KEPT_HOURS
 from tidegate.tables import Table
 
@@ -46,7 +46,7 @@ def creation(table: Table, properties: Mapping[str, str]) -> list[Action]:
 
 
 def check(state: TableState, table: Table) -> None:
-    """Raise LakeRefused for a table whose rows we would misread: other columns, or rows deleted by vectors."""
+    """Raise LakeRefused for a table whose rows we would misread: columns that we don't know, or rows deleted by vectors."""
     if state.created and (what := _strange(state, table)):
         raise LakeRefused(what[0], where=state.place, remedy=what[1])
 
@@ -55,27 +55,12 @@ def _strange(state: TableState, table: Table) -> tuple[str, str] | None:
     """What is wrong with it, and the way out; None when nothing is."""
     if state.configuration.get("delta.columnMapping.mode", "none") != "none":
         return "its columns are mapped to other names", "restore it: control tables are tidegate's own"
-    if differs := _difference(str(state.metadata["schemaString"]), table):
-        return f"its columns aren't those of this tidegate: {differs}", "give the pipeline a new lake path"
+    if (layout := layout_of(state, table)).differs:
+        return refusal(layout)
     if any(file.deletion_vector for file in state.files):
         purge = f"REORG TABLE delta.`{state.place}` APPLY (PURGE) in Spark, once"
         return "rows of it were deleted by deletion vectors, which control tables are read without", purge
     return None
-
-
-@lru_cache(maxsize=64)
-def _difference(schema: str, table: Table) -> str:
-    """Between a schema as the log has it and the table's, in one phrase; "" when there is none."""
-    found, ours = (
-        {column["name"]: (column["type"], column["nullable"]) for column in of["fields"]}
-        for of in (json.loads(schema), delta_schema(table.schema))
-    )
-    if lacking := ours.keys() - found.keys():
-        return f"it lacks {', '.join(sorted(lacking))}"
-    if more := found.keys() - ours.keys():
-        return f"it has {', '.join(sorted(more))}, too"
-    other = sorted(name for name, kind in ours.items() if found[name] != kind)
-    return f"{other[0]} is another type" if other else ""
 
 
 def write_file(lake: LakeFiles, table: Table, rows: pa.Table, *, group_rows: int | None = None) -> dict[str, Any]:
@@ -150,7 +135,10 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def chosen(state: TableState, filters: Filters) -> list[LiveFile]:
-    """The files that may hold rows which all filters let pass, by their statistics, in order of their paths."""
+    """The files that may hold rows which all filters let pass, by their statistics, in order of their paths.
+
+    filters: on columns of the log, which an older table has otherwise (parts).
+    """
     found = [file for file in state.files if all(_may_hold(file, *one) for one in filters)]
     return sorted(found, key=lambda file: file.path)
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidegate.delta.actions import add
 from tidegate.delta.exchange import exchange
@@ -24,7 +23,9 @@ from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import Action, TableState
 from tidegate.errors import CommitConflict, LakeUnavailable, Overtaken
-from tidegate.lake.control.files import PROPERTIES, Filters, check, chosen, creation, write_file
+from tidegate.lake.control.files import Filters, check, write_file
+from tidegate.lake.control.reading import nullable, parts
+from tidegate.lake.control.upgrade import Preparation, upgrade_table
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CONTROL_COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table
@@ -35,7 +36,6 @@ log = logging.getLogger(__name__)
 # cost more the longer the table lives.
 _APPENDS_UNTIDY_MAX: Final = 128
 _TIDY_BYTES: Final = 4 << 20
-_PART_ROWS: Final = 1 << 13
 _FOLDED_ROWS: Final = 1 << 16
 _AT: Final = "_at"  # the place of a row; no control table has such a column
 
@@ -71,7 +71,7 @@ def read(
     found = load(lake, table)
     schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
     if found is None:
-        return _nullable(schema).empty_table()
+        return nullable(schema).empty_table()
     return rows_of(lake, table, found, schema, filters or ())
 
 
@@ -84,41 +84,16 @@ def rows_of(
     files: Sequence[LiveFile] | None = None,
 ) -> pa.Table:
     """The rows of one state. schema: the columns wanted, else all; filters as read's; files: of these alone."""
-    schema = _nullable(schema or table.schema)
-    parts = list(_parts(lake, table, found, schema, filters, files))
-    return pa.concat_tables(parts) if parts else schema.empty_table()
-
-
-def _parts(
-    lake: LakeFiles,
-    table: Table,
-    found: TableState,
-    schema: pa.Schema,
-    filters: Filters,
-    files: Sequence[LiveFile] | None = None,
-) -> Iterator[pa.Table]:
-    """The same in pieces, of which a reader may keep less."""
-    needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters)]))
-    wanted = pq.filters_to_expression(list(filters)) if filters else None
-    for one in chosen(found, filters) if files is None else files:
-        with lake.open(f"{table.path}/{one.local_path}") as file:
-            there = pq.ParquetFile(file)
-            named = [name for name in needed if name in there.schema_arrow.names]
-            for batch in there.iter_batches(_PART_ROWS, columns=named, use_threads=False):
-                rows = pa.Table.from_batches([batch])
-                for name in needed:
-                    if name not in named:  # another writer may leave out what is null
-                        rows = rows.append_column(name, pa.nulls(rows.num_rows, table.schema.field(name).type))
-                if wanted is not None:
-                    rows = rows.filter(wanted)
-                yield rows.select(schema.names).cast(schema)
+    schema = nullable(schema or table.schema)
+    read_parts = list(parts(lake, table, found, schema, filters, files))
+    return pa.concat_tables(read_parts) if read_parts else schema.empty_table()
 
 
 def pieces(lake: LakeFiles, table: Table, *, filters: Filters | None = None) -> Iterator[pa.Table]:
     """As read, of a table that may be too long for the memory: some rows of one state after the other."""
     found = load(lake, table)
     if found is not None:
-        yield from _parts(lake, table, found, _nullable(table.schema), filters or ())
+        yield from parts(lake, table, found, nullable(table.schema), filters or ())
 
 
 def newest(
@@ -133,14 +108,14 @@ def newest(
     """Of the rows with the same `by`, the last one in `order`. In memory is what is returned, and a piece more."""
     found = load(lake, table)
     names = table.schema.names if columns is None else list(dict.fromkeys([*columns, *by, *order]))
-    schema = _nullable(pa.schema([table.schema.field(name) for name in names]))
-    parts, rows = [schema.empty_table()], 0
-    for part in () if found is None else _parts(lake, table, found, schema, filters or ()):
-        parts.append(part)
+    schema = nullable(pa.schema([table.schema.field(name) for name in names]))
+    read_parts, rows = [schema.empty_table()], 0
+    for part in () if found is None else parts(lake, table, found, schema, filters or ()):
+        read_parts.append(part)
         rows += part.num_rows
         if rows >= _FOLDED_ROWS:  # files of one row each are not worth a look at all the others
-            parts, rows = [last_of(pa.concat_tables(parts), by, order)], 0
-    kept = last_of(pa.concat_tables(parts), by, order)
+            read_parts, rows = [last_of(pa.concat_tables(read_parts), by, order)], 0
+    kept = last_of(pa.concat_tables(read_parts), by, order)
     return kept if columns is None else kept.select(list(columns))
 
 
@@ -153,10 +128,6 @@ def last_of(rows: pa.Table, by: Sequence[str], order: Sequence[str]) -> pa.Table
     return rows.take(np.sort(last.to_numpy()))
 
 
-def _nullable(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_nullable(True) for field in schema])
-
-
 def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
     """Append rows in one commit and return the table's version; creates the table when need be.
 
@@ -166,8 +137,18 @@ def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: 
     return ControlTables(lake).append(table, rows, app_transaction)
 
 
+def current(lake: LakeFiles, table: Table) -> TableState | None:
+    """As load, for who will write files into it: an older table is upgraded first. Raises CommitConflict, too."""
+    if load(lake, table) is not None:
+        upgrade_table(lake, table)
+    return load(lake, table)
+
+
 def pack(lake: LakeFiles, table: Table, found: TableState, *, smaller_bytes: int) -> None:
-    """One file of those that are smaller. Raises CommitConflict when another commit took one of them first."""
+    """One file of those that are smaller, of a table that is `current`.
+
+    Raises CommitConflict when another commit took one of them first.
+    """
     small = sorted((file for file in found.files if file.size < smaller_bytes), key=lambda file: file.path)
     if len(small) > 1:
         body = write_file(lake, table, rows_of(lake, table, found, files=small))
@@ -197,12 +178,12 @@ class ControlTables:
         Who claimed it before is told so by its next look or append: the number stands in the table's log, and an
         append is decided on a state with one's own, and made at the version behind that.
         """
-        number = 0
+        number, preparation = 0, Preparation(self._lake, table)
 
         def decide(state: TableState) -> Change:
             nonlocal number
             number = state.transaction(claim_id) + 1
-            return Change(self._made(state, table), "CLAIM", {claim_id: number})
+            return Change(preparation.actions(state), "CLAIM", {claim_id: number})
 
         self._lake.log(table.path).update(decide, attempts=CONTROL_COMMIT_ATTEMPTS_MAX)
         self._claims.setdefault(table.path, {})[claim_id] = number
@@ -228,12 +209,13 @@ class ControlTables:
         """
         marks = dict([app_transaction]) if app_transaction else {}
         written: list[Mapping[str, Any]] = []
+        preparation = Preparation(self._lake, table)
 
         def decide(state: TableState) -> Change | None:
             self._check(state, table)
             if not (rows or marks) or any(state.transactions.get(name, -1) >= mark for name, mark in marks.items()):
                 return None
-            made = self._made(state, table)
+            made = preparation.actions(state)
             if rows and not written:  # once, however often the commit is tried
                 data = pa.Table.from_pylist([dict(row) for row in rows], schema=table.schema)
                 written.append(write_file(self._lake, table, data))
@@ -247,17 +229,12 @@ class ControlTables:
             self.versions[table.path] = state.version
         return state.version
 
-    def _made(self, state: TableState, table: Table) -> list[Action]:
-        """What comes before the first rows of a table. Raises LakeRefused for one that isn't as we write it."""
-        check(state, table)
-        return [] if state.created else creation(table, PROPERTIES)
-
     def tidy(self) -> None:
         """Make one file of the small ones of a table that was appended to often. Readers keep what they have open."""
         for path in [path for path, appends in self._appends.items() if appends >= _APPENDS_UNTIDY_MAX]:
             self._appends[path], table = 0, self._tables[path]
             try:
-                if (found := load(self._lake, table)) is not None:
+                if (found := current(self._lake, table)) is not None:
                     pack(self._lake, table, found, smaller_bytes=_TIDY_BYTES)
             except (CommitConflict, LakeUnavailable, OSError) as error:
                 # Somebody else rewrote it, or the store had enough: there is a next time, and nothing depends on it.

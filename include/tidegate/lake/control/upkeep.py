@@ -23,7 +23,7 @@ from tidegate.delta.state import TableState
 from tidegate.delta.vacuum import vacuum
 from tidegate.errors import CommitConflict
 from tidegate.lake.control.files import write_file
-from tidegate.lake.control.rows import load, pack, rows_of
+from tidegate.lake.control.rows import current, pack, rows_of
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX, CONTROL_BACKOFF_SECONDS, CONTROL_REMOVED_KEPT_HOURS
 from tidegate.tables import Table
@@ -53,7 +53,7 @@ def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]
     """
 
     def attempt() -> tuple[int, int] | None:
-        found = load(lake, table)
+        found = current(lake, table)
         if found is None:
             return None
         rows = rows_of(lake, table, found)
@@ -72,7 +72,7 @@ def drop_files(lake: LakeFiles, table: Table, column: str, below: int) -> tuple[
 
     None when there is nothing to do. Raises CommitConflict when another commit rewrote the table first.
     """
-    found = load(lake, table)
+    found = current(lake, table)
     bounds = [] if found is None else [(file, file.bounds(column)) for file in found.files]
     old = [file for file, bound in bounds if bound is not None and bound[1] < below]
     if found is None or not old:
@@ -100,7 +100,7 @@ def compact(
     """
 
     def attempt() -> tuple[Size, Size] | None:
-        found = load(lake, table)
+        found = current(lake, table)
         if found is None:
             return None
         before = size_of(found)

@@ -1,0 +1,165 @@
+"""What a commit to a control table does before its own rows: the table is made, or upgraded; the lake's format is said.
+
+In:  a lake, a table of tables.py, the state that a commit is decided on.
+Out: actions for that commit; rows of control/format before it.
+
+An upgrade is decided on a state like any append (rows.py), and is one commit: all files go, the same rows come in files
+with the new columns, and the schema with them. Application transactions stay as they are. Killed before the commit, it
+leaves files that nothing names (vacuum); behind it the table is current, and a second upgrader has nothing to do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tidegate import __version__
+from tidegate.delta.actions import add, moved
+from tidegate.delta.actions import metadata as metadata_action
+from tidegate.delta.live_file import LiveFile
+from tidegate.delta.log import Change
+from tidegate.delta.state import Action, TableState
+from tidegate.delta.types import delta_schema
+from tidegate.failpoint import failpoint
+from tidegate.format_table import FORMAT
+from tidegate.lake.control.files import PROPERTIES, check, creation, write_file, write_pieces
+from tidegate.lake.control.reading import nullable, parts
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.layout import layout_of
+from tidegate.lake.format.migrations import newest_format
+from tidegate.lake.format.version import BEGUN_ID, DONE_ID, check_format, control_tables
+from tidegate.limits import CONTROL_COMMIT_ATTEMPTS_MAX
+from tidegate.tables import ALL, Table
+
+log = logging.getLogger(__name__)
+
+MADE: Final = "made"
+BEGUN: Final = "begun"
+DONE: Final = "done"
+_MARKS: Final = {MADE: (BEGUN_ID, DONE_ID), BEGUN: (BEGUN_ID,), DONE: (BEGUN_ID, DONE_ID)}
+# A new file is made of about so much of the old ones: in memory is one new file, and a piece of its rows.
+_FILE_BYTES: Final = 16 << 20
+_GROUP_ROWS: Final = 1 << 16
+_NAMES: Final = frozenset(table.path.rpartition("/")[2] for table in ALL if table.path.startswith("control/"))
+
+
+@dataclass(slots=True)
+class Preparation:
+    """Of one commit to one table, however often it is decided: what was converted once isn't converted again."""
+
+    lake: LakeFiles
+    table: Table
+    told: str = ""  # what the last actions upgrade
+    _written: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict)  # old files -> the new one
+
+    def actions(self, state: TableState) -> list[Action]:
+        """What comes before a commit's own rows; nothing for a table as we write it. Raises LakeRefused for one that
+        we would misread.
+        """
+        check(state, self.table)
+        self.told = ""
+        if not state.created:
+            _mark_made(self.lake)
+            return creation(self.table, PROPERTIES)
+        layout = layout_of(state, self.table)
+        if layout.is_current:
+            return []
+        self.told = layout.told
+        begin(self.lake)
+        schema = metadata_action(delta_schema(self.table.schema), {})["metaData"]["schemaString"]
+        changed: Action = {"metaData": {**state.metadata, "schemaString": schema}}
+        if not layout.steps:
+            return [changed]
+        groups = _groups(sorted(state.files, key=lambda file: file.path))
+        return [changed, *moved(state.files, [self._converted(state, group) for group in groups], data_change=True)]
+
+    def _converted(self, state: TableState, files: Sequence[LiveFile]) -> Mapping[str, Any]:
+        """The new file of some old ones; no commit names it yet."""
+        names = tuple(file.path for file in files)
+        if names not in self._written:
+            schema = nullable(self.table.schema)
+            rows = parts(self.lake, self.table, state, schema, files=files)
+            self._written[names] = write_pieces(self.lake, self.table, _in_groups(rows, schema))
+        return self._written[names]
+
+
+def _groups(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:
+    group, size = list[LiveFile](), 0
+    for file in files:
+        group.append(file)
+        size += file.size
+        if size >= _FILE_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _in_groups(pieces: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Pieces for row groups that aren't tiny; an empty one when there are no rows at all."""
+    kept, rows, is_first = list[pa.Table](), 0, True
+    for piece in pieces:
+        kept.append(piece)
+        rows += piece.num_rows
+        if rows >= _GROUP_ROWS:
+            yield pa.concat_tables(kept)
+            kept, rows, is_first = [], 0, False
+    if kept or is_first:
+        yield pa.concat_tables([schema.empty_table(), *kept])
+
+
+def upgrade_table(lake: LakeFiles, table: Table) -> str:
+    """What was done, in a line; "" when there was nothing to do. Raises LakeUnavailable, LakeRefused, CommitConflict."""
+    preparation = Preparation(lake, table)
+
+    def decide(state: TableState) -> Change | None:
+        actions = preparation.actions(state) if state.created else []
+        return Change(actions, "UPGRADE") if actions else None
+
+    lake.log(table.path).update(decide, attempts=CONTROL_COMMIT_ATTEMPTS_MAX)
+    if preparation.told:
+        log.info("%s: upgraded: %s", lake.uri(table.path), preparation.told)
+    return preparation.told
+
+
+def _mark_made(lake: LakeFiles) -> None:
+    """A lake without any control table is made new: with our format. Who makes one says so before his first table, so
+    whoever sees that one sees this, too.
+    """
+    if not lake.log(FORMAT.path).state().created and not control_tables(lake) & _NAMES:
+        record(lake, MADE, "")
+
+
+def begin(lake: LakeFiles) -> None:
+    """Before the first table is upgraded: from here on releases that don't know it keep out."""
+    if record(lake, BEGUN, f"to format {newest_format()}"):
+        failpoint("format_after_begun")
+
+
+def record(lake: LakeFiles, event: str, what: str) -> bool:
+    """Say it in control/format, unless it is said; whether this did. Raises LakeUnavailable, LakeRefused (somebody
+    newer was here).
+    """
+    version, is_new = newest_format(), False
+    row = {"version": version, "release": __version__, "event": event, "what": what, "recorded_at": datetime.now(UTC)}
+    written = list[Mapping[str, Any]]()
+
+    def decide(state: TableState) -> Change | None:
+        nonlocal is_new
+        check_format(lake)
+        is_new = any(state.transaction(mark) < version for mark in _MARKS[event])
+        if not is_new:
+            return None
+        if not written:
+            written.append(write_file(lake, FORMAT, pa.Table.from_pylist([row], schema=FORMAT.schema)))
+        made = [] if state.created else creation(FORMAT, PROPERTIES)
+        adds = [add(body, data_change=True) for body in written]
+        return Change([*made, *adds], "WRITE", dict.fromkeys(_MARKS[event], version), {"mode": "Append"})
+
+    lake.log(FORMAT.path).update(decide)
+    return is_new

@@ -1,0 +1,15 @@
+"""The lake's format: what control tables look like, release by release.
+
+In:  a control table as an older release left it.
+Out: its rows as this release has them; the table itself, upgraded in one commit; LakeRefused for a newer lake.
+
+migrations.py: what changed, by number. layout.py: how a table differs from what tables.py says. version.py: which
+format a lake has, and who is refused. upgrade.py: all tables of a lake. To change a control table:
+
+- A nullable column more in tables.py, and a line of migrations.py without `convert`: readers have null for it, and the
+  next append writes the schema in its own commit.
+- Anything else: a file with a pure function, pa.Table -> pa.Table, and a line of migrations.py that names it.
+
+Why a kill anywhere does no harm: what a table's layout is stands in its own log. Its upgrade is one commit, which
+whoever comes next finds or makes. control/format says only who must keep out: it is told before the first table.
+"""

@@ -1,0 +1,117 @@
+"""How a control table in a lake differs from what tables.py says of it, and how its rows become what that says.
+
+In:  the schema in a table's log, a table of tables.py, MIGRATIONS.
+Out: Layout: the changes that its rows go through, the columns that it lacks, or why it can't be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate import __version__
+from tidegate.delta.state import TableState
+from tidegate.delta.types import arrow_schema, delta_schema
+from tidegate.lake.format import migrations
+from tidegate.lake.format.migrations import Migration
+from tidegate.tables_form import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """there: the columns in the log. steps: what its rows go through, in order. added: nullable columns that they lack
+    behind those. differs: why none of it can be read, "" when it can; unknown: since it has columns that nobody knows.
+    """
+
+    there: pa.Schema
+    steps: tuple[Migration, ...] = ()
+    added: tuple[str, ...] = ()
+    differs: str = ""
+    unknown: bool = False
+
+    @property
+    def is_current(self) -> bool:
+        return not (self.steps or self.added or self.differs)
+
+    @property
+    def told(self) -> str:
+        """What an upgrade does, in a line; "" for nothing."""
+        steps = [f"migration {step.number}: {step.what}" for step in self.steps]
+        return "; ".join([*steps, *([f"columns added: {', '.join(self.added)}"] if self.added else [])])
+
+    def upgraded(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Rows with the columns in the log, some of which a file may lack, with those of the schema."""
+        rows = _filled(rows, self.there)
+        for step in self.steps:
+            assert step.convert is not None, "a change without it is no step"
+            rows = step.convert(rows)
+        return _filled(rows, schema)
+
+
+def layout_of(state: TableState, table: Table) -> Layout:
+    """Of a table that is there."""
+    return _layout(str(state.metadata["schemaString"]), table, migrations.MIGRATIONS)
+
+
+@lru_cache(maxsize=64)
+def _layout(text: str, table: Table, known: tuple[Migration, ...]) -> Layout:
+    schema = json.loads(text)
+    there = pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
+    kinds = {column["name"]: (column["type"], column["nullable"]) for column in schema["fields"]}
+    if kinds.keys() == set(table.schema.names):
+        return Layout(there, differs=_other_kind(kinds, table))
+    rows, steps = there.empty_table(), list[Migration]()
+    mine = sorted((step for step in known if step.path == table.path and step.convert), key=lambda step: step.number)
+    for step in mine:
+        if step.old == set(rows.column_names) and step.convert is not None:
+            rows = step.convert(rows)
+            steps.append(step)
+    names, ours = set(rows.column_names), set(table.schema.names)
+    if more := sorted(names - ours):
+        return Layout(there, differs=f"it has {', '.join(more)}, too", unknown=True)
+    lacking = [field for field in table.schema if field.name not in names]
+    if must := sorted(field.name for field in lacking if not field.nullable):
+        return Layout(there, differs=f"it lacks {', '.join(must)}")
+    added = tuple(field.name for field in lacking)
+    if steps:
+        return Layout(there, tuple(steps), added, differs=_other_type(rows, table))
+    return Layout(there, (), added, differs=_other_kind(kinds, table))
+
+
+def _other_kind(kinds: Mapping[str, tuple[Any, bool]], table: Table) -> str:
+    """Of columns in the log, by what Delta calls them; "" when all are as ours."""
+    ours = {column["name"]: (column["type"], column["nullable"]) for column in delta_schema(table.schema)["fields"]}
+    return _named(name for name, kind in kinds.items() if kind != ours[name])
+
+
+def _other_type(rows: pa.Table, table: Table) -> str:
+    """Of columns that a migration made."""
+    return _named(name for name in rows.column_names if rows[name].type != table.schema.field(name).type)
+
+
+def _named(names: Iterable[str]) -> str:
+    first = min(names, default="")
+    return f"{first} is another type" if first else ""
+
+
+def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With exactly these columns; what is not there is null: another writer may leave it out."""
+    for field in schema:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names).cast(schema)
+
+
+def refusal(layout: Layout) -> tuple[str, str]:
+    """What is wrong with a table that can't be read, and the way out."""
+    if layout.unknown:
+        return (
+            f"its columns aren't those of this tidegate ({__version__}): {layout.differs}; a newer tidegate has changed it",
+            "install that release or a newer one, and start this again",
+        )
+    return f"its columns aren't those of this tidegate: {layout.differs}", "give the pipeline a new lake path"

@@ -1,0 +1,44 @@
+"""What changed in the lake's format, by number: a line of MIGRATIONS for each change.
+
+In:  nothing; this is data, and pure functions.
+Out: MIGRATIONS, in order of their numbers; the format's version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+Convert = Callable[[pa.Table], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One change of one control table.
+
+    number: the format that has it is FIRST_FORMAT and this; several tables may change with one number. what: for
+    people, in a few words. old: the names of the columns that the table had before; by them it is recognised, so the
+    new ones must differ. convert: rows with those columns -> rows with the columns of tables.py, or of the next change
+    of the table. It is pure, is given a piece of the table at a time (an empty one, too), and looks at no other row
+    than its own. None: nullable columns came; readers have null for them.
+    """
+
+    number: int
+    path: str
+    what: str
+    old: frozenset[str] = frozenset()
+    convert: Convert | None = None
+
+
+MIGRATIONS: tuple[Migration, ...] = ()
+
+# The first one that a lake could tell of itself; what had no control/format is 0.
+FIRST_FORMAT: Final = 1
+
+
+def newest_format() -> int:
+    """The one that this release writes."""
+    return FIRST_FORMAT + max((migration.number for migration in MIGRATIONS), default=0)

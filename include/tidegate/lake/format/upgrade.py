@@ -1,0 +1,68 @@
+"""A lake of an older format, upgraded: it is begun, then table after table, then it is done.
+
+In:  a lake.
+Out: what an upgrade does to each table; the upgraded lake.
+
+Killed anywhere, it goes on where it was: each table says itself whether it is upgraded (lake/control/upgrade.py). Two
+at once do each table once: the second one finds it done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidegate import tables
+from tidegate.failpoint import failpoint
+from tidegate.lake import control
+from tidegate.lake.control.upgrade import DONE, begin, record, upgrade_table
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.layout import layout_of
+from tidegate.lake.format.version import format_of
+from tidegate.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class TableUpgrade:
+    """What an upgrade does to a table; what: "" for nothing. rows: those that it rewrites."""
+
+    path: str
+    what: str
+    rows: int = 0
+
+
+def plan(lake: LakeFiles) -> list[TableUpgrade]:
+    """Of each control table that the lake has. Raises LakeUnavailable, LakeRefused."""
+    made = []
+    for table in _tables():
+        state = control.load(lake, table)
+        if state is not None:
+            layout = layout_of(state, table)
+            rows = sum(file.rows or 0 for file in state.files) if layout.steps else 0
+            made.append(TableUpgrade(table.path, layout.told, rows))
+    return made
+
+
+def upgrade(lake: LakeFiles, report: Callable[[str], None] = lambda _: None) -> bool:
+    """Do it; whether there was anything to do. report: is given a line for each table that was upgraded.
+
+    Raises LakeUnavailable, LakeRefused, CommitConflict.
+    """
+    before = format_of(lake)
+    if before.is_ours:
+        return False
+    begin(lake)
+    done = []
+    for table in _tables():
+        if what := upgrade_table(lake, table):
+            report(f"{table.path}: {what}")
+            done.append(table.path)
+            failpoint("format_after_table")
+    failpoint("format_before_done")
+    record(lake, DONE, f"from format {before.done}: {', '.join(done) or 'no table changed'}")
+    report(f"the lake has {format_of(lake).told}")
+    return True
+
+
+def _tables() -> list[Table]:
+    return [table for table in tables.ALL if table.path.startswith("control/") and table is not tables.FORMAT]

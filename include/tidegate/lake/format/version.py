@@ -1,0 +1,105 @@
+"""Which format a lake has, and that nobody reads or writes one that is newer than he knows.
+
+In:  the log of control/format.
+Out: Format; LakeRefused. lake/control/upgrade.py writes control/format.
+
+The version stands in the log's application transactions: the newest that was begun, and the newest that was done. To
+look is one look at a log, once per LakeFiles object. A process that is at work while its lake is upgraded isn't told
+by this: it meets a table with columns that it doesn't know (layout.py), and stops there.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from tidegate import __version__
+from tidegate.errors import LakeRefused
+from tidegate.format_table import FORMAT
+from tidegate.lake.format.migrations import newest_format
+
+if TYPE_CHECKING:
+    from tidegate.delta.state import TableState
+    from tidegate.lake.files import LakeFiles
+
+log = logging.getLogger(__name__)
+
+BEGUN_ID: Final = "tidegate/format"
+DONE_ID: Final = "tidegate/format/done"
+_said: set[str] = set()  # roots of older lakes that this process has told of
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """version: the newest that was begun; 0 for a lake from before there were versions, or one that isn't there.
+
+    done: the newest to which all tables are upgraded. release: who wrote the newest row, "" when nobody did.
+    """
+
+    version: int = 0
+    done: int = 0
+    release: str = ""
+    at: datetime | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether nothing is to be upgraded."""
+        return self.done == newest_format()
+
+    @property
+    def told(self) -> str:
+        """For people, in a line."""
+        by = f" (by tidegate {self.release})" if self.release else ""
+        if self.is_ours:
+            return f"format {self.version}{by}"
+        if self.version == newest_format():
+            return f"format {self.version}, its upgrade is under way{by}: apply or `tidegate lake upgrade` goes on with it"
+        what = f"this tidegate ({__version__}) writes {newest_format()}: apply or `tidegate lake upgrade` upgrades it"
+        return f"format {self.version}{by}; {what}"
+
+
+def check_format(lake: LakeFiles) -> None:
+    """Raise LakeRefused for a newer lake."""
+    state = lake.log(FORMAT.path).state()
+    version = state.transaction(BEGUN_ID)
+    if version > newest_format():
+        by = _newest(lake, state).release
+        raise LakeRefused(
+            f"the lake has format {version}, written by tidegate {by or 'of a newer release'};"
+            f" this is tidegate {__version__}, which knows formats up to {newest_format()}",
+            where=lake.root,
+            remedy=f"install tidegate {by} or a newer one" if by else "install a newer tidegate",
+        )
+    if state.created and version < newest_format() and lake.root not in _said:
+        _said.add(lake.root)
+        log.info("%s has format %d; it is read as format %d", lake.root, version, newest_format())
+
+
+def format_of(lake: LakeFiles) -> Format:
+    """As the lake has it now. Raises LakeUnavailable, LakeRefused (a newer one)."""
+    check_format(lake)
+    return _newest(lake, lake.log(FORMAT.path).state())
+
+
+def _newest(lake: LakeFiles, state: TableState) -> Format:
+    """With the release, by whatever columns the rows have: a newer release may have given them more."""
+    rows = list[dict[str, Any]]()
+    for item in state.files:
+        with lake.open(f"{FORMAT.path}/{item.local_path}") as file:
+            rows += pq.ParquetFile(file).read(columns=["version", "release", "recorded_at"]).to_pylist()
+    last = max(rows, key=lambda row: (row["version"], row["recorded_at"]), default=None)
+    marks = state.transaction(BEGUN_ID), state.transaction(DONE_ID)
+    return Format(*marks, last["release"], last["recorded_at"]) if last else Format(*marks)
+
+
+def control_tables(lake: LakeFiles) -> set[str]:
+    """Names of what lies in control/ but for leases; of a new lake none."""
+    base = lake.local("control")
+    listed = lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=False, allow_not_found=True))
+    return {PurePosixPath(info.path).name for info in listed if info.type == pafs.FileType.Directory}
