@@ -5,8 +5,8 @@ Out: Arrow schemas that capture and jobs write, and people read with whatever re
 
 A lake belongs to one pipeline. Under its path: bronze/<table>, control/<table>, silver/<database>/<table>.
 Bronze stays plain (no deletion vectors, no clustering), so that every reader can read it; capture only appends to it,
-and maintain packs files and takes whole ones out.
-Control tables can be rebuilt from bronze; tidegate alone writes them (lake/control/rows.py). Snapshots: tables_snapshot.py.
+and maintain packs files and takes whole ones out. Control tables can be rebuilt from bronze; tidegate alone writes them
+(lake/control/rows.py). To change one: lake/format.
 """
 
 from __future__ import annotations
@@ -364,7 +364,6 @@ OP_UPSERT: Final = 1
 OP_DELETE: Final = 3
 ORDINAL: Final = "_tg_ordinal"  # int64: order of changes inside one segment (a key change is delete, then upsert)
 SEQ: Final = "_tg_seq"  # int64: segment
-
 
 # In a segment's `tables`, names that nobody can give: look at it for every table; its rows name tables by ids.
 EVERY_TABLE: Final = "*"

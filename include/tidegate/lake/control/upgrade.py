@@ -64,7 +64,8 @@ class Preparation:
         check(state, self.table)
         self.told = ""
         if not state.created:
-            _mark_made(self.lake)
+            if self.table.path != FORMAT.path:
+                _mark_made(self.lake)
             return creation(self.table, PROPERTIES)
         layout = layout_of(state, self.table)
         if layout.is_current:

@@ -21,6 +21,7 @@ from tidegate.delta.state import TableState
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.lake import control
 from tidegate.lake.control import ControlTables
+from tidegate.lake.control import reading
 from tidegate.lake.control import rows as rows_module
 from tidegate.lake.files import LakeFiles
 
@@ -31,14 +32,14 @@ LATENCY = {"visible_us": 1, "seconds": 1.0, "cut_ts": 1}
 
 def test_a_table_with_other_columns_is_refused(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
-    fields = list(tables.LEDGER.schema)
-    control.append(lake, dataclasses.replace(tables.LEDGER, schema=pa.schema(fields[:-1])), [ROW])
+    lacks = pa.schema([field for field in tables.LEDGER.schema if field.name != "rows"])
+    control.append(lake, dataclasses.replace(tables.LEDGER, schema=lacks), [ROW])
     for use in (lambda: control.read(lake, tables.LEDGER), lambda: control.append(lake, tables.LEDGER, [ROW])):
-        with pytest.raises(LakeRefused, match="it lacks null_dates"):
+        with pytest.raises(LakeRefused, match="it lacks rows"):
             use()
     other = dataclasses.replace(tables.CUTS, schema=pa.schema([*tables.CUTS.schema, pa.field("new", pa.int64())]))
     control.append(lake, other, [_cut(1, "", -1)])
-    with pytest.raises(LakeRefused, match="it has new, too"):
+    with pytest.raises(LakeRefused, match=r"it has new, too; a newer tidegate has changed it; install"):
         control.read(lake, tables.CUTS)
     as_text = tables.LATENCY.schema.set(0, pa.field("written_us", pa.string()))
     control.append(lake, dataclasses.replace(tables.LATENCY, schema=as_text), [{"written_us": "1"} | LATENCY])
@@ -158,7 +159,7 @@ def test_the_last_row_of_each_table_is_found_with_few_rows_in_memory(
 
     real = control.last_of
     monkeypatch.setattr(rows_module, "last_of", counted)
-    monkeypatch.setattr(rows_module, "_PART_ROWS", 100)
+    monkeypatch.setattr(reading, "_PART_ROWS", 100)
     monkeypatch.setattr(rows_module, "_FOLDED_ROWS", 100)
     found = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], columns=["delta_version"])
     assert sorted(found["delta_version"].to_pylist()) == sorted({9, *range(2_994, 3_001)} - {2_997})
@@ -220,7 +221,7 @@ def _cut(cut_ts: int, table: str, version: int) -> dict[str, Any]:
 
 
 def test_a_long_table_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows_module, "_PART_ROWS", 100)
+    monkeypatch.setattr(reading, "_PART_ROWS", 100)
     lake = LakeFiles(str(tmp_path))
     assert list(control.pieces(lake, tables.CUTS)) == []
     control.append(lake, tables.CUTS, [_cut(cut_ts, f"d.t{cut_ts % 2}", version=1) for cut_ts in range(1_000)])
