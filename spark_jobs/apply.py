@@ -49,6 +49,7 @@ from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake.bronze.index import BronzeIndex
+from tidegate.lake.format.upgrade import upgrade
 from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS, SPARK_WINDOW_BYTES
 from tidegate.pipelines import FileWatch
 from tidegate.segments.window import resolved_everywhere
@@ -115,6 +116,7 @@ def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[],
     windows = 0
     goal = 0
     app.claim()
+    upgrade(app.lake, report)  # nobody else writes apply's tables now, and a kill here loses nothing
     app.load()
     take_up_selection(app)
     app.lake.delete_folder("staging")

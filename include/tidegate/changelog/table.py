@@ -17,7 +17,7 @@ from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import TableState
 from tidegate.errors import Overtaken
-from tidegate.lake.control.files import PROPERTIES, check, creation, write_file
+from tidegate.lake.control.files import PROPERTIES, added, check, creation, write_file
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHANGELOG_GROUP_BYTES
 from tidegate.tables_form import Table, field
@@ -122,7 +122,7 @@ class Appending:
                     where=state.place,
                     remedy="run one apply of a pipeline at a time; this window is tried again",
                 )
-            made = [] if state.created else creation(self._table, PROPERTIES)
+            made = added(state, self._table) if state.created else creation(self._table, PROPERTIES)
             adds = [add(body, data_change=True) for body in self._files]
             return Change([*made, *adds], "WRITE", {self._transaction: upto_ts}, {"mode": "Append"})
 

@@ -49,6 +49,7 @@ def status(
     """How far a pipeline's sources and tables are."""
     from tidegate.capture.standing import standing
     from tidegate.lake import latency
+    from tidegate.lake.format.version import format_of
     from tidegate.snapshot.progress.automatic import seen
     from tidegate.snapshot.progress.standing import under_way
 
@@ -61,14 +62,17 @@ def status(
         found = replace(found, tables=seen(loaded, lake, found.tables))
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
         snapshots = under_way(lake)
+        layout = format_of(lake)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:
         told = found.to_json() | {"capture": {name: asdict(one) for name, one in statuses.items()}}
+        told["format"] = {"version": layout.version, "upgraded": layout.is_ours, "release": layout.release}
         told["snapshots"] = [_snapshot_cells(one) for one in snapshots]
         print(json.dumps(told | {"latency": asdict(markers) if markers else None}))
     else:
         print("\n".join([*status_lines(found), *snapshot_lines(snapshots)]))
+        print("\n".join(paragraph("the lake:", layout.told)))
         if markers:
             print(f"\nCommit to visible, {markers.markers} markers of the last minutes: {markers}")
     late = max_lag is not None and (found.lag_seconds is None or found.lag_seconds > max_lag)

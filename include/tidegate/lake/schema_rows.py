@@ -21,8 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidegate.errors import LakeRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.layout import layout_of
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import BASELINE, UNFOLLOWED
 from tidegate.tables import SCHEMA_HISTORY
@@ -30,6 +32,7 @@ from tidegate.tables import SCHEMA_HISTORY
 _NAMES: Final = ("source", "database", "table")
 _LIGHT: Final = (*_NAMES, "version", "commit_ts", "kind", "status", "last_column_id")
 _BATCH_ROWS: Final = 4096
+_ALL_NULL: Final[dict[str, Any]] = dict.fromkeys(SCHEMA_HISTORY.schema.names)  # an older file lacks what was added
 _FOREVER: Final = np.iinfo(np.int64).max
 
 # (source, database, table) -> commit_ts at or below which nobody asks for the table any more
@@ -104,7 +107,12 @@ def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any
 
 
 def _paths(lake: LakeFiles) -> list[str]:
+    """Of its files, which are read as they lie: in a table of another layout they have other columns."""
     found = control.load(lake, SCHEMA_HISTORY)
+    if found is not None and layout_of(found, SCHEMA_HISTORY).steps:
+        raise LakeRefused(
+            "it isn't upgraded yet", where=found.place, remedy="let apply run, or run `tidegate lake upgrade`"
+        )
     return [] if found is None else sorted(file.local_path for file in found.files)
 
 
@@ -207,6 +215,7 @@ def _rows(lake: LakeFiles, path: str, wanted: Numbers) -> Iterator[dict[str, Any
             if np.searchsorted(wanted, start) < np.searchsorted(wanted, end):
                 for batch in there.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False):
                     low, high = np.searchsorted(wanted, [start, start + batch.num_rows])
-                    yield from batch.take(pa.array(wanted[low:high] - start)).to_pylist()
+                    for row in batch.take(pa.array(wanted[low:high] - start)).to_pylist():
+                        yield row if len(row) == len(_ALL_NULL) else _ALL_NULL | row
                     start += batch.num_rows
             start = end

@@ -45,6 +45,14 @@ def creation(table: Table, properties: Mapping[str, str]) -> list[Action]:
     return [protocol(()), made]
 
 
+def added(state: TableState, table: Table) -> list[Action]:
+    """The schema as we write it, for a table that has another one; all else of its metadata stays."""
+    if layout_of(state, table).is_current:
+        return []
+    schema = metadata(delta_schema(table.schema), {})["metaData"]["schemaString"]
+    return [{"metaData": {**state.metadata, "schemaString": schema}}]
+
+
 def check(state: TableState, table: Table) -> None:
     """Raise LakeRefused for a table whose rows we would misread: columns that we don't know, or rows deleted by vectors."""
     if state.created and (what := _strange(state, table)):

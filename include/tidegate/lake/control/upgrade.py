@@ -20,14 +20,12 @@ import pyarrow as pa
 
 from tidegate import __version__
 from tidegate.delta.actions import add, moved
-from tidegate.delta.actions import metadata as metadata_action
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import Action, TableState
-from tidegate.delta.types import delta_schema
 from tidegate.failpoint import failpoint
 from tidegate.format_table import FORMAT
-from tidegate.lake.control.files import PROPERTIES, check, creation, write_file, write_pieces
+from tidegate.lake.control.files import PROPERTIES, added, check, creation, write_file, write_pieces
 from tidegate.lake.control.reading import nullable, parts
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import layout_of
@@ -72,12 +70,11 @@ class Preparation:
             return []
         self.told = layout.told
         begin(self.lake)
-        schema = metadata_action(delta_schema(self.table.schema), {})["metaData"]["schemaString"]
-        changed: Action = {"metaData": {**state.metadata, "schemaString": schema}}
+        schema = added(state, self.table)
         if not layout.steps:
-            return [changed]
+            return schema
         groups = _groups(sorted(state.files, key=lambda file: file.path))
-        return [changed, *moved(state.files, [self._converted(state, group) for group in groups], data_change=True)]
+        return [*schema, *moved(state.files, [self._converted(state, group) for group in groups], data_change=True)]
 
     def _converted(self, state: TableState, files: Sequence[LiveFile]) -> Mapping[str, Any]:
         """The new file of some old ones; no commit names it yet."""

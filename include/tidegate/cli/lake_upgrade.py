@@ -1,0 +1,43 @@
+"""`tidegate lake upgrade PIPELINE`: give a lake of an older release this one's format; apply does it by itself, too.
+
+In:  a pipeline; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); apply's lease.
+Out: a line for each control table: what is done, or with --dry-run would be. Killed anywhere, it goes on where it was.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidegate.cli.lake import open_lake
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="The lake's format, and its upgrade.")
+
+
+@app.callback()
+def _group() -> None:
+    """The lake's format, and its upgrade."""
+
+
+@app.command("upgrade")
+def upgrade(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing")] = False,
+) -> None:
+    """Upgrade a lake's control tables to the format of this release."""
+    from tidegate.lake.format import upgrade as lake_format
+    from tidegate.lake.format.version import format_of
+    from tidegate.lake.leases import take_lease
+
+    loaded, lake = open_lake(pipeline)
+    before = format_of(lake)
+    print(f"{lake.root} has {before.told}")
+    for table in lake_format.plan(lake):
+        rows = f" ({table.rows} rows)" if table.rows else ""
+        print(f"{table.path}: {table.what or 'nothing to do'}{rows}")
+    if dry_run or before.is_ours:
+        return
+    with take_lease(lake, loaded.pipeline, "apply", report=lambda line: typer.echo(f"tidegate: warning: {line}", err=True)):
+        lake_format.upgrade(lake, lambda line: print(f"done: {line}"))
