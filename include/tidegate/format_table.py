@@ -23,7 +23,9 @@ FORMAT: Final = Table(
         [
             field("version", pa.int64(), "the format"),
             field("release", pa.string(), "tidegate's, that wrote this row"),
-            field("event", pa.string(), "made (with the lake) | begun (tables are being upgraded) | done (all of them)"),
+            field(
+                "event", pa.string(), "made (with the lake) | begun (tables are being upgraded) | done (all of them)"
+            ),
             field("what", pa.string(), "one line: what was upgraded"),
             field("recorded_at", pa.timestamp("us", tz="UTC"), "when"),
         ]

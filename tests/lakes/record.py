@@ -138,7 +138,9 @@ def snapshots(server: Server, folder: Path) -> None:
     """Two tables half read: one has waves in silver, one was only asked for; more waves come."""
     for table in ("t", "u", "v"):
         server.query(f"CREATE TABLE half.{table} (id INT PRIMARY KEY, a VARCHAR(20), n INT)", database=None)
-        server.query(f"INSERT INTO half.{table} SELECT seq, CONCAT('old ', seq), NULL FROM seq_1_to_20", database="half")
+        server.query(
+            f"INSERT INTO half.{table} SELECT seq, CONCAT('old ', seq), NULL FROM seq_1_to_20", database="half"
+        )
     road = Road(server, folder, include="half.*", apply=", writer: positional")
     road.capture()
     applied(road.file, road.lake)
@@ -305,7 +307,7 @@ CASES: Final[tuple[Callable[[Server, Path], None], ...]] = (shop, snapshots, hel
 
 
 def _run(*arguments: str) -> None:
-    import typer.testing  # noqa: PLC0415 - a test's, for two of the cases
+    import typer.testing
 
     done = typer.testing.CliRunner().invoke(command_line, [*arguments])
     assert done.exit_code == 0, done.output

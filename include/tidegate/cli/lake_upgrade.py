@@ -39,5 +39,7 @@ def upgrade(
         print(f"{table.path}: {table.what or 'nothing to do'}{rows}")
     if dry_run or before.is_ours:
         return
-    with take_lease(lake, loaded.pipeline, "apply", report=lambda line: typer.echo(f"tidegate: warning: {line}", err=True)):
+    with take_lease(
+        lake, loaded.pipeline, "apply", report=lambda line: typer.echo(f"tidegate: warning: {line}", err=True)
+    ):
         lake_format.upgrade(lake, lambda line: print(f"done: {line}"))

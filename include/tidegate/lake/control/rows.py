@@ -21,7 +21,7 @@ from tidegate.delta.actions import add
 from tidegate.delta.exchange import exchange
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
-from tidegate.delta.state import Action, TableState
+from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable, Overtaken
 from tidegate.lake.control.files import Filters, check, write_file
 from tidegate.lake.control.reading import nullable, parts

@@ -59,7 +59,9 @@ class Format:
         if self.is_ours:
             return f"format {self.version}{by}"
         if self.version == newest_format():
-            return f"format {self.version}, its upgrade is under way{by}: apply or `tidegate lake upgrade` goes on with it"
+            return (
+                f"format {self.version}, its upgrade is under way{by}: apply or `tidegate lake upgrade` goes on with it"
+            )
         what = f"this tidegate ({__version__}) writes {newest_format()}: apply or `tidegate lake upgrade` upgrades it"
         return f"format {self.version}{by}; {what}"
 

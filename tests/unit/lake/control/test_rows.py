@@ -20,8 +20,7 @@ from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.lake import control
-from tidegate.lake.control import ControlTables
-from tidegate.lake.control import reading
+from tidegate.lake.control import ControlTables, reading
 from tidegate.lake.control import rows as rows_module
 from tidegate.lake.files import LakeFiles
 
