@@ -84,7 +84,7 @@ def _line(found: re.Match[str]) -> str:
 
 _SHOP: Final = (
     "CREATE TABLE customers (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(60), kind ENUM('new', 'old'), born DATE)",
-    "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY, customer INT, total DECIMAL(12,2), at DATETIME(3), note TEXT)",
+    "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY, customer INT, total DECIMAL(9,2), at DATETIME(3), note TEXT)",
     "CREATE TABLE items (order_id BIGINT UNSIGNED, line INT, what VARCHAR(40), PRIMARY KEY (order_id, line))",
     "CREATE TABLE views (page VARCHAR(40), seen TIMESTAMP(6) NULL)",
     "CREATE TABLE coupons (code CHAR(8) PRIMARY KEY, off DOUBLE, picture BLOB)",

@@ -54,7 +54,7 @@ def added(state: TableState, table: Table) -> list[Action]:
 
 
 def check(state: TableState, table: Table) -> None:
-    """Raise LakeRefused for a table whose rows we would misread: columns that we don't know, or rows deleted by vectors."""
+    """Raise LakeRefused for a table whose rows we would misread: unknown columns, or rows deleted by vectors."""
     if state.created and (what := _strange(state, table)):
         raise LakeRefused(what[0], where=state.place, remedy=what[1])
 

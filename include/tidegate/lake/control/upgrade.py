@@ -112,7 +112,7 @@ def _in_groups(pieces: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Tab
 
 
 def upgrade_table(lake: LakeFiles, table: Table) -> str:
-    """What was done, in a line; "" when there was nothing to do. Raises LakeUnavailable, LakeRefused, CommitConflict."""
+    """What was done, in a line; "" for nothing. Raises LakeUnavailable, LakeRefused, CommitConflict."""
     preparation = Preparation(lake, table)
 
     def decide(state: TableState) -> Change | None:

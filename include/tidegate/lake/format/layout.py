@@ -110,8 +110,6 @@ def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def refusal(layout: Layout) -> tuple[str, str]:
     """What is wrong with a table that can't be read, and the way out."""
     if layout.unknown:
-        return (
-            f"its columns aren't those of this tidegate ({__version__}): {layout.differs}; a newer tidegate has changed it",
-            "install that release or a newer one, and start this again",
-        )
+        what = f"its columns aren't those of this tidegate ({__version__}): {layout.differs}"
+        return f"{what}; a newer tidegate has changed it", "install that release or a newer one, and start this again"
     return f"its columns aren't those of this tidegate: {layout.differs}", "give the pipeline a new lake path"

@@ -227,7 +227,9 @@ def test_a_newer_lake_is_refused_by_name_by_whoever_opens_it(
         upgrade,
         plan,
     ]
-    said = rf"format 3, written by tidegate 9\.8\.7; this is tidegate {__version__}.*install tidegate 9\.8\.7 or a newer"
+    said = (
+        rf"format 3, written by tidegate 9\.8\.7; this is tidegate {__version__}.*install tidegate 9\.8\.7 or a newer"
+    )
     for use in uses:
         with pytest.raises(LakeRefused, match=said):
             use(LakeFiles(str(tmp_path)))
