@@ -67,14 +67,19 @@ class LakeFiles:
     def log(self, path: str) -> DeltaLog:
         """The Delta log of a table, the same one every time: what it has read once is only carried forward.
 
-        Raises LakeRefused in a lake whose format is newer than this release; it is looked at once.
+        Raises LakeRefused in a lake whose format is newer than this release.
         """
-        if not self._is_known and path != FORMAT.path:
-            check_format(self)
-            self._is_known = True
+        if path != FORMAT.path:
+            self.check_known()
         if self._logs is None:
             self._logs = DeltaLogs(self.storage_options)
         return self._logs.of(self.uri(path))
+
+    def check_known(self) -> None:
+        """Raise LakeRefused in a lake whose format is newer than this release. It is looked at once."""
+        if not self._is_known:
+            check_format(self)
+            self._is_known = True
 
     def trim_logs(self) -> None:
         """Forget what is known of the tables least recently asked for, beyond what all may take in memory."""

@@ -103,6 +103,7 @@ def _foreign(what: str) -> LakeRefused:
 
 def bronze_log(lake: LakeFiles, keep: Keep | None = None) -> DeltaLog:
     """A log of bronze/segments of one's own. keep: which files its states hold; None: all, 250 MB for 100,000."""
+    lake.check_known()
     return DeltaLog(lake.uri(SEGMENTS.path), lake.storage_options, keep=keep)
 
 

@@ -21,6 +21,8 @@ from tidegate import __version__, tables
 from tidegate.delta.log import Change
 from tidegate.errors import LakeRefused
 from tidegate.lake import control
+from tidegate.lake.bronze.log import BronzeLog
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.control.upgrade import BEGUN, record, upgrade_table
 from tidegate.lake.control.upkeep import compact, drop_files, rewrite
 from tidegate.lake.files import LakeFiles
@@ -224,6 +226,8 @@ def test_a_newer_lake_is_refused_by_name_by_whoever_opens_it(
         lambda opened: control.append(opened, JUDGED, [_judged(2)]),
         lambda opened: opened.log(tables.SEGMENTS.path),
         lambda opened: opened.log("silver/a/b"),
+        BronzeLog.load,
+        lambda opened: Bronze(opened, "s"),
         upgrade,
         plan,
     ]
