@@ -34,6 +34,8 @@ def upgrade(
     loaded, lake = open_lake(pipeline)
     before = format_of(lake)
     print(f"{lake.root} has {before.told}")
+    if not before.is_there:
+        return
     for table in lake_format.plan(lake):
         rows = f" ({table.rows} rows)" if table.rows else ""
         print(f"{table.path}: {table.what or 'nothing to do'}{rows}")

@@ -72,7 +72,8 @@ def status(
         print(json.dumps(told | {"latency": asdict(markers) if markers else None}))
     else:
         print("\n".join([*status_lines(found), *snapshot_lines(snapshots)]))
-        print("\n".join(paragraph("the lake:", layout.told)))
+        if not layout.is_ours and layout.is_there:
+            print("\n".join(["", *paragraph("the lake:", layout.told)]))
         if markers:
             print(f"\nCommit to visible, {markers.markers} markers of the last minutes: {markers}")
     late = max_lag is not None and (found.lag_seconds is None or found.lag_seconds > max_lag)

@@ -32,7 +32,7 @@ from tidegate.lake.format.layout import layout_of
 from tidegate.lake.format.migrations import newest_format
 from tidegate.lake.format.version import BEGUN_ID, DONE_ID, check_format, control_tables
 from tidegate.limits import CONTROL_COMMIT_ATTEMPTS_MAX
-from tidegate.tables import ALL, Table
+from tidegate.tables import Table
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,6 @@ _MARKS: Final = {MADE: (BEGUN_ID, DONE_ID), BEGUN: (BEGUN_ID,), DONE: (BEGUN_ID,
 # A new file is made of about so much of the old ones: in memory is one new file, and a piece of its rows.
 _FILE_BYTES: Final = 16 << 20
 _GROUP_ROWS: Final = 1 << 16
-_NAMES: Final = frozenset(table.path.rpartition("/")[2] for table in ALL if table.path.startswith("control/"))
 
 
 @dataclass(slots=True)
@@ -129,7 +128,7 @@ def _mark_made(lake: LakeFiles) -> None:
     """A lake without any control table is made new: with our format. Who makes one says so before his first table, so
     whoever sees that one sees this, too.
     """
-    if not lake.log(FORMAT.path).state().created and not control_tables(lake) & _NAMES:
+    if not lake.log(FORMAT.path).state().created and not control_tables(lake):
         record(lake, MADE, "")
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from tidegate import __version__
 from tidegate.errors import LakeRefused
 from tidegate.format_table import FORMAT
 from tidegate.lake.format.migrations import newest_format
+from tidegate.tables import ALL
 
 if TYPE_CHECKING:
     from tidegate.delta.state import TableState
@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 BEGUN_ID: Final = "tidegate/format"
 DONE_ID: Final = "tidegate/format/done"
+_NAMES: Final = {table.path.rpartition("/")[2] for table in ALL if table.path.startswith("control/")}
 _said: set[str] = set()  # roots of older lakes that this process has told of
 
 
@@ -40,12 +41,13 @@ class Format:
     """version: the newest that was begun; 0 for a lake from before there were versions, or one that isn't there.
 
     done: the newest to which all tables are upgraded. release: who wrote the newest row, "" when nobody did.
+    is_there: whether the lake has any control table.
     """
 
     version: int = 0
     done: int = 0
     release: str = ""
-    at: datetime | None = None
+    is_there: bool = False
 
     @property
     def is_ours(self) -> bool:
@@ -55,6 +57,8 @@ class Format:
     @property
     def told(self) -> str:
         """For people, in a line."""
+        if not self.is_there:
+            return "no control tables yet"
         by = f" (by tidegate {self.release})" if self.release else ""
         if self.is_ours:
             return f"format {self.version}{by}"
@@ -96,12 +100,16 @@ def _newest(lake: LakeFiles, state: TableState) -> Format:
         with lake.open(f"{FORMAT.path}/{item.local_path}") as file:
             rows += pq.ParquetFile(file).read(columns=["version", "release", "recorded_at"]).to_pylist()
     last = max(rows, key=lambda row: (row["version"], row["recorded_at"]), default=None)
-    marks = state.transaction(BEGUN_ID), state.transaction(DONE_ID)
-    return Format(*marks, last["release"], last["recorded_at"]) if last else Format(*marks)
+    return Format(
+        state.transaction(BEGUN_ID),
+        state.transaction(DONE_ID),
+        last["release"] if last else "",
+        is_there=state.created or bool(control_tables(lake)),
+    )
 
 
 def control_tables(lake: LakeFiles) -> set[str]:
-    """Names of what lies in control/ but for leases; of a new lake none."""
+    """Names of tables of tables.py that lie in control/; of a new lake none."""
     base = lake.local("control")
     listed = lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=False, allow_not_found=True))
-    return {PurePosixPath(info.path).name for info in listed if info.type == pafs.FileType.Directory}
+    return _NAMES & {PurePosixPath(info.path).name for info in listed if info.type == pafs.FileType.Directory}
