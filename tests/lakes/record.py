@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+import typer.testing
 
 from spark_jobs.window.following import leave_behind
 from tests.integration.road.test_prewrites import prepare
@@ -307,8 +308,6 @@ CASES: Final[tuple[Callable[[Server, Path], None], ...]] = (shop, snapshots, hel
 
 
 def _run(*arguments: str) -> None:
-    import typer.testing
-
     done = typer.testing.CliRunner().invoke(command_line, [*arguments])
     assert done.exit_code == 0, done.output
 
@@ -317,13 +316,13 @@ def main(names: list[str]) -> None:
     """Those cases that are named, or all."""
     with tempfile.TemporaryDirectory() as place, own_server("mariadb", Path(place) / "mariadb") as server:
         for case in CASES:
-            if names and case.__name__ not in names:
+            place_of = LAKES / f"{case.__name__}_{__version__}"
+            if place_of.exists() or (names and case.__name__ not in names):
                 continue
             folder = Path(place) / case.__name__
             folder.mkdir()
             if database := _DATABASES.get(case.__name__):
                 server.query(f"CREATE DATABASE {database}")
-            shutil.rmtree(LAKES / f"{case.__name__}_{__version__}", ignore_errors=True)
             case(server, folder)
             print(case.__name__, flush=True)
 

@@ -30,6 +30,8 @@ from tidegate.lake.format import migrations
 from tidegate.lake.format.migrations import Migration
 from tidegate.lake.format.upgrade import plan, upgrade
 from tidegate.lake.format.version import BEGUN_ID, format_of
+from tidegate.lake.schema_rows import table_rows
+from tidegate.schema.model.columns import TableVersion
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LATENCY, JUDGED = tables.LATENCY, tables.JUDGEMENTS
@@ -331,3 +333,15 @@ def test_who_knows_no_newer_format_may_not_record_an_older_one(tmp_path: Path) -
     lake.log(tables.FORMAT.path).update(lambda _: Change([], "WRITE", {BEGUN_ID: 7}))
     with pytest.raises(LakeRefused, match="format 7"):
         record(lake, "done", "")
+
+
+def test_versions_of_a_table_are_read_from_files_that_lack_a_newer_column(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    version = TableVersion("s", "d", "t", 1, 5, "f", 4, "create", "", (), (), "utf8mb4")
+    without = pa.schema([field for field in tables.SCHEMA_HISTORY.schema if field.name != "origin"])
+    row = {name: value for name, value in version.to_row().items() if name != "origin"}
+    control.append(lake, replace(tables.SCHEMA_HISTORY, schema=without), [row])
+    (found,) = table_rows(lake, "d", "t")
+    assert found == dict.fromkeys(tables.SCHEMA_HISTORY.schema.names) | row
+    control.append(lake, tables.SCHEMA_HISTORY, [replace(version, version=2).to_row()])
+    assert [row["version"] for row in table_rows(lake, "d", "t")] == [1, 2]
