@@ -9,32 +9,38 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
-from typing import Final
 
-# What ends the hold of a table whose rows the log doesn't tell. A table with it in its reason is snapshotted by itself
-# (snapshot/progress/automatic.py).
-REREAD: Final = "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start)"
-_OR_OUT: Final = "at the source and load it again; or leave it out (tables.exclude)"
-REFILL: Final = f"{REREAD}; or TRUNCATE it, or DROP and CREATE it, {_OR_OUT}"
-# The same where its columns aren't known either: TRUNCATE says nothing of them.
-RECREATE: Final = f"{REREAD}; or DROP and CREATE it {_OR_OUT}"
+from tidegate.remedy import Needs, Remedy
 
 
 class TidegateError(Exception):
     """Base of all. `where` is the place (source, file:position, table), `remedy` what a person does.
 
-    str() gives `where: what; remedy` on one line.
+    str() gives `where: what; remedy` on one line. A Remedy says, too, what a table that meets the error needs.
     """
 
-    def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", remedy: str | Remedy = "") -> None:
         super().__init__(what)
         self.what = what
         self.where = where
         self.remedy = remedy
 
+    @property
+    def needs(self) -> Needs:
+        """What a table needs that meets this error."""
+        return self.remedy.needs if isinstance(self.remedy, Remedy) else Needs.NOTHING
+
+    @property
+    def line(self) -> str:
+        """As str() gives it, without what a table needs: that depends on its source."""
+        return self._with(self.remedy.text if isinstance(self.remedy, Remedy) else self.remedy)
+
     def __str__(self) -> str:
+        return self._with(str(self.remedy))
+
+    def _with(self, remedy: str) -> str:
         head = f"{self.where}: {self.what}" if self.where else self.what
-        line = f"{head}; {self.remedy}" if self.remedy else head
+        line = f"{head}; {remedy}" if remedy else head
         return " ".join(line.split())
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -42,7 +48,7 @@ class TidegateError(Exception):
         return (_rebuild, (type(self), self.what, self.where, self.remedy))
 
 
-def _rebuild(kind: type[TidegateError], what: str, where: str, remedy: str) -> TidegateError:
+def _rebuild(kind: type[TidegateError], what: str, where: str, remedy: str | Remedy) -> TidegateError:
     return kind(what, where=where, remedy=remedy)
 
 

@@ -24,9 +24,6 @@ class PrewriteState(StrEnum):
     PARKED = "parked"  # an orphan: its tables wait until a person decides
 
 
-# table_states.error of a table that a prepared transaction wrote to which the source no longer has, and never answered.
-XA_PARKED: Final = "XaParked"
-
 PREWRITES: Final = Table(
     path="control/prewrites",
     doc="Where in bronze the rows of transactions lie whose answer comes in a later segment, and what the answer was.",

@@ -175,13 +175,7 @@ TABLE_STATES: Final = Table(
             _field("pipeline", pa.string(), "pipeline"),
             _field("table", pa.string(), "logical table, database.table"),
             _field("state", pa.string(), "State: active | held | released | dropped | left | snapshot"),
-            _field("reason", pa.string(), "one line: what, where, what to do; '' when active"),
-            _field(
-                "error",
-                pa.string(),
-                "held: exception class, or NeedsSnapshot, DdlStops, DdlAsks; released: DdlApproved, DdlNotRead,"
-                " `BehindSource NAME` (goes on with its source) or ''; snapshot: which",
-            ),
+            _field("reason", pa.string(), "one line for people: what, where, what to do; '' when active"),
             _field("commit_ts", pa.int64(), "all changes up to here are in silver; left: and none after"),
             _field("recorded_at", pa.timestamp("us", tz="UTC"), "when this was recorded"),
             _field("place_source", pa.string(), "held: where in which source's log the trouble is", nullable=True),
@@ -191,6 +185,18 @@ TABLE_STATES: Final = Table(
             _field("place_pos", pa.int64(), "... end of the DDL's event, or start of a rows event", nullable=True),
             _field("place_at_ts", pa.int64(), "... its commit_ts", nullable=True),
             _field("place_ddl", pa.string(), "... the statement; '' when it is none", nullable=True),
+            _field(
+                "cause",
+                pa.string(),
+                "held: why (standing/causes.py); released: ddl_asks (approved up to place), ddl_not_read, write_failed",
+                nullable=True,
+            ),
+            _field("fault", pa.string(), "held: class of the exception that it met", nullable=True),
+            _field("needs", pa.string(), "held: nothing | rows | columns | judgement", nullable=True),
+            _field("times", pa.int64(), "write_failed: how often in a row", nullable=True),
+            _field("partner", pa.string(), "waits_with: the table that it waits with", nullable=True),
+            _field("source", pa.string(), "released: the source that it goes on with", nullable=True),
+            _field("snapshot", pa.string(), "snapshot: which; null of a table whose shards lack rows", nullable=True),
         ]
     ),
 )
@@ -212,19 +218,6 @@ class State(StrEnum):
         return self in (State.HELD, State.RELEASED)
 
 
-# table_states.error of a table whose rows can't be known from the log alone; a TRUNCATE or a new CREATE mends it.
-NEEDS_SNAPSHOT: Final = "NeedsSnapshot"
-# ... of one that changes without row events; the same mends it, once the cause is gone.
-UNLOGGED_CHANGES: Final = "UnloggedChanges"
-# ... of one whose DDL the pipeline file's policy stops, or asks for; and of a released one, once it is approved.
-DDL_STOPS: Final = "DdlStops"
-DDL_ASKS: Final = "DdlAsks"
-DDL_APPROVED: Final = "DdlApproved"
-# ... of one that waits for the table that a rename links it with: this word, a space, that table's name.
-RENAMED_WITH_HELD: Final = "RenamedWithHeld"
-# ... of a released one that is as far as its source, which is behind the cut: this word, a space, the source.
-BEHIND_SOURCE: Final = "BehindSource"
-
 FOLLOWED: Final = Table(
     path="control/followed",
     doc="Which sources and tables the pipeline file kept, as events: what joined or left, and from which commit_ts on.",
@@ -243,6 +236,8 @@ FOLLOWED: Final = Table(
             _field("commit_ts", pa.int64(), "its changes up to here are in silver; of a selection the cut then"),
             _field("reason", pa.string(), "one line"),
             _field("recorded_at", pa.timestamp("us", tz="UTC"), "when"),
+            _field("whole", pa.bool_(), "left: false when silver lacks rows at or below commit_ts", nullable=True),
+            _field("needs", pa.string(), "held: nothing | rows | columns | judgement", nullable=True),
         ]
     ),
 )

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
-    from tidegate.lake.held import Place, TableState
     from tidegate.segments.prewrites import Prewrite
+    from tidegate.standing.standing import Place, Standing
 
 APPROVE: Final = "Approve"
 COMMIT: Final = "Commit"
@@ -105,7 +105,7 @@ class ApproveOperator(HITLOperator):
 def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
     """A question for each of the tables that waits; for every one that does when none is named."""
     from tidegate.lake import held, prewrites
-    from tidegate.prewrites_table import XA_PARKED
+    from tidegate.standing.causes import Cause
 
     pipeline = pipelines.load(Path(pipeline_file))
     lake = pipelines.open_lake(pipeline, lake_connection)
@@ -115,7 +115,7 @@ def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
             found.append(_about_tidb(table, pipeline.pipeline, pumps[table]))
         if table not in waiting or (at := waiting[table].place) is None:
             continue
-        if waiting[table].error != XA_PARKED:
+        if waiting[table].cause is not Cause.PARKED:
             found.append(_about_ddl(waiting[table], at))
         elif branches := [one for one in _parked(pipeline, lake, table) if one.answer_ts <= at.at_ts]:
             found.append(_about_xa(waiting[table], at, branches))
@@ -142,7 +142,7 @@ def _key(one: Prewrite) -> str:
     return f"{one.source} {one.id} {one.start_ts}"
 
 
-def _about_ddl(held: TableState, at: Place) -> Question:
+def _about_ddl(held: Standing, at: Place) -> Question:
     table, ddl = held.table, at.ddl.replace("```", "` ` `")
     body = (
         f"```sql\n{ddl}\n```\n\n"
@@ -188,7 +188,7 @@ def _about_tidb(source: str, pipeline: str, parked: Sequence[Prewrite]) -> Quest
     )
 
 
-def _about_xa(held: TableState, at: Place, branches: Sequence[Prewrite]) -> Question:
+def _about_xa(held: Standing, at: Place, branches: Sequence[Prewrite]) -> Question:
     from tidegate.commit_ts import time_text
 
     table = held.table

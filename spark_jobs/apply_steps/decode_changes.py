@@ -32,8 +32,8 @@ from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.window.application import Application
 from spark_jobs.window.decode_plan import DecodePlan, plan_decode
 from spark_jobs.window.healing import heal_tables
-from spark_jobs.window.holds import hold, met_in, release
 from spark_jobs.window.prewritten import Run, prewritten_changes
+from spark_jobs.window.standings import hold, met_in, send_below
 from spark_jobs.window.window import (
     Accounted,
     DamagedChunk,
@@ -47,7 +47,6 @@ from tidegate import limits, tables
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.index import segments_or_damage
-from tidegate.lake.held import Place
 from tidegate.limits import DRIVER_THREADS_MAX
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
@@ -58,6 +57,9 @@ from tidegate.segments.segment import Segment, may_name
 from tidegate.segments.window import SegmentRef, split_evenly
 from tidegate.snapshot.chunks import chunk as snapshot_chunk
 from tidegate.snapshot.chunks.chunk_table import ChunkFiles
+from tidegate.standing.causes import cause_of
+from tidegate.standing.events import Refused
+from tidegate.standing.standing import Place
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.row_hash import row_hashes
 from tidegate.upsert.target import NotStaged, StagedUpsert
@@ -237,10 +239,8 @@ def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[Fou
         versions = plan.versions.get(ref.source, {}).get((database, table), ())
         there = was_there(versions, ref.min_commit_ts) or was_there(versions, ref.max_commit_ts)
         if named and there and ref.overlaps(wanted.after_ts, wanted.upto_ts):
-            problem = Problem(
-                database, table, type(error).__name__, str(error), ref.max_commit_ts, ref.file, ref.start_pos
-            )
-            yield Trouble(ref.source, problem)
+            place = (ref.file, ref.start_pos, ref.max_commit_ts)
+            yield Trouble(ref.source, Problem.of((database, table), error, place))
     ledger = Ledger(payload_bytes=ref.payload_bytes, quarantined_bytes=ref.payload_bytes)
     yield Accounted(ref.source, ref.seq, ledger)
 
@@ -354,7 +354,7 @@ def _collect(app: Application, window: Window, found: Found) -> Trouble | NotSta
         case DamagedChunk():
             app.damaged[found.token, found.physical] = found.reason
             what = f"{'.'.join(found.physical[1:])}: it catches up without a wave that can't be taken: {found.reason}"
-            release(app, window, app.logical_name(*found.physical[1:]), what)
+            send_below(app, window, app.logical_name(*found.physical[1:]), what)
         case _:
             return found
     return None
@@ -365,10 +365,17 @@ def _hold(app: Application, window: Window, troubles: Sequence[Trouble | NotStag
     doubts = heal_tables(app, window, (trouble for trouble in troubles if isinstance(trouble, Trouble)))
     for trouble in troubles:
         if isinstance(trouble, NotStaged):
-            hold(app, window, trouble.name, trouble.error, trouble.message, met_in(app, window, trouble.name))
+            cause, place = cause_of(trouble.error), met_in(app, window, trouble.name)
+            hold(
+                app,
+                window,
+                trouble.name,
+                Refused(cause, trouble.message, place, needs=trouble.needs, fault=trouble.error),
+            )
             continue
         problem = trouble.problem
         name = app.logical_name(problem.database, problem.table)
         doubt = f" (not healed from the log: {doubts[name]})" if problem.table_map and name in doubts else ""
         place = Place(trouble.source, problem.database, problem.table, problem.file, problem.pos, problem.commit_ts)
-        hold(app, window, name, problem.error, problem.message + doubt, place)
+        line, cause = problem.message + doubt, cause_of(problem.error)
+        hold(app, window, name, Refused(cause, line, place, needs=problem.needs, fault=problem.error))

@@ -11,17 +11,18 @@ table's silver waits, and catches up from bronze. Nothing is remembered here but
 from __future__ import annotations
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import hold
 from spark_jobs.window.moves import partners
 from spark_jobs.window.same_names import hold_same_names
 from spark_jobs.window.shapes import version_changes
+from spark_jobs.window.standings import hold
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.config import Policy
-from tidegate.lake.held import Place
 from tidegate.schema.follow.kinds import column_kinds, ddl_kinds
 from tidegate.schema.follow.renames import RENAME
 from tidegate.schema.model.columns import TableVersion
-from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS, State
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Refused
+from tidegate.standing.standing import Place
 
 
 def judge_ddl(app: Application, window: Window) -> None:
@@ -50,10 +51,12 @@ def _judge(app: Application, window: Window, entry: TableWindow) -> None:
         approved_ts = renames_ts if several else own_ts
         asks = [kind for kind, policy in policies.items() if policy is Policy.ASK and version.commit_ts > approved_ts]
         if stops or asks:
-            error, reason = (
-                (DDL_STOPS, _stop(version, stops[0])) if stops else (DDL_ASKS, _ask(app, entry, version, asks))
+            cause, reason = (
+                (Cause.DDL_STOPS, _stop(version, stops[0]))
+                if stops
+                else (Cause.DDL_ASKS, _ask(app, entry, version, asks))
             )
-            hold(app, window, entry.name, error, reason, Place.of(version))
+            hold(app, window, entry.name, Refused(cause, reason, Place.of(version)))
             return
 
 
@@ -63,10 +66,8 @@ def _id(version: TableVersion) -> tuple[str, str, str, int]:
 
 def _approved_ts(app: Application, name: str) -> int:
     """A person has approved the table's DDL up to here."""
-    state = app.states.get(name)
-    if state is None or state.state != State.RELEASED or state.error != DDL_APPROVED or state.place is None:
-        return 0
-    return state.place.at_ts
+    standing = app.states.get(name)
+    return standing.approved_ts if standing is not None else 0
 
 
 def _what(version: TableVersion) -> str:

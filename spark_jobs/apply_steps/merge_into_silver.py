@@ -26,8 +26,8 @@ from spark_jobs.positional.writer import GivenBack, Outcome, upsert_of, write_up
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import hold_for_error, release
 from spark_jobs.window.plan import PlannedPhase, TableWriter
+from spark_jobs.window.standings import hold_for_error, send_below
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
@@ -57,7 +57,7 @@ def merge_into_silver(app: Application, window: Window) -> None:
         app.forget_applied(name)
         if isinstance(outcome, GivenBack):
             app.merge_only[name] = outcome.why
-            release(app, window, name, f"{name}: MERGE takes it from here on: {outcome.why}")
+            send_below(app, window, name, f"{name}: MERGE takes it from here on: {outcome.why}")
         elif isinstance(outcome, Terminal):
             hold_for_error(app, window, name, outcome)
         else:

@@ -15,20 +15,24 @@ from collections.abc import Collection
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in, target
-from spark_jobs.window.holds import hold, release_with_partners
 from spark_jobs.window.mending import release_emptied
+from spark_jobs.window.standings import hold, note, reads_snapshots, release_with_partners
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.commit_ts import compose
-from tidegate.errors import RECREATE, REFILL, LakeUnavailable
+from tidegate.errors import LakeUnavailable
 from tidegate.lake.bronze.backlog import Wanted, backlog
 from tidegate.lake.followed import Physical
-from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.limits import WAVES_REACH_BACK_SECONDS
+from tidegate.remedy import Needs
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
 from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
-from tidegate.tables import NEEDS_SNAPSHOT, TABLES_BY_ID, WATERMARK, SegmentFlag, State, splits
+from tidegate.standing import shown
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Refused
+from tidegate.standing.standing import Place
+from tidegate.tables import TABLES_BY_ID, WATERMARK, SegmentFlag, State, splits
 
 
 def next_window(app: Application) -> Window | None:
@@ -96,7 +100,7 @@ def _released(app: Application) -> dict[str, Collection[Physical]]:
     """Tables that catch up by themselves, with the physical tables of each; none that can't go further now."""
     found: dict[str, Collection[Physical]] = {}
     for name, state in app.states.of(State.RELEASED):
-        if not state.behind_source and state.applied_ts < app.cut_ts:
+        if not state.source and state.applied_ts < app.cut_ts:
             physical = app.flows().get(name) or _unknown(app, name)
             if physical and state.applied_ts < target(app, physical):
                 found[name] = physical
@@ -130,15 +134,15 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
 
 def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]]) -> None:
     """What bronze no longer has is missing for good."""
-    found = {}
     for name, physical in list(tables.items()):
         begin = max(app.index.begin(source) for owner, _, _ in physical for source in app.pipeline.pumps(owner))
         at = app.states[name].applied_ts
         if at < begin:
             what = f"{name}: silver has it up to {at}, and bronze begins after {begin}"
-            found[name] = TableState(State.HELD, f"{what}; {REFILL}", NEEDS_SNAPSHOT, app.cut_ts)
+            reason = shown.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, name))
+            note(app, name, Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS, at_ts=app.cut_ts))
             del tables[name]
-    app.record_states(found)
+    app.record_states({})
 
 
 def plan_window(app: Application, window: Window) -> None:
@@ -164,12 +168,12 @@ def _hold_behind_gaps(app: Application, window: Window) -> None:
                 continue
             place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
             # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
-            way = RECREATE if ref.flags & SegmentFlag.HAS_DDL else REFILL
+            needs = Needs.COLUMNS if ref.flags & SegmentFlag.HAS_DDL else Needs.ROWS
             reason = (
                 f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}: the source lost transactions that may"
-                f" have changed it, which was accepted; {way}"
+                f" have changed it, which was accepted"
             )
-            hold(app, window, name, NEEDS_SNAPSHOT, reason, place)
+            hold(app, window, name, Refused(Cause.NEEDS_ROWS, reason, place, needs=needs))
 
 
 def _take(app: Application, window: Window) -> None:
@@ -197,7 +201,7 @@ def _guard_histories(app: Application, window: Window) -> None:
     A table that had a statement which wasn't followed lacks a version from there on; the main window makes none either.
     """
     for name, state in app.states.of(State.RELEASED):
-        if state.error != DDL_NOT_READ:
+        if not state.is_unread:
             continue
         for source, database, table in app.flows().get(name, ()):
             held = app.histories[source].held

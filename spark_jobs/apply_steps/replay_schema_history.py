@@ -19,16 +19,16 @@ from dataclasses import replace
 from spark_jobs.window.application import Application
 from spark_jobs.window.defined import replay_jobs
 from spark_jobs.window.following import take_in
-from spark_jobs.window.holds import hold, needs_snapshot_reason, release, take_along
 from spark_jobs.window.mending import mend_emptied
 from spark_jobs.window.moves import find_moves
 from spark_jobs.window.pairs import pairs_of
+from spark_jobs.window.standings import hold, note, send_below, take_along
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate import tables
-from tidegate.errors import REFILL, StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
+from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
 from tidegate.failpoint import failpoint
-from tidegate.lake.held import DDL_NOT_READ, Place
+from tidegate.remedy import Needs
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.follow.renames import empties
@@ -37,7 +37,11 @@ from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import SEQUENCE
 from tidegate.segment_kinds import statements_of
 from tidegate.segments.window import SegmentRef
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, SegmentFlag, State, splits
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import LoggedAgain, Refused
+from tidegate.standing.lacking import lacking
+from tidegate.standing.standing import Place
+from tidegate.tables import SegmentFlag, State, splits
 
 Name = tuple[str, str]  # database, table
 
@@ -156,9 +160,12 @@ def _hold(
         history.hold([(database, table)], DdlNotRead(str(error), tables=(f"{database}.{table}",)))
         state = app.states.get(name)
         if state is not None and app.waits_below(name, window.low_ts):
-            release(app, window, name, state.reason, unread=True)  # it comes there by itself, and what is above waits
+            send_below(
+                app, window, name, state.reason, unread=True
+            )  # it comes there by itself, and what is above waits
         elif state is None or state.state != State.HELD:
-            hold(app, window, name, DDL_NOT_READ, str(error), replace(at, database=database, table=table))
+            place, fault = replace(at, database=database, table=table), type(error).__name__
+            hold(app, window, name, Refused(Cause.DDL_NOT_READ, error.line, place, needs=error.needs, fault=fault))
 
 
 def _waits_together(
@@ -173,13 +180,13 @@ def _waits_together(
     for name in kept if first else ():
         if not app.waits_below(name, window.low_ts) and not app.is_held(name):
             reason = f"{name}: a statement at {statement.where} is about {first} as well, which catches up first"
-            release(app, window, name, reason, unread=True)
+            send_below(app, window, name, reason, unread=True)
     return first is not None
 
 
 def _lacks_versions(app: Application, window: Window, name: str) -> bool:
     state = app.states.get(name)
-    return state is not None and state.error == DDL_NOT_READ and app.waits_below(name, window.low_ts)
+    return state is not None and state.is_unread and app.waits_below(name, window.low_ts)
 
 
 def _take_in(app: Application, window: Window, version: TableVersion) -> None:
@@ -196,21 +203,21 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     held = app.is_held(name)
     if version.status.waits:
         if not held and not routed and take_in(app, window, physical):
-            hold(app, window, name, NEEDS_SNAPSHOT, needs_snapshot_reason(version), Place.of(version))
+            line, needs = lacking(version)
+            hold(app, window, name, Refused(Cause.NEEDS_ROWS, line, Place.of(version), needs=needs))
         return
     if reason := unlogged_reason(app, version):
         if not held and take_in(app, window, physical):
-            hold(app, window, name, UNLOGGED_CHANGES, reason, Place.of(version))
+            hold(app, window, name, Refused(Cause.UNLOGGED, reason, Place.of(version)))
         return
     mended = mend_emptied(app, window, version) if empties(version) and not routed else []
     for again in mended:
         _take_in(app, window, again)
-    if held and not mended and app.states[name].error == UNLOGGED_CHANGES:  # only its rows are wanting now
+    if held and not mended:
         what = (
             f"{version.name} at {version.file}:{version.pos} of {version.source}: it changed without row events until"
         )
-        reason = f"{what} here ({version.ddl[:120]}); {REFILL}"
-        app.note_states({name: replace(app.states[name], error=NEEDS_SNAPSHOT, reason=reason)})
+        note(app, name, LoggedAgain(f"{what} here ({version.ddl[:120]}); {Needs.ROWS.words()}"))
     take_in(app, window, physical)
 
 

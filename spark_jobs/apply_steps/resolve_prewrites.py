@@ -18,18 +18,19 @@ from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import take_in
-from spark_jobs.window.holds import hold
 from spark_jobs.window.prewrites import answered_in, release_decided, segments_of
 from spark_jobs.window.shards import is_left_out
+from spark_jobs.window.standings import hold
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
-from tidegate.binlog.statements import WAYS_ON
-from tidegate.errors import REFILL, UnknownEvent
-from tidegate.lake.held import Place
-from tidegate.prewrites_table import XA_PARKED, PrewriteState
+from tidegate.errors import UnknownEvent
+from tidegate.prewrites_table import PrewriteState
+from tidegate.remedy import JUDGE, Needs
 from tidegate.schema.model.columns import was_there
 from tidegate.segments.prewrites import Prewrite
-from tidegate.tables import NEEDS_SNAPSHOT
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Refused
+from tidegate.standing.standing import Place
 
 
 def resolve_prewrites(app: Application, window: Window) -> None:
@@ -50,9 +51,9 @@ def resolve_prewrites(app: Application, window: Window) -> None:
         for database, table in app.names_of(one.source, one.tables):
             reason = (
                 f"{database}.{table}: rows that {one.id} prepared in segment {one.began_seq} of {one.source} were"
-                f" committed at {one.answer_file}:{one.answer_pos}, and bronze no longer has that segment; {REFILL}"
+                f" committed at {one.answer_file}:{one.answer_pos}, and bronze no longer has that segment"
             )
-            hold(app, window, app.logical_name(database, table), NEEDS_SNAPSHOT, reason)
+            hold(app, window, app.logical_name(database, table), Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS))
 
 
 def _is_wanted(app: Application, window: Window, one: Prewrite) -> bool:
@@ -83,7 +84,7 @@ def _hold_for_parked(app: Application, window: Window, one: Prewrite) -> None:
             f" `tidegate prewrites {app.pipeline.pipeline} --commit` or `--rollback`"
         )
         place = Place(one.source, database, table, one.answer_file, one.answer_pos, one.answer_ts)
-        hold(app, window, name, XA_PARKED, reason, place)
+        hold(app, window, name, Refused(Cause.PARKED, reason, place))
 
 
 def _is_elsewhere(app: Application, window: Window, name: str) -> bool:
@@ -110,10 +111,11 @@ def _hold_for_unknown(app: Application, window: Window, one: Prewrite) -> None:
         error = UnknownEvent(
             f"{told}{_what(one)}",
             where=f"{name} at {one.answer_file}:{one.answer_pos} of {source}",
-            remedy=WAYS_ON,
+            remedy=JUDGE,
         )
         place = Place(source, database, table, one.answer_file, one.answer_pos, one.answer_ts)
-        hold(app, window, name, type(error).__name__, str(error), place)
+        fault = type(error).__name__
+        hold(app, window, name, Refused(Cause.EVENT_NOT_READ, error.line, place, needs=error.needs, fault=fault))
 
 
 def _what(one: Prewrite) -> str:

@@ -17,17 +17,19 @@ from collections.abc import Mapping, Sequence
 from spark_jobs.window.application import Application
 from spark_jobs.window.defined import names_at, newest_id
 from spark_jobs.window.following import take_in
-from spark_jobs.window.holds import hold
 from spark_jobs.window.pairs import Pairs, Place, pairs_after, pairs_of
 from spark_jobs.window.shards import is_left_out
+from spark_jobs.window.standings import hold
 from spark_jobs.window.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
 from tidegate.config import TidbSource
-from tidegate.errors import REFILL, UnknownEvent
-from tidegate.lake.held import Place as HeldPlace
+from tidegate.errors import UnknownEvent
+from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.segments.result import Ledger
-from tidegate.tables import NEEDS_SNAPSHOT
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Refused
+from tidegate.standing.standing import Place as HeldPlace
 from tidegate.tidb.jobs import id_in
 from tidegate.tidb.live_tables import Change
 
@@ -125,9 +127,10 @@ def _hold_for_lost(app: Application, window: Window, pairs: Pairs, *, below: boo
             continue
         reason = (
             f"{'.'.join(name)}: {len(pairs.lost)} transactions of {pairs.owner} were committed from {first_ts} on whose"
-            f" rows no Pump of the pipeline has; {REFILL}"
+            f" rows no Pump of the pipeline has"
         )
-        hold(app, window, logical, NEEDS_SNAPSHOT, reason, HeldPlace(pairs.owner, *name, "", 0, last_ts))
+        place = HeldPlace(pairs.owner, *name, "", 0, last_ts)
+        hold(app, window, logical, Refused(Cause.NEEDS_ROWS, reason, place, needs=Needs.ROWS))
 
 
 def _hold_for_late(app: Application, window: Window, pairs: Pairs) -> None:
@@ -143,9 +146,10 @@ def _hold_for_late(app: Application, window: Window, pairs: Pairs) -> None:
         reason = (
             f"{'.'.join(name)}: transaction {start_ts} of {pairs.owner} and {len(pairs.late) - 1} others were committed"
             f" from {first_ts} on, as a Pump said when it had said that they were rolled back, or that no more would"
-            f" come there: the table may lack their rows; {REFILL}"
+            f" come there: the table may lack their rows"
         )
-        hold(app, window, logical, NEEDS_SNAPSHOT, reason, HeldPlace(pairs.owner, *name, "", 0, window.low_ts))
+        place = HeldPlace(pairs.owner, *name, "", 0, window.low_ts)
+        hold(app, window, logical, Refused(Cause.NEEDS_ROWS, reason, place, needs=Needs.ROWS))
 
 
 def _was_there(versions: Sequence[TableVersion], late: Mapping[int, int]) -> bool:

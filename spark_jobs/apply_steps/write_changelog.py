@@ -26,7 +26,7 @@ from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.bronze.index import segments_or_damage
-from tidegate.lake.held import TableState
+from tidegate.lake.held import from_row
 from tidegate.limits import CHANGELOG_FILE_BYTES, CHANGELOG_PENDING_BYTES
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
@@ -116,7 +116,7 @@ def _begins_anew(app: Application, name: str, after_ts: int) -> bool:
     if state is None or state.state not in (State.RELEASED, State.SNAPSHOT) or state.applied_ts != after_ts:
         return False
     rows = control.read(app.lake, tables.TABLE_STATES, filters=[("table", "=", name)]).sort_by("recorded_at")
-    events = [*(TableState.from_row(row) for row in rows.to_pylist()), state]
+    events = [*(from_row(row) for row in rows.to_pylist()), state]
     return any(
         before.state in (State.HELD, State.LEFT) and before.applied_ts < then.applied_ts == after_ts
         for before, then in pairwise(events)

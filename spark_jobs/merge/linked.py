@@ -23,14 +23,15 @@ from spark_jobs.merge.rows import write_rows
 from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import hold_with
 from spark_jobs.window.moves import partners
 from spark_jobs.window.plan import PlannedPhase
+from spark_jobs.window.standings import hold_with
 from spark_jobs.window.window import Move, TableWindow, Window
-from tidegate.errors import REFILL, SchemaMismatch, Terminal
+from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.merge.phases import DdlPhase, RowsPhase
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.remedy import REFILL
 from tidegate.schema.follow.renames import leaves, renamed_here
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partition_rows import rows_where

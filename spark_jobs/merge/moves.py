@@ -26,9 +26,10 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import Move
 from tidegate import tables
 from tidegate.delta.state import Action
-from tidegate.errors import REFILL, LakeRefused, SchemaMismatch
+from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.remedy import REFILL
 from tidegate.schema.follow.silver_change import AddSilverColumn, diff
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import BASELINE

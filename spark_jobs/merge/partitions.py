@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.window.window import Move
 from tidegate import tables
-from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.errors import SchemaMismatch
+from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partition_rows import RowsWhere, rows_where
 from tidegate.schema.model.partitions import EXCHANGED, GIVEN, GROWN, SPLIT

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.errors import SchemaMismatch
+from tidegate.remedy import REFILL
 from tidegate.schema.follow.recast import VALUE, Recast
 from tidegate.schema.follow.silver_change import SilverAction, ValuesRewritten
 from tidegate.schema.model.columns import TableVersion

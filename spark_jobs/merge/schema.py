@@ -25,11 +25,12 @@ from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.shapes import described
 from tidegate.delta.state import TableState
-from tidegate.errors import REFILL, SchemaMismatch, UnsupportedValue
+from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver_tables import add_columns, columns_added, describe_columns, empty_silver, reshaped
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.remedy import REFILL
 from tidegate.schema.follow.recast import VALUE
 from tidegate.schema.follow.renames import renamed_here
 from tidegate.schema.follow.silver_change import (
@@ -122,7 +123,7 @@ def _follow(
         raise SchemaMismatch(
             f"{new.ddl[:120]}: only added and wider columns are followed in routed tables",
             where=new.where,
-            remedy=f"bring all shards to one shape; {REFILL}",
+            remedy=REFILL.after("bring all shards to one shape"),
         )
     check_marked(writer, writer.rows, writer.log.state(), old, new, shape)
     if actions and writer.columns() is None:

@@ -15,10 +15,11 @@ from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.rewrite import rewrite, types_of
 from spark_jobs.merge.silver_writer import SilverWriter
 from tidegate.delta.state import TableState
-from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import reshaped
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.merge.widening import wider
+from tidegate.remedy import REFILL
 from tidegate.tables import ROW_HASH
 from tidegate.upsert.reshape import Reshape
 
@@ -55,7 +56,7 @@ def widened(writer: SilverWriter, shape: SilverShape) -> SilverShape | None:
             raise SchemaMismatch(
                 f"column {name} is {wanted} in a shard, and {known} in silver",
                 where=writer.entry.name,
-                remedy=f"bring all shards to one shape; {REFILL}",
+                remedy=REFILL.after("bring all shards to one shape"),
             )
     columns = [replace(column, type=both[column.name] or column.type) for column in shape.columns]
     ours = {column.name for column in shape.all_columns}

@@ -32,10 +32,11 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import StagedFile, TableWindow
 from tidegate import tables
 from tidegate.delta.state import TableState
-from tidegate.errors import REFILL, CommitConflict, LakeRefused
+from tidegate.errors import CommitConflict, LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
+from tidegate.remedy import REFILL
 from tidegate.upsert.actions import Actions, replaced
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.data_file import order, write

@@ -62,7 +62,7 @@ class UpsertStage:
         try:
             return list(self._stage(self._targets[name], source, parts))
         except Terminal as error:
-            return [NotStaged(name, type(error).__name__, str(error))]
+            return [NotStaged(name, type(error).__name__, error.line, error.needs)]
 
     def _stage(self, target: UpsertTarget, source: str, parts: Sequence[TableChanges]) -> Iterator[StagedUpsert]:
         for phase in target.phases:

@@ -30,7 +30,7 @@ from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Followed, Physical
 from tidegate.lake.followed import load as load_followed
-from tidegate.lake.held import DDL_NOT_READ, TableState, last_states
+from tidegate.lake.held import last_states, to_row
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.limits import AT_ONCE_TABLES_MIN
 from tidegate.schema.ddl.reader import DdlNotRead
@@ -40,6 +40,7 @@ from tidegate.segments.prewrites import Prewrites
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.standing import Known
+from tidegate.standing.standing import Standing
 from tidegate.tables import State, splits
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Application:
     _states_version: int = -1
     _history_version: int = -1
     _checked: tuple[int, int] = (-1, -1)
-    _noted: dict[str, TableState] = field(default_factory=dict)  # states that are to be recorded
+    _noted: dict[str, Standing] = field(default_factory=dict)  # states that are to be recorded
 
     @property
     def spark(self) -> SparkSession:
@@ -216,14 +217,13 @@ class Application:
         """The commit_ts from which on a table's versions are needed: it is applied up to there."""
         position = min(self.followed.position(source, self.cut_ts), self._prewritten.get(source, _FOREVER))
         state = self.states.get(self.logical_name(database, table)) if table else None
-        waits = state is not None and state.state in (State.HELD, State.RELEASED)
-        return min(position, state.applied_ts) if waits and state else position
+        return min(position, state.applied_ts) if state is not None and state.state.waits else position
 
     def _hold_in(self, history: SchemaHistory) -> None:
         """Tell a fresh history which tables wait because a statement could not be followed."""
         for database, table in history.tables():
             state = self.states.get(self.logical_name(database, table))
-            if state is not None and state.state == State.HELD and state.error == DDL_NOT_READ:
+            if state is not None and state.state == State.HELD and state.is_unread:
                 history.held[(database, table)] = DdlNotRead(state.reason, tables=(f"{database}.{table}",))
 
     def unchecked(self) -> bool:
@@ -259,8 +259,8 @@ class Application:
         state = self.states.get(name)
         if state is None or state.state not in (State.HELD, State.RELEASED, State.LEFT):
             return self.cut_ts
-        if state.behind_source:
-            return max(state.applied_ts, self.followed.position(state.behind_source, self.cut_ts))
+        if state.source:
+            return max(state.applied_ts, self.followed.position(state.source, self.cut_ts))
         return state.applied_ts
 
     def publications(self, window: Window) -> int:
@@ -316,7 +316,7 @@ class Application:
         """After an error: ask silver again what was committed."""
         self._applied.pop(name, None)
 
-    def note_states(self, found: dict[str, TableState]) -> None:
+    def note_states(self, found: dict[str, Standing]) -> None:
         """Take table_states events into memory; the next record_states appends them with its own, in one commit.
 
         A window's steps may note them up to the one that writes silver.
@@ -324,11 +324,11 @@ class Application:
         self._noted |= found
         self.states |= found
 
-    def record_caught_up(self, window: Window, found: Mapping[str, TableState]) -> None:
+    def record_caught_up(self, window: Window, found: Mapping[str, Standing]) -> None:
         """What a window of tables that catch up made of them: with this it is published."""
         self.record_states(found, (self._caught_up_id, self.publications(window)))
 
-    def record_states(self, found: Mapping[str, TableState], app_transaction: tuple[str, int] | None = None) -> None:
+    def record_states(self, found: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> None:
         """Append table_states events and take them into memory. app_transaction: as control.append has it.
 
         Events that were appended under it before are no news: what the table says since then counts.
@@ -337,7 +337,7 @@ class Application:
         if not found:
             return
         now = datetime.now(UTC)
-        rows = [state.to_row(self.pipeline.pipeline, name, now) for name, state in found.items()]
+        rows = [to_row(state, self.pipeline.pipeline, name, now) for name, state in found.items()]
         version = self.control.append(tables.TABLE_STATES, rows, app_transaction)
         if app_transaction is not None and version != self._states_version + 1:
             self.refresh()

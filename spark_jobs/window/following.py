@@ -19,8 +19,9 @@ from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.clusters import check_clusters
-from spark_jobs.window.holds import hold, hold_at
+from spark_jobs.window.facts import has_silver
 from spark_jobs.window.shards import is_left_out, leave_out
+from spark_jobs.window.standings import after, hold, meet, note
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.commit_ts import compose, physical_ms
@@ -29,11 +30,15 @@ from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.followed import CATCHING_UP, FOLLOWED, Change, Physical, Selection, rows_of
-from tidegate.lake.held import DDL_NOT_READ, SHARD_JOINED, TableState
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge import follow as rules
+from tidegate.merge.follow import LeftAt
+from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import UNFOLLOWED
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import FlowsIn, Refused, Selected, SourceMeets, SourceStalls
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 _FOREVER: Final = (1 << 63) - 1
@@ -69,7 +74,7 @@ def _mark_unfollowed(app: Application, changes: Sequence[Change]) -> None:
     """Tables that are left while a statement about them waits to be followed: no version says so, and a later one would
     be believed. Before the change is recorded, and once.
     """
-    waits = {name for name, state in app.states.items() if state.error == DDL_NOT_READ}
+    waits = {name for name, state in app.states.items() if state.is_unread}
     left = {change.physical for change in changes if change.state == State.LEFT and change.logical in waits}
     marks = [
         replace(
@@ -104,17 +109,20 @@ def _record(app: Application, changes: Sequence[Change], selection: Selection | 
 
 def _show(app: Application) -> None:
     """The states that the newest change of the selection calls for, once."""
-    found, behind = {}, app.followed.behind
+    found, behind = dict[str, Standing](), app.followed.behind
     sources: dict[str, set[str]] = {}
     for change in app.followed.changes:
         sources.setdefault(change.logical, set()).add(change.source)
     for change in app.followed.changes:
         if change.reason and change.state != State.SNAPSHOT:  # else the other shards go on
-            error = tables.NEEDS_SNAPSHOT if change.state == State.HELD else ""
             with_source = len(sources[change.logical]) == 1 and change.commit_ts >= behind.get(change.source, _FOREVER)
-            if change.state == State.RELEASED and with_source:
-                error = f"{tables.BEHIND_SOURCE} {change.source}"
-            found[change.logical] = TableState(State(change.state), change.reason, error, max(0, change.commit_ts))
+            source = change.source if change.state == State.RELEASED and with_source else ""
+            needs = Needs(change.needs or Needs.NOTHING)
+            standing = after(
+                app, change.logical, Selected(State(change.state), change.commit_ts, change.reason, needs, source)
+            )
+            if standing is not None:
+                found[change.logical] = standing
     app.record_states(found, (f"tidegate/{app.pipeline.pipeline}/followed", app.followed.selected_in))
 
 
@@ -135,7 +143,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
         lambda name: versions.get(name, ()),
         app.followed.left,
         app.mark,
-        lambda name: _has_silver(app, name),
+        lambda name: has_silver(app, name),
         lambda name: _emptied(app, name),
         {source: app.index.begin(source) for source in now.sources},
         lambda name: not app.lake.log(tables.silver_path(*app.pair(name))).state().live,
@@ -144,12 +152,18 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
     verdicts = rules.follow(old, new, ground)
     for name, verdict in verdicts.items():
         print(verdict.reason, file=sys.stderr, flush=True)
-        at = _left_at(app, name) if verdict.state == State.LEFT else verdict.commit_ts
-        found += [Change(s, str(verdict.state), at, verdict.reason, d, t, name) for s, d, t in verdict.physical]
+        state, at = str(verdict.state), LeftAt(verdict.commit_ts)
+        whole = None
+        if verdict.state == State.LEFT:
+            at = _left_at(app, name)
+            whole = at.whole
+        rest = (name, whole, str(verdict.needs) if verdict.needs.rows else None)
+        found += [Change(s, state, at.commit_ts, verdict.reason, d, t, *rest) for s, d, t in verdict.physical]
     for physical, name in old.items():
         if new.get(physical) != name and verdicts.get(name, rules.GOES_ON).state != State.LEFT:
             source, database, table = physical
-            found.append(Change(source, State.LEFT, _left_at(app, name), "", database, table, name))
+            at = _left_at(app, name)
+            found.append(Change(source, State.LEFT, at.commit_ts, "", database, table, name, at.whole))
     return found
 
 
@@ -177,21 +191,20 @@ def _is_sequence(app: Application, physical: Physical) -> bool:
     return app.histories[physical[0]].is_sequence(physical[1:])
 
 
-def _left_at(app: Application, name: str) -> int:
-    """Up to where silver has a table that is left. Where the log from there on wouldn't make it whole: the negative
-    commit_ts at or below which all that it lacks is.
+def _left_at(app: Application, name: str) -> LeftAt:
+    """Up to where silver has a table that is left. Where the log from there on wouldn't make it whole: the commit_ts at
+    or below which all that it lacks is.
     """
-    state = app.states.get(name)
-    if state is None:
-        return app.mark(name)
-    if state.state == State.SNAPSHOT:
-        return -max(1, app.cut_ts)
-    held = state.state == State.HELD
-    if held and state.error.startswith(tables.RENAMED_WITH_HELD):
-        return -max(1, app.applied(name))
-    if state.error == DDL_NOT_READ or (held and state.error in (tables.NEEDS_SNAPSHOT, SHARD_JOINED)):
-        return -max(1, state.place.at_ts if state.place is not None else app.cut_ts)
-    return app.mark(name)
+    standing = app.states.get(name)
+    if standing is None:
+        return LeftAt(app.mark(name))
+    if standing.state == State.SNAPSHOT:
+        return LeftAt(app.cut_ts, whole=False)
+    if standing.partner:
+        return LeftAt(app.applied(name), whole=False)
+    if standing.is_unread or (standing.state == State.HELD and standing.cause is Cause.NEEDS_ROWS):
+        return LeftAt(standing.place.at_ts if standing.place is not None else app.cut_ts, whole=False)
+    return LeftAt(app.mark(name))
 
 
 def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, list[TableVersion]]:
@@ -204,11 +217,6 @@ def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, 
             if name in joined:
                 found.setdefault(name, []).append(TableVersion.from_row(row))
     return found
-
-
-def _has_silver(app: Application, name: str) -> bool:
-    database, table = app.pair(name)
-    return app.lake.log(tables.silver_path(database, table)).state().created
 
 
 def _emptied(app: Application, name: str) -> bool:
@@ -245,15 +253,10 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
 
     Tables first: a table that says it is as far as its source is so too when the source isn't behind yet.
     """
-    error, found = f"{tables.BEHIND_SOURCE} {source}", {}
     for name, physical in app.flows().items():
-        state = app.states.get(name)
-        if any(one[0] == source for one in physical) and (
-            state is None or state.state in (State.ACTIVE, State.SNAPSHOT, State.DROPPED)
-        ):
-            alone = all(one[0] == source for one in physical)
-            found[name] = TableState(State.RELEASED, reason, error if alone else "", app.cut_ts)
-    app.record_states(found)
+        if any(one[0] == source for one in physical):
+            note(app, name, SourceStalls(source, reason))
+    app.record_states({})
     _record(app, [Change(source, CATCHING_UP, app.cut_ts, reason)])
 
 
@@ -268,20 +271,8 @@ def _meet(app: Application, name: str, source: str) -> bool:
 
     So that what an earlier try has written is told from what was there before.
     """
-    state, position = app.states.get(name), app.followed.position(source, app.cut_ts)
-    if state is not None and state.state in (State.HELD, State.RELEASED):
-        return state.behind_source == source
-    error = f"{tables.BEHIND_SOURCE} {source}"
-    found = TableState(State.RELEASED, f"{name}: {source} is behind the cut", error, position)
-    if state is not None or _has_silver(app, name):
-        what = (
-            f"{name}: {source} was behind the cut when it brought this table, and silver has rows of it from elsewhere"
-        )
-        found = TableState(State.HELD, f"{what}; route it to a table of its own", tables.NEEDS_SNAPSHOT, app.cut_ts)
-    elif any(one[0] != source for one in app.flows().get(name, ())):
-        found = replace(found, error="")  # both sources have to be there for it to go on
-    app.note_states({name: found})
-    return found.behind_source == source
+    standing = note(app, name, SourceMeets(source)).standing
+    return standing is not None and standing.source == source
 
 
 def target(app: Application, physical: Collection[Physical]) -> int:
@@ -309,7 +300,7 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
     if (entry.database, entry.table) != (database, table) and app.histories[physical[0]].versions(*physical[1:]):
         both = f"`{entry.database}`.`{entry.table}` and `{database}`.`{table}` are both {name} here"
         what = f"{both}; leave one of them out (tables.exclude), or rename it at the source"
-        hold(app, window, name, "SameName", what)
+        hold(app, window, name, Refused(Cause.SAME_NAME, what))
         return False
     entry.physical.add(physical)
     return True
@@ -320,15 +311,10 @@ def _is_for(app: Application, window: Window, name: str, physical: Physical) -> 
         return name in window.catches_up
     if window.behind is not None:
         return not is_left_out(app, window, physical) and _meet(app, name, window.behind)
-    state = app.states.get(name)
-    if state is not None and state.behind_source not in ("", physical[0]):
-        # It has another source now, which isn't behind: both have to be there for it to go on.
-        app.note_states({name: replace(state, error="", applied_ts=app.mark(name))})
+    flows_in, state = FlowsIn(physical[0], ".".join(physical[1:])), app.states.get(name)
     if state is not None and state.state == State.LEFT:
-        what = (
-            f"{name}: {'.'.join(physical[1:])} of {physical[0]} flows into it now, and silver has rows of another time"
-        )
-        reason = f"{what}; route it to a table of its own"
-        hold_at(app, window, name, TableState(State.HELD, reason, tables.NEEDS_SNAPSHOT, app.cut_ts))
+        meet(app, window, name, flows_in)
         return False
+    if state is not None and state.source:
+        note(app, name, flows_in)
     return not app.waits_below(name, window.low_ts)

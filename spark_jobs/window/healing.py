@@ -13,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import release
 from spark_jobs.window.shards import is_shard, leave_out
+from spark_jobs.window.standings import send_below
 from spark_jobs.window.window import Trouble, Window
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch, heal
-from tidegate.errors import RECREATE, REREAD, SchemaMismatch, TidegateError, Transient, unexpected
+from tidegate.errors import SchemaMismatch, TidegateError, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.followed import Physical
+from tidegate.remedy import RECREATE
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 
 
@@ -47,7 +48,7 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
         print(what, flush=True)
         name = app.logical_name(version.database, version.table)
         if name not in doubts:
-            release(app, window, name, f"{what}; it catches up")
+            send_below(app, window, name, f"{what}; it catches up")
     return doubts
 
 
@@ -59,14 +60,14 @@ def _leave_out(app: Application, window: Window, troubles: Iterable[Trouble]) ->
     for one in troubles:
         physical = (one.source, one.problem.database, one.problem.table)
         unknown = not app.histories[physical[0]].versions(*physical[1:])
-        reread = REREAD in one.problem.message and not one.problem.table_map  # else it may be healed
+        reread = one.problem.needs.rows and not one.problem.table_map  # else it may be healed
         if is_shard(app, physical) and (unknown or reread):
-            found.setdefault(physical, one.problem.message)
+            found.setdefault(physical, one.problem.text)
     later = {app.logical_name(*one[1:]) for one in leave_out(app, sorted(found))}
     for physical, why in sorted(found.items()):
         name = app.logical_name(*physical[1:])
         if name not in window.held and name not in later:
-            release(app, window, name, f"{name}: {'.'.join(physical[1:])} of {physical[0]} is left out: {why}")
+            send_below(app, window, name, f"{name}: {'.'.join(physical[1:])} of {physical[0]} is left out: {why}")
 
 
 def _mismatches(troubles: Iterable[Trouble]) -> dict[Physical, Mismatch]:

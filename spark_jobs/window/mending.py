@@ -5,8 +5,8 @@ Out: the tables that go on, each from just before the version that emptied it.
 
 Nothing from before counts any more, so what silver lacks is no loss. Unless another table has such rows: who took them
 reads them in the giver's silver, which lacks changes. A rename or a moved partition ties such tables into one hold
-(spark_jobs/window/holds.py). It is over once its first table was emptied, and so was, later than it took rows of it,
-every table that silver would have to give such rows.
+(spark_jobs/window/standings.py). It is over once its first table was emptied, and so was, later than it took rows of
+it, every table that silver would have to give such rows.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import mend, waits_for
 from spark_jobs.window.moves import still_given
+from spark_jobs.window.standings import Effect, mend, note, standing_of
 from spark_jobs.window.told import told_of
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate.lake.followed import Physical
-from tidegate.lake.held import TableState
 from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.progress.events import EventKind
-from tidegate.tables import DDL_ASKS, DDL_STOPS, NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
+from tidegate.standing.events import Emptied
+from tidegate.standing.standing import Standing
+from tidegate.tables import State
 
 _EMPTIED = "the table was emptied while it was held: all of its rows come by the log"
-_NO_ROWS = (NEEDS_SNAPSHOT, UNLOGGED_CHANGES)  # errors of tables whose rows, or changes, the log doesn't have
 
 
 @dataclass(slots=True)
 class _Looked:
     """Held tables that `release_emptied` has looked at, as they were then. stamp: of States among which none is new."""
 
-    states: dict[str, TableState] = field(default_factory=dict)
+    states: dict[str, Standing] = field(default_factory=dict)
     stamp: int = 0
 
     def forget(self) -> None:
@@ -75,13 +75,14 @@ def release_emptied(app: Application) -> None:
     if not fresh:
         looked.stamp = app.states.stamp
         return
-    found: dict[str, TableState] = {}
+    ended = dict[str, TableVersion]()
     for name in fresh:
-        ends = _Hold(app, name, app.cut_ts).ends() if name not in found else {}
-        _cancel(app, ends.values())
-        found |= {one: TableState(State.RELEASED, applied_ts=end.commit_ts - 1) for one, end in ends.items()}
-    app.note_states(found)
-    looked.states = {} if found else dict(app.states.of(State.HELD))
+        if name not in ended:
+            ended |= _Hold(app, name, app.cut_ts).ends()
+    for name, end in ended.items():
+        if Effect.CANCEL_SNAPSHOTS in note(app, name, Emptied(end.commit_ts - 1)).effects:
+            _cancel(app, [end])
+    looked.states = {} if ended else dict(app.states.of(State.HELD))
     app.record_states({})
 
 
@@ -132,8 +133,8 @@ class _Hold:
 
     def _next(self, name: str, after_ts: int) -> TableVersion | None:
         """The first version of a table later than this that emptied it, and with it took away what it waits for."""
-        app, state = self._app, self._held(name)
-        assert state is not None, "asked of tables of the hold"
+        app, standing = self._app, self._held(name)
+        assert standing is not None, "asked of tables of the hold"
         gap_ts = self._window.gap_ts.get(name, 0) if self._window else 0
         found: list[TableVersion] = []
         for version in self._versions(name):
@@ -141,35 +142,28 @@ class _Hold:
                 continue
             if version.status.waits or unlogged_reason(app, version):
                 found.clear()
-            elif empties(version) and version.commit_ts > after_ts and self._ends(name, state, version):
+            elif empties(version) and version.commit_ts > after_ts and self._ends(name, standing, version):
                 found.append(version)
         return found[0] if found else None
 
-    def _ends(self, name: str, state: TableState, emptied: TableVersion) -> bool:
-        """A person's answer is still waited for; and where deleted rows stay, those from before do count."""
+    def _ends(self, name: str, standing: Standing, emptied: TableVersion) -> bool:
         app = self._app
-        if state.error in (DDL_STOPS, DDL_ASKS) or _columns_are_lost(app, name, emptied):
-            return False
-        if state.place is not None and name == self._root and state.place.at_ts >= emptied.commit_ts:
-            return False
-        if state.error in _NO_ROWS:
-            return True
-        known = name != self._root or state.place is not None
-        return known and not app.pipeline.tables.keeps_deleted(*app.pair(name))
+        keeps_deleted = app.pipeline.tables.keeps_deleted(*app.pair(name))
+        ends = standing.ends_by_emptying(emptied.commit_ts, first=name == self._root, keeps_deleted=keeps_deleted)
+        return ends and not _columns_are_lost(app, name, emptied)
 
-    def _held(self, name: str) -> TableState | None:
-        state = (self._window.held.get(name) if self._window else None) or self._app.states.get(name)
-        return state if state is not None and state.state is State.HELD else None
+    def _held(self, name: str) -> Standing | None:
+        standing = standing_of(self._app, self._window, name) if self._window else self._app.states.get(name)
+        return standing if standing is not None and standing.state is State.HELD else None
 
     def _first(self, name: str) -> str:
         """The table whose hold it is that this one waits for; "" when one of them isn't held."""
         seen: set[str] = set()
-        while name not in seen and (state := self._held(name)) is not None:
+        while name not in seen and (standing := self._held(name)) is not None:
             seen.add(name)
-            partner = waits_for(state)
-            if not partner:
+            if not standing.partner:
                 return name
-            name = partner
+            name = standing.partner
         return ""
 
     def _versions(self, name: str) -> tuple[TableVersion, ...]:

@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.standings import note
 from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate.commit_ts import compose, physical_ms, time_text
 from tidegate.failpoint import failpoint
 from tidegate.lake import prewrites as recorded
 from tidegate.lake.bronze.index import read_segments
-from tidegate.lake.held import TableState
-from tidegate.prewrites_table import PREWRITES, XA_PARKED, PrewriteState
+from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segment_kinds import prewrites_of
 from tidegate.segments.prewrites import Answer, Pending, Prewrite, Prewrites, within_segment
 from tidegate.segments.window import SegmentRef
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Answered
 from tidegate.tables import SegmentFlag, State
 
 
@@ -164,7 +166,7 @@ def release_decided(app: Application) -> None:
 
     Those that it was held for: one that was parked further on in the log holds it anew when it gets there.
     """
-    parked = {name: state for name, state in app.states.of(State.HELD) if state.error == XA_PARKED}
+    parked = {name: state for name, state in app.states.of(State.HELD) if state.cause is Cause.PARKED}
     if not parked:
         return
     seen, version = app.memory(_Seen), app.control.version(PREWRITES)
@@ -178,6 +180,6 @@ def release_decided(app: Application) -> None:
         for name in {app.logical_name(*of) for of in app.names_of(one.source, one.tables)} & parked.keys()
         if (place := parked[name].place) is None or one.answer_ts <= place.at_ts
     }
-    app.record_states(
-        {name: TableState(State.RELEASED, applied_ts=parked[name].applied_ts) for name in sorted(parked.keys() - waits)}
-    )
+    for name in sorted(parked.keys() - waits):
+        note(app, name, Answered())
+    app.record_states({})

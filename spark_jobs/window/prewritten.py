@@ -94,5 +94,5 @@ def _lost(one: PrewrittenSegment, plan: DecodePlan, error: Terminal) -> Iterator
     for (database, table), window in plan.windows.get(one.source, {}).items():
         due = [answer_ts for answer_ts in one.answers.values() if answer_ts in window]
         if due and (may_name(ref.tables, (database, table)) or (database, table) in one.names):
-            kind, told = type(error).__name__, str(error)
-            yield Trouble(one.source, Problem(database, table, kind, told, max(due), ref.file, ref.start_pos))
+            place = (ref.file, ref.start_pos, max(due))
+            yield Trouble(one.source, Problem.of((database, table), error, place))

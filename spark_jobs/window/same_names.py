@@ -9,12 +9,13 @@ Silver would have the rows of all of them under one key, and a snapshot of the o
 from __future__ import annotations
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import hold
+from spark_jobs.window.standings import hold
 from spark_jobs.window.window import Window
-from tidegate.errors import REREAD
 from tidegate.lake.followed import Physical
+from tidegate.remedy import Needs
 from tidegate.schema.model.columns import VersionStatus
-from tidegate.tables import NEEDS_SNAPSHOT
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Refused
 
 
 def several_sources(app: Application, name: str) -> str:
@@ -31,7 +32,7 @@ def hold_same_names(app: Application, window: Window) -> None:
     """It comes behind the replay of DDL, and before anything of the window is decoded."""
     for name in list(window.tables):
         if name in window.tables and (what := several_sources(app, name)):
-            hold(app, window, name, NEEDS_SNAPSHOT, f"{what}; {REREAD}")
+            hold(app, window, name, Refused(Cause.NEEDS_ROWS, what, needs=Needs.ROWS))
 
 
 def _is_there(app: Application, physical: Physical) -> bool:

@@ -26,9 +26,9 @@ from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.followed import Physical
-from tidegate.lake.held import TableState
 from tidegate.schema.model.columns import WAITING, TableVersion, VersionStatus
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState
+from tidegate.standing.events import ShardsLack, Whole
 from tidegate.tables import State
 
 NOT_FROM_THE_START = "what its earlier waves had is gone, so it is read from the start"
@@ -87,8 +87,8 @@ def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
     return version.status.waits or not anew
 
 
-def rest_shards(app: Application, window: Window) -> dict[str, TableState]:
-    """The states of routed tables that begin to lack rows at the window's end, or no longer do."""
+def rest_shards(app: Application, window: Window) -> dict[str, ShardsLack | Whole]:
+    """What routed tables meet that begin to lack rows at the window's end, or no longer do."""
     if not app.pipeline.tables.routes:
         return {}
     lacking: dict[str, list[Physical]] = {}
@@ -96,16 +96,21 @@ def rest_shards(app: Application, window: Window) -> dict[str, TableState]:
     for physical in _doubted(app):
         if app.keeps(*physical) and is_shard(app, physical) and _lacks_at(app, physical, cut_ts):
             lacking.setdefault(app.logical_name(*physical[1:]), []).append(physical)
-    found = {name: _lacks(app, name, of, window.cut_ts) for name, of in lacking.items()}
+    found: dict[str, ShardsLack | Whole] = {
+        name: ShardsLack(_lacks(app, name, of), window.cut_ts) for name, of in lacking.items()
+    }
     for name, _ in app.states.of(State.SNAPSHOT):
         if name not in found and _is_route(app, name):
-            found[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
-    return {name: state for name, state in found.items() if not _is_so(app, name, state)}
+            found[name] = Whole(window.cut_ts)
+    return {name: event for name, event in found.items() if not _is_so(app, name, event)}
 
 
-def _is_so(app: Application, name: str, state: TableState) -> bool:
+def _is_so(app: Application, name: str, event: ShardsLack | Whole) -> bool:
+    """Whether people read it of the table already."""
     there = app.states.get(name)
-    return there is not None and (there.state, there.reason) == (state.state, state.reason)
+    lacks = isinstance(event, ShardsLack)
+    said = event.what if isinstance(event, ShardsLack) else ""
+    return there is not None and ((there.state is State.SNAPSHOT) == lacks) and there.reason == said
 
 
 def _lacks_at(app: Application, physical: Physical, cut_ts: int) -> bool:
@@ -127,13 +132,13 @@ def _is_route(app: Application, name: str) -> bool:
     return any(is_shard(app, physical) for physical in app.flows().get(name, ()))
 
 
-def _lacks(app: Application, name: str, shards: Collection[Physical], cut_ts: int) -> TableState:
+def _lacks(app: Application, name: str, shards: Collection[Physical]) -> str:
     named = [f"{database}.{table} of {source}" for source, database, table in sorted(shards)]
     more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
     what = f"{name} lacks rows of {', '.join(named[:_NAMED_MAX])}{more} until they are read by a snapshot"
     if unread := sorted({source for source, *_ in shards if app.pipeline.lacks_snapshots(source)}):
         what += f"; none reads {' or '.join(unread)}: {UNREAD_SHARDS}"
-    return TableState(State.SNAPSHOT, what, applied_ts=cut_ts)
+    return what
 
 
 def leave_out(

@@ -13,34 +13,39 @@ from typing import Any
 
 from spark_jobs.window import shards
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import hold
+from spark_jobs.window.facts import empties_all
 from spark_jobs.window.moves import still_given
 from spark_jobs.window.shards import NOT_FROM_THE_START, begin_over
+from spark_jobs.window.standings import Effect, after, hold, meet, meet_always, note, reads_snapshots, standing_of
 from spark_jobs.window.told import answer, as_refused, told_of
 from spark_jobs.window.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves import changed_by_ddl
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.config import TicdcSource
-from tidegate.errors import RECREATE, REFILL, SchemaMismatch
 from tidegate.failpoint import failpoint
-from tidegate.lake.held import DDL_NOT_READ, Place, TableState
+from tidegate.remedy import Needs
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.types import UNKNOWN
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState
 from tidegate.snapshot.waves import EndedWave
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
+from tidegate.standing import shown
+from tidegate.standing import snapshots as rules
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Refused, RowsGone, ShardBegins, SnapshotLost, WaveBegins, Whole
+from tidegate.standing.standing import Place, Standing
+from tidegate.tables import State
 
 Physical = tuple[str, str, str]  # source, database, table
 
 
-def is_begun(app: Application, snapshot: str, physical: Physical, held: TableState) -> bool:
+def is_begun(app: Application, snapshot: str, physical: Physical, held: Standing) -> bool:
     """Whether a table was held after a wave of the snapshot had been taken, or was to be: it waits for its release."""
     opened = app.snapshots.opened(snapshot, physical)
     if opened is not None:
-        return held.since is not None and held.since > opened.recorded_at
+        return rules.held_since(held, opened.recorded_at)
     return app.snapshots.began(snapshot, physical) is not None
 
 
@@ -58,7 +63,7 @@ def begin(
     source, database, table = physical
     history = app.histories[source]
     logical, name = app.logical(database, table), app.logical_name(database, table)
-    state = window.held.get(name) or app.states.get(name)
+    state = standing_of(app, window, name)
     last = history.last((database, table))
     if last is not None and last.kind == SNAPSHOT_KIND and last.commit_ts == wave.low_ts:
         _fill(app, window, name, physical, wave)  # a try before this one was killed
@@ -74,7 +79,7 @@ def begin(
         reason = f"silver lost its rows while it was read: {NOT_FROM_THE_START}"
         window.waves.answers.append(told_of(app, wave.snapshot, physical, EventKind.FAILED, reason))
         return reason
-    if state is not None and state.place is not None and state.place.at_ts > wave.low_ts:
+    if state is not None and rules.came_later(state, wave.low_ts):
         return f"it is held for what came later: {state.reason}"
     if changed := changed_by_ddl(app, window, physical, wave.ddl_after_ts, window.cut_ts):
         return f"a DDL changed the table while it was read, or before it could be taken: {changed}"
@@ -103,7 +108,7 @@ def begun_before(app: Application, window: Window, wave: EndedWave, physical: Ph
     """
     name = app.logical_name(*physical[1:])
     state = app.states.get(name)
-    filled = state is not None and (state.state, state.error) == (State.SNAPSHOT, wave.snapshot)
+    filled = state is not None and (state.state, state.snapshot) == (State.SNAPSHOT, wave.snapshot)
     if not filled and (state is None or state.state is not State.RELEASED):
         _fill(app, window, name, physical, wave)
 
@@ -132,36 +137,23 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
     for one in app.flows().get(name, ()):
         app.histories[one[0]].held.pop(one[1:], None)
     window.held.pop(name, None)
-    state = app.states.get(name)
-    if state is not None and state.state is State.RELEASED:  # without a key, in a window of its own: it catches up
-        return
     if shards.is_shard(app, physical):  # the others' rows stay
-        if state is not None and state.state is State.HELD:
-            app.note_states({name: TableState(State.SNAPSHOT, "its shards are read anew", applied_ts=app.cut_ts)})
+        note(app, name, ShardBegins())
         return
-    found = {name: filling(wave.snapshot, wave.low_ts)}
-    for taker, taken in still_given(app, physical, app.applied(name), wave.low_ts):
-        reason = (
-            f"{taker}: rows that it should get from {name} are gone: that table begins anew by a snapshot; {REFILL}"
-        )
-        waits = TableState(State.HELD, reason, NEEDS_SNAPSHOT, app.applied(taker), Place.of(taken))
-        if taker in window.held:  # since a statement of this very window: it is recorded with the others
-            window.held[taker] = waits
-        else:
-            found[taker] = waits
-    app.note_states(found)
-
-
-def filling(snapshot: str, low_ts: int) -> TableState:
-    """The state of a table that lacks rows until its snapshot ends."""
-    return TableState(State.SNAPSHOT, "its rows are being read; it lacks some until all are", snapshot, low_ts - 1)
+    applied_ts = app.applied(name)
+    if Effect.TAKERS_LACK not in note(app, name, WaveBegins(wave.snapshot, wave.low_ts)).effects:
+        return
+    for taker, taken in still_given(app, physical, applied_ts, wave.low_ts):
+        line = f"{taker}: rows that it should get from {name} are gone: that table begins anew by a snapshot"
+        reason = shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, taker))
+        meet_always(app, window, taker, RowsGone(reason, Place.of(taken)))
 
 
 def _version(
     app: Application,
     wave: EndedWave,
     physical: Physical,
-    state: TableState | None,
+    state: Standing | None,
     unfit: Callable[[TableVersion], str],
 ) -> TableVersion | None:
     """The columns in force, of kind `snapshot`; those that the reader saw where the log's aren't to be trusted, or
@@ -177,7 +169,7 @@ def _version(
             ddl="", status=VersionStatus.ACTIVE, moved=None, settings=last.settings if last else None,
         )  # fmt: skip
 
-    doubted = state is not None and (state.error in (DDL_NOT_READ, SchemaMismatch.__name__) or RECREATE in state.reason)
+    doubted = state is not None and state.columns_doubted
     doubted |= changefeed and last is not None and any(UNKNOWN in column.type for column in last.columns)
     known = last is not None and last.status not in (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
     if last is not None and known and not doubted and not unfit(begun(last)):
@@ -202,35 +194,15 @@ def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
     )  # fmt: skip
 
 
-def resting(app: Application, name: str, active: TableState) -> TableState:
-    """What a table is that has caught up: it still lacks rows when its snapshot hasn't ended."""
-    for physical in app.flows().get(name, ()):
-        event = None if shards.is_shard(app, physical) else app.snapshots.filled(physical)
-        if event is not None and event.low_ts is not None and not _anew(app, physical, event.low_ts):
-            return replace(filling(event.snapshot, event.low_ts), applied_ts=active.applied_ts)
-    return active
-
-
-def _anew(app: Application, physical: Physical, after_ts: int) -> bool:
-    """Whether a statement has emptied a table since: all that came later is in the log."""
-    versions = app.histories[physical[0]].versions(*physical[1:])
-    return any(version.commit_ts > after_ts and _empties(version) for version in versions)
-
-
-def _empties(version: TableVersion) -> bool:
-    return version.kind in ("create", "truncate") or version.status is VersionStatus.DROPPED
-
-
 def let_go(app: Application, window: Window) -> None:
     """A table lacks rows for good when its snapshot is over without having ended."""
     shards.let_shards_go(app)
     for name, state in app.states.of(State.SNAPSHOT):
         for physical in app.flows().get(name, ()):
-            told = app.snapshots.tables.get((state.error, *physical))
+            told = app.snapshots.tables.get((state.snapshot, *physical))
             if told is not None and told.state.is_over and told.state is not SnapshotState.DONE:
                 why = f"its snapshot is {told.state}" + (f" ({told.reason})" if told.reason else "")
-                reason = f"{name}: {why}, and rows are missing; {REFILL}"
-                hold(app, window, name, NEEDS_SNAPSHOT, reason)
+                meet(app, window, name, SnapshotLost(why))
 
 
 def fails_meanwhile(app: Application, window: Window) -> None:
@@ -246,7 +218,7 @@ def fails_meanwhile(app: Application, window: Window) -> None:
             continue
         name = app.logical_name(*physical[1:])
         held = _held_since(app, window, snapshot, physical)
-        if held is not None and (held.error == UNLOGGED_CHANGES or held.lacks_rows):
+        if held is not None and rules.fails(held):
             window.waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, held.reason))
             continue
         if name not in window.tables:
@@ -264,13 +236,13 @@ def _refuse_earlier(app: Application, window: Window) -> None:
     for (snapshot, *place), told in app.snapshots.going.items():
         physical = (place[0], place[1], place[2])
         state = app.states.get(app.logical_name(*physical[1:])) if told.waiting and app.keeps(*physical) else None
-        if state is None or not state.lacks_rows or state.since is None or told.read_at >= state.since:
+        if state is None or not rules.refuses_read(state, told.read_at):
             continue
         refused = told_of(app, snapshot, physical, EventKind.REFUSED, f"its table is held since: {state.reason}")
         window.waves.answers += [replace(refused, token=token) for token in told.waiting]
 
 
-def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> TableState | None:
+def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> Standing | None:
     """What holds a table since a snapshot has begun, by this window or by whatever came before it."""
     name = app.logical_name(*physical[1:])
     if held := window.held.get(name):
@@ -292,18 +264,23 @@ def _leave_takers(app: Application, window: Window) -> None:
         if lacks:
             window.moves.remove(move)
             what = f"{move.taker}: {move.giver}, whose rows it takes at {move.new.file}:{move.new.pos}, lacks some"
-            hold(app, window, move.taker, NEEDS_SNAPSHOT, f"{what}; {REFILL}", Place.of(move.new))
+            hold(app, window, move.taker, Refused(Cause.NEEDS_ROWS, what, Place.of(move.new), needs=Needs.ROWS))
 
 
 def _meet_ddl(app: Application, window: Window, snapshot: str, physical: Physical, version: TableVersion) -> None:
     name = app.logical_name(*physical[1:])
-    state = app.states.get(name)
-    if state is not None and state.state is State.SNAPSHOT and _empties(version) and not app.logical(*physical[1:])[2]:
-        window.waves.states[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
+    if empties_all(version) and not app.logical(*physical[1:])[2]:
+        _is_whole(app, window, name)
     reason = _over(app, physical, version)
     if reason:
         at = f"{reason} ({version.ddl[:120]})"
         window.waves.answers.append(told_of(app, snapshot, physical, EventKind.CANCELLED, at))
+
+
+def _is_whole(app: Application, window: Window, name: str) -> None:
+    standing = after(app, name, Whole(window.cut_ts))
+    if standing is not None:
+        window.waves.states[name] = standing
 
 
 def _over(app: Application, physical: Physical, version: TableVersion) -> str:
@@ -343,9 +320,8 @@ def take_answers(app: Application, window: Window) -> list[SnapshotEvent]:
             why = "its end mark came before all of it was taken"
             ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.FAILED, why))
             continue
-        state = app.states.get(name)
-        if state is not None and state.state is State.SNAPSHOT and not shards.is_shard(app, sweep.physical):
-            waves.states[name] = TableState(State.ACTIVE, applied_ts=window.cut_ts)
+        if not shards.is_shard(app, sweep.physical):
+            _is_whole(app, window, name)
         if told.state is not SnapshotState.DONE:
             ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.DONE))
     known.take_in(ended)

@@ -1,6 +1,6 @@
 """States of logical tables as an application has them: by name, and by what state they are in.
 
-In:  TableStates.
+In:  Standings by name.
 Out: States, a dict of them. Who asks for tables of one state goes through those alone: of ten thousand active tables
      none costs a window anything.
 """
@@ -11,22 +11,22 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any, Final, NoReturn, Self
 
-from tidegate.lake.held import TableState
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 _stamps: Final = count(1)
 
 
-class States(dict[str, TableState]):
+class States(dict[str, Standing]):
     """stamp: another one after each change, and in every other States."""
 
-    def __init__(self, found: Mapping[str, TableState] | None = None) -> None:
+    def __init__(self, found: Mapping[str, Standing] | None = None) -> None:
         super().__init__()
-        self._by_state: dict[State, dict[str, TableState]] = {}
+        self._by_state: dict[State, dict[str, Standing]] = {}
         self.stamp = next(_stamps)
         self.update(found or {})
 
-    def of(self, *states: State) -> list[tuple[str, TableState]]:
+    def of(self, *states: State) -> list[tuple[str, Standing]]:
         """Tables in one of these states; a copy, so that they may be changed meanwhile."""
         return [item for state in states for item in self._by_state.get(state, {}).items()]
 
@@ -34,7 +34,7 @@ class States(dict[str, TableState]):
         """Whether a table is in one of these states."""
         return any(self._by_state.get(state) for state in states)
 
-    def __setitem__(self, name: str, state: TableState) -> None:
+    def __setitem__(self, name: str, state: Standing) -> None:
         before = self.get(name)
         if before is not None:
             del self._by_state[before.state][name]
@@ -42,7 +42,7 @@ class States(dict[str, TableState]):
         self._by_state.setdefault(state.state, {})[name] = state
         self.stamp = next(_stamps)
 
-    def update(self, found: Mapping[str, TableState]) -> None:  # type: ignore[override]  # the one form that is used
+    def update(self, found: Mapping[str, Standing]) -> None:  # type: ignore[override]  # the one form that is used
         """As a dict's."""
         for name, state in found.items():
             self[name] = state

@@ -1,7 +1,7 @@
 """A window's tries: what fails for a passing reason is tried again, what fails each time by itself holds its table.
 
 In:  the errors of the steps, one per try.
-Out: tables held with error TableWriteError and how often in a row; released by themselves after a pause, which doubles
+Out: tables held as not written, and how often in a row; released by themselves after a pause, which doubles
      each time; else the error itself, once no further try can help.
 
 Failures are counted per table, and all tables that failed alike are held together: however many there are, the others
@@ -14,19 +14,15 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import UTC, datetime
 
 from spark_jobs.session.failures import TablesFailed, TableWriteError, first_line, passes
 from spark_jobs.window.application import Application
+from spark_jobs.window.standings import note
 from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected
-from tidegate.lake.held import TableState
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
+from tidegate.standing.events import NotWritten, PauseOver
 from tidegate.tables import State
-
-_WRITE_FAILED: Final = TableWriteError.__name__
-_PAUSE_MIN: Final = timedelta(minutes=10)
-_PAUSE_MAX: Final = timedelta(days=1)
 
 
 class Tries:
@@ -65,21 +61,11 @@ class Tries:
         """What the window has left without them is tried anew."""
         if not names:
             return
-        held = {name: self._state(name, error.failures[name]) for name in names}
-        self._app.record_states(held)
-        self._tables = {name: count for name, count in self._tables.items() if name not in held}
+        for name in names:
+            note(self._app, name, NotWritten(first_line(error.failures[name]), self._app.pipeline.pipeline))
+        self._app.record_states({})
+        self._tables = {name: count for name, count in self._tables.items() if name not in names}
         self._count = 0
-
-    def _state(self, name: str, error: BaseException) -> TableState:
-        before = self._app.states.get(name)
-        times = 1 + (_times(before) if before is not None and before.state == State.RELEASED else 0)
-        minutes = int(_pause(times).total_seconds() / 60)
-        at_once = f"tidegate release {self._app.pipeline.pipeline} {name}"
-        reason = (
-            f"{name}: it could not be written in {WINDOW_ATTEMPTS_MAX} tries: {first_line(error)}; mend the cause:"
-            f" it is tried again by itself in {minutes} minutes, and at once after `{at_once}`"
-        )
-        return TableState(State.HELD, reason, f"{_WRITE_FAILED} {times}", self._app.applied(name))
 
     def _last(self, error: BaseException, table: str = "") -> Exception:
         """What to raise for an error that each try met."""
@@ -98,20 +84,6 @@ class Tries:
 def release_after_a_pause(app: Application) -> None:
     """Let tables that could not be written go on: the cause may have passed since."""
     now = datetime.now(UTC)
-    free = {
-        name: TableState(State.RELEASED, error=state.error, applied_ts=state.applied_ts)
-        for name, state in app.states.of(State.HELD)
-        if (times := _times(state)) and (state.since is None or now - state.since >= _pause(times))
-    }
-    app.record_states(free)
-
-
-def _times(state: TableState) -> int:
-    """How often in a row a table was held because it could not be written; 0 when that isn't what it waits for."""
-    word, _, count = state.error.partition(" ")
-    return int(count or 1) if word == _WRITE_FAILED else 0
-
-
-def _pause(times: int) -> timedelta:
-    doubled: int = 2 ** min(times - 1, 20)
-    return min(_PAUSE_MAX, _PAUSE_MIN * doubled)
+    for name, _ in app.states.of(State.HELD):
+        note(app, name, PauseOver(now))
+    app.record_states({})

@@ -12,13 +12,15 @@ import logging
 from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.holds import hold_at, needs_snapshot_reason, release
+from spark_jobs.window.standings import hold, send_below
 from spark_jobs.window.window import Window
 from tidegate.config import Cascades
-from tidegate.lake.held import Place, TableState
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES, State
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Refused
+from tidegate.standing.lacking import lacking
+from tidegate.standing.standing import Place
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +41,13 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[tupl
         reason = unlogged_reason(app, version)
         if (version.status.waits or reason) and app.applied(name) > window.cut_ts:
             # A window that was killed before its cut met what mended it, further on.
-            release(app, window, name, f"{name}: an apply that was killed wrote more than is published of it")
+            send_below(app, window, name, f"{name}: an apply that was killed wrote more than is published of it")
         elif version.status.waits:
-            found = (needs_snapshot_reason(version), NEEDS_SNAPSHOT, app.mark(name), Place.of(version))
-            hold_at(app, window, name, TableState(State.HELD, *found))
+            line, needs = lacking(version)
+            at_ts = app.mark(name)
+            hold(app, window, name, Refused(Cause.NEEDS_ROWS, line, Place.of(version), needs=needs, at_ts=at_ts))
         elif reason:
-            found = (reason, UNLOGGED_CHANGES, app.mark(name), Place.of(version))
-            hold_at(app, window, name, TableState(State.HELD, *found))
+            hold(app, window, name, Refused(Cause.UNLOGGED, reason, Place.of(version), at_ts=app.mark(name)))
 
 
 def unlogged_reason(app: Application, version: TableVersion) -> str:

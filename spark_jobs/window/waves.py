@@ -71,7 +71,7 @@ def marks_in(app: Application, refs: Iterable[SegmentRef], after_ts: int, upto_t
             print(f"marks of snapshots can't be read: {error}", file=sys.stderr, flush=True)
             continue
         for problem in done.problems:
-            print(f"marks of snapshots can't be read: {problem.message}", file=sys.stderr, flush=True)
+            print(f"marks of snapshots can't be read: {problem.text}", file=sys.stderr, flush=True)
         rows = [row for changes in done.changes for row in changes.batch.to_pylist() if row[OP] == OP_UPSERT]
         for row in sorted(rows, key=lambda row: row[ORDINAL]):
             ours = (_bytes(row["pipeline"]), _bytes(row["source"])) == _ours(app, ref.source)

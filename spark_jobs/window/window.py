@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, TablePlan
 from tidegate import tables
 from tidegate.errors import Overtaken
-from tidegate.lake.held import TableState
 from tidegate.lake.latency import Percentiles
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import RowsMoved
@@ -22,6 +21,7 @@ from tidegate.segments.result import Ledger, Problem
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunks.chunk_table import ChunkRef
 from tidegate.snapshot.progress.events import SnapshotEvent, TableKey
+from tidegate.standing.standing import Standing
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.target import StagedUpsert
 
@@ -193,7 +193,7 @@ class WindowWaves:
     taken: list[tuple[str, SnapshotEvent]] = field(default_factory=list)
     answers: list[SnapshotEvent] = field(default_factory=list)
     sweeps: list[tuple[str, Sweep]] = field(default_factory=list)
-    states: dict[str, TableState] = field(default_factory=dict)
+    states: dict[str, Standing] = field(default_factory=dict)
     lows: dict[TableKey, int] = field(default_factory=dict)
     opened: list[SnapshotEvent] = field(default_factory=list)
     begun: list[TableVersion] = field(default_factory=list)
@@ -215,7 +215,7 @@ class Window:
     behind: str | None = field(default=None, kw_only=True)
     began: float = field(default_factory=time.monotonic, init=False)
     tables: dict[str, TableWindow] = field(default_factory=dict)
-    held: dict[str, TableState] = field(default_factory=dict)
+    held: dict[str, Standing] = field(default_factory=dict)
     ddl_times: dict[tuple[str, int], int] = field(default_factory=dict)  # (source, commit_ts) -> Unix microseconds
     ledger: list[Accounted] = field(default_factory=list)
     delta_versions: dict[str, int] = field(default_factory=dict)
@@ -251,8 +251,8 @@ class Window:
         more = f" and {len(merged) - _NAMED_MAX} more" if len(merged) > _NAMED_MAX else ""
         return "; ".join([*parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
 
-    def take_out(self, name: str, state: TableState) -> None:
-        """A table takes no part in this window any more; the first reason counts (spark_jobs/window/holds.py)."""
+    def take_out(self, name: str, state: Standing) -> None:
+        """A table takes no part in this window any more; the first reason counts (spark_jobs/window/standings.py)."""
         entry = self.tables.pop(name, None)
         self.abandon(entry.upserts if entry else ())
         self.held.setdefault(name, state)

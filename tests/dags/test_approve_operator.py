@@ -15,11 +15,13 @@ import pytest
 
 from tidegate.lake import control, held, prewrites
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import Place, TableState
+from tidegate.lake.held import to_row
 from tidegate.lake.status import way_out
-from tidegate.prewrites_table import XA_PARKED, PrewriteState
+from tidegate.prewrites_table import PrewriteState
 from tidegate.segments.prewrites import Prewrite
-from tidegate.tables import DDL_ASKS, TABLE_STATES, State
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Place, Standing
+from tidegate.tables import TABLE_STATES, State
 
 pytestmark = pytest.mark.airflow
 
@@ -40,10 +42,10 @@ def file(tmp_path: Path) -> Path:
     )
     at, ddl = datetime(2026, 5, 4, tzinfo=UTC), Place("one", "d", "u", "b.000001", 300, 30, "ALTER TABLE u DROP a")
     states = {
-        "d.t": TableState(State.HELD, "parked", XA_PARKED, 20, Place("one", "d", "t_1", "b.000001", 400, 40)),
-        "d.u": TableState(State.HELD, "may it?", DDL_ASKS, 20, ddl),
+        "d.t": Standing(State.HELD, "parked", Cause.PARKED, 20, Place("one", "d", "t_1", "b.000001", 400, 40)),
+        "d.u": Standing(State.HELD, "may it?", Cause.DDL_ASKS, 20, ddl),
     }
-    control.append(lake, TABLE_STATES, [state.to_row("shop", name, at) for name, state in states.items()])
+    control.append(lake, TABLE_STATES, [to_row(state, "shop", name, at) for name, state in states.items()])
     branches = [_branch("aa", 40, "d.t_1", "d.other"), _branch("bb", 40, "d.t_2"), _branch("cc", 40, "d.other")]
     late = _branch("dd", 90, "d.t_1")  # parked further on in the log, while the table waited already
     prewrites.record(control.ControlTables(lake), [*branches, late])

@@ -26,6 +26,8 @@ from tests.support.readers import by_polars
 from tidegate import config, tables
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.format import typed_causes
+from tidegate.standing.standing import Standing
 
 LAKES: Final = Path(__file__).resolve().parent
 LAKE: Final = "LAKE"  # in pipeline.yaml, for the lake's path
@@ -42,8 +44,25 @@ def applied(file: Path, lake: LakeFiles) -> Application:
 
 
 def states_of(app: Application) -> dict[str, list[str]]:
-    """Table -> state and error."""
-    return {name: [str(state.state), state.error] for name, state in sorted(app.states.items())}
+    """Table -> state, and what is known beside it, in short."""
+    return {name: [str(state.state), _beside(state)] for name, state in sorted(app.states.items())}
+
+
+def _beside(standing: Standing) -> str:
+    cause = standing.cause or ""
+    return " ".join(filter(None, (cause, standing.partner, str(standing.times or ""), standing.source)))
+
+
+def said_by(release: str, states: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What a release said of its states, as this one says it: the first ones had words for it."""
+    if release != "0.1.0":
+        return states
+    typed = {name: (state, typed_causes.typed(state, error, "")) for name, (state, error) in states.items()}
+    parts = ("cause", "partner", "times", "source")
+    return {
+        name: [state, " ".join(str(cells[part]) for part in parts if cells.get(part))]
+        for name, (state, cells) in typed.items()
+    }
 
 
 def silver_of(lake: LakeFiles) -> dict[str, Any]:

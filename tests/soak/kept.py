@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.soak.plan import TABLES
 from tests.soak.source import DATABASE
-from tidegate.lake.held import TableState
+from tidegate.standing.standing import Standing
 
 # A cause that a fault gave -> what control/table_states may then say.
 _REASONS: Final = {
@@ -58,12 +58,12 @@ class Kept:
         for name in self.excluded:
             self.explain(name, "left")
 
-    def unexplained(self, held: Mapping[str, TableState]) -> list[str]:
+    def unexplained(self, held: Mapping[str, Standing]) -> list[str]:
         """held: logical table -> its last state."""
         found = []
         for name, event in sorted(held.items()):
             causes = self._causes[name.removeprefix(f"{DATABASE}.").removesuffix("_away")]
-            said = f"{event.error}: {event.reason}"
+            said = f"{event.cause} {event.fault} {event.partner}: {event.reason}"
             if not any(re.search(_REASONS[cause], said) for cause in causes):
                 found.append(f"{name} ({', '.join(sorted(causes)) or 'no cause'}): {said}")
         return found

@@ -30,6 +30,7 @@ from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.standing.standing import Standing
 from tidegate.tables import WATERMARK_DATABASE
 from tidegate.verify.report import Outcome
 from tidegate.verify.under_way import Options
@@ -250,7 +251,7 @@ class World(Whole):
         if self.disturbs_apply and not self.applies.applies():
             self.applies.start(mode="micro_batch")
 
-    def held(self) -> dict[str, held.TableState]:
+    def held(self) -> dict[str, Standing]:
         """Silver table -> why it is held."""
         return held.held_tables(LakeFiles(str(self.lake)))
 

@@ -38,7 +38,8 @@ from tidegate.binlog.kernel.partial_rows import (
 )
 from tidegate.binlog.kernel.rows import count_images, decode_rows
 from tidegate.binlog.plan import VARIABLE, Plan
-from tidegate.errors import REFILL, DecodeError, Terminal, UnsupportedValue
+from tidegate.errors import DecodeError, Terminal, UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.schema.follow.added_columns import existing_row_value
 
 __all__ = [
@@ -55,7 +56,7 @@ __all__ = [
 ]
 
 
-_WHOLE_IMAGES: Final = f"set binlog_row_image=FULL at the source; {REFILL}"
+_WHOLE_IMAGES: Final = REFILL.after("set binlog_row_image=FULL at the source")
 SYSTEM_FIELDS: Final = (
     pa.field(tables.OP, pa.int8(), nullable=False),
     pa.field(tables.COMMIT_TS, pa.int64(), nullable=False),
@@ -282,4 +283,4 @@ def _error(state: Words, plan: Plan) -> Terminal:
         L.ERROR_OPTIONS: "rows event has value options that aren't known",
         L.ERROR_DOCUMENT: f"{place} has a JSON document of no known type",
     }[code]
-    return DecodeError(what, remedy=f"report it; {REFILL}")
+    return DecodeError(what, remedy=REFILL.after("report it"))

@@ -29,15 +29,11 @@ from tidegate.binlog.fates import DECODED, FATE_OF_RULE, QUARANTINED, UNDECIDED,
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
 from tidegate.binlog.prewritten import answered, passed_over
-from tidegate.binlog.statements import WAYS_ON, Judged, judge_statements, judge_unfollowed, place
+from tidegate.binlog.statements import Judged, judge_statements, judge_unfollowed, place
 from tidegate.binlog.table_rows import BatchDecoder, HeldError, Name, TableRows, decode_table
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
-from tidegate.errors import (
-    REFILL,
-    StreamCorrupt,
-    UnknownEvent,
-    unexpected,
-)
+from tidegate.errors import StreamCorrupt, UnknownEvent, unexpected
+from tidegate.remedy import JUDGE, REFILL
 from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
@@ -179,8 +175,8 @@ def problem_of(index: EventIndex, name: Name, held: HeldError) -> Problem:
     pos = index.position(held.event)
     placed = type(error)(error.what, where=f"{name[0]}.{name[1]} at {segment.file}:{pos}", remedy=error.remedy)
     commit_ts = int(index.events[held.event, K.COMMIT_TS])
-    found = (held.table_map, index.format.is_mariadb)
-    return Problem(name[0], name[1], type(error).__name__, str(placed), commit_ts, segment.file, pos, *found)
+    place = (segment.file, pos, commit_ts)
+    return Problem.of(name, placed, place, held.table_map, mariadb=index.format.is_mariadb)
 
 
 def judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) -> list[TableRows]:
@@ -197,7 +193,7 @@ def judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) 
         raise StreamCorrupt(
             f"event {type_name(int(events[event, K.TYPE]))} follows no TABLE_MAP of its table",
             where=place(index, event),
-            remedy=f"report it; {REFILL}",
+            remedy=REFILL.after("report it"),
         )
     by_name: dict[Name, list[npt.NDArray[np.int64]]] = {}
     order = np.argsort(contents, kind="stable")
@@ -249,7 +245,7 @@ def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known
     """An event of a kind without a rule: it may change any table, unless it is flagged ignorable."""
     code = int(index.events[event, K.TYPE])
     what = f"event {type_name(code)} can't be decoded"
-    error = UnknownEvent(_LOST if code == EventType.INCIDENT else what, remedy=WAYS_ON)
+    error = UnknownEvent(_LOST if code == EventType.INCIDENT else what, remedy=JUDGE)
     if index.header(event).flags & EventFlag.IGNORABLE:
         return Judged(event, "ignorable", (), error)
     return judge_unfollowed(index, event, windows, known, error)
@@ -258,7 +254,7 @@ def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known
 def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
     """A statement that takes back rows of earlier segments: of tables that capture named with it."""
     named = [name for name in {*windows, *known.held} if may_name(index.segment.tables, name)]
-    error = UnknownEvent(rolled_back_too_late("").what, remedy=WAYS_ON)
+    error = UnknownEvent(rolled_back_too_late("").what, remedy=JUDGE)
     return judge_unfollowed(index, event, windows, known, error, named)
 
 

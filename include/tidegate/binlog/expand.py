@@ -23,10 +23,11 @@ import pyarrow as pa
 from tidegate.binlog.events import EventType, type_name
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.binlog.unpack import CODEC, COMPRESSED_TYPES, Bytes, Words, expand_event, inner_events
-from tidegate.errors import REFILL, DecodeError, StreamCorrupt, UnknownEvent
+from tidegate.errors import DecodeError, StreamCorrupt, UnknownEvent
 from tidegate.limits import EXPANDED_PIECE_BYTES
+from tidegate.remedy import REFILL
 
-_REMEDY: Final = f"report it; {REFILL}"
+_REMEDY: Final = REFILL.after("report it")
 
 
 @dataclass(frozen=True, slots=True)

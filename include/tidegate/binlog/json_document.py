@@ -19,7 +19,8 @@ from typing import Final
 from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.json_text import JsonReader, is_container, json_text, quoted
 from tidegate.binlog.kernel.layout import PATCHED
-from tidegate.errors import REFILL, DecodeError
+from tidegate.errors import DecodeError
+from tidegate.remedy import REFILL
 
 Tree = dict[str, "Tree"] | list["Tree"] | str
 Leg = str | tuple[bool, int]  # a member's name; or (counted from the end, number of the cell)
@@ -89,7 +90,7 @@ def _apply(tree: Tree, cursor: ByteCursor) -> None:
     if not legs or parent is None or not _change(operation, parent, legs[-1], value):
         raise DecodeError(
             f"JSON difference at {path[:80]} doesn't apply to the document before it",
-            remedy=f"report it; {REFILL}",
+            remedy=REFILL.after("report it"),
         )
 
 

@@ -26,7 +26,8 @@ import numpy.typing as npt
 from tidegate.binlog.events import HEADER_BYTES, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, PREWRITE, ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
-from tidegate.errors import REFILL, UnknownEvent
+from tidegate.errors import UnknownEvent
+from tidegate.remedy import REFILL
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 

@@ -18,7 +18,8 @@ from tidegate.binlog.fates import FATE_OF_RULE, Fates
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.outcome import UNDONE
 from tidegate.binlog.transaction_scan import ROWS
-from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.errors import SchemaMismatch
+from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 
 # Versions that say anew what a table's columns are; a snapshot's reads the same rows again.

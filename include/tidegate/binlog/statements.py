@@ -27,7 +27,8 @@ from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.query import Query, parse_query
-from tidegate.errors import REREAD, DecodeError, Terminal, UnknownEvent, UnsupportedValue
+from tidegate.errors import DecodeError, Terminal, UnknownEvent, UnsupportedValue
+from tidegate.remedy import JUDGE
 from tidegate.segments.result import CommitSpan, Known
 
 _COMMENT: Final = re.compile(r"\s+|/\*(?!!|M!).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*M?!\d*|\(|\*/", re.DOTALL)
@@ -58,11 +59,6 @@ _ONE_TABLE: Final = tuple(
         rf"DELETE\s+{_WORDS}FROM\s+{_TARGET}\s*(?:$|;|WHERE\b|ORDER\b|LIMIT\b|RETURNING\b)",
         rf"LOAD\s+(?:DATA|XML)\s+{_WORDS}INFILE\s+''\s*(?:(?:IGNORE|REPLACE)\s+)?INTO\s+TABLE\s+{_TARGET}",
     )
-)
-# What a person can do about a table whose changes the log doesn't tell.
-WAYS_ON: Final = (
-    f"{REREAD}; when it changed nothing `tidegate schema judge` spares it that; a TRUNCATE or a new CREATE TABLE does,"
-    " too"
 )
 _BY_TRANSACTION: Final = (
     " (MariaDB logs statements of a table with BIGINT row start and end whatever it is: give it TIMESTAMP(6))"
@@ -138,7 +134,7 @@ def judge_statements(
         by_transaction = _BY_TRANSACTION if index.format.is_mariadb else ""
         error = UnsupportedValue(
             f"statement instead of rows: {query.sql[:80]!r}",
-            remedy=f"set binlog_format=ROW in every session{by_transaction}; {WAYS_ON}{_BY_EFFECTS * known.effects}",
+            remedy=JUDGE.after(f"set binlog_format=ROW in every session{by_transaction}{_BY_EFFECTS * known.effects}"),
         )
         commit_ts = int(index.events[number, K.COMMIT_TS])
         names = {*windows, *known.held, *known.there_at(commit_ts)}
@@ -162,7 +158,7 @@ def judge_unfollowed(
     if said is not None:
         if not said:
             return Judged(number, "judged", (), error)
-        touched, error = said, type(error)(f"a person judged that it changes this table: {error.what}", remedy=WAYS_ON)
+        touched, error = said, type(error)(f"a person judged that it changes this table: {error.what}", remedy=JUDGE)
     if touched is None:
         touched = windows
     elif not any(name in windows or name in known.held for name in touched):

@@ -25,7 +25,8 @@ from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.prewritten import changed_meanwhile, check_same_table
 from tidegate.binlog.refusals import refusal, unlogged
 from tidegate.binlog.versioned import current_rows
-from tidegate.errors import RECREATE, REFILL, SchemaMismatch, Terminal, UnsupportedValue
+from tidegate.errors import SchemaMismatch, Terminal, UnsupportedValue
+from tidegate.remedy import RECREATE, REFILL
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.segments.result import CommitSpan, TableChanges
 
@@ -93,7 +94,7 @@ def _check_deletes(batch: Batch) -> None:
         what = (
             f"a deleted row lacks column {bare.column} (binlog_row_image is not FULL), and soft_delete keeps its image"
         )
-        remedy = f"set binlog_row_image=FULL at the source, or leave it out of soft_delete; {REFILL}"
+        remedy = REFILL.after("set binlog_row_image=FULL at the source, or leave it out of soft_delete")
         raise RowsError(bare.event, UnsupportedValue(what, remedy=remedy))
 
 
@@ -133,7 +134,7 @@ def rows_by_version(
         if in_order[at].status is VersionStatus.DROPPED:
             error = SchemaMismatch(
                 f"rows of a table that schema_history version {in_order[at].version} says was dropped",
-                remedy=f"a CREATE TABLE was missed; {RECREATE}",
+                remedy=RECREATE.after("a CREATE TABLE was missed"),
             )
             raise HeldError(int(mine[0]), error)
         if (wrong := unlogged(index, in_order[at])) is not None:

@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from tidegate import tables
 from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.table_map import TableMap
-from tidegate.errors import REFILL, UnsupportedValue
+from tidegate.errors import UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import Wire
 
@@ -80,7 +81,7 @@ def current_rows(
     if ends.null_count:
         raise UnsupportedValue(
             "a row image of a system-versioned table doesn't tell whether its row is current",
-            remedy=f"set binlog_row_image=FULL at the source; {REFILL}",
+            remedy=REFILL.after("set binlog_row_image=FULL at the source"),
         )
     current = pc.is_in(ends, value_set=pa.array(_NEVER, pa.int64())).to_numpy(zero_copy_only=False)
     order = np.argsort(events[:, L.EVENT_START], kind="stable")

@@ -12,10 +12,10 @@ from tidegate.errors import UsageError
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
-    from tidegate.lake.held import TableState
+    from tidegate.standing.standing import Standing
 
 
-def held_table(pipeline: str, lake: LakeFiles, table: str) -> TableState:
+def held_table(pipeline: str, lake: LakeFiles, table: str) -> Standing:
     """Raises UsageError when the table isn't held."""
     from tidegate.lake.held import held_tables
 

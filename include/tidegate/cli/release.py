@@ -15,7 +15,6 @@ import typer
 
 from tidegate.cli.held import held_table
 from tidegate.cli.lake import open_lake
-from tidegate.errors import UsageError
 
 
 def release(
@@ -23,17 +22,12 @@ def release(
     table: Annotated[str, typer.Argument(help="Held table, database.table as in silver")],
 ) -> None:
     """Let a held table go on after its cause is mended."""
-    from tidegate import tables
     from tidegate.lake import held
-    from tidegate.lake.status import way_to_rows
+    from tidegate.tables import State
 
     loaded, lake = open_lake(pipeline)
-    last = held_table(loaded.pipeline, lake, table)
-    if last.error in (tables.NEEDS_SNAPSHOT, held.SHARD_JOINED):
-        raise UsageError(
-            f"{table} needs rows that bronze does not have ({last.reason})",
-            where=loaded.pipeline,
-            remedy=way_to_rows(last, loaded.lacks_snapshots),
-        )
-    found = held.release(lake, last)
-    typer.echo(f"{table} goes on from commit_ts {found.applied_ts} with the next window")
+    standing = held.release(lake, held_table(loaded.pipeline, lake, table), lacks_snapshots=loaded.lacks_snapshots)
+    if standing.state is State.HELD:
+        typer.echo(f"{table} is approved, and waits for its rows now: {standing.reason}")
+    else:
+        typer.echo(f"{table} goes on from commit_ts {standing.applied_ts} with the next window")

@@ -19,7 +19,8 @@ from tidegate import pipelines
 from tidegate.cli.held import held_table
 from tidegate.cli.lake import open_lake
 from tidegate.connections import from_environment
-from tidegate.errors import RECREATE, UsageError
+from tidegate.errors import UsageError
+from tidegate.remedy import RECREATE
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
@@ -85,11 +86,12 @@ def refresh(
     from tidegate.mysql.connection import connect
     from tidegate.mysql.refresh import ColumnAnswers, StoppedAt, refreshed
     from tidegate.schema.model.columns import TableVersion
+    from tidegate.standing.causes import Cause
 
     loaded, lake = open_lake(pipeline)
     state = held_table(loaded.pipeline, lake, table)
     place = state.event
-    if place is None or state.error in (tables.NEEDS_SNAPSHOT, tables.UNLOGGED_CHANGES):
+    if place is None or state.cause in (Cause.NEEDS_ROWS, Cause.UNLOGGED):
         raise UsageError(
             f"{table} isn't held for its columns ({state.reason})", where=loaded.pipeline, remedy="mend that first"
         )
@@ -129,7 +131,7 @@ def judge(
 ) -> None:
     """Say what a statement or event does that could not be followed; tables that it doesn't change go on."""
     from tidegate.lake import held, judgements
-    from tidegate.lake.status import way_out
+    from tidegate.standing.shown import way_out
     from tidegate.tables import splits
 
     loaded, lake = open_lake(pipeline)

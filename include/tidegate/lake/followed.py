@@ -19,6 +19,7 @@ from tidegate import tables
 from tidegate.config import Pipeline, Tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.merge.follow import LeftAt
 from tidegate.tables import State
 
 FOLLOWED, CATCHING_UP = "followed", "catching_up"
@@ -62,6 +63,8 @@ class Change:
     database: str = ""
     table: str = ""
     logical: str = ""
+    whole: bool | None = None  # of a table that is left: False when silver lacked rows of it already
+    needs: str | None = None  # of a held one: what it lacks (tidegate/remedy.py)
 
     @property
     def physical(self) -> Physical:
@@ -73,8 +76,7 @@ class Followed:
     """number: of the newest change; 0 before the first.
 
     behind: sources that are behind the cut -> up to where all of theirs is in silver. left: (physical table, silver
-    table) that are no longer kept -> up to where silver has it. When silver lacked rows of it already, so that bronze
-    wouldn't make it whole from there on: the negative commit_ts at or below which those rows are.
+    table) that are no longer kept -> where they were left.
     sources_left: likewise of whole sources. changes: of the newest change of the selection, number selected_in.
     """
 
@@ -82,7 +84,7 @@ class Followed:
     pipeline: str = ""
     selection: Selection | None = None
     behind: dict[str, int] = field(default_factory=dict)
-    left: dict[tuple[Physical, str], int] = field(default_factory=dict)
+    left: dict[tuple[Physical, str], LeftAt] = field(default_factory=dict)
     sources_left: dict[str, int] = field(default_factory=dict)
     selected_in: int = 0
     changes: list[Change] = field(default_factory=list)
@@ -105,7 +107,7 @@ class Followed:
         flow = (change.physical, change.logical)
         self.left.pop(flow, None)
         if change.state == State.LEFT:
-            self.left[flow] = change.commit_ts
+            self.left[flow] = LeftAt(change.commit_ts, change.whole is not False)
 
     def _source(self, change: Change) -> None:
         for known in (self.behind, self.sources_left):
@@ -141,7 +143,16 @@ def rows_of(
     if selection is not None:
         nobody = dict.fromkeys(("source", "database", "table", "logical", "reason"), "")
         rows.append(
-            {**common, **nobody, "kind": SELECTION, "selection": selection.text, "state": FOLLOWED, "commit_ts": cut_ts}
+            {
+                **common,
+                **nobody,
+                "kind": SELECTION,
+                "selection": selection.text,
+                "state": FOLLOWED,
+                "commit_ts": cut_ts,
+                "whole": None,
+                "needs": None,
+            }
         )
     for change in changes:
         cells = {name: getattr(change, name) for name in Change.__dataclass_fields__}

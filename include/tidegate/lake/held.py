@@ -1,147 +1,102 @@
-"""Tables that are held: what control/table_states says of them, and the event that lets one go on.
+"""Where tables stand: rows of control/table_states as values, and a person's word that lets one go on.
 
 In:  a lake.
-Out: the last state per table; what waits for a person's answer; a `released` event.
+Out: the last Standing per table; what waits for a person's answer; a `released` event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidegate import tables
-from tidegate.errors import REREAD, StreamCorrupt, UnknownEvent
+from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.prewrites_table import XA_PARKED
-from tidegate.schema.ddl.reader import DdlNotRead
-from tidegate.schema.model.columns import TableVersion
+from tidegate.remedy import Needs
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Released
+from tidegate.standing.shown import LacksSnapshots, way_to_rows
+from tidegate.standing.standing import Place, Standing
+from tidegate.standing.step import release as released
 from tidegate.tables import State
 
-JUDGE: Final = "tidegate schema judge"
-_ASKED: Final = (tables.DDL_ASKS, XA_PARKED)
-# table_states.error of a table whose DDL could not be followed: what comes later must not be replayed onto it.
-DDL_NOT_READ: Final = DdlNotRead.__name__
-# ... of one that an earlier version held since a shard with a past joined it.
-SHARD_JOINED: Final = "ShardJoined"
+# Whoever writes a row by hand may say no cause.
+_UNSAID: Final = {State.HELD.value: Cause.FAULT}
+_TEXTS: Final = ("fault", "partner", "source", "snapshot")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a source's log a table's trouble is.
-
-    database, table: the physical table's. pos: of a DDL its end, else the start of an event; ddl: "" when it is none.
-    source, file: "" where it isn't one event's, but somewhere at or below at_ts; the names are then the silver one's.
-    """
-
-    source: str
-    database: str
-    table: str
-    file: str
-    pos: int
-    at_ts: int
-    ddl: str = ""
-
-    @classmethod
-    def of(cls, version: TableVersion) -> Place:
-        """Where a version begins."""
-        name = (version.source, version.database, version.table)
-        return cls(*name, version.file, version.pos, version.commit_ts, version.ddl)
+def from_row(row: Mapping[str, Any]) -> Standing:
+    """From a row of control/table_states."""
+    cells = {item.name: row[f"place_{item.name}"] for item in fields(Place)}
+    return Standing(
+        State(row["state"]),
+        row["reason"],
+        Cause(row["cause"]) if row["cause"] else _UNSAID.get(row["state"]),
+        row["commit_ts"],
+        None if cells["source"] is None else Place(**cells),
+        needs=Needs(row["needs"] or Needs.NOTHING),
+        times=row["times"] or 0,
+        since=row["recorded_at"],
+        pipeline=row["pipeline"],
+        table=row["table"],
+        **{name: row[name] or "" for name in _TEXTS},
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """What is known of a logical table beside its rows. applied_ts: all changes up to it are in silver.
-
-    since: when this was recorded. pipeline, table: of a state that was read from control/table_states.
-    """
-
-    state: State
-    reason: str = ""
-    error: str = ""
-    applied_ts: int = 0
-    place: Place | None = None
-    since: datetime | None = field(default=None, compare=False)
-    pipeline: str = field(default="", compare=False, kw_only=True)
-    table: str = field(default="", compare=False, kw_only=True)
-
-    @property
-    def behind_source(self) -> str:
-        """The source that a released table goes on with; "" when it catches up by itself."""
-        word, _, source = self.error.partition(" ")
-        return source if self.state is State.RELEASED and word == tables.BEHIND_SOURCE else ""
-
-    @property
-    def lacks_rows(self) -> bool:
-        """Whether it is held for rows that bronze doesn't have: they are read anew, or the table begins anew."""
-        return self.state is State.HELD and (
-            self.error in (tables.NEEDS_SNAPSHOT, SHARD_JOINED) or REREAD in self.reason
-        )
-
-    @property
-    def judgeable(self) -> bool:
-        """Whether what stands at a held table's place is for a person to judge: a statement, or an event, that nobody
-        could follow; no lack of columns or rows.
-        """
-        unfollowed = self.error in (UnknownEvent.__name__, StreamCorrupt.__name__, DDL_NOT_READ)
-        return self.event is not None and (unfollowed or JUDGE in self.reason)
-
-    @property
-    def event(self) -> Place | None:
-        """The place, where the trouble is one event's."""
-        return self.place if self.place is not None and self.place.file else None
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> TableState:
-        """From a row of control/table_states."""
-        cells = {item.name: row[f"place_{item.name}"] for item in fields(Place)}
-        place = None if cells["source"] is None else Place(**cells)
-        told = (State(row["state"]), row["reason"], row["error"], row["commit_ts"], place, row["recorded_at"])
-        return cls(*told, pipeline=row["pipeline"], table=row["table"])
-
-    def to_row(self, pipeline: str, table: str, recorded_at: datetime) -> dict[str, Any]:
-        """The row that records it."""
-        place = {f"place_{name}": value for name, value in asdict(self.place).items()} if self.place else {}
-        return {
-            "pipeline": pipeline,
-            "table": table,
-            "state": self.state,
-            "reason": self.reason,
-            "error": self.error,
-            "commit_ts": self.applied_ts,
-            "recorded_at": recorded_at,
-            **place,
-        }
+def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime) -> dict[str, Any]:
+    """The row of control/table_states that records it."""
+    place = {f"place_{name}": value for name, value in asdict(standing.place).items()} if standing.place else {}
+    return {
+        "pipeline": pipeline,
+        "table": table,
+        "state": standing.state,
+        "reason": standing.reason,
+        "commit_ts": standing.applied_ts,
+        "recorded_at": recorded_at,
+        "cause": standing.cause,
+        "needs": standing.needs if standing.needs.rows else None,
+        "times": standing.times or None,
+        **{name: getattr(standing, name) or None for name in _TEXTS},
+        **place,
+    }
 
 
-def last_states(lake: LakeFiles) -> dict[str, TableState]:
+def last_states(lake: LakeFiles) -> dict[str, Standing]:
     """Logical table -> what its newest row of control/table_states says."""
     rows = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
-    return {row["table"]: TableState.from_row(row) for row in rows.to_pylist()}
+    return {row["table"]: from_row(row) for row in rows.to_pylist()}
 
 
-def held_tables(lake: LakeFiles) -> dict[str, TableState]:
+def held_tables(lake: LakeFiles) -> dict[str, Standing]:
     """The same of the tables that are held now."""
     return {table: state for table, state in last_states(lake).items() if state.state is State.HELD}
 
 
-def questions(lake: LakeFiles) -> dict[str, TableState]:
+def questions(lake: LakeFiles) -> dict[str, Standing]:
     """The same of the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file), and of those that
     wait for a person's word on an XA transaction that nobody answered.
     """
-    return {table: state for table, state in held_tables(lake).items() if state.error in _ASKED}
+    return {table: state for table, state in held_tables(lake).items() if state.asks}
 
 
-def release(lake: LakeFiles, held: TableState, *, reason: str = "") -> TableState:
-    """Let a held table go on with the next window; where its DDL waits for approval, that is it. Returns its state.
+def release(
+    lake: LakeFiles, held: Standing, *, reason: str = "", lacks_snapshots: LacksSnapshots = lambda _: False
+) -> Standing:
+    """Let a held table go on with the next window; where its DDL waits for approval, that is it. Returns its standing.
 
-    held: as it was read. reason: who said so, for status and the table's history.
+    held: as it was read. reason: who said so, for status and the table's history. Raises UsageError where no release
+    helps: the table would be half filled.
     """
-    # What comes after a statement that wasn't followed must not be replayed before it is.
-    goes_on = {tables.DDL_ASKS: tables.DDL_APPROVED, DDL_NOT_READ: DDL_NOT_READ}
+    standing = released(held, Released(reason))
+    if standing.state is State.HELD and standing.cause is held.cause:
+        raise UsageError(
+            f"{held.table} needs rows that bronze does not have ({held.reason})",
+            where=held.pipeline,
+            remedy=way_to_rows(held, lacks_snapshots),
+        )
     now = datetime.now(UTC)
-    found = replace(held, state=State.RELEASED, reason=reason, error=goes_on.get(held.error, ""), since=now)
-    control.append(lake, tables.TABLE_STATES, [found.to_row(held.pipeline, held.table, now)])
-    return found
+    control.append(lake, tables.TABLE_STATES, [to_row(standing, held.pipeline, held.table, now)])
+    return standing

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import Place
 from tidegate.segments.result import EventPlace
+from tidegate.standing.standing import Place
 
 Judged = dict[EventPlace, tuple[tuple[str, str], ...]]
 

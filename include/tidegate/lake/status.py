@@ -9,44 +9,25 @@ and of that only its small columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate import tables
-from tidegate.errors import RECREATE, REREAD, SchemaMismatch
 from tidegate.lake import control
 from tidegate.lake.bronze.log import BronzeFile, BronzeFiles
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import layout_of
-from tidegate.lake.held import DDL_NOT_READ, TableState, last_states
-from tidegate.prewrites_table import XA_PARKED
+from tidegate.lake.held import last_states
 from tidegate.segments.segment import Server
+from tidegate.standing.shown import LacksSnapshots, way_out
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
-# The way out of what a snapshot ends, and of what else there is for a table that has none.
-_NEEDS_ROWS: Final = (
-    "a snapshot reads its rows: by itself, unless the pipeline file says snapshot: {{mode: manual}}, or at once by"
-    " tidegate snapshot start {pipeline} {table}; or leave it out by tables.exclude, or empty it at the source if its"
-    " rows may go"
-)
-_NO_VERSION: Final = (
-    "its older rows and columns aren't in the log that was read; a snapshot reads them: by itself, unless the pipeline"
-    " file says snapshot: {{mode: manual}}, or at once by tidegate snapshot start {pipeline} {table}; or DROP and"
-    " CREATE it at the source if its rows may go, or leave it out by tables.exclude"
-)
-# The same of sources that no snapshot reads. What the log said of such a table is in bronze as it was captured.
-_UNREAD: Final = (
-    "no snapshot reads this source: TRUNCATE {table}, or DROP and CREATE it, at the source if its rows may go (or to"
-    " fill it again there); or leave it out by tables.exclude"
-)
 _DDL_SHOWN = 120
-# A source's name -> whether no snapshot reads its tables.
-LacksSnapshots = Callable[[str], bool]
 _LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_executed"]
 
 
@@ -143,25 +124,14 @@ def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: 
                 # A table that a cut doesn't name had no changes: it is complete up to the newest cut all the same.
                 applied_ts=applied if held else newest,
                 delta_version=cut["delta_version"] if cut is not None else -1,
-                reason=_reason(state, lacks_snapshots) if held or (state and state.state is State.SNAPSHOT) else "",
+                reason=state.reason if state and (held or state.state is State.SNAPSHOT) else "",
                 **(_told(state, lacks_snapshots) if state is not None and state.state is State.HELD else {}),
             )
         )
     return found
 
 
-def _reason(state: TableState | None, lacks_snapshots: LacksSnapshots) -> str:
-    """Without the remedy that its source doesn't have: errors of the decoders don't know of what source they are."""
-    if state is None or not lacks_snapshots(_source_of(state)):
-        return state.reason if state else ""
-    return state.reason.replace(f"{REREAD}; or ", "")
-
-
-def _source_of(state: TableState) -> str:
-    return state.place.source if state.place else ""
-
-
-def _told(state: TableState, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:
+def _told(state: Standing, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:
     """What a held table's state says beyond its reason."""
     ddl = " ".join(state.place.ddl.split()) if state.place else ""
     return {
@@ -170,49 +140,8 @@ def _told(state: TableState, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:
         "pos": state.place.pos if state.place else 0,
         "ddl": ddl if len(ddl) <= _DDL_SHOWN else ddl[:_DDL_SHOWN] + " ...",
         "way_out": way_out(state, lacks_snapshots),
-        "source": _source_of(state),
+        "source": state.place.source if state.place else "",
     }
-
-
-def way_out(state: TableState, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
-    """What a person does about a held table, as one command where one does it."""
-    pipeline, table = state.pipeline, state.table
-    if state.lacks_rows:
-        judge = f"{_judge(state)}, which may spare it that" if state.judgeable else ""
-        return f"{way_to_rows(state, lacks_snapshots)}{judge}"
-    if state.error == tables.UNLOGGED_CHANGES:
-        return (
-            "take its cause away at the source: a snapshot then reads it anew, by itself unless snapshot.mode is manual"
-        )
-    if state.event is not None and state.error in (SchemaMismatch.__name__, DDL_NOT_READ):
-        return f"tidegate schema refresh {pipeline} {table}{_judge(state)}"
-    if state.judgeable:
-        return _judge(state).removeprefix("; or ") + f"; when it changed {table}: TRUNCATE it, or DROP and CREATE it"
-    word, _, partner = state.error.partition(" ")
-    if word == tables.RENAMED_WITH_HELD:
-        return f"see {partner}: it goes on with that one; where you empty that one at the source, empty this one too"
-    if state.error == tables.DDL_ASKS:
-        return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
-    if state.error == tables.DDL_STOPS:
-        return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
-    if state.error == XA_PARKED:
-        return f"tidegate prewrites {pipeline}, then again with --commit or --rollback; or Airflow's Required Actions"
-    return f"mend the cause, then: tidegate release {pipeline} {table}"
-
-
-def way_to_rows(state: TableState, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
-    """What a person does about a table whose rows bronze doesn't have."""
-    text = _NO_VERSION if RECREATE in state.reason else _NEEDS_ROWS
-    text = _UNREAD if lacks_snapshots(_source_of(state)) else text
-    return text.format(pipeline=state.pipeline or "PIPELINE", table=state.table or "TABLE")
-
-
-def _judge(state: TableState) -> str:
-    """The command with which a person says what a statement or an event does; "" for a table's own columns."""
-    if state.error == SchemaMismatch.__name__ or state.event is None:
-        return ""
-    place = f"{state.event.source} {state.event.file}:{state.event.pos}"
-    return f"; or tidegate schema judge {state.pipeline} {place} --nothing, or --holds DB.T for what it changes"
 
 
 def _last_row(lake: LakeFiles, files: list[BronzeFile]) -> dict[str, Any]:

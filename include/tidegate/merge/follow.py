@@ -39,7 +39,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.errors import RECREATE, REFILL
+from tidegate.remedy import RECREATE, REFILL, Needs, Remedy
 from tidegate.schema.follow.renames import renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
 from tidegate.schema.replay.history import BASELINE
@@ -55,15 +55,26 @@ GONE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class LeftAt:
+    """Where a table was left. commit_ts: up to there silver has it; not whole: silver lacks rows from at or below it,
+    and bronze wouldn't bring them.
+    """
+
+    commit_ts: int
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """state: released, held or left, at commit_ts; snapshot: only the shards `physical` wait, and are left out.
-    physical: the tables that joined it or left it.
+    physical: the tables that joined it or left it. needs: of a held one, what it lacks.
     """
 
     state: State | None
     commit_ts: int
     reason: str
     physical: tuple[Physical, ...] = ()
+    needs: Needs = Needs.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,7 @@ class Untold:
     """Why the log alone doesn't tell a table's rows, in a phrase, and what a person can do."""
 
     why: str
-    way: str = REFILL
+    way: str | Remedy = REFILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +90,7 @@ class Ground:
     """What a decision rests on.
 
     versions: of a physical table, all of them, oldest first. left: (physical table, logical table) that was followed
-    before -> up to where silver has it; when it lacked rows even then, the negative commit_ts up to which.
+    before -> where it was left.
     applied: of a logical table that was followed until now. silver: whether a logical table is there.
     emptied: whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table. bare: whether silver has
     no row of it.
@@ -89,7 +100,7 @@ class Ground:
 
     cut_ts: int
     versions: Callable[[Physical], Sequence[TableVersion]]
-    left: Mapping[tuple[Physical, str], int]
+    left: Mapping[tuple[Physical, str], LeftAt]
     applied: Callable[[str], int]
     silver: Callable[[str], bool]
     emptied: Callable[[str], bool]
@@ -164,12 +175,13 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
     return Verdict(State.RELEASED, start, f"{name}: joins; it catches up from bronze", joined)
 
 
-def _comes_back(name: str, joined: tuple[Physical, ...], left_ts: int, ground: Ground) -> Verdict:
-    if left_ts < 0:
+def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: Ground) -> Verdict:
+    left_ts = left.commit_ts
+    if not left.whole:
         start = 0
         if len(joined) == 1 and ground.emptied(name):
             # What is gone at the cut needs no rows, however long it has been: its DROP empties silver.
-            start = _emptied_since(joined[0], -left_ts, ground) or _last_drop(joined[0], ground)
+            start = _emptied_since(joined[0], left_ts, ground) or _last_drop(joined[0], ground)
         known = start >= max(1, ground.begins.get(joined[0][0], 0))
         if known and not any(_not_told(version) for version in _since(ground, joined[0], start)):
             reason = f"{name}: is kept again; what silver lacked of it is gone, and it catches up from bronze"
@@ -247,7 +259,8 @@ def _since(ground: Ground, physical: Physical, after_ts: int) -> list[TableVersi
 
 def _held(name: str, joined: tuple[Physical, ...], ground: Ground, untold: Untold) -> Verdict:
     what = f"{name}: is kept since the pipeline file changed, but {untold.why}"
-    return Verdict(State.HELD, ground.cut_ts, f"{what}; {untold.way}", joined)
+    needs = untold.way.needs if isinstance(untold.way, Remedy) else Needs.NOTHING
+    return Verdict(State.HELD, ground.cut_ts, f"{what}; {untold.way!s}", joined, needs)
 
 
 def _anew(version: TableVersion) -> bool:

@@ -132,7 +132,7 @@ def together(info: ConnectionInfo, failures: Sequence[tuple[ConnectionInfo, Tide
     told = {one.endpoint: error for one, error in failures}
     by_hope = [error for kind in (*_PASSED_OVER, ConfigError) for error in told.values() if isinstance(error, kind)]
     best = next(iter(by_hope), SourceUnavailable("no host was asked", remedy="try again"))
-    each = "; ".join(f"{endpoint}: {error.what} ({error.remedy})" for endpoint, error in told.items())
+    each = "; ".join(f"{endpoint}: {error.what} ({error.remedy!s})" for endpoint, error in told.items())
     return type(best)(
         f"none of the source's {len(info.each)} hosts can go on: {each}", where=info.where, remedy=best.remedy
     )

@@ -17,11 +17,12 @@ from typing import Any, Final, TypeAlias
 import pymysql
 
 from tidegate.binlog.heal import REFRESHED
-from tidegate.errors import RECREATE, PositionLost, SchemaMismatch, SourceUnavailable
+from tidegate.errors import PositionLost, SchemaMismatch, SourceUnavailable
 from tidegate.mysql.server_facts import current_position
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.mysql.start.ddl_since import ddl_since
 from tidegate.position import Position
+from tidegate.remedy import RECREATE
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"

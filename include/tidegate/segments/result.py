@@ -12,6 +12,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from tidegate.errors import TidegateError
+from tidegate.remedy import Needs
 from tidegate.schema.model.types import ZeroDates
 
 
@@ -81,7 +83,8 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a table's changes are left out of this segment. error: name of the exception's class.
+    """Why a table's changes are left out of this segment. error: name of the exception's class; needs: what ends it,
+    which the message doesn't say.
 
     pos: where the event starts. table_map: the body of the TABLE_MAP that schema_history contradicts; empty when it
     is something else. mariadb: whether a MariaDB wrote it.
@@ -96,6 +99,27 @@ class Problem:
     pos: int
     table_map: bytes = b""
     mariadb: bool = False
+    needs: Needs = Needs.NOTHING
+
+    @classmethod
+    def of(
+        cls,
+        name: tuple[str, str],
+        error: Exception,
+        place: EventPlace,
+        table_map: bytes = b"",
+        *,
+        mariadb: bool = False,
+    ) -> Problem:
+        """What an exception is to a table."""
+        line, needs = (error.line, error.needs) if isinstance(error, TidegateError) else (str(error), Needs.NOTHING)
+        file, pos, commit_ts = place
+        return cls(*name, type(error).__name__, line, commit_ts, file, pos, table_map, mariadb, needs)
+
+    @property
+    def text(self) -> str:
+        """The message, and what ends the trouble."""
+        return "; ".join(part for part in (self.message, self.needs.words()) if part)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final, Self, TypeAlias
 
-from tidegate.errors import REFILL, StreamCorrupt
+from tidegate.errors import StreamCorrupt
+from tidegate.remedy import REFILL
 from tidegate.segments.crc32c import crc32c
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 
@@ -92,7 +93,7 @@ class Segment:
                 f"payload of segment {self.seq} has CRC-32C {found:#010x}, its row in bronze says"
                 f" {self.payload_crc32c:#010x}: its bytes were changed after they were captured",
                 where=self.where,
-                remedy=f"restore bronze's file from a copy, then `tidegate release`; or {REFILL}",
+                remedy=REFILL.after("restore bronze's file from a copy, then `tidegate release`"),
             )
 
     def to_row(self) -> dict[str, Any]:

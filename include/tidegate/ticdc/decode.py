@@ -21,7 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate import tables
-from tidegate.errors import RECREATE, REFILL, SchemaMismatch, Terminal, UnsupportedValue, unexpected
+from tidegate.errors import SchemaMismatch, Terminal, UnsupportedValue, unexpected
+from tidegate.remedy import RECREATE, REFILL
 from tidegate.schema.model.columns import Generated, TableVersion, VersionStatus
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment
@@ -149,7 +150,7 @@ def _decoded(
 def _problem(segment: Segment, name: Name, table: TableLines, at_ts: int, error: Terminal) -> Problem:
     pos = segment.start_pos + table.at
     placed = type(error)(error.what, where=f"{name[0]}.{name[1]} at {segment.file}:{pos}", remedy=error.remedy)
-    return Problem(*name, type(error).__name__, str(placed), at_ts, segment.file, pos)
+    return Problem.of(name, placed, (segment.file, pos, at_ts))
 
 
 def version_of(versions: Sequence[TableVersion], number: int, table: TableLines) -> TableVersion:
@@ -187,7 +188,7 @@ def check_followed(version: TableVersion) -> None:
     if not version.key:
         raise UnsupportedValue(
             "the table has no key, and TiCDC writes rows again after a restart: which are new nobody can tell",
-            remedy=f"give it a primary key; {REFILL}",
+            remedy=REFILL.after("give it a primary key"),
         )
 
 

@@ -25,7 +25,8 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from tidegate.config import Protocol
-from tidegate.errors import REFILL, SchemaMismatch, StreamCorrupt, UnsupportedValue
+from tidegate.errors import SchemaMismatch, StreamCorrupt, UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.tables import OP_DELETE, OP_UPSERT
 from tidegate.ticdc.pieces import Form
 
@@ -87,7 +88,7 @@ def raw_rows(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
         return _canal(runs, wanted) if wanted.form.protocol is Protocol.CANAL_JSON else _csv(runs, wanted)
     except pa.ArrowInvalid as error:
         what = str(error).splitlines()[0][:200]
-        raise StreamCorrupt(f"lines can't be read: {what}", remedy=f"report it; {REFILL}") from None
+        raise StreamCorrupt(f"lines can't be read: {what}", remedy=REFILL.after("report it")) from None
 
 
 # --- canal-json ----------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def _check_names(data: bytes, wanted: Wanted) -> bool:
         bare = found["type"] == _DELETE and names < set(wanted.names) and names >= set(wanted.key)
         if bare and wanted.whole_deletes:
             what = "a deleted row has its key alone (delete-only-output-handle-key-columns), and soft_delete keeps all"
-            raise UnsupportedValue(what, remedy=f"{_LAST_IMAGE}; {REFILL}")
+            raise UnsupportedValue(what, remedy=REFILL.after(_LAST_IMAGE))
         if names != set(wanted.names) and not bare:
             raise _other(sorted(names), sorted(wanted.names))
         has_old = has_old or found["type"] == _UPDATE
@@ -180,7 +181,7 @@ def _split(rows: Rows, old: list[pa.Array], wanted: Wanted) -> Rows:
         return rows
     if wanted.whole_deletes:
         what = "an UPDATE changes the key, and what was in the old row's other columns isn't sure"
-        raise UnsupportedValue(what, remedy=f"set output-raw-change-event = false in the changefeed; {REFILL}")
+        raise UnsupportedValue(what, remedy=REFILL.after("set output-raw-change-event = false in the changefeed"))
     order = np.sort(np.concatenate([np.arange(len(moved)), np.flatnonzero(moved)]))
     first = np.concatenate([np.ones(1, np.bool_), order[1:] != order[:-1]]) & moved[order]
     take, before = pa.array(order), pa.array(first)
@@ -232,7 +233,7 @@ def _check_width(data: bytes, wanted: Wanted, width: int) -> None:
             break
     if fields != width:
         what = f"lines have {fields} fields, {width} are expected for columns {', '.join(wanted.names)}"
-        remedy = f"say csv.old_value and csv.handle_key as the changefeed's sink.csv does; {REFILL}"
+        remedy = REFILL.after("say csv.old_value and csv.handle_key as the changefeed's sink.csv does")
         raise SchemaMismatch(what, remedy=remedy)
 
 
@@ -260,7 +261,7 @@ def _check_unquoted(data: bytes, wanted: Wanted) -> None:
             raise StreamCorrupt(
                 f"{found[0]!r} stands without quotes, and is neither a number nor NULL, whose mark is"
                 f" {csv.null!r} here",
-                remedy=f"say csv.null, csv.quote and csv.delimiter as the changefeed's sink.csv does; {REFILL}",
+                remedy=REFILL.after("say csv.null, csv.quote and csv.delimiter as the changefeed's sink.csv does"),
             )
         quoted, is_end, is_delimiter = inside[-1], bool(ends[-1]), bool(delimiters[-1])
 

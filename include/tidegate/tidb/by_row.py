@@ -180,7 +180,7 @@ class Decoding:
         self.problems.setdefault(name, self._problem(name, error, commit_ts, at))
 
     def _problem(self, name: Name, error: Exception, commit_ts: int, at: int) -> Problem:
-        return Problem(*name, type(error).__name__, str(error), commit_ts, self.segment.file, at)
+        return Problem.of(name, error, (self.segment.file, at, commit_ts))
 
     def filled(self) -> list[Reading]:
         """Those with rows, by name and version."""

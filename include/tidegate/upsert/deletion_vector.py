@@ -18,8 +18,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from tidegate.delta.live_file import VectorDescriptor
-from tidegate.errors import REFILL, LakeRefused, LakeUnavailable
+from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
+from tidegate.remedy import REFILL
 from tidegate.upsert import roaring, z85
 from tidegate.upsert.roaring import DamagedBitmap, Positions
 
@@ -78,7 +79,7 @@ def _damaged(table_path: str, descriptor: VectorDescriptor, why: str) -> LakeRef
     return LakeRefused(
         f"deletion vector {descriptor.unique_id[:60]} is damaged: {why}",
         where=table_path,
-        remedy=f"restore the table to an older version, then `tidegate release`; or {REFILL}",
+        remedy=REFILL.after("restore the table to an older version, then `tidegate release`"),
     )
 
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from tidegate.delta.state import TableState
 from tidegate.delta.types import arrow_schema
-from tidegate.errors import REFILL, SchemaMismatch
+from tidegate.errors import SchemaMismatch
 from tidegate.merge.silver_sql import STATISTICS_COLUMNS
+from tidegate.remedy import REFILL
 from tidegate.tables import SYSTEM_PREFIX
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tidegate.delta.state import TableState
 from tidegate.delta.types import arrow_schema
+from tidegate.remedy import Needs
 from tidegate.upsert.file_layout import FileLayout
 
 
@@ -58,6 +59,7 @@ class NotStaged:
     name: str
     error: str
     message: str
+    needs: Needs = Needs.NOTHING
 
 
 def misfit(snapshot: TableState, layout: FileLayout) -> str | None:

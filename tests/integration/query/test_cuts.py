@@ -29,9 +29,11 @@ from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.lake import control
 from tidegate.lake.cuts import known_cuts
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import TableState
+from tidegate.lake.held import to_row
 from tidegate.local.server import Server
 from tidegate.query.pinned import PinnedCut
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -199,8 +201,8 @@ def test_a_held_table_is_refused_by_name_and_lost_versions_are_told_with_the_old
     road = begun(mariadb, database, tmp_path)
     road.capture()
     first, file = road.apply(spark).cut_ts, str(road.file)
-    held = TableState(State.HELD, "a person said so", applied_ts=first)
-    control.append(road.lake, tables.TABLE_STATES, [held.to_row("road", f"{database}.shard_2", datetime.now(UTC))])
+    held = Standing(State.HELD, "a person said so", Cause.FAULT, first)
+    control.append(road.lake, tables.TABLE_STATES, [to_row(held, "road", f"{database}.shard_2", datetime.now(UTC))])
     with mariadb.connect(database) as connection, connection.cursor() as cursor:
         for _ in range(3):
             cursor.execute("UPDATE shard_1 SET balance = balance + 1")

@@ -233,7 +233,7 @@ def test_a_source_that_joins_stalls_leaves_and_comes_back_loses_nothing_and_stop
     road.capture()
     assert road.counts(spark) == (3, 2)
     state = held.last_states(road.lake)[f"{other}.b"]
-    assert (state.state, state.error) == ("released", "BehindSource two")
+    assert (state.state, state.source) == ("released", "two")
     assert "source two" in state.reason
     road.pipeline = road.both
     road.settle()

@@ -13,7 +13,7 @@ from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.local.server import Server
-from tidegate.tables import NEEDS_SNAPSHOT
+from tidegate.standing.causes import Cause
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -244,5 +244,5 @@ def test_where_it_is_not_certain_which_rows_go_the_table_is_held(
     assert "isn't certain" in reasons[f"{database}.zeros"]
     assert "isn't certain" in reasons[f"{database}.accents"]
     assert "KEY isn't known here" in reasons[f"{database}.by_key"]
-    assert app.states[f"{database}.by_key"].error == NEEDS_SNAPSHOT
+    assert app.states[f"{database}.by_key"].cause == Cause.NEEDS_ROWS
     assert all("PARTITION p0" in reason and "TRUNCATE it" in reason for reason in reasons.values())

@@ -16,7 +16,7 @@ from tidegate import tables
 from tidegate.cli.main import app as command_line
 from tidegate.lake import status
 from tidegate.local.server import Server
-from tidegate.tables import DDL_ASKS
+from tidegate.standing.causes import Cause
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -40,7 +40,7 @@ def test_a_table_waits_for_its_approval_while_others_go_on_and_then_catches_up(
     mariadb.query("DROP TABLE kept", database=database)
     road.capture()
     app = road.apply(spark)
-    assert {n: s.error for n, s in app.states.items() if s.state == "held"} == {f"{database}.a": DDL_ASKS}
+    assert {n: s.cause for n, s in app.states.items() if s.state == "held"} == {f"{database}.a": Cause.DDL_ASKS}
     assert _silver(road, database, "b") == [(1, 1), (2, 20)], "what TRUNCATE removed stays, what came joins it"
     assert _silver(road, database, "kept") == [(1, 1), (2, 2)]
     told = next(table for table in status.table_statuses(road.lake) if table.table == f"{database}.a")

@@ -21,7 +21,7 @@ from tidegate.lake import control
 from tidegate.local.server import Server
 from tidegate.mysql.branches import prepared_branches
 from tidegate.mysql.stream.cutter import Cutter
-from tidegate.prewrites_table import XA_PARKED
+from tidegate.standing.causes import Cause
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -269,7 +269,7 @@ def test_an_orphan_is_asked_of_the_source_and_waits_for_a_person(
     road.capture()
     app = road.apply(spark)
     assert sorted(state for _, state in prewrites_in(road)) == ["open", "parked"], "what is still prepared stays open"
-    assert {name: state.error for name, state in app.states.items()} == {f"{database}.a": XA_PARKED}
+    assert {name: state.cause for name, state in app.states.items()} == {f"{database}.a": Cause.PARKED}
     assert road.assert_equal() == {"b": 0} or road.assert_equal() == {}
     lost = next(name for name, state in prewrites_in(road) if state == "parked")
     runner = typer.testing.CliRunner()
@@ -298,8 +298,8 @@ def test_a_commit_of_what_the_log_never_prepared_holds_the_tables_of_its_source_
     mariadb.query(f"INSERT INTO {database}.b VALUES (1)")
     road.capture()
     app = road.apply(spark)
-    assert {name: state.error for name, state in app.states.items()} == {
-        f"{database}.a": "UnknownEvent",
-        f"{database}.b": "UnknownEvent",
+    assert {name: state.cause for name, state in app.states.items()} == {
+        f"{database}.a": Cause.EVENT_NOT_READ,
+        f"{database}.b": Cause.EVENT_NOT_READ,
     }
     assert "has no XA PREPARE in bronze" in app.states[f"{database}.b"].reason

@@ -24,7 +24,7 @@ from tidegate.lake.bronze.upkeep import compact_run
 from tidegate.local.server import Server
 from tidegate.mysql.branches import readable
 from tidegate.mysql.stream.cutter import Cutter
-from tidegate.tables import DDL_ASKS
+from tidegate.standing.causes import Cause
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -40,7 +40,7 @@ def _stepped(road: Road, spark: SparkSession, *statements: str) -> dict[str, str
         road.server.query(statement)
     road.capture()
     app = road.apply(spark)
-    return {name.partition(".")[2]: state.error for name, state in app.states.items() if state.state.waits}
+    return {name.partition(".")[2]: state.cause for name, state in app.states.items() if state.state.waits}
 
 
 @pytest.mark.usefixtures("answered")
@@ -71,14 +71,14 @@ def test_a_branch_is_read_from_bronze_that_was_trimmed_and_packed_behind_it(
     assert upkeep(road) == 0
     assert 1 < files_of(road)[0].min_seq <= began, "what nobody needs is gone"
 
-    assert _stepped(road, spark, f"ALTER TABLE {database}.a DROP n") == {"a": DDL_ASKS}
+    assert _stepped(road, spark, f"ALTER TABLE {database}.a DROP n") == {"a": Cause.DDL_ASKS}
     prepare(any_server, database, "'both'", "INSERT INTO a VALUES (1, 'both')", "INSERT INTO b (id) VALUES (1)")
-    assert _stepped(road, spark, f"INSERT INTO {database}.c VALUES (50, 'more', 1)") == {"a": DDL_ASKS}
-    assert _stepped(road, spark, "XA COMMIT 'both'") == {"a": DDL_ASKS}
+    assert _stepped(road, spark, f"INSERT INTO {database}.c VALUES (50, 'more', 1)") == {"a": Cause.DDL_ASKS}
+    assert _stepped(road, spark, "XA COMMIT 'both'") == {"a": Cause.DDL_ASKS}
     assert road.assert_equal() == {"b": 1, "c": 25}
     assert upkeep(road) == 0
     _packed(road)
-    assert _stepped(road, spark, "XA COMMIT 'long'") == {"a": DDL_ASKS}
+    assert _stepped(road, spark, "XA COMMIT 'long'") == {"a": Cause.DDL_ASKS}
     assert road.assert_equal() == {"b": 9, "c": 25}
     assert upkeep(road) == 0
     done = typer.testing.CliRunner().invoke(command_line, ["release", str(road.file), f"{database}.a"])

@@ -16,7 +16,7 @@ from tidegate import tables
 from tidegate.cli.main import app as command_line
 from tidegate.lake import status
 from tidegate.local.server import Server
-from tidegate.tables import DDL_ASKS
+from tidegate.standing.causes import Cause
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -191,7 +191,7 @@ def test_a_swap_that_was_asked_for_is_approved_once_and_deleted_rows_stay_with_t
     road.capture()
     app = road.apply(spark)
     assert set(held(app)) == {f"{database}.t", f"{database}._t_new"}
-    asks = [name for name, state in app.states.items() if state.error == DDL_ASKS]
+    asks = [name for name, state in app.states.items() if state.cause == Cause.DDL_ASKS]
     assert len(asks) == 1, "one statement is asked for once"
     ways_out = {table.table: table.way_out for table in status.table_statuses(road.lake)}
     assert sorted(ways_out.values())[1].startswith(f"see {asks[0]}: it goes on with that one")

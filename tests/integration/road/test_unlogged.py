@@ -12,7 +12,7 @@ from tests.support.servers import ROOT, FreshDatabase
 from tidegate.errors import SourceRefused
 from tidegate.local import mariadb as mariadb_package
 from tidegate.local.server import Server
-from tidegate.tables import NEEDS_SNAPSHOT, UNLOGGED_CHANGES
+from tidegate.standing.causes import Cause
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -66,7 +66,7 @@ def test_mariadb_tables_that_change_unseen_wait_and_the_rest_is_followed(
     road.capture()
     app = road.apply(spark)
     held = {name.split(".")[1]: state for name, state in app.states.items() if state.state == "held"}
-    assert {name: state.error for name, state in held.items()} == dict.fromkeys(("old", "c", "g"), UNLOGGED_CHANGES)
+    assert {name: state.cause for name, state in held.items()} == dict.fromkeys(("old", "c", "g"), Cause.UNLOGGED)
     for name, parent in (("old", "p"), ("c", "p"), ("g", "c")):
         assert f"foreign key fk_{name} to {database}.{parent} (ON DELETE CASCADE)" in held[name].reason
     assert road.assert_equal() == {"p": 1, "two": 5}
@@ -82,7 +82,7 @@ def test_mariadb_tables_that_change_unseen_wait_and_the_rest_is_followed(
     _run(mariadb, database, "ALTER TABLE old DROP FOREIGN KEY fk_old")
     road.capture()
     state = road.apply(spark).states[f"{database}.old"]
-    assert (state.error, state.lacks_rows) == (NEEDS_SNAPSHOT, True), "only its rows are wanting now"
+    assert (state.cause, state.lacks_rows) == (Cause.NEEDS_ROWS, True), "only its rows are wanting now"
 
 
 def test_names_in_any_case_are_one_table_where_the_server_folds_them(tmp_path: Path, spark: SparkSession) -> None:

@@ -56,7 +56,7 @@ def _left_behind(road: Shards, spark: SparkSession, rename: str) -> None:
     road.servers["y"].query("INSERT INTO only_y.alone SELECT COALESCE(MAX(id), 0) + 1 FROM only_y.alone")
     binlog_run(road.pipeline, "y", road.info_at("y"), road.folder / "state").run(60, idle_seconds=1.2)
     road.apply(spark)
-    assert held.last_states(road.lake)["only_m.alone"].behind_source == "m"
+    assert held.last_states(road.lake)["only_m.alone"].source == "m"
     road.servers["m"].query(rename)
     road.pipeline = whole
 

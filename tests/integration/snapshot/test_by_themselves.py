@@ -21,7 +21,8 @@ from tidegate.snapshot.progress import unheard
 from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.snapshot.progress.requests import told
 from tidegate.snapshot.work import SnapshotWork
-from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK_DATABASE
+from tidegate.standing.causes import Cause
+from tidegate.tables import WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -93,7 +94,7 @@ def test_a_table_that_can_not_be_read_is_left_to_a_person_after_a_try_and_manual
     road.capture()
     reading = Reading(road, spark)
     app = reading.run()
-    assert {app.states[f"{database}.{name}"].error for name in ("a", "wide")} == {NEEDS_SNAPSHOT}
+    assert {app.states[f"{database}.{name}"].cause for name in ("a", "wide")} == {Cause.NEEDS_ROWS}
     assert told(road.lake, "road") == []
 
     mariadb.query(f"DROP TABLE {database}.wide")  # capture hasn't seen it

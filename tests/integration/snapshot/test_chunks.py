@@ -14,6 +14,7 @@ from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import SnapshotState
+from tidegate.standing.causes import Cause
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -175,7 +176,7 @@ def test_ddl_meanwhile_refuses_the_wave_that_it_hits_and_ends_what_can_not_go_on
     assert "another key" in readers["keyed"].told.reason
     assert state(app, database, "emptied") == "active", "all of it is in the log from there on"
     assert (state(app, database, "named"), readers["named"].told.state) == ("dropped", SnapshotState.CANCELLED)
-    assert app.states[f"{database}.taker"].error == tables.NEEDS_SNAPSHOT
+    assert app.states[f"{database}.taker"].cause == Cause.NEEDS_ROWS
     assert readers["ghost"].told.state is SnapshotState.CANCELLED
     any_server.query(f"INSERT INTO {database}.t VALUES (40, 4, 'z', 9)")
     any_server.query(f"ALTER TABLE {database}.t DROP COLUMN b")

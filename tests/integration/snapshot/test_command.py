@@ -22,7 +22,8 @@ from tidegate.lake.leases import take_lease
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.snapshot.progress.requests import request, told
-from tidegate.tables import NEEDS_SNAPSHOT, WATERMARK_DATABASE
+from tidegate.standing.causes import Cause
+from tidegate.tables import WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -90,7 +91,7 @@ def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
     road.pipeline = config.load(road.file)
     road.capture()
     app = road.apply(spark)
-    assert {app.states[f"{database}.{name}"].error for name in ("t", "bare")} == {NEEDS_SNAPSHOT}
+    assert {app.states[f"{database}.{name}"].cause for name in ("t", "bare")} == {Cause.NEEDS_ROWS}
 
     process = begun_beside_another(road, f"{database}.t")
     while not any(one.waiting for one in told(road.lake, "road")) and process.poll() is None:
@@ -120,7 +121,7 @@ def test_a_table_that_held_rows_before_capture_is_filled_by_the_command(
     road.capture()
     app = road.apply(spark)
     assert app.states[f"{database}.t"].state == "active"
-    assert app.states[f"{database}.bare"].error == NEEDS_SNAPSHOT
+    assert app.states[f"{database}.bare"].cause == Cause.NEEDS_ROWS
     assert 0 < road.assert_equal()["t"] < ROWS
     code, out, _ = ended(begun(road, "status"))
     assert (code, [line.split()[1:3] for line in out.splitlines()[1:3]]) == (

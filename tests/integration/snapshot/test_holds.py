@@ -18,11 +18,13 @@ from tests.support.plain_snapshot import PlainReader
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.lake import control
-from tidegate.lake.held import TableState, last_states, release
+from tidegate.lake.held import last_states, release, to_row
 from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.snapshot.progress.events import EventKind, SnapshotState
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -46,8 +48,8 @@ def test_a_table_that_is_held_meanwhile_takes_its_waves_when_it_catches_up(
     reader.whole_wave(count=2, chunks=1)
     app = stepped(road, spark)
     name = f"{database}.t"
-    held = TableState(State.HELD, "for a while", "TableWriteError", app.applied(name))
-    control.append(road.lake, tables.TABLE_STATES, [held.to_row("road", name, datetime.now(UTC))])
+    held = Standing(State.HELD, "for a while", Cause.WRITE_FAILED, app.applied(name), times=1)
+    control.append(road.lake, tables.TABLE_STATES, [to_row(held, "road", name, datetime.now(UTC))])
     reader.low()
     reader.read(4)
     mariadb.query(f"UPDATE {database}.t SET a = 'later' WHERE id IN (1, 4, 9)")

@@ -129,7 +129,7 @@ def made(
         part.ledger.check()
     ledgers = [part.ledger for part in parts]
     counted = [(one.payload_bytes, one.decoded_bytes, one.quarantined_bytes, one.null_dates) for one in ledgers]
-    problems = tuple(f"{one.error} at {one.pos}: {one.message}" for one in parts[-1].problems)
+    problems = tuple(f"{one.error} at {one.pos}: {one.text}" for one in parts[-1].problems)
     rows: dict[int, list[dict[str, Any]]] = {}
     for change in (change for part in parts for change in part.changes if not problems):
         change.batch.validate(full=True)

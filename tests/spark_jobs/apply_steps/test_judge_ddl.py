@@ -18,11 +18,12 @@ from tidegate import config
 from tidegate.errors import ConfigError
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import Place, TableState
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.tables import DDL_APPROVED, DDL_ASKS, DDL_STOPS, State
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Place, Standing
+from tidegate.tables import State
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b CHAR(3))"
 # What the policies of a pipeline file are of: kinds of statements, but for this one.
@@ -90,27 +91,27 @@ def test_a_statement_that_is_asked_for_holds_its_table_until_a_person_has_approv
     window = _judged(app)
     assert window.tables.keys() == {"d.other"}
     state = window.held["d.t"]
-    assert state.error == DDL_ASKS
+    assert state.cause == Cause.DDL_ASKS
     assert state.place == Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
     for words in ("d.t at b.000001:300 of s", "drop_column", "ALTER TABLE t DROP a", "tidegate release shop d.t"):
         assert words in state.reason
-    app.states["d.t"] = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=state.place)
+    app.states["d.t"] = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=state.place)
     later = _judged(app).held["d.t"]
     assert later.place is not None
     assert later.place.ddl == "ALTER TABLE t DROP b", "the next statement is asked for by itself"
-    app.states["d.t"] = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=later.place)
+    app.states["d.t"] = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=later.place)
     assert _judged(app).held == {}
-    app.states["d.t"] = TableState(State.RELEASED, applied_ts=10, place=later.place)
+    app.states["d.t"] = Standing(State.RELEASED, applied_ts=10, place=later.place)
     assert "d.t" in _judged(app).held, "a release for another reason approves nothing"
 
 
 def test_stop_holds_whatever_was_approved_and_the_strictest_of_several_kinds_counts(tmp_path: Path) -> None:
     app = _app(tmp_path, "{change_type: stop, rename_column: ask}", "ALTER TABLE t CHANGE a z BIGINT")
     state = _judged(app).held["d.t"]
-    assert state.error == DDL_STOPS
+    assert state.cause == Cause.DDL_STOPS
     assert "ddl.change_type is stop" in state.reason
-    app.states["d.t"] = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=state.place)
-    assert _judged(app).held["d.t"].error == DDL_STOPS
+    app.states["d.t"] = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=state.place)
+    assert _judged(app).held["d.t"].cause == Cause.DDL_STOPS
 
 
 @pytest.mark.parametrize("kind", ["rename_table", "drop_column"])
@@ -118,12 +119,12 @@ def test_a_rename_is_asked_for_once_and_for_the_columns_that_it_changes_too(kind
     app = _app(tmp_path, f"{{{kind}: ask}}", "ALTER TABLE t DROP a, RENAME TO other")
     held = _judged(app).held
     assert held.keys() == {"d.t", "d.other"}
-    (asks,) = [name for name, state in held.items() if state.error == DDL_ASKS]
+    (asks,) = [name for name, state in held.items() if state.cause == Cause.DDL_ASKS]
     assert kind in held[asks].reason
     (waits,) = held.keys() - {asks}
     assert f"{asks}, which is held" in held[waits].reason
-    app.states[asks] = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=held[asks].place)
-    app.states[waits] = TableState(State.RELEASED, applied_ts=10)
+    app.states[asks] = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=held[asks].place)
+    app.states[waits] = Standing(State.RELEASED, applied_ts=10)
     assert _judged(app).held == {}
 
 

@@ -16,11 +16,12 @@ from tidegate import config
 from tidegate.config import Cascades
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import TableState
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
-from tidegate.tables import UNLOGGED_CHANGES, SegmentFlag, State
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
+from tidegate.tables import SegmentFlag, State
 
 
 def create(app: Application, commit_ts: int, table: str) -> None:
@@ -65,7 +66,7 @@ def test_a_segment_that_cannot_name_its_tables_takes_every_table_of_its_source(a
 
 
 def test_a_held_table_stays_out_and_its_rows_are_quarantined(app: Application) -> None:
-    app.states["d.items"] = TableState(State.HELD)
+    app.states["d.items"] = Standing(State.HELD, cause=Cause.FAULT)
     window = planned(app, "*")
     assert set(window.tables) == {"d.orders"}
     assert plan_decode(app, window).known["s"].held == {("d", "items")}
@@ -93,7 +94,7 @@ def test_a_child_of_an_unlogged_cascade_is_held_or_goes_on_with_one_warning(
         DdlStatement(sql, "d", 0, 4, "b.000001", 4, 0, "utf8mb4", server_version="11.4.5-MariaDB")
     )
     held = planned(app, "d.orders", "d.child").held["d.child"]
-    assert held.error == UNLOGGED_CHANGES
+    assert held.cause == Cause.UNLOGGED
     for words in ("d.child at b.000001:4 of s", "fk to d.orders (ON DELETE SET NULL)", "ddl.unlogged_cascades: warn"):
         assert words in held.reason
     ddl = app.pipeline.ddl.model_copy(update={"unlogged_cascades": Cascades.WARN})

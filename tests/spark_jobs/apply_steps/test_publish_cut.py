@@ -16,9 +16,10 @@ from tidegate.errors import Overtaken
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import Place, TableState
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.tables import DDL_APPROVED, State
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Place, Standing
+from tidegate.tables import State
 
 
 def application(folder: Path) -> Application:
@@ -39,7 +40,7 @@ def test_an_application_publishes_no_cut_once_another_one_has_started(tmp_path: 
     new = application(tmp_path)
     new.claim()
     new.load()
-    held = Window(20, 30, [], held={"d.t": TableState(State.HELD, "why", "SchemaMismatch", 20)})
+    held = Window(20, 30, [], held={"d.t": Standing(State.HELD, "why", Cause.MISMATCH, 20)})
     with pytest.raises(Overtaken, match="another run of tidegate/shop/apply has started"):
         publish_cut(old, held)
     with pytest.raises(Overtaken):
@@ -57,9 +58,9 @@ def test_an_application_that_was_overtaken_says_nothing_more_of_a_table(tmp_path
     new = application(tmp_path)
     new.claim()
     new.load()
-    new.record_states({"d.t": TableState(State.HELD, "why", "SchemaMismatch", 20)})
+    new.record_states({"d.t": Standing(State.HELD, "why", Cause.MISMATCH, 20)})
     with pytest.raises(Overtaken):
-        old.record_states({"d.t": TableState(State.ACTIVE, applied_ts=30)})
+        old.record_states({"d.t": Standing(State.ACTIVE, applied_ts=30)})
     new.refresh()
     assert new.states["d.t"].state is State.HELD
 
@@ -67,9 +68,9 @@ def test_an_application_that_was_overtaken_says_nothing_more_of_a_table(tmp_path
 def test_a_released_table_stays_released_with_its_approval_until_a_window_reaches_the_cut(tmp_path: Path) -> None:
     app = application(tmp_path)
     place = Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
-    released = TableState(State.RELEASED, error=DDL_APPROVED, applied_ts=10, place=place)
+    released = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=place)
     app.cut_ts = 90
-    app.record_states({"d.t": released, "d.waits": TableState(State.HELD, "why", "SchemaMismatch", 5, place)})
+    app.record_states({"d.t": released, "d.waits": Standing(State.HELD, "why", Cause.MISMATCH, 5, place)})
     for cut_ts, expected in ((50, State.RELEASED), (90, State.ACTIVE)):
         low_ts = app.mark("d.t")
         window = Window(low_ts, cut_ts, [], catches_up={"d.t": {("s", "d", "t")}})
@@ -79,6 +80,6 @@ def test_a_released_table_stays_released_with_its_approval_until_a_window_reache
         again.refresh()
         state = again.states["d.t"]
         assert (state.state, state.applied_ts) == (expected, cut_ts)
-        assert (state.error, state.place) == ((DDL_APPROVED, place) if expected == State.RELEASED else ("", None))
-        assert again.states["d.waits"] == TableState(State.HELD, "why", "SchemaMismatch", 5, place)
+        assert (state.cause, state.place) == ((Cause.DDL_ASKS, place) if expected == State.RELEASED else (None, None))
+        assert again.states["d.waits"] == Standing(State.HELD, "why", Cause.MISMATCH, 5, place)
         assert app.cut_ts == 90, "what is below the published cut publishes nothing new"

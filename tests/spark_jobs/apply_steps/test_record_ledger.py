@@ -19,9 +19,10 @@ from tidegate import config, tables
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import TableState
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.result import Ledger
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 
@@ -61,10 +62,10 @@ def test_windows_below_the_cut_end_in_no_order_and_each_is_recorded(tmp_path: Pa
     app = application(tmp_path)
     record_ledger(app, window(40))
     record_ledger(app, window(30, catches_up=True, seq=8))
-    app.record_states({"d.t": TableState(State.RELEASED, applied_ts=30)})
+    app.record_states({"d.t": Standing(State.RELEASED, applied_ts=30)})
     record_ledger(app, window(30, catches_up=True, seq=8))  # tried again, after a person released something
     record_ledger(application(tmp_path), window(30, catches_up=True, seq=8))
-    app.record_caught_up(window(30, catches_up=True), {"d.t": TableState(State.RELEASED, applied_ts=30)})
+    app.record_caught_up(window(30, catches_up=True), {"d.t": Standing(State.RELEASED, applied_ts=30)})
     record_ledger(app, window(20, catches_up=True, seq=9))
     assert [row["seq"] for row in recorded(app)] == [7, 8, 9]
 
@@ -79,14 +80,14 @@ def test_a_window_of_tables_that_catch_up_is_in_the_ledger_once_wherever_it_dies
         if here == point:
             raise KeyboardInterrupt
 
-    released = TableState(State.RELEASED, applied_ts=10)
+    released = Standing(State.RELEASED, applied_ts=10)
     application(tmp_path).record_states({"d.t": released, "d.held": released})
     for death in (True, False):
         app = application(tmp_path)
         app.histories, app.cut_ts = {"s": SchemaHistory("s")}, 40
         assert {state.state for state in app.states.values()} == {State.RELEASED}
         below = window(40, catches_up=True)
-        below.held["d.held"] = TableState(State.HELD, "why", "SchemaMismatch", 10)
+        below.held["d.held"] = Standing(State.HELD, "why", Cause.MISMATCH, 10)
         record_ledger(app, below)
         with monkeypatch.context() as patch:
             patch.setattr(publish_cut_module, "failpoint", dies if death else lambda _: None)

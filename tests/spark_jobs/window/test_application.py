@@ -10,9 +10,10 @@ from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import TableState
 from tidegate.prewrites_table import PrewriteState
 from tidegate.segments.prewrites import Prewrite, Prewrites
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 TEXT = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
@@ -26,10 +27,10 @@ def test_a_decided_prewrite_keeps_versions_only_while_a_table_may_stand_below_it
     app.prewrites = {"s": Prewrites("s", [decided])}
     app.forget_versions()
     assert app._floor("s", "d", "t") == 100
-    app.states["d.t"] = TableState(State.HELD, applied_ts=40)
+    app.states["d.t"] = Standing(State.HELD, cause=Cause.FAULT, applied_ts=40)
     app.forget_versions()
     assert app._floor("s", "d", "u") == 10
-    app.states["d.t"] = TableState(State.ACTIVE, applied_ts=40)
+    app.states["d.t"] = Standing(State.ACTIVE, applied_ts=40)
     app.prewrites = {"s": Prewrites("s", [Prewrite("s", "x", 10, 1, 1, ("d.t",), PrewriteState.PARKED, 50)])}
     app.forget_versions()
     assert app._floor("s", "d", "t") == 10

@@ -10,7 +10,8 @@ from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, ManyWaves, baseline
 from tidegate import tables
 from tidegate.lake import control
-from tidegate.lake.held import TableState
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 
@@ -44,10 +45,10 @@ def test_the_tables_of_a_wave_begin_in_one_commit_of_each_control_table(tmp_path
 
 
 def test_states_are_found_by_what_they_are() -> None:
-    states = States({"a": TableState(State.HELD), "b": TableState(State.ACTIVE)})
+    states = States({"a": Standing(State.HELD, cause=Cause.FAULT), "b": Standing(State.ACTIVE)})
     stamp = states.stamp
     assert [name for name, _ in states.of(State.HELD, State.ACTIVE)] == ["a", "b"]
-    states |= {"a": TableState(State.ACTIVE, "why"), "c": TableState(State.RELEASED)}
+    states |= {"a": Standing(State.ACTIVE, "why"), "c": Standing(State.RELEASED)}
     assert stamp not in (states.stamp, States().stamp)
     assert [name for name, _ in states.of(State.ACTIVE)] == ["b", "a"]
     assert (states.any(State.HELD), states.any(State.RELEASED)) == (False, True)

@@ -14,14 +14,15 @@ import pytest
 from spark_jobs.apply_steps.plan_window import catches_up, plan_window
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
-from spark_jobs.window.holds import hold_for_error
 from spark_jobs.window.snapshots import begin
+from spark_jobs.window.standings import hold_for_error
 from tests.support.event_log import TO_DECODE, Log, held
 from tests.support.seeds import share
 from tidegate.errors import LakeRefused
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.snapshot.waves import EndedWave
-from tidegate.tables import NEEDS_SNAPSHOT, RENAMED_WITH_HELD, State
+from tidegate.standing.causes import Cause
+from tidegate.tables import State
 
 AWAY = ("RENAME TABLE shop.a TO shop.old", ("shop.a", "shop.old"))
 BACK = ("RENAME TABLE shop.old TO shop.a", ("shop.a", "shop.old"))
@@ -117,10 +118,10 @@ def test_who_took_rows_of_a_table_that_a_snapshot_begins_anew_waits_for_its_own_
     app, window = log.first_window()
     for step in (plan_window, replay_schema_history):
         step(app, window)
-    assert window.held["shop.old"].error == f"{RENAMED_WITH_HELD} shop.a"
+    assert window.held["shop.old"].partner == "shop.a"
     history = app.histories["one"]
     last = history.versions("shop", "a")[-1]
     wave = EndedWave("s", 1, "token", window.cut_ts, window.cut_ts, "", ())
     history.add([replace(last, version=last.version + 1, kind=SNAPSHOT, commit_ts=wave.low_ts)])
     assert begin(app, window, wave, ("one", "shop", "a"), lambda _: "") == ""
-    assert window.held["shop.old"].error == NEEDS_SNAPSHOT
+    assert window.held["shop.old"].cause == Cause.NEEDS_ROWS

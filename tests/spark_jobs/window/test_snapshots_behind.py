@@ -10,15 +10,15 @@ from spark_jobs.apply_steps.plan_window import next_catch_up
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.following import leave_behind
-from spark_jobs.window.holds import hold
+from spark_jobs.window.standings import hold
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline
-from tidegate import tables
-from tidegate.errors import StreamCorrupt
-from tidegate.lake.held import Place, TableState
 from tidegate.snapshot.chunks.spans import Span
 from tidegate.snapshot.progress.standing import Known
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Refused
+from tidegate.standing.standing import Place, Standing
 from tidegate.tables import State
 
 HALVES = (Span(None, ("9",)), Span(("9",), None))
@@ -85,7 +85,7 @@ def test_a_table_that_lacks_rows_is_not_at_the_cut_when_its_source_is_not(routed
     at_ts = app.cut_ts
     app, _ = _window(log)
     state = app.states["shop.t"]
-    assert (state.state, state.behind_source, state.applied_ts) == (State.RELEASED, "one", at_ts)
+    assert (state.state, state.source, state.applied_ts) == (State.RELEASED, "one", at_ts)
     assert at_ts < app.cut_ts
     app, window = _below(log)
     assert (window.behind, window.cut_ts) == ("one", app.cut_ts)
@@ -107,7 +107,7 @@ def test_a_table_that_catches_up_below_its_source_meets_the_waves_that_were_plac
     low_ts = app.cut_ts
     token = waves.read([1, 2], low_ts + 1, low_ts + 1)
     app, _ = _window(log)
-    app.record_states({"shop.t": TableState(State.RELEASED, "somebody lets it catch up", applied_ts=low_ts)})
+    app.record_states({"shop.t": Standing(State.RELEASED, "somebody lets it catch up", applied_ts=low_ts)})
     leave_behind(app, "one", "its capture stands")
     app = log.started()
     app.index.refresh(app.cut_ts)
@@ -127,7 +127,7 @@ def test_a_table_that_is_held_for_rows_while_it_is_read_is_read_from_the_start(b
     early = waves.read([1, 2], app.cut_ts + 1, app.cut_ts + 1, HALVES[0])
     app, _ = _window(log)
     if behind:  # by a window that sees no more than that
-        app.note_states({"shop.t": TableState(State.HELD, "noted", tables.NEEDS_SNAPSHOT, app.cut_ts)})
+        app.note_states({"shop.t": Standing(State.HELD, "noted", Cause.NEEDS_ROWS, app.cut_ts)})
         app.record_states({})
     else:
         log.keeps("'shop.*', 'crm.*', 'two.*'", "'shop.t'")
@@ -155,7 +155,7 @@ def test_a_wave_that_ends_in_the_window_which_holds_its_table_is_read_again_wher
     early = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
     app, window = _at_its_waves(log)
     assert window.tables["shop.t"].chunks
-    hold(app, window, "shop.t", tables.NEEDS_SNAPSHOT if lacks else tables.DDL_ASKS, "what came right behind it")
+    hold(app, window, "shop.t", Refused(Cause.NEEDS_ROWS if lacks else Cause.DDL_ASKS, "what came right behind it"))
     publish_cut(app, window)
     assert app.states["shop.t"].state is State.HELD
     assert again.answers() == ({early: "refused"} if lacks else {}), "one that goes on by itself takes it then"
@@ -176,7 +176,7 @@ def test_a_snapshot_of_a_held_table_is_over_once_the_source_empties_it(later: bo
     if not later:
         log.send("one", "TRUNCATE TABLE shop.t")
     app, window = _at_its_waves(log)
-    hold(app, window, "shop.t", StreamCorrupt.__name__, "a segment of before", place)
+    hold(app, window, "shop.t", Refused(Cause.EVENT_NOT_READ, "a segment of before", place))
     publish_cut(app, window)
     assert (again.answers(), again.state) == ({}, "running")
     if later:
@@ -200,11 +200,11 @@ def test_waves_that_passed_a_held_table_are_read_again_once_it_waits_for_rows(tm
     app, again = _whole(log)
     early = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
     app, window = _at_its_waves(log)
-    hold(app, window, "shop.t", tables.DDL_ASKS, "may it?")
+    hold(app, window, "shop.t", Refused(Cause.DDL_ASKS, "may it?"))
     publish_cut(app, window)
     _window(log)
     assert again.answers() == {}, "it may go on from where it stands, and takes the wave then"
-    app.record_states({"shop.t": TableState(State.HELD, "bronze is gone", tables.NEEDS_SNAPSHOT, app.cut_ts)})
+    app.record_states({"shop.t": Standing(State.HELD, "bronze is gone", Cause.NEEDS_ROWS, app.cut_ts)})
     app, _ = _window(log)
     assert again.answers() == {early: "refused"}
     late = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)

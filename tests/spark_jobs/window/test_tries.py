@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from tidegate import config
 from tidegate.errors import CommitConflict, LakeUnavailable, SchemaMismatch, Transient, Unexpected
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import TableState
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 
@@ -77,8 +78,9 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Application:
     return Application(BackgroundSession(no_spark), config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
 
 
-def _held(app: Application) -> dict[str, str]:
-    return {name: state.error for name, state in app.states.items() if state.state == State.HELD}
+def _held(app: Application) -> dict[str, int]:
+    """How often each was held in a row, of those that are."""
+    return {name: state.times for name, state in app.states.items() if state.state == State.HELD}
 
 
 def test_tables_that_fail_in_each_try_are_held_together_and_tried_again_after_longer_pauses(
@@ -90,24 +92,22 @@ def test_tables_that_fail_in_each_try_are_held_together_and_tried_again_after_lo
         tries.note(TablesFailed(dict.fromkeys([*names, "d.once"], KeyError("k"))))
         assert not _held(app)
     tries.note(TablesFailed(dict.fromkeys(names, KeyError("k"))))
-    assert _held(app) == dict.fromkeys(names, "TableWriteError 1"), "a table that failed twice may go on"
+    assert _held(app) == dict.fromkeys(names, 1), "a table that failed twice may go on"
     release_after_a_pause(app)
     assert len(_held(app)) == 40, "not yet"
-    monkeypatch.setattr(
-        "spark_jobs.window.tries._PAUSE_MIN", type(app.states["d.t0"].since - app.states["d.t0"].since)(0)
-    )
+    monkeypatch.setattr("tidegate.standing.step.PAUSE_MIN", timedelta())
     release_after_a_pause(app)
     assert {state.state for state in app.states.values()} == {State.RELEASED}
     again = Tries(app, 12)
     for _ in range(WINDOW_ATTEMPTS_MAX):
         again.note(TablesFailed({"d.t3": KeyError("k")}))
-    assert _held(app) == {"d.t3": "TableWriteError 2"}
+    assert _held(app) == {"d.t3": 2}
     assert "tidegate release shop d.t3" in app.states["d.t3"].reason
-    app.record_states({"d.t3": TableState(State.RELEASED)})  # by a person: it counts from the beginning
+    app.record_states({"d.t3": Standing(State.RELEASED)})  # by a person: it counts from the beginning
     once_more = Tries(app, 15)
     for _ in range(WINDOW_ATTEMPTS_MAX):
         once_more.note(TablesFailed({"d.t3": KeyError("k")}))
-    assert _held(app) == {"d.t3": "TableWriteError 1"}
+    assert _held(app) == {"d.t3": 1}
 
 
 def test_what_passes_holds_no_table_however_often_it_comes(app: Application) -> None:
@@ -115,13 +115,13 @@ def test_what_passes_holds_no_table_however_often_it_comes(app: Application) -> 
     for _ in range(WINDOW_ATTEMPTS_MAX - 1):
         tries.note(TablesFailed({"d.t": ConnectionResetError("reset"), "d.u": KeyError("k")}))
     tries.note(TablesFailed({"d.t": ConnectionResetError("reset"), "d.u": KeyError("k")}))
-    assert _held(app) == {"d.u": "TableWriteError 1"}
+    assert _held(app) == {"d.u": 1}
     failed = TablesFailed({"d.t": ConnectionResetError("reset")})
     for _ in range(WINDOW_ATTEMPTS_MAX - 1):
         tries.note(failed)
     with pytest.raises(LakeUnavailable, match=r"d\.t: reset"):
         tries.note(failed)
-    assert _held(app) == {"d.u": "TableWriteError 1"}
+    assert _held(app) == {"d.u": 1}
 
 
 def test_an_error_of_no_table_ends_the_job_in_one_line_that_says_whether_to_try_again(

@@ -12,9 +12,9 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline
-from tidegate.errors import SchemaMismatch
-from tidegate.lake.held import TableState
 from tidegate.snapshot.chunks.spans import Span
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 HALVES = (Span(None, ("9",)), Span(("9",), None))
@@ -50,14 +50,14 @@ def test_a_table_held_for_its_columns_takes_the_waves_that_came_meanwhile_once_i
     app, window = _window(log)
     assert (_chunks(window), waves.answers()) == ([early], {early: "applied"})
     held_at = app.cut_ts
-    app.record_states({"shop.t": TableState(State.HELD, "other columns", SchemaMismatch.__name__, held_at)})
+    app.record_states({"shop.t": Standing(State.HELD, "other columns", Cause.MISMATCH, held_at)})
     late = waves.read([10], app.cut_ts + 1, app.cut_ts + 1, HALVES[1])
     for _ in range(2):
         app, window = _window(log)
         assert (_chunks(window), app.states["shop.t"].state) == ([], State.HELD)
     assert waves.answers() == {early: "applied"}, "it waits for its table"
     assert waves.state == "running"
-    app.record_states({"shop.t": TableState(State.RELEASED, applied_ts=held_at)})
+    app.record_states({"shop.t": Standing(State.RELEASED, applied_ts=held_at)})
     for turn in range(2 if killed else 1):  # killed before it was published: the same once more
         app = log.started()
         app.index.refresh(app.cut_ts)

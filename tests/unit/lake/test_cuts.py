@@ -15,8 +15,10 @@ from tidegate.lake import control, cuts
 from tidegate.lake.control.upkeep import rewrite
 from tidegate.lake.cuts import cut_at, instant, known_cuts
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import TableState
+from tidegate.lake.held import to_row
 from tidegate.lake.kept_cuts import kept_rows
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 BEGIN = datetime(2026, 11, 22, 8, tzinfo=UTC)
@@ -45,8 +47,9 @@ class Lake:
         control.append(self.files, tables.CUTS, rows)
 
     def say(self, name: str, state: State, commit_ts: int = 0) -> None:
-        told = TableState(state, f"{name} is {state}", applied_ts=commit_ts)
-        control.append(self.files, tables.TABLE_STATES, [told.to_row("p", f"shop.{name}", self._tick())])
+        cause = Cause.FAULT if state is State.HELD else None
+        told = Standing(state, f"{name} is {state}", cause, commit_ts)
+        control.append(self.files, tables.TABLE_STATES, [to_row(told, "p", f"shop.{name}", self._tick())])
 
     def seen(self, at: int | None = None) -> dict[str, int]:
         return {table.table: table.version for table in cut_at(self.files, "p", at).tables.values()}

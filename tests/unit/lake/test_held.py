@@ -6,28 +6,29 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tidegate import tables
-from tidegate.errors import RECREATE
 from tidegate.lake import control, held
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import DDL_NOT_READ, Place, TableState
 from tidegate.lake.questions import NewQuestions
 from tidegate.lake.status import way_out
-from tidegate.tables import DDL_APPROVED, DDL_ASKS, State
+from tidegate.remedy import Needs
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Place, Standing
+from tidegate.tables import State
 
 PLACE = Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
 BEGAN = datetime(2026, 5, 4, tzinfo=UTC)
 
 
-def recorded(lake: LakeFiles, minute: int, **states: TableState) -> None:
+def recorded(lake: LakeFiles, minute: int, **states: Standing) -> None:
     at = BEGAN + timedelta(minutes=minute)
-    rows = [state.to_row("shop", f"d.{name}", at) for name, state in states.items()]
+    rows = [held.to_row(state, "shop", f"d.{name}", at) for name, state in states.items()]
     control.append(lake, tables.TABLE_STATES, rows)
 
 
 def test_the_last_state_of_each_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
-    asks = TableState(State.HELD, "may it?", DDL_ASKS, 20, PLACE)
-    recorded(lake, 1, t=TableState(State.ACTIVE, applied_ts=10), u=TableState(State.HELD, "why", "SchemaMismatch", 5))
+    asks = Standing(State.HELD, "may it?", Cause.DDL_ASKS, 20, PLACE)
+    recorded(lake, 1, t=Standing(State.ACTIVE, applied_ts=10), u=Standing(State.HELD, "why", Cause.MISMATCH, 5))
     recorded(lake, 2, t=asks)
     found = held.last_states(lake)
     assert found["d.t"] == asks
@@ -40,15 +41,15 @@ def test_the_last_state_of_each_table_is_read_as_it_was_written(tmp_path: Path) 
 
 def test_a_release_approves_what_was_asked_and_keeps_what_was_not_read(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
-    unread = TableState(State.HELD, "odd", DDL_NOT_READ, 20, PLACE)
-    recorded(lake, 1, t=TableState(State.HELD, "may it?", DDL_ASKS, 20, PLACE), u=unread)
+    unread = Standing(State.HELD, "odd", Cause.DDL_NOT_READ, 20, PLACE)
+    recorded(lake, 1, t=Standing(State.HELD, "may it?", Cause.DDL_ASKS, 20, PLACE), u=unread)
     assert (unread.judgeable, unread.state.waits) == (True, True)
     for state in held.held_tables(lake).values():
         held.release(lake, state, reason="somebody")
     found = held.last_states(lake)
-    assert {name: (state.state, state.error) for name, state in found.items()} == {
-        "d.t": (State.RELEASED, DDL_APPROVED),
-        "d.u": (State.RELEASED, DDL_NOT_READ),
+    assert {name: (state.state, state.cause) for name, state in found.items()} == {
+        "d.t": (State.RELEASED, Cause.DDL_ASKS),
+        "d.u": (State.RELEASED, Cause.DDL_NOT_READ),
     }
     assert {state.reason for state in found.values()} == {"somebody"}
     assert {state.applied_ts for state in found.values()} == {20}
@@ -56,7 +57,7 @@ def test_a_release_approves_what_was_asked_and_keeps_what_was_not_read(tmp_path:
 
 def test_a_question_is_new_once_per_statement(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
-    recorded(lake, 1, t=TableState(State.HELD, "may it?", DDL_ASKS, 20, PLACE))
+    recorded(lake, 1, t=Standing(State.HELD, "may it?", Cause.DDL_ASKS, 20, PLACE))
     looks = NewQuestions({})
     looks.open(str(tmp_path), {})
     assert looks.look() == {"tables": ["d.t"]}
@@ -67,14 +68,14 @@ def test_a_question_is_new_once_per_statement(tmp_path: Path) -> None:
 
 
 def test_the_way_out_of_what_lacks_rows_is_a_command_that_can_be_copied() -> None:
-    for reason in ("its rows from before aren't in the log", f"its columns aren't known; {RECREATE}"):
-        state = TableState(State.HELD, reason, tables.NEEDS_SNAPSHOT, 20, PLACE, pipeline="shop", table="d.t")
+    for needs in (Needs.ROWS, Needs.COLUMNS):
+        state = Standing(State.HELD, "why", Cause.NEEDS_ROWS, 20, PLACE, needs=needs, pipeline="shop", table="d.t")
         assert "tidegate snapshot start shop d.t;" in way_out(state)
 
 
 def test_of_a_source_that_no_snapshot_reads_none_is_promised() -> None:
-    for reason in ("its rows from before aren't in the log", f"its columns aren't known; {RECREATE}"):
-        state = TableState(State.HELD, reason, tables.NEEDS_SNAPSHOT, 20, PLACE, pipeline="shop", table="d.t")
+    for needs in (Needs.ROWS, Needs.COLUMNS):
+        state = Standing(State.HELD, "why", Cause.NEEDS_ROWS, 20, PLACE, needs=needs, pipeline="shop", table="d.t")
         told = way_out(state, lambda source: source == PLACE.source)
         assert "TRUNCATE d.t" in told
         assert "tidegate snapshot" not in told

@@ -87,7 +87,7 @@ def test_a_moment_is_a_cut_a_time_or_where_a_held_table_stands(tmp_path: Path) -
     for late in (str(cuts[2] + 1), "tomorrow"):
         with pytest.raises(UsageError, match=r"lies after the newest cut|neither a cut_ts nor a time"):
             moment(lake, "d.t", late)
-    event = {"pipeline": "p", "table": "d.t", "reason": "r", "error": "e", "commit_ts": 77}
+    event = {"pipeline": "p", "table": "d.t", "reason": "r", "commit_ts": 77}
     control.append(lake, tables.TABLE_STATES, [{**event, "state": "held", "recorded_at": datetime.now(UTC)}])
     assert moment(lake, "d.t", "") == 77
     assert [silver_version(lake, "d.t", cut) for cut in (*cuts, cuts[0] + 1)] == [0, 0, 2, None]

@@ -13,13 +13,13 @@ from tests.support.opened import opened
 from tests.support.segments import segment
 from tidegate import tables
 from tidegate.config import Pipeline, parse
-from tidegate.errors import RECREATE, REFILL
 from tidegate.lake import control
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.held import TableState
+from tidegate.lake.held import to_row
 from tidegate.lake.status import table_statuses
 from tidegate.limits import SNAPSHOT_AGAIN_SECONDS_MAX, SNAPSHOT_SILENT_SECONDS
+from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.progress import automatic, wakes
@@ -27,6 +27,8 @@ from tidegate.snapshot.progress.automatic import Outlook, due, outlooks, seen, w
 from tidegate.snapshot.progress.events import BY_ITSELF, EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.progress.requests import request, told
 from tidegate.snapshot.progress.wakes import WaitingTables
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
 from tidegate.tables import SegmentFlag, State
 
 __all__ = ["opened"]  # a fixture
@@ -87,9 +89,9 @@ def test_who_is_not_asked_for_says_why() -> None:
     assert (found.due_at, found.physical) == (NOW, (other, third)), "each shard waits for itself"
 
 
-def state_of(lake: LakeFiles, table: str, reason: str, error: str) -> None:
-    state = TableState(State.HELD, reason, error, 20)
-    control.append(lake, tables.TABLE_STATES, [state.to_row("p", table, datetime.now(UTC))])
+def state_of(lake: LakeFiles, table: str, reason: str, cause: Cause, needs: Needs = Needs.NOTHING) -> None:
+    state = Standing(State.HELD, reason, cause, 20, needs=needs)
+    control.append(lake, tables.TABLE_STATES, [to_row(state, "p", table, datetime.now(UTC))])
 
 
 def version(lake: LakeFiles, table: str, status: VersionStatus) -> None:
@@ -113,11 +115,11 @@ def test_tables_wait_by_their_state_and_on_a_first_start_by_their_version(tmp_pa
         "asks": VersionStatus.ACTIVE,
     }.items():
         version(lake, table, status)
-    state_of(lake, "d.odd", f"a fault; {REFILL}", "DecodeError")
-    state_of(lake, "d.gone", "its rows are gone", tables.NEEDS_SNAPSHOT)
-    state_of(lake, "d.asks", "may it?", tables.DDL_ASKS)
-    state_of(lake, "d.unknown", f"no columns; {RECREATE}", "SchemaMismatch")
-    state_of(lake, "elsewhere.t", f"no columns; {RECREATE}", "SchemaMismatch")
+    state_of(lake, "d.odd", "a fault", Cause.FAULT, Needs.ROWS)
+    state_of(lake, "d.gone", "its rows are gone", Cause.NEEDS_ROWS)
+    state_of(lake, "d.asks", "may it?", Cause.DDL_ASKS)
+    state_of(lake, "d.unknown", "no columns", Cause.MISMATCH, Needs.COLUMNS)
+    state_of(lake, "elsewhere.t", "no columns", Cause.MISMATCH, Needs.COLUMNS)
     found = waiting(pipeline(), lake)
     assert found.pop("elsewhere.t") == (), "the pipeline file doesn't keep it"
     assert found == {name: (("s", *name.split(".")),) for name in ("d.full", "d.odd", "d.unknown")}
@@ -227,7 +229,7 @@ def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(
 ) -> None:
     lake = LakeFiles(str(tmp_path))
     version(lake, "t", VersionStatus.ACTIVE)
-    state_of(lake, "d.t", f"its rows; {REFILL}", tables.NEEDS_SNAPSHOT)
+    state_of(lake, "d.t", "its rows", Cause.NEEDS_ROWS)
 
     def look(of: Pipeline) -> tuple[State, str, str]:
         (found,) = seen(of, lake, table_statuses(lake))

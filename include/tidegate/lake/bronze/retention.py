@@ -32,8 +32,9 @@ from tidegate.lake.bronze.log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Followed
 from tidegate.lake.followed import load as load_followed
-from tidegate.lake.held import TableState, last_states
+from tidegate.lake.held import last_states
 from tidegate.lake.prewrites import first_needed
+from tidegate.standing.causes import Cause
 from tidegate.tables import SNAPSHOTS
 
 # Events of control/snapshots: a wave's high mark was met; nothing of a table is read any more.
@@ -64,7 +65,7 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
     lowest += [
         Floor(state.applied_ts, f"{name} is {state.state}")
         for name, state in sorted(last_states(lake).items())
-        if state.state.waits and state.error != tables.NEEDS_SNAPSHOT and not _goes_with_source(state)
+        if state.state.waits and state.cause is not Cause.NEEDS_ROWS and not state.source
     ]
     everywhere = min(lowest, key=lambda one: one.commit_ts)
     waves = _open_waves(lake)
@@ -109,10 +110,6 @@ def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
 
 def _is_over(asked: set[tuple[str, str]] | None, over: set[tuple[str, str]]) -> bool:
     return ("", "") in over or (asked is not None and asked <= over)
-
-
-def _goes_with_source(state: TableState) -> bool:
-    return state.error.startswith(tables.BEHIND_SOURCE)
 
 
 def _of_source(source: str, everywhere: Floor, known: Followed) -> Floor:

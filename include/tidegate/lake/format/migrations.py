@@ -12,6 +12,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from tidegate.lake.format import typed_causes
+
 Convert = Callable[[pa.Table], pa.Table]
 
 
@@ -33,7 +35,10 @@ class Migration:
     convert: Convert | None = None
 
 
-MIGRATIONS: tuple[Migration, ...] = ()
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(1, "control/table_states", "causes as values", typed_causes.STATES_BEFORE, typed_causes.states),
+    Migration(1, "control/followed", "rows that were lacking", typed_causes.FOLLOWED_BEFORE, typed_causes.followed),
+)
 
 # The first one that a lake could tell of itself; what had no control/format is 0.
 FIRST_FORMAT: Final = 1

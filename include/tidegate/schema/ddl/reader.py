@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tidegate.errors import REFILL, DDLError
+from tidegate.errors import DDLError
+from tidegate.remedy import REFILL, Remedy
 from tidegate.schema.ddl.alter import read_actions, read_storage
 from tidegate.schema.ddl.columns import read_column, read_constraint, read_parts, starts_constraint
 from tidegate.schema.ddl.partitions import read_partitioning
@@ -66,7 +67,7 @@ _ROW_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", 
 class DdlNotRead(DDLError):  # noqa: N818  like its siblings in errors.py, it says what happened
     """A statement that isn't understood. tables: `database.table` names that it touches; () when none can be named."""
 
-    def __init__(self, what: str, *, where: str = "", remedy: str = "", tables: tuple[str, ...] = ()) -> None:
+    def __init__(self, what: str, *, where: str = "", remedy: str | Remedy = "", tables: tuple[str, ...] = ()) -> None:
         super().__init__(what, where=where, remedy=remedy)
         self.tables = tables
 
@@ -74,7 +75,7 @@ class DdlNotRead(DDLError):  # noqa: N818  like its siblings in errors.py, it sa
         return (_rebuild, (self.what, self.where, self.remedy, self.tables))
 
 
-def _rebuild(what: str, where: str, remedy: str, tables: tuple[str, ...]) -> DdlNotRead:
+def _rebuild(what: str, where: str, remedy: str | Remedy, tables: tuple[str, ...]) -> DdlNotRead:
     return DdlNotRead(what, where=where, remedy=remedy, tables=tables)
 
 
@@ -157,7 +158,7 @@ def _statement(cursor: Cursor, database: str, touched: list[TableName]) -> State
         _name_rows_table(cursor, verb, database, touched)
         raise DDLError(
             f"{verb} was logged as a statement, its rows are not in the log",
-            remedy=f"set binlog_format=ROW for every session; {REFILL}",
+            remedy=REFILL.after("set binlog_format=ROW for every session"),
         )
     if verb in _OTHER_VERBS or not verb:
         return Ignored(verb or "empty")

@@ -16,7 +16,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, Final
 
-from tidegate.errors import REFILL, UnsupportedValue
+from tidegate.errors import UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import Column, Generated
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import UNKNOWN, CanonicalType, canonical

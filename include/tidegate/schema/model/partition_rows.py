@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final, NoReturn
 
-from tidegate.errors import REFILL, UnsupportedValue
+from tidegate.errors import UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.partitions import COLUMN, DEFAULT, MAX, SYSTEM_TIME, TEXT, Node, Partition, Partitioning
 from tidegate.schema.model.type_table import Kind

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from tidegate.errors import RECREATE, DDLError
+from tidegate.errors import DDLError
+from tidegate.remedy import RECREATE
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.ddl.tokens import Cursor
 from tidegate.schema.ddl.tree import (
@@ -132,7 +133,7 @@ class TableEffects:
             if self._history.columns_of_query is None:
                 raise DDLError(
                     "CREATE TABLE ... SELECT takes columns and rows from a query that the log doesn't hold",
-                    remedy=f"set binlog_format=ROW for every session; {RECREATE}",
+                    remedy=RECREATE.after("set binlog_format=ROW for every session"),
                 )
             cursor = Cursor(self._logged.sql, self._logged.sql_mode, self._context.server)
             cursor.at = statement.query_at

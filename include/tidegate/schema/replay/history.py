@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tidegate.errors import DDLError
+from tidegate.remedy import Remedy
 from tidegate.schema.ddl.reader import DdlNotRead, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.ddl.tree import (
@@ -327,9 +328,8 @@ class SchemaHistory:
         for name in names:
             self.held.setdefault(name, error)
 
-    def _hold(self, names: Iterable[TableName], what: str, statement: DdlStatement, remedy: str) -> DdlNotRead:
-        names = tuple(dict.fromkeys(names))
-        where = f"{self.source} at {statement.where}"
+    def _hold(self, names: Iterable[TableName], what: str, statement: DdlStatement, remedy: str | Remedy) -> DdlNotRead:
+        names, where = tuple(dict.fromkeys(names)), f"{self.source} at {statement.where}"
         error = DdlNotRead(what, where=where, remedy=remedy, tables=tuple(f"{d}.{t}" for d, t in names))
         self.hold(names, error)
         return error

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tidegate.errors import RECREATE, DDLError
+from tidegate.errors import DDLError
+from tidegate.remedy import RECREATE
 from tidegate.schema.ddl.tree import (
     Action,
     AddColumn,

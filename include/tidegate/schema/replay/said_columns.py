@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tidegate.errors import RECREATE, DDLError, UnsupportedValue
+from tidegate.errors import DDLError, UnsupportedValue
+from tidegate.remedy import RECREATE
 from tidegate.schema.ddl.reader import touched_tables
 from tidegate.schema.ddl.statement import EventSaid, SaidColumn
 from tidegate.schema.ddl.tree import Statement

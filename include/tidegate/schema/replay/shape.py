@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
-from tidegate.errors import RECREATE, DDLError
+from tidegate.errors import DDLError
+from tidegate.remedy import RECREATE
 from tidegate.schema.ddl.expressions import renamed
 from tidegate.schema.ddl.tree import (
     Action,

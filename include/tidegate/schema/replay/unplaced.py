@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from tidegate.errors import RECREATE
+from tidegate.remedy import RECREATE
 from tidegate.schema.ddl.reader import DdlNotRead, read
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.ddl.tree import AlterTable, CreateLike, RenameTables, RenameTo, Statement, TableName

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tidegate.errors import REFILL, StreamCorrupt, TidegateError, UnsupportedValue
+from tidegate.errors import StreamCorrupt, TidegateError, UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.tidb.double_writes import changes_of
 from tidegate.tidb.jobs import REFILLING, SYNCED, Action, ColumnInfo, Job, TableInfo
 from tidegate.tidb.replay.conversion import converted, successors

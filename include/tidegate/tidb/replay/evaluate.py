@@ -15,7 +15,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal, InvalidO
 from functools import lru_cache
 from typing import Any, Final
 
-from tidegate.errors import REFILL, DDLError, UnsupportedValue
+from tidegate.errors import DDLError, UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.schema.ddl.expressions import read_expression
 from tidegate.tidb.replay.operators import (
     and_,

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
-from tidegate.errors import REFILL, UnsupportedValue
+from tidegate.errors import UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.tidb.jobs import ColumnInfo, PartitionInfo, PartitionType, TableInfo
 from tidegate.tidb.replay.evaluate import Row, evaluate, parsed
 from tidegate.tidb.replay.operators import compare

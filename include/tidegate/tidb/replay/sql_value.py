@@ -18,7 +18,8 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
 
-from tidegate.errors import REFILL, UnsupportedValue
+from tidegate.errors import UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.tidb.cells import Moment, cell_text, enum_text, moment, moment_text, packed, set_text
 from tidegate.tidb.datum import Json, Value
 from tidegate.tidb.jobs import INTEGERS, MOMENTS, STRINGS, ColumnInfo, Tp

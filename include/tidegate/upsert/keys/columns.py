@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.delta.live_file import LiveFile
-from tidegate.errors import REFILL, LakeRefused, LakeUnavailable, SchemaMismatch
+from tidegate.errors import LakeRefused, LakeUnavailable, SchemaMismatch
 from tidegate.lake.files import LakeFiles
+from tidegate.remedy import REFILL
 from tidegate.upsert.candidates import lead_bounds
 from tidegate.upsert.keys.table import WHOLE, KeyTable
 from tidegate.upsert.partition_values import partition_value

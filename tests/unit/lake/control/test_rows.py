@@ -207,6 +207,7 @@ def _filled(table: tables.Table, number: int, *, nulls: bool) -> dict[str, Any]:
     values = {
         pa.int64(): number,
         pa.float64(): number / 8,
+        pa.bool_(): number % 2 == 0,
         pa.string(): f"{number} \u00e4\U0001f409",
         pa.timestamp("us", tz="UTC"): datetime(2026, 1, 2, 3, 4, 5, number, UTC),
         pa.list_(pa.string()): [f"d.{number}", ""],

@@ -27,7 +27,7 @@ from tidegate.lake.control.upgrade import BEGUN, record, upgrade_table
 from tidegate.lake.control.upkeep import compact, drop_files, rewrite
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format import migrations
-from tidegate.lake.format.migrations import Migration
+from tidegate.lake.format.migrations import Migration, newest_format
 from tidegate.lake.format.upgrade import plan, upgrade
 from tidegate.lake.format.version import BEGUN_ID, format_of
 from tidegate.lake.schema_rows import table_rows
@@ -205,7 +205,7 @@ def test_a_new_lake_says_its_format_once_and_an_older_one_is_not_taken_for_new(t
         control.append(lake, JUDGED, [_judged(number)])
         control.append(lake, LATENCY, [_new(number)])
     said = control.read(lake, tables.FORMAT).to_pylist()
-    assert [(row["version"], row["event"], row["release"]) for row in said] == [(1, "made", __version__)]
+    assert [(row["version"], row["event"], row["release"]) for row in said] == [(newest_format(), "made", __version__)]
     assert format_of(lake).is_ours
     assert not upgrade(lake)
     older = _lake(tmp_path / "older")

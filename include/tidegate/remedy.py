@@ -1,0 +1,79 @@
+"""What a person does about an error, and what the error's table needs before it can go on.
+
+In:  nothing; these are values.
+Out: Remedy, which an error carries; Needs, by which apply decides. Its words are for people: they decide nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, NoReturn, Self
+
+_BY_ITSELF: Final = "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start)"
+_OR_OUT: Final = "at the source and load it again; or leave it out (tables.exclude)"
+_JUDGED: Final = (
+    "when it changed nothing `tidegate schema judge` spares it that; a TRUNCATE or a new CREATE TABLE does, too"
+)
+
+
+class Needs(StrEnum):
+    """What a table lacks that the log doesn't tell. A table that needs rows is snapshotted by itself."""
+
+    NOTHING = "nothing"
+    ROWS = "rows"  # a snapshot, or TRUNCATE, or DROP and CREATE
+    COLUMNS = "columns"  # and rows: TRUNCATE says nothing of columns
+    JUDGEMENT = "judgement"  # rows, unless a person judges that the place changed nothing
+
+    @property
+    def rows(self) -> bool:
+        """Whether its rows must be read anew."""
+        return self is not Needs.NOTHING
+
+    def words(self, *, snapshots: bool = True) -> str:
+        """For people. snapshots: whether a snapshot reads the source; else only its other ends are named."""
+        return (_WITH_SNAPSHOT if snapshots else _WITHOUT)[self]
+
+
+_WITHOUT: Final = {
+    Needs.NOTHING: "",
+    Needs.ROWS: f"TRUNCATE it, or DROP and CREATE it, {_OR_OUT}",
+    Needs.COLUMNS: f"DROP and CREATE it {_OR_OUT}",
+    Needs.JUDGEMENT: _JUDGED,
+}
+_WITH_SNAPSHOT: Final = {
+    Needs.NOTHING: "",
+    Needs.ROWS: f"{_BY_ITSELF}; or {_WITHOUT[Needs.ROWS]}",
+    Needs.COLUMNS: f"{_BY_ITSELF}; or {_WITHOUT[Needs.COLUMNS]}",
+    Needs.JUDGEMENT: f"{_BY_ITSELF}; {_JUDGED}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """text: what to do first; needs: what the table needs besides.
+
+    It doesn't format: in another text the value would be lost, and a table would wait for ever.
+    """
+
+    text: str = ""
+    needs: Needs = Needs.NOTHING
+
+    def __str__(self) -> str:
+        return "; ".join(part for part in (self.text, self.needs.words()) if part)
+
+    def __format__(self, spec: str) -> NoReturn:
+        raise TypeError("a remedy inside a text decides nothing: use after() or then()")
+
+    def after(self, text: str) -> Self:
+        """The same, with something to do before it."""
+        return replace(self, text="; ".join(part for part in (text, self.text) if part))
+
+    def then(self, text: str) -> Self:
+        """The same, with more to do behind it."""
+        return replace(self, text="; ".join(part for part in (self.text, text) if part))
+
+
+REFILL: Final = Remedy(needs=Needs.ROWS)
+RECREATE: Final = Remedy(needs=Needs.COLUMNS)
+JUDGE: Final = Remedy(needs=Needs.JUDGEMENT)

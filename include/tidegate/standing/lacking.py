@@ -1,0 +1,30 @@
+"""Why a version of a table says that not all of its rows are known.
+
+In:  a version that waits.
+Out: one line, what and where; what the table needs.
+"""
+
+from __future__ import annotations
+
+from tidegate.remedy import Needs
+from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
+
+_SHOWN = 120
+
+
+def lacking(version: TableVersion) -> tuple[str, Needs]:
+    """Of a version whose status waits."""
+    place, ddl = f"{version.name} at {version.file}:{version.pos} of {version.source}", version.ddl[:_SHOWN]
+    if version.status is VersionStatus.UNPROVEN:
+        return f"{place}: {why_unproven(version)}", Needs.COLUMNS
+    if version.kind == "create":
+        what = f"it was there with rows that the source's log doesn't tell ({ddl})"
+    elif version.kind == "rename":
+        what = f"renamed from another table ({ddl})"
+    elif version.kind == "baseline":
+        what = "held rows before capture started"
+    elif version.moved is not None and version.moved.why:
+        what = f"{ddl} changed rows that the binlog does not show: {version.moved.why}"
+    else:
+        what = f"{version.kind} changed rows that the binlog does not show ({ddl})"
+    return f"{place}: {what}", Needs.ROWS

@@ -1,0 +1,127 @@
+"""What people read about a table's standing: reasons, and the way out. Nothing is decided by these sentences.
+
+In:  a Standing, names.
+Out: one line each, for status, the page, alerts and a job's log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tidegate.limits import WINDOW_ATTEMPTS_MAX
+from tidegate.remedy import Needs
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import NotWritten
+from tidegate.standing.standing import Standing
+
+# A source's name -> whether no snapshot reads its tables.
+LacksSnapshots = Callable[[str], bool]
+
+# The way out of what a snapshot ends, and of what else there is for a table that has none.
+_NEEDS_ROWS: Final = (
+    "a snapshot reads its rows: by itself, unless the pipeline file says snapshot: {{mode: manual}}, or at once by"
+    " tidegate snapshot start {pipeline} {table}; or leave it out by tables.exclude, or empty it at the source if its"
+    " rows may go"
+)
+_NEEDS_COLUMNS: Final = (
+    "its older rows and columns aren't in the log that was read; a snapshot reads them: by itself, unless the pipeline"
+    " file says snapshot: {{mode: manual}}, or at once by tidegate snapshot start {pipeline} {table}; or DROP and"
+    " CREATE it at the source if its rows may go, or leave it out by tables.exclude"
+)
+# The same of sources that no snapshot reads. What the log said of such a table is in bronze as it was captured.
+_UNREAD: Final = (
+    "no snapshot reads this source: TRUNCATE {table}, or DROP and CREATE it, at the source if its rows may go (or to"
+    " fill it again there); or leave it out by tables.exclude"
+)
+
+
+def reason(line: str, needs: Needs, *, snapshots: bool = True) -> str:
+    """A table's trouble, and what ends it. line: what and where. snapshots: whether a snapshot reads its source."""
+    words = needs.words(snapshots=snapshots)
+    return f"{line}; {words}" if words else line
+
+
+def not_written(name: str, event: NotWritten, times: int, minutes: int) -> str:
+    """Of a table that couldn't be written in any try, so often in a row."""
+    again = f"{times} times in a row now; " if times > 1 else ""
+    return (
+        f"{name}: it could not be written in {WINDOW_ATTEMPTS_MAX} tries: {event.reason}; {again}mend the cause: it is"
+        f" tried again by itself in {minutes} minutes, and at once after `tidegate release {event.pipeline} {name}`"
+    )
+
+
+def of_another_time(name: str, what: str, source: str) -> str:
+    """Of a table that was left, and into which another one flows now."""
+    return (
+        f"{name}: {what} of {source} flows into it now, and silver has rows of another time; route it to a table of its"
+        " own"
+    )
+
+
+def met_behind(name: str, source: str) -> str:
+    """Of a table that a source brings while it is behind."""
+    return (
+        f"{name}: {source} was behind the cut when it brought this table, and silver has rows of it from elsewhere;"
+        " route it to a table of its own"
+    )
+
+
+def waits_for_the_cut(name: str, at_ts: int) -> str:
+    """Of a table that silver is ahead of the cut with."""
+    return f"{name}: an apply that was killed wrote all up to {at_ts}; it goes on once the cut is there"
+
+
+def waits_with(name: str, partner: str, why: str) -> str:
+    """Of a table that waits because its partner does."""
+    what = f"a rename or a partition moves rows between it and {partner}"
+    return f"{name}: {what}, which is held; it goes on with that one, or once both are emptied ({why})"
+
+
+def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
+    """What a person does about a held table, as one command where one does it."""
+    pipeline, table = standing.pipeline, standing.table
+    if standing.lacks_rows:
+        judge = f"; or {_judge(standing)}, which may spare it that" if standing.judgeable else ""
+        return f"{way_to_rows(standing, lacks_snapshots)}{judge}"
+    if standing.event is not None and standing.cause in (Cause.MISMATCH, Cause.DDL_NOT_READ):
+        judge = f"; or {_judge(standing)}" if standing.judgeable else ""
+        return f"tidegate schema refresh {pipeline} {table}{judge}"
+    if standing.judgeable:
+        return f"{_judge(standing)}; when it changed {table}: TRUNCATE it, or DROP and CREATE it"
+    match standing.cause:
+        case Cause.UNLOGGED:
+            return (
+                "take its cause away at the source: a snapshot then reads it anew, by itself unless snapshot.mode is"
+                " manual"
+            )
+        case Cause.WAITS_WITH:
+            partner = standing.partner
+            return (
+                f"see {partner}: it goes on with that one; where you empty that one at the source, empty this one too"
+            )
+        case Cause.DDL_ASKS:
+            return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
+        case Cause.DDL_STOPS:
+            return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
+        case Cause.PARKED:
+            return (
+                f"tidegate prewrites {pipeline}, then again with --commit or --rollback; or Airflow's Required Actions"
+            )
+        case _:
+            return f"mend the cause, then: tidegate release {pipeline} {table}"
+
+
+def way_to_rows(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
+    """What a person does about a table whose rows bronze doesn't have."""
+    source = standing.place.source if standing.place else ""
+    text = _NEEDS_COLUMNS if standing.needs is Needs.COLUMNS else _NEEDS_ROWS
+    text = _UNREAD if lacks_snapshots(source) else text
+    return text.format(pipeline=standing.pipeline or "PIPELINE", table=standing.table or "TABLE")
+
+
+def _judge(standing: Standing) -> str:
+    """The command with which a person says what a statement or an event does."""
+    assert standing.event is not None, "a judgeable one has an event"
+    place = f"{standing.event.source} {standing.event.file}:{standing.event.pos}"
+    return f"tidegate schema judge {standing.pipeline} {place} --nothing, or --holds DB.T for what it changes"

@@ -1,0 +1,39 @@
+"""What a table's standing makes of a snapshot of it, and the other way round.
+
+In:  standings; where a wave lies.
+Out: whether a wave can't begin a table, and what becomes of snapshots and waves that are under way.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tidegate.standing.standing import Standing
+from tidegate.tables import State
+
+
+def came_later(standing: Standing | None, low_ts: int) -> bool:
+    """Whether a table waits for something that came behind a wave's low mark: the wave doesn't have that yet."""
+    return standing is not None and standing.place is not None and standing.place.at_ts > low_ts
+
+
+def fails(standing: Standing | None) -> bool:
+    """Whether a snapshot that had begun before fails: what the table lost since, it can't bring."""
+    return standing is not None and standing.is_blocked
+
+
+def refuses_read(standing: Standing | None, read_at: datetime) -> bool:
+    """Whether waves are refused that were read up to read_at: the table came to wait for rows since, and none of its
+    windows to come has their marks.
+    """
+    return standing is not None and standing.lacks_rows and standing.since is not None and read_at < standing.since
+
+
+def held_since(standing: Standing | None, opened_at: datetime) -> bool:
+    """Whether a table was held after a wave of a snapshot was taken."""
+    return (
+        standing is not None
+        and standing.state is State.HELD
+        and standing.since is not None
+        and standing.since > opened_at
+    )

@@ -1,0 +1,151 @@
+"""Where a table stands: one frozen value.
+
+In:  nothing; these are values.
+Out: Standing, Place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from tidegate.remedy import Needs
+from tidegate.schema.model.columns import TableVersion
+from tidegate.standing.causes import ENDS, Cause, Emptying, Word
+from tidegate.tables import State
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a source's log a table's trouble is.
+
+    database, table: the physical table's. pos: of a DDL its end, else the start of an event; ddl: "" when it is none.
+    source, file: "" where it isn't one event's, but somewhere at or below at_ts; the names are then the silver one's.
+    """
+
+    source: str
+    database: str
+    table: str
+    file: str
+    pos: int
+    at_ts: int
+    ddl: str = ""
+
+    @classmethod
+    def of(cls, version: TableVersion) -> Place:
+        """Where a version begins."""
+        name = (version.source, version.database, version.table)
+        return cls(*name, version.file, version.pos, version.commit_ts, version.ddl)
+
+
+# Of a released table: what it is known for beyond its release. Of any other cause nothing is left.
+_REMEMBERED: Final = (Cause.DDL_ASKS, Cause.DDL_NOT_READ, Cause.WRITE_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a logical table beside its rows. applied_ts: all changes up to it are in silver.
+
+    | state | means | beside it |
+    |---|---|---|
+    | active | follows: it takes every window | |
+    | held | waits | cause, place; fault, needs, times, partner |
+    | released | catches up from applied_ts | source: which it goes on with; cause: what it is still known for |
+    | snapshot | fills: it takes every window, and lacks rows | snapshot: which; "" of a table whose shards lack some |
+    | dropped | is gone at the source | |
+    | left | the pipeline file no longer keeps it | |
+
+    reason: for people alone. since: when it was recorded. pipeline, table: of one that was read from the lake.
+    """
+
+    state: State
+    reason: str = ""
+    cause: Cause | None = None
+    applied_ts: int = 0
+    place: Place | None = None
+    fault: str = field(default="", kw_only=True)
+    needs: Needs = field(default=Needs.NOTHING, kw_only=True)
+    times: int = field(default=0, kw_only=True)
+    partner: str = field(default="", kw_only=True)
+    source: str = field(default="", kw_only=True)
+    snapshot: str = field(default="", kw_only=True)
+    since: datetime | None = field(default=None, compare=False, kw_only=True)
+    pipeline: str = field(default="", compare=False, kw_only=True)
+    table: str = field(default="", compare=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """A value that says two things is a defect of its maker."""
+        assert (self.cause is None) == (self.state is not State.HELD) or self.state is State.RELEASED, (
+            "held for a cause"
+        )
+        assert self.state is not State.RELEASED or self.cause in (None, *_REMEMBERED), "released, and known for more"
+        assert bool(self.partner) == (self.cause is Cause.WAITS_WITH), "a partner is whom it waits with"
+        assert bool(self.times) == (self.cause is Cause.WRITE_FAILED), "how often it couldn't be written"
+        assert not self.source or self.state is State.RELEASED, "one that goes on with a source is released"
+        assert not self.snapshot or self.state is State.SNAPSHOT, "one that a snapshot fills"
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether it is held for rows that bronze doesn't have: they are read anew, or the table begins anew."""
+        if self.cause is None or self.state is not State.HELD or ENDS[self.cause].is_gate:
+            return False
+        return ENDS[self.cause].snapshot or self.needs.rows
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether it lacks rows, or changes without row events: no snapshot that is under way can end well."""
+        return self.lacks_rows or (self.state is State.HELD and self.cause is Cause.UNLOGGED)
+
+    @property
+    def releasable(self) -> bool:
+        """Whether a person may let it go on: not while what is missing is in no log."""
+        return self.state is State.HELD and self.cause is not None and ENDS[self.cause].word is not Word.NONE
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether what stands at a held table's place is for a person to judge: a statement, or an event, that nobody
+        could follow; no lack of columns or rows.
+        """
+        by_cause = self.cause is not None and ENDS[self.cause].word is Word.JUDGE
+        return self.state is State.HELD and self.event is not None and (by_cause or self.needs is Needs.JUDGEMENT)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person's answer is waited for."""
+        return self.state is State.HELD and self.cause in (Cause.DDL_ASKS, Cause.PARKED)
+
+    @property
+    def approved_ts(self) -> int:
+        """A person has approved its DDL up to here; 0: none."""
+        approved = self.state is State.RELEASED and self.cause is Cause.DDL_ASKS
+        return self.place.at_ts if approved and self.place is not None else 0
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether a statement about it isn't followed yet: what comes later must not be replayed."""
+        return self.cause is Cause.DDL_NOT_READ
+
+    @property
+    def columns_doubted(self) -> bool:
+        """Whether the columns that the log tells aren't to be trusted: an ALTER may have been lost or not followed."""
+        return self.cause in (Cause.DDL_NOT_READ, Cause.MISMATCH) or self.needs is Needs.COLUMNS
+
+    @property
+    def event(self) -> Place | None:
+        """The place, where the trouble is one event's."""
+        return self.place if self.place is not None and self.place.file else None
+
+    def ends_by_emptying(self, emptied_ts: int, *, first: bool, keeps_deleted: bool) -> bool:
+        """Whether a held table goes on behind a version that empties it. first: whether the hold is its own, and not
+        its partner's. keeps_deleted: whether deleted rows stay in silver.
+        """
+        how = ENDS[self.cause].emptied if self.cause is not None else Emptying.NEVER
+        if how is Emptying.NEVER or (first and self.place is not None and self.place.at_ts >= emptied_ts):
+            return False
+        return how is Emptying.ENDS or (not keeps_deleted and (not first or self.place is not None))
+
+
+def remembered(cause: Cause | None) -> Cause | None:
+    """What a table that is released for a cause is still known for."""
+    return cause if cause in _REMEMBERED else None

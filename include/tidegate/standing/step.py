@@ -1,0 +1,344 @@
+"""What an event makes of a table's standing: one rule per event.
+
+In:  the standing (None: nothing was ever said of the table, so it follows), an event, Facts.
+Out: the new standing, and effects on other tables and on snapshots.
+
+The rules keep four promises, which the model checks (tests/model):
+- silver at applied_ts equals the log's prefix, so no rule raises applied_ts above what silver and the cut prove;
+- the first cause counts: a table that waits goes on only by what ends that cause (causes.py);
+- a gate of the pipeline file (stop, ask) is passed by a person alone, whatever else happens to the table;
+- nobody waits for what can't come: a table that a killed apply wrote beyond the cut waits for the cut, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+from tidegate.remedy import Needs
+from tidegate.standing import events as e
+from tidegate.standing import shown
+from tidegate.standing.causes import ENDS, Cause
+from tidegate.standing.facts import Facts
+from tidegate.standing.standing import Standing, remembered
+from tidegate.tables import State
+
+PAUSE_MIN: Final = timedelta(minutes=10)
+PAUSE_MAX: Final = timedelta(days=1)
+_GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.DROPPED)
+
+
+class Effect(StrEnum):
+    """What others have to do about a new standing."""
+
+    TAKE_ALONG = "take along"  # whom a rename or a moved partition links with it waits, or catches up, with it
+    CANCEL_SNAPSHOTS = "cancel snapshots"  # all of its rows came behind what emptied it
+    TAKERS_LACK = "takers lack"  # who would get rows from its silver gets none any more
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What an event makes of a table. standing: None: nothing is to be said of it."""
+
+    standing: Standing | None
+    effects: tuple[Effect, ...] = ()
+
+
+if TYPE_CHECKING:
+
+    class _Held(Standing):
+        """A held one has a cause."""
+
+        cause: Cause
+
+
+Rule = Callable[[Standing | None, Any, Facts], Step]
+
+
+def step(standing: Standing | None, event: e.Event, facts: Facts) -> Step:
+    """Where a table stands once an event has happened; the same standing where the event changes nothing."""
+    return RULES[type(event)](standing, event, facts)
+
+
+def is_in(standing: Standing | None, *states: State) -> bool:
+    """Whether a table is in one of these states; one of which nothing was said follows."""
+    return (standing.state if standing is not None else State.ACTIVE) in states
+
+
+def pause(times: int) -> timedelta:
+    """How long a table waits that couldn't be written so often in a row."""
+    doubled: int = 2 ** min(times - 1, 20)
+    return min(PAUSE_MAX, PAUSE_MIN * doubled)
+
+
+# --- it waits ---------------------------------------------------------------------------------------
+def _refused(before: Standing | None, event: e.Refused, facts: Facts) -> Step:
+    """The first cause counts. A cause of its own counts more than its partner's: that one may end without it."""
+    if _holds(before) and (before.cause is not Cause.WAITS_WITH or event.cause is Cause.WAITS_WITH):
+        return Step(before)
+    at_ts = facts.applied() if event.at_ts is None else event.at_ts
+    waits = Standing(
+        State.HELD, event.reason, event.cause, at_ts, event.place,
+        fault=event.fault, needs=event.needs, partner=event.partner,
+    )  # fmt: skip
+    return Step(waits, (Effect.TAKE_ALONG,))
+
+
+def _not_written(before: Standing | None, event: e.NotWritten, facts: Facts) -> Step:
+    if _holds(before):
+        return Step(before)
+    again = before is not None and before.state is State.RELEASED
+    times = 1 + (before.times if before is not None and again else 0)
+    reason = shown.not_written(facts.name, event, times, int(pause(times).total_seconds() / 60))
+    return Step(Standing(State.HELD, reason, Cause.WRITE_FAILED, facts.applied(), times=times))
+
+
+def _flows_in(before: Standing | None, event: e.FlowsIn, facts: Facts) -> Step:
+    if before is None:
+        return Step(None)
+    if before.state is State.LEFT:
+        reason = shown.of_another_time(facts.name, event.what, event.source)
+        return _refused(before, e.Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS, at_ts=facts.cut_ts), facts)
+    if before.source not in ("", event.source):
+        # It has another source now, which isn't behind: both have to be there for it to go on.
+        return Step(replace(before, source="", applied_ts=facts.mark()))
+    return Step(before)
+
+
+def _snapshot_lost(before: Standing | None, event: e.SnapshotLost, facts: Facts) -> Step:
+    if before is None or before.state is not State.SNAPSHOT:
+        return Step(before)
+    reason = f"{facts.name}: {event.why}, and rows are missing"
+    return _refused(before, e.Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS), facts)
+
+
+def _rows_gone(before: Standing | None, event: e.RowsGone, facts: Facts) -> Step:
+    """Whatever it waits for, it needs rows now; one that waits at a gate needs them once a person has opened it."""
+    if _holds(before) and ENDS[before.cause].is_gate:
+        return Step(replace(before, needs=Needs.ROWS))
+    waits = Standing(State.HELD, event.reason, Cause.NEEDS_ROWS, facts.applied(), event.place, needs=Needs.ROWS)
+    return Step(waits)
+
+
+def _logged_again(before: Standing | None, event: e.LoggedAgain, _: Facts) -> Step:
+    if not _holds(before) or not ENDS[before.cause].source:
+        return Step(before)
+    return Step(replace(before, cause=Cause.NEEDS_ROWS, reason=event.reason, needs=Needs.ROWS))
+
+
+# --- it goes on -------------------------------------------------------------------------------------
+def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> Step:
+    """What a person approved stays so. One that went on with its source doesn't any more: it stands lower than that."""
+    if _holds(before):
+        return Step(before)
+    known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
+    cause, times = (Cause.DDL_NOT_READ, 0) if event.unread else (known.cause, known.times)
+    if known.source:
+        cause, times = (cause, times) if event.unread else (None, 0)
+    below = replace(
+        known, reason=event.reason, cause=cause, times=times, source="", applied_ts=facts.applied(), since=None
+    )
+    return Step(below, (Effect.TAKE_ALONG,))
+
+
+def _emptied(before: Standing | None, event: e.Emptied, _: Facts) -> Step:
+    """Whether the hold ends by it is known already: it may be one of several tables (Standing.ends_by_emptying)."""
+    if not _holds(before) or ENDS[before.cause].is_gate:
+        return Step(before)
+    goes_on = Standing(State.RELEASED, applied_ts=event.at_ts, source=event.source)
+    return Step(goes_on, (Effect.CANCEL_SNAPSHOTS,))
+
+
+def _partner_goes_on(before: Standing | None, _: e.PartnerGoesOn, __: Facts) -> Step:
+    if not _holds(before) or not ENDS[before.cause].partner:
+        return Step(before)
+    return Step(Standing(State.RELEASED, applied_ts=before.applied_ts))
+
+
+def _pause_over(before: Standing | None, event: e.PauseOver, _: Facts) -> Step:
+    if not _holds(before) or not ENDS[before.cause].pause:
+        return Step(before)
+    if before.since is not None and event.now - before.since < pause(before.times):
+        return Step(before)
+    return Step(Standing(State.RELEASED, cause=before.cause, times=before.times, applied_ts=before.applied_ts))
+
+
+def _released(before: Standing | None, event: e.Released, _: Facts) -> Step:
+    return Step(release(before, event) if _holds(before) else before)
+
+
+def release(held: Standing, event: e.Released) -> Standing:
+    """Of a gate it is the approval, up to the statement at its place. What isn't in bronze, no release brings back."""
+    if not held.releasable:
+        return held
+    if held.needs.rows and ENDS[held.cause or Cause.FAULT].is_gate:
+        return replace(held, cause=Cause.NEEDS_ROWS, reason=f"{held.reason}; released, and rows are missing")
+    cause = remembered(held.cause) if held.cause is not Cause.WRITE_FAILED else None
+    return replace(
+        held, state=State.RELEASED, reason=event.reason, cause=cause,
+        fault="", needs=Needs.NOTHING, times=0, partner="", since=None,
+    )  # fmt: skip
+
+
+def _answered(before: Standing | None, _: e.Answered, __: Facts) -> Step:
+    if not _holds(before) or before.cause is not Cause.PARKED:
+        return Step(before)
+    return Step(Standing(State.RELEASED, applied_ts=before.applied_ts))
+
+
+# --- the pipeline file and its sources --------------------------------------------------------------
+def _selected(_: Standing | None, event: e.Selected, __: Facts) -> Step:
+    """The verdict of merge/follow.py, which has looked at all that was said of the table before."""
+    if event.state is State.HELD:
+        waits = Standing(State.HELD, event.reason, Cause.NEEDS_ROWS, event.at_ts, needs=event.needs)
+        return Step(waits)
+    return Step(Standing(event.state, event.reason, applied_ts=event.at_ts, source=event.source))
+
+
+def _source_stalls(before: Standing | None, event: e.SourceStalls, facts: Facts) -> Step:
+    if not is_in(before, *_GOES_ON):
+        return Step(before)
+    alone = set(facts.feeds()) == {event.source}
+    return Step(Standing(State.RELEASED, event.reason, applied_ts=facts.cut_ts, source=event.source if alone else ""))
+
+
+def _source_meets(before: Standing | None, event: e.SourceMeets, facts: Facts) -> Step:
+    """A table without a state gets it first, so that what an earlier try has written is told from what was there."""
+    if is_in(before, State.HELD, State.RELEASED):
+        return Step(before)
+    if before is not None or facts.has_silver():
+        reason = shown.met_behind(facts.name, event.source)
+        waits = Standing(State.HELD, reason, Cause.NEEDS_ROWS, facts.cut_ts, needs=Needs.ROWS)
+        return Step(waits)
+    alone = set(facts.feeds()) <= {event.source}  # else both sources have to be there for it to go on
+    reason = f"{facts.name}: {event.source} is behind the cut"
+    at_ts = facts.position(event.source)
+    return Step(Standing(State.RELEASED, reason, applied_ts=at_ts, source=event.source if alone else ""))
+
+
+def _source_back(before: Standing | None, event: e.SourceBack, facts: Facts) -> Step:
+    if before is None or before.state is not State.RELEASED or before.source != event.source:
+        return Step(before)
+    return Step(_at_the_cut(facts, facts.cut_ts))
+
+
+# --- snapshots --------------------------------------------------------------------------------------
+def _wave_begins(before: Standing | None, event: e.WaveBegins, _: Facts) -> Step:
+    """Its hold is over, whatever it was for. One without a key begins in a window of its own: it catches up."""
+    if is_in(before, State.RELEASED):
+        return Step(before)
+    return Step(fills(event.snapshot, event.low_ts - 1), (Effect.TAKERS_LACK,))
+
+
+def _shard_begins(before: Standing | None, _: e.ShardBegins, facts: Facts) -> Step:
+    if not _holds(before):
+        return Step(before)
+    return Step(Standing(State.SNAPSHOT, "its shards are read anew", applied_ts=facts.cut_ts))
+
+
+def _whole(before: Standing | None, event: e.Whole, _: Facts) -> Step:
+    if not is_in(before, State.SNAPSHOT):
+        return Step(before)
+    return Step(Standing(State.ACTIVE, applied_ts=event.at_ts))
+
+
+def _shards_lack(before: Standing | None, event: e.ShardsLack, _: Facts) -> Step:
+    if not is_in(before, *_GOES_ON):
+        return Step(before)
+    return Step(Standing(State.SNAPSHOT, event.what, applied_ts=event.at_ts))
+
+
+# --- the end of a window ----------------------------------------------------------------------------
+def _cut_reached(before: Standing | None, event: e.CutReached, facts: Facts) -> Step:
+    """What dropped tables, and such as were released at the cut or above, are at the window's end."""
+    if is_in(before, State.RELEASED) and not _reaches(event, facts):
+        return Step(before)
+    if not is_in(before, *_GOES_ON, State.RELEASED):
+        return Step(before)
+    if facts.dropped(event.upto_ts):
+        return Step(before if is_in(before, State.DROPPED) else _gone(event.upto_ts))
+    return Step(_rests(facts, event.upto_ts) if is_in(before, State.DROPPED, State.RELEASED) else before)
+
+
+def _reaches(event: e.CutReached, facts: Facts) -> bool:
+    """Whether a released table has all that is in silver of the others, and none of its sources is behind."""
+    at_ts = facts.mark()
+    if not facts.feeds() or facts.late() or not event.low_ts <= at_ts <= event.upto_ts:
+        return False
+    # One that a statement right behind this cut empties isn't whole here, and silver itself doesn't say so.
+    return facts.applied() <= event.upto_ts and (at_ts < event.upto_ts or facts.written() >= at_ts)
+
+
+def _caught_up(before: Standing | None, event: e.CaughtUp, facts: Facts) -> Step:
+    """A released table goes on with all others when it has reached what they have, and no more than that.
+
+    Below that it stays released, as it was: what it is there, dropped perhaps, it needn't be for long.
+    """
+    if before is None or before.state is not State.RELEASED:
+        return Step(before)
+    upto_ts = max(before.applied_ts, event.upto_ts)
+    if upto_ts < facts.cut_ts:
+        return Step(replace(before, applied_ts=upto_ts))
+    return Step(_at_the_cut(facts, upto_ts))
+
+
+def _at_the_cut(facts: Facts, upto_ts: int) -> Standing:
+    """A window that was killed before its cut wrote more than is published: no version of silver is the table at this
+    cut. The main window whose cut gets there takes it in.
+    """
+    if (at_ts := facts.applied()) > facts.cut_ts:
+        return Standing(State.RELEASED, shown.waits_for_the_cut(facts.name, at_ts), applied_ts=at_ts)
+    return _gone(upto_ts) if facts.dropped(upto_ts) else _rests(facts, upto_ts)
+
+
+def _gone(at_ts: int) -> Standing:
+    return Standing(State.DROPPED, "dropped at the source", applied_ts=at_ts)
+
+
+def _rests(facts: Facts, at_ts: int) -> Standing:
+    """It has caught up; it still lacks rows when its snapshot hasn't ended."""
+    filled = facts.filled()
+    return Standing(State.ACTIVE, applied_ts=at_ts) if filled is None else fills(filled[0], at_ts)
+
+
+def fills(snapshot: str, applied_ts: int) -> Standing:
+    """Of a table that lacks rows until its snapshot ends."""
+    return Standing(
+        State.SNAPSHOT, "its rows are being read; it lacks some until all are", applied_ts=applied_ts, snapshot=snapshot
+    )
+
+
+def _holds(standing: Standing | None) -> TypeGuard[_Held]:
+    return standing is not None and standing.state is State.HELD
+
+
+RULES: Final[Mapping[type, Rule]] = MappingProxyType(
+    {
+        e.Refused: _refused,
+        e.NotWritten: _not_written,
+        e.FlowsIn: _flows_in,
+        e.SnapshotLost: _snapshot_lost,
+        e.RowsGone: _rows_gone,
+        e.LoggedAgain: _logged_again,
+        e.SentBelow: _sent_below,
+        e.Emptied: _emptied,
+        e.PartnerGoesOn: _partner_goes_on,
+        e.PauseOver: _pause_over,
+        e.Released: _released,
+        e.Answered: _answered,
+        e.Selected: _selected,
+        e.SourceStalls: _source_stalls,
+        e.SourceMeets: _source_meets,
+        e.SourceBack: _source_back,
+        e.WaveBegins: _wave_begins,
+        e.ShardBegins: _shard_begins,
+        e.Whole: _whole,
+        e.ShardsLack: _shards_lack,
+        e.CutReached: _cut_reached,
+        e.CaughtUp: _caught_up,
+    }
+)

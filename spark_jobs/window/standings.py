@@ -1,0 +1,198 @@
+"""Where an application's tables stand: the one place that asks the rules, and the one writer of control/table_states.
+
+In:  a table, what happened to it (tidegate/standing/events.py), the window's moves.
+Out: standings, taken into the application's memory and recorded; their effects on partners.
+
+A standing is recorded at one of three moments. What a window's steps find out about tables that leave it (`meet`) waits
+in window.held for publish_cut: states first, then the cut. What planning and DDL find out (`note`) is recorded before
+anything of it is written, since a killed window must find it. What needs no window is recorded at once.
+
+A rename or a moved partition links tables: the taker reads the giver's silver as it was then, so neither may go past
+that commit_ts without the other, and who takes one out takes both (`take_along`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.facts import facts_of
+from spark_jobs.window.moves import partners
+from spark_jobs.window.window import Window
+from tidegate.errors import TidegateError
+from tidegate.remedy import Needs
+from tidegate.standing import shown
+from tidegate.standing.causes import Cause, cause_of
+from tidegate.standing.events import Emptied, Event, PartnerGoesOn, Refused, SentBelow
+from tidegate.standing.standing import Place, Standing
+from tidegate.standing.step import Effect, Step, step
+from tidegate.tables import State
+
+
+def standing_of(app: Application, window: Window, name: str) -> Standing | None:
+    """Where a table stands, as this window has it; None when nothing was ever said of it."""
+    return window.held.get(name) or app.states.get(name)
+
+
+def meet(app: Application, window: Window, name: str, event: Event) -> None:
+    """A table meets an event on a window's way: it leaves the window where it doesn't stand as before. Who has left it
+    already meets nothing more of it.
+    """
+    if name not in window.held:
+        before = app.states.get(name)
+        done = step(before, event, facts_of(app, name))
+        if done.standing is None or done.standing is before:
+            return
+        window.take_out(name, done.standing)
+    if isinstance(event, Refused | SentBelow):
+        take_along(app, window, [name])
+
+
+def meet_always(app: Application, window: Window, name: str, event: Event) -> None:
+    """A table meets an event whether or not it has left the window: what is recorded with others of it changes."""
+    standing = step(standing_of(app, window, name), event, facts_of(app, name)).standing
+    if standing is None:
+        return
+    if name in window.held:  # since a statement of this very window
+        window.held[name] = standing
+    else:
+        app.note_states({name: standing})
+
+
+def note(app: Application, name: str, event: Event) -> Step:
+    """A table meets an event; the next record of states has what becomes of it."""
+    before = app.states.get(name)
+    done = step(before, event, facts_of(app, name))
+    if done.standing is not None and done.standing is not before:
+        app.note_states({name: done.standing})
+    return done
+
+
+def after(app: Application, name: str, event: Event) -> Standing | None:
+    """What an event would make of a table; None where it changes nothing."""
+    before = app.states.get(name)
+    standing = step(before, event, facts_of(app, name)).standing
+    return None if standing is before else standing
+
+
+def hold(app: Application, window: Window, name: str, refused: Refused) -> None:
+    """A table waits until its cause is mended, with all up to here (at_ts) in silver; the first cause counts.
+
+    refused: its reason says what and where; what the table needs is added to it.
+    """
+    meet(app, window, name, _worded(app, name, refused))
+
+
+def _worded(app: Application, name: str, refused: Refused) -> Refused:
+    words = shown.reason(refused.reason, refused.needs, snapshots=reads_snapshots(app, name))
+    return replace(refused, reason=words)
+
+
+def hold_for_error(app: Application, window: Window, name: str, error: BaseException) -> None:
+    """A table can't be written. Whom it holds with it, the writer of linked tables has said already."""
+    needs, line = (error.needs, error.line) if isinstance(error, TidegateError) else (Needs.NOTHING, str(error))
+    fault, at_ts = type(error).__name__, app.held_at(name, error)
+    refused = Refused(cause_of(fault), line, met_in(app, window, name), needs, fault, at_ts=at_ts)
+    standing = step(app.states.get(name), _worded(app, name, refused), facts_of(app, name)).standing
+    if standing is not None:
+        window.take_out(name, standing)
+
+
+def reads_snapshots(app: Application, name: str) -> bool:
+    """Whether a snapshot reads the sources that feed a table."""
+    sources = {source for source, _, _ in app.flows().get(name, ())}
+    return not any(source in app.pipeline.sources and app.pipeline.lacks_snapshots(source) for source in sources)
+
+
+def met_in(app: Application, window: Window, name: str) -> Place:
+    """The place of what a table met somewhere in a window, not at one event: no file, and the window's end."""
+    return Place("", *app.pair(name), "", 0, window.cut_ts)
+
+
+def hold_with(app: Application, window: Window, name: str, partner: str, why: str) -> None:
+    """A table waits because of its partner."""
+    standing = standing_of(app, window, partner)
+    place = standing.place if standing else None
+    refused = Refused(Cause.WAITS_WITH, shown.waits_with(name, partner, why), place, partner=partner)
+    done = step(app.states.get(name), refused, facts_of(app, name)).standing
+    if done is not None:
+        window.take_out(name, done)
+
+
+def send_below(app: Application, window: Window, name: str, reason: str, *, unread: bool = False) -> None:
+    """A table goes on from where silver has it, in windows of its own. unread: a statement of it isn't followed yet."""
+    meet(app, window, name, SentBelow(reason, unread))
+
+
+def mend(app: Application, window: Window, name: str, applied_ts: int) -> None:
+    """Nothing from before applied_ts counts any more: a held table goes on from there, in this very window."""
+    before = standing_of(app, window, name)
+    window.held.pop(name, None)
+    done = step(before, Emptied(applied_ts, window.behind or ""), facts_of(app, name))
+    assert done.standing is not None, "a held table was emptied"
+    app.note_states({name: done.standing})
+
+
+def take_along(app: Application, window: Window, names: Iterable[str]) -> None:
+    """Whoever gives rows to one of these tables that is held, or takes rows from it, waits with it.
+
+    With one that catches up below this window it waits too, but to catch up together with it; so it does in a window
+    of a source that was behind with one that other sources feed as well: that one goes on when it has all of them.
+    """
+    for name in sorted(names):
+        standing = standing_of(app, window, name)
+        if standing is None:
+            continue
+        below = name not in window.tables and (app.waits_below(name, window.low_ts) or _goes_apart(window, standing))
+        below = below or (name in window.held and standing.state is State.RELEASED)
+        for partner in sorted(partners(window.moves, name)) if below or standing.state is State.HELD else ():
+            if partner in window.held or app.is_held(partner):
+                continue
+            if standing.state is State.HELD:
+                hold_with(app, window, partner, name, standing.reason)
+            elif not app.waits_below(partner, window.low_ts):
+                what = f"{partner}: a rename or a partition moves rows between it and {name}, which catches up first"
+                send_below(app, window, partner, what, unread=standing.is_unread)
+
+
+def _goes_apart(window: Window, standing: Standing) -> bool:
+    """Whether a table isn't taken by this window of one source, but by windows of its own."""
+    return window.behind is not None and standing.state is State.RELEASED and not standing.source
+
+
+def release_with_partners(app: Application) -> None:
+    """Let tables go on whose partner is no longer held."""
+    looked = app.memory(_Looked)
+    while looked.stamp != app.states.stamp:
+        looked.stamp = app.states.stamp
+        for name, standing in app.states.of(State.HELD):
+            if standing.partner and not app.is_held(standing.partner):
+                note(app, name, PartnerGoesOn())
+    app.record_states({})
+
+
+@dataclass(slots=True)
+class _Looked:
+    """stamp: of the States in which no held table's partner goes on."""
+
+    stamp: int = 0
+
+
+__all__ = [
+    "Effect",
+    "after",
+    "hold",
+    "hold_for_error",
+    "hold_with",
+    "meet",
+    "meet_always",
+    "mend",
+    "met_in",
+    "note",
+    "reads_snapshots",
+    "release_with_partners",
+    "send_below",
+    "standing_of",
+    "take_along",
+]

@@ -1,0 +1,163 @@
+"""The rules of a table's standing, over every standing, event and ground that there are."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.unit.standing.life import CUT, NOW, PLACE, arrows, events, facts, grounds, standings, waits
+from tidegate.errors import SchemaMismatch, StreamCorrupt, UnknownEvent, UnsupportedValue
+from tidegate.remedy import JUDGE, RECREATE, REFILL, Needs, Remedy
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.standing import events as e
+from tidegate.standing.causes import ENDS, Cause, Emptying, Word, cause_of
+from tidegate.standing.standing import Standing
+from tidegate.standing.step import RULES, Effect, pause, step
+from tidegate.tables import State
+
+ROOT = Path(__file__).resolve().parents[3]
+GATES = (Cause.DDL_STOPS, Cause.DDL_ASKS)
+EVERY = list(product(list(standings()), list(events()), list(grounds())))
+
+
+def test_every_event_has_a_rule_and_every_cause_an_end() -> None:
+    assert RULES.keys() == set(e.Event.__args__) == {type(event) for event in events()}
+    assert ENDS.keys() == set(Cause)
+
+
+def test_the_drawing_of_a_tables_life_is_what_the_rules_make() -> None:
+    drawn = set()
+    for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
+        if arrow := re.fullmatch(r"\| (\w+) → (\w+) \| ([A-Z][\w, ]+) \|.*", line):
+            before, after, names = arrow.groups()
+            drawn |= {(State(before), name, State(after)) for name in names.split(", ")}
+    assert drawn == arrows()
+
+
+def test_the_page_of_causes_is_the_table_of_causes() -> None:
+    page = (ROOT / "docs/inside/standing.md").read_text()
+    said = {}
+    for line in page.splitlines():
+        cells = [cell.strip(" `") for cell in line.strip("|").split("|")]
+        if cells[0] in set(Cause):
+            said[Cause(cells[0])] = tuple(cells[2:])
+    wanted = {}
+    for cause, ends in ENDS.items():
+        others = [name for name in ("pause", "partner", "source") if getattr(ends, name)]
+        snapshot = "yes" if ends.snapshot else "where it needs rows"
+        wanted[cause] = (snapshot, str(ends.emptied), str(ends.word), ", ".join(others))
+    assert said == wanted
+
+
+def test_a_gate_is_passed_by_a_person_or_the_pipeline_file_alone() -> None:
+    """A wave begins a held table only when a person has asked for it: nobody else does for a gate."""
+    people = (e.Released, e.Selected, e.WaveBegins, e.ShardBegins)
+    for before, event, ground in EVERY:
+        if before is not None and before.state is State.HELD and before.cause in GATES:
+            after = step(before, event, ground).standing
+            assert isinstance(event, people) or (after is not None and after.cause is before.cause), event
+            assert not before.lacks_rows or before.needs is not Needs.NOTHING
+
+
+def test_no_rule_says_that_silver_has_more_than_is_proved() -> None:
+    for before, event, ground in EVERY:
+        after = step(before, event, ground).standing
+        if after is None or after is before or isinstance(event, e.Selected):
+            continue
+        known = [before.applied_ts if before else 0, ground.applied(), CUT]
+        known += [getattr(event, name, 0) or 0 for name in ("at_ts", "upto_ts", "low_ts")]
+        assert after.applied_ts <= max(known), (before, event)
+
+
+def test_what_happens_twice_changes_nothing_more() -> None:
+    """A window that was killed meets the same again."""
+    for before, event, ground in EVERY:
+        once = step(before, event, ground).standing
+        if isinstance(event, e.NotWritten | e.Released) or once is None:
+            continue
+        again = step(once, event, ground).standing
+        assert again is not None
+        assert again.state is once.state or isinstance(event, e.SourceMeets | e.CutReached), (before, event)
+        assert again.cause is once.cause or isinstance(event, e.SourceMeets), (before, event)
+
+
+def test_the_first_cause_counts_but_for_a_partners() -> None:
+    for cause in Cause:
+        before = waits(cause)
+        after = step(before, e.Refused(Cause.NEEDS_ROWS, "later"), facts()).standing
+        assert (after is before) == (cause is not Cause.WAITS_WITH)
+
+
+def test_a_release_is_refused_where_what_is_missing_is_in_no_log() -> None:
+    for cause in Cause:
+        after = step(waits(cause), e.Released("a person"), facts()).standing
+        assert after is not None
+        assert (after.state is State.HELD) == (ENDS[cause].word is Word.NONE), cause
+
+
+def test_rows_that_go_while_a_table_waits_at_a_gate_are_wanting_once_a_person_has_opened_it() -> None:
+    lacking = step(waits(Cause.DDL_STOPS), e.RowsGone("gone", PLACE), facts()).standing
+    assert lacking is not None
+    assert (lacking.cause, lacking.needs, lacking.lacks_rows) == (Cause.DDL_STOPS, Needs.ROWS, False)
+    opened = step(lacking, e.Released(), facts()).standing
+    assert opened is not None
+    assert (opened.state, opened.cause, opened.lacks_rows) == (State.HELD, Cause.NEEDS_ROWS, True)
+
+
+def test_a_table_that_could_not_be_written_is_tried_after_longer_pauses_and_counts_until_a_person_released_it() -> None:
+    standing, ground, now = None, facts(), NOW
+    for times in range(1, 12):
+        held = step(standing, e.NotWritten("disk full", "p"), ground).standing
+        assert held is not None
+        assert (held.cause, held.times) == (Cause.WRITE_FAILED, times)
+        held = waits_since(held)
+        assert step(held, e.PauseOver(now + pause(times) - timedelta(seconds=1)), ground).standing is held
+        standing = step(held, e.PauseOver(now + pause(times)), ground).standing
+        assert standing is not None
+        assert (standing.state, standing.times) == (State.RELEASED, times)
+    assert pause(11) == timedelta(days=1)
+    by_hand = step(held, e.Released(), ground).standing
+    assert by_hand is not None
+    assert step(by_hand, e.NotWritten("again", "p"), ground).standing.times == 1
+
+
+def waits_since(standing: Standing) -> Standing:
+    return Standing(State.HELD, standing.reason, standing.cause, 10, times=standing.times, since=NOW)
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_emptying_ends_what_the_table_of_causes_says(cause: Cause) -> None:
+    standing = waits(cause)
+    ends = ENDS[cause].emptied
+    behind = PLACE.at_ts + 1
+    assert standing.ends_by_emptying(behind, first=True, keeps_deleted=False) == (ends is not Emptying.NEVER)
+    assert standing.ends_by_emptying(behind, first=True, keeps_deleted=True) == (ends is Emptying.ENDS)
+    assert not standing.ends_by_emptying(PLACE.at_ts, first=True, keeps_deleted=False), "it came before the trouble"
+
+
+def test_an_error_says_by_a_value_what_its_table_needs() -> None:
+    lost = UnsupportedValue("odd", where="d.t", remedy=REFILL.after("report it"))
+    assert (lost.needs, lost.line) == (Needs.ROWS, "d.t: odd; report it")
+    assert str(lost).startswith("d.t: odd; report it; a snapshot reads it anew")
+    again = type(lost)(lost.what, where="elsewhere", remedy=lost.remedy)
+    assert again.needs is Needs.ROWS, "who names it anew keeps it"
+    assert (RECREATE.needs, JUDGE.needs, Remedy("x").needs) == (Needs.COLUMNS, Needs.JUDGEMENT, Needs.NOTHING)
+    with pytest.raises(TypeError):
+        f"{REFILL}"
+
+
+def test_a_class_of_exceptions_is_a_cause() -> None:
+    assert cause_of(SchemaMismatch.__name__) is Cause.MISMATCH
+    assert {cause_of(kind.__name__) for kind in (UnknownEvent, StreamCorrupt)} == {Cause.EVENT_NOT_READ}
+    assert cause_of(DdlNotRead.__name__) is Cause.DDL_NOT_READ
+    assert cause_of("KeyError") is Cause.FAULT
+
+
+def test_who_waits_takes_partners_along_and_who_is_emptied_ends_its_snapshots() -> None:
+    assert step(None, e.Refused(Cause.FAULT, "why"), facts()).effects == (Effect.TAKE_ALONG,)
+    assert step(waits(Cause.FAULT), e.Emptied(12), facts()).effects == (Effect.CANCEL_SNAPSHOTS,)
+    assert step(waits(Cause.NEEDS_ROWS), e.WaveBegins("b", 12), facts()).effects == (Effect.TAKERS_LACK,)
