@@ -35,7 +35,7 @@ from spark_jobs.apply_steps.replay_schema_history import replay_schema_history  
 from spark_jobs.session.background import BackgroundSession  # noqa: E402
 from spark_jobs.session.spark import application_session  # noqa: E402
 from spark_jobs.window.application import Application  # noqa: E402
-from spark_jobs.window.decode_plan import plan_decode  # noqa: E402
+from spark_jobs.window.shape.decode_plan import plan_decode  # noqa: E402
 from spark_jobs.window.window import Window  # noqa: E402
 from tests.kit.road import Road  # noqa: E402
 from tidegate import spark_settings, tables  # noqa: E402

@@ -28,7 +28,7 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import PlannedPhase
-from spark_jobs.window.shapes import shape_of
+from spark_jobs.window.shape.shapes import shape_of
 from spark_jobs.window.window import TableWindow
 from tidegate import config
 from tidegate.delta.actions import moved

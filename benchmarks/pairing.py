@@ -92,7 +92,7 @@ def _prewrite(start_ts: int) -> bytes:
 def pair(folder: Path) -> dict[str, float]:
     from spark_jobs.session.background import BackgroundSession
     from spark_jobs.window.application import Application
-    from spark_jobs.window.pairs import pairs_of
+    from spark_jobs.window.pairing.pairs import pairs_of
     from spark_jobs.window.window import Window
     from tests.kit.spark import no_spark
     from tidegate import config

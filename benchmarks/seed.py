@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from benchmarks.workloads import DATABASE
-from spark_jobs.window.shapes import shape_of
+from spark_jobs.window.shape.shapes import shape_of
 from tests.kit.decoding import version_on
 from tidegate import tables
 from tidegate.local.server import Server

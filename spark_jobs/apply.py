@@ -40,9 +40,9 @@ from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.spark import application_session
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import stalled, take_up_selection
-from spark_jobs.window.tries import Tries, release_after_a_pause
-from spark_jobs.window.waves import has_marks
+from spark_jobs.window.life.following import stalled, take_up_selection
+from spark_jobs.window.standing.tries import Tries, release_after_a_pause
+from spark_jobs.window.waves.waves import has_marks
 from spark_jobs.window.window import Window
 from tidegate import config
 from tidegate.commit_ts import physical_ms, time_text

@@ -35,7 +35,7 @@ DECODERS: Final[Mapping[SegmentKind, Decoder]] = {
     SegmentKind.TIDB: tidb.decode_in_pieces,
 }
 # A kind whose prewrites and answers come apart has nothing that a segment alone says: its rows and its DDL are paired
-# over the segments of a window (spark_jobs/window/pairs.py), and decoded by the answers that were found.
+# over the segments of a window (spark_jobs/window/pairing/pairs.py), and decoded by the answers that were found.
 APART: Final = frozenset(SegmentKind) - WHOLE_KINDS
 FEEDS: Final[Mapping[SegmentKind, SchemaFeed]] = {
     SegmentKind.BINLOG: ddl_statements,

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
-from spark_jobs.window.moves import partners
 from spark_jobs.window.plan import TablePlan, TableWriter
-from spark_jobs.window.shapes import keeps_deleted, planned_phases
-from spark_jobs.window.standings import hold_for_error, take_along
+from spark_jobs.window.shape.moves import partners
+from spark_jobs.window.shape.shapes import keeps_deleted, planned_phases
+from spark_jobs.window.standing.standings import hold_for_error, take_along
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import config, limits, tables
 from tidegate.delta.state import TableState

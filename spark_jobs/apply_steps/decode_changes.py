@@ -30,10 +30,10 @@ import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.window.application import Application
-from spark_jobs.window.decode_plan import DecodePlan, plan_decode
-from spark_jobs.window.healing import heal_tables
-from spark_jobs.window.prewritten import Run, prewritten_changes
-from spark_jobs.window.standings import hold, met_in, send_below
+from spark_jobs.window.life.healing import heal_tables
+from spark_jobs.window.pairing.prewritten import Run, prewritten_changes
+from spark_jobs.window.shape.decode_plan import DecodePlan, plan_decode
+from spark_jobs.window.standing.standings import hold, met_in, send_below
 from spark_jobs.window.window import (
     Accounted,
     DamagedChunk,

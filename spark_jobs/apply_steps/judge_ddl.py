@@ -11,10 +11,10 @@ table's silver waits, and catches up from bronze. Nothing is remembered here but
 from __future__ import annotations
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.moves import partners
-from spark_jobs.window.same_names import hold_same_names
-from spark_jobs.window.shapes import version_changes
-from spark_jobs.window.standings import hold
+from spark_jobs.window.shape.moves import partners
+from spark_jobs.window.shape.shapes import version_changes
+from spark_jobs.window.standing.same_names import hold_same_names
+from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.config import Policy
 from tidegate.schema.follow.kinds import column_kinds, ddl_kinds

@@ -27,7 +27,7 @@ from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import PlannedPhase, TableWriter
-from spark_jobs.window.standings import hold_for_error, send_below
+from spark_jobs.window.standing.standings import hold_for_error, send_below
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint

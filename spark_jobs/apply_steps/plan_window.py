@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import take_in, target
-from spark_jobs.window.mending import release_emptied
-from spark_jobs.window.standings import hold, note, reads_snapshots, release_with_partners
-from spark_jobs.window.unlogged_tables import hold_where_unwhole
+from spark_jobs.window.life.following import take_in, target
+from spark_jobs.window.life.mending import release_emptied
+from spark_jobs.window.standing.standings import hold, note, reads_snapshots, release_with_partners
+from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.commit_ts import compose
 from tidegate.errors import LakeUnavailable
@@ -190,8 +190,7 @@ def _reach_to(app: Application, window: Window, cut_ts: int) -> None:
             where=app.lake.root,
             remedy="start capture of every source",
         )
-    further = window_between(app, window.low_ts, cut_ts)
-    window.cut_ts, window.refs, window.gaps, window.pairs = cut_ts, further.refs, further.gaps, None
+    window.reach(window_between(app, window.low_ts, cut_ts))
     _take(app, window)
 
 

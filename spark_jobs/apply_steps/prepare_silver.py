@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
-from spark_jobs.window.standings import hold_for_error, take_along
+from spark_jobs.window.standing.standings import hold_for_error, take_along
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.errors import Terminal
 from tidegate.lake.silver_tables import create_silver

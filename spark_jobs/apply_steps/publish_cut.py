@@ -14,11 +14,11 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.facts import facts_of
-from spark_jobs.window.following import source_reached
-from spark_jobs.window.shards import rest_shards
-from spark_jobs.window.snapshots import record_answers, take_answers
-from spark_jobs.window.standings import after
+from spark_jobs.window.life.following import source_reached
+from spark_jobs.window.standing.facts import facts_of
+from spark_jobs.window.standing.standings import after
+from spark_jobs.window.waves.shards import rest_shards
+from spark_jobs.window.waves.snapshots import record_answers, take_answers
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.failpoint import failpoint

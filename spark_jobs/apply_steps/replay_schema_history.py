@@ -8,7 +8,7 @@ It runs before decode, because rows after a DDL need the columns as of their com
 statement again changes nothing (its commit_ts is not above the table's last version), so a killed window
 can be tried again at any point: what it does to tables follows from the versions, whoever appended them.
 
-A rename links two tables: they go through the window together, or wait together (spark_jobs/window/moves.py).
+A rename links two tables: they go through the window together, or wait together (spark_jobs/window/shape/moves.py).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.defined import replay_jobs
-from spark_jobs.window.following import take_in
-from spark_jobs.window.mending import mend_emptied
-from spark_jobs.window.moves import find_moves
-from spark_jobs.window.pairs import pairs_of
-from spark_jobs.window.standings import hold, note, send_below, take_along
-from spark_jobs.window.unlogged_tables import unlogged_reason
+from spark_jobs.window.life.following import take_in
+from spark_jobs.window.life.mending import mend_emptied
+from spark_jobs.window.pairing.defined import replay_jobs
+from spark_jobs.window.pairing.pairs import pairs_of
+from spark_jobs.window.shape.moves import find_moves
+from spark_jobs.window.standing.standings import hold, note, send_below, take_along
+from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import take_in
-from spark_jobs.window.prewrites import answered_in, release_decided, segments_of
-from spark_jobs.window.shards import is_left_out
-from spark_jobs.window.standings import hold
-from spark_jobs.window.unlogged_tables import hold_where_unwhole
+from spark_jobs.window.life.following import take_in
+from spark_jobs.window.pairing.prewrites import answered_in, release_decided, segments_of
+from spark_jobs.window.standing.standings import hold
+from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
+from spark_jobs.window.waves.shards import is_left_out
 from spark_jobs.window.window import Window
 from tidegate.errors import UnknownEvent
 from tidegate.prewrites_table import PrewriteState

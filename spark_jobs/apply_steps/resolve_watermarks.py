@@ -19,13 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import take_in
-from spark_jobs.window.same_names import several_sources
-from spark_jobs.window.shards import is_shard, leave_out_shards, part, splits_window
-from spark_jobs.window.snapshots import begin, begun_before, fails_meanwhile, is_begun, let_go, record_begun
-from spark_jobs.window.told import answer, as_refused
-from spark_jobs.window.unlogged_marks import unlogged_waves
-from spark_jobs.window.waves import below, has_marks, marks_in, open_before, seen_upto
+from spark_jobs.window.life.following import take_in
+from spark_jobs.window.standing.same_names import several_sources
+from spark_jobs.window.waves.shards import is_shard, leave_out_shards, part, splits_window
+from spark_jobs.window.waves.snapshots import begin, begun_before, fails_meanwhile, is_begun, let_go, record_begun
+from spark_jobs.window.waves.told import answer, as_refused
+from spark_jobs.window.waves.unlogged_marks import unlogged_waves
+from spark_jobs.window.waves.waves import below, has_marks, marks_in, open_before, seen_upto
 from spark_jobs.window.window import Sweep, TableWindow, WaveChunk, Window
 from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.failpoint import failpoint

@@ -1,6 +1,6 @@
 """Rows of TiDB's transactions that this window commits: their tables take part in it.
 
-In:  the window's pairs of prewrites and commits (spark_jobs/window/pairs.py), schema_history with this window's DDL.
+In:  the window's pairs of prewrites and commits (window/pairing/pairs.py), schema_history with this window's DDL.
 Out: window.prewritten: segments and the commit_ts that rows of them get; their tables in window.tables; a ledger entry
      of each segment that has nothing for any of them. Tables are held that may have been changed by a commit without
      its rows, or by one that comes when the cut has passed it.
@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.defined import names_at, newest_id
-from spark_jobs.window.following import take_in
-from spark_jobs.window.pairs import Pairs, Place, pairs_after, pairs_of
-from spark_jobs.window.shards import is_left_out
-from spark_jobs.window.standings import hold
-from spark_jobs.window.unlogged_tables import hold_where_unwhole
+from spark_jobs.window.life.following import take_in
+from spark_jobs.window.pairing.defined import names_at, newest_id
+from spark_jobs.window.pairing.pairs import Pairs, Place, pairs_after, pairs_of
+from spark_jobs.window.standing.standings import hold
+from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
+from spark_jobs.window.waves.shards import is_left_out
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
 from tidegate.config import TidbSource
 from tidegate.errors import UnknownEvent

@@ -23,9 +23,9 @@ from spark_jobs.merge.rows import write_rows
 from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
-from spark_jobs.window.moves import partners
 from spark_jobs.window.plan import PlannedPhase
-from spark_jobs.window.standings import hold_with
+from spark_jobs.window.shape.moves import partners
+from spark_jobs.window.standing.standings import hold_with
 from spark_jobs.window.window import Move, TableWindow, Window
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.failpoint import failpoint

@@ -23,7 +23,7 @@ from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
-from spark_jobs.window.shapes import described
+from spark_jobs.window.shape.shapes import described
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver_tables import add_columns, columns_added, describe_columns, empty_silver, reshaped

@@ -16,7 +16,7 @@ from spark_jobs.merge.private.log import PrivateLog, change_table
 from spark_jobs.merge.rewrite import types_of
 from spark_jobs.session.spark import table_session
 from spark_jobs.window.application import Application
-from spark_jobs.window.shapes import shape_of
+from spark_jobs.window.shape.shapes import shape_of
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.delta.log import DeltaLog

@@ -13,7 +13,7 @@ from __future__ import annotations
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
-from spark_jobs.window.shapes import keeps_deleted
+from spark_jobs.window.shape.shapes import keeps_deleted
 from spark_jobs.window.window import Sweep, TableWindow, Window
 from tidegate import tables
 from tidegate.delta.state import TableState

@@ -1,4 +1,8 @@
-"""What a window is and knows: the application, the window and its tables, whom apply follows, what is held.
+"""What a window is and knows, in rooms: values and the application here, above them what happens to tables.
 
-Nothing here writes a row of silver.
+In:  bronze's segments, control tables, schema histories.
+Out: the window's tables and their share of it, standings, waves, paired transactions. No row of silver is written here.
+
+From the bottom: window and application (values, what is known between windows); shape (columns, moves); standing (the
+rules are asked, standings recorded); waves (snapshots) and pairing (prewrites); life (joins, leaves, holds that end).
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, TablePlan
 from tidegate import tables
@@ -25,9 +25,7 @@ from tidegate.standing.standing import Standing
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.target import StagedUpsert
 
-if TYPE_CHECKING:
-    from spark_jobs.window.pairs import Pairs
-
+Memory = TypeVar("Memory")
 _NAMED_MAX = 5  # tables named in a window's line of the log
 
 
@@ -227,7 +225,7 @@ class Window:
     gap_ts: dict[str, int] = field(default_factory=dict)  # logical table -> commit_ts of the last such
     waves: WindowWaves = field(default_factory=WindowWaves)
     prewritten: list[PrewrittenSegment] = field(default_factory=list)  # in order of (source, seq)
-    pairs: list[Pairs] | None = None  # of clusters whose prewrites and answers come apart; made when first asked for
+    _memory: dict[type, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Of the refs given, gaps are apart: they have no bytes."""
@@ -237,6 +235,16 @@ class Window:
     @property
     def main(self) -> bool:
         return self.catches_up is None and self.behind is None
+
+    def memory(self, kind: type[Memory]) -> Memory:
+        """What steps of this window work out once, made when it is first asked for."""
+        kept: Memory = self._memory.setdefault(kind, kind())
+        return kept
+
+    def reach(self, further: Window) -> None:
+        """It ends where another one does; what was worked out for its former end is worked out again."""
+        self.cut_ts, self.refs, self.gaps = further.cut_ts, further.refs, further.gaps
+        self._memory.clear()
 
     def again(self) -> Window:
         """The same window from its first step."""
@@ -252,7 +260,7 @@ class Window:
         return "; ".join([*parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
 
     def take_out(self, name: str, state: Standing) -> None:
-        """A table takes no part in this window any more; the first reason counts (spark_jobs/window/standings.py)."""
+        """A table takes no part in this window any more; the first cause counts (window/standing/standings.py)."""
         entry = self.tables.pop(name, None)
         self.abandon(entry.upserts if entry else ())
         self.held.setdefault(name, state)

@@ -21,7 +21,7 @@ from typing import Final
 
 import typer.testing
 
-from spark_jobs.window.following import leave_behind
+from spark_jobs.window.life.following import leave_behind
 from tests.integration.road.test_prewrites import prepare
 from tests.kit.road import Road
 from tests.kit.tidb.road import lake_with, segments_of

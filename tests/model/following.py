@@ -7,7 +7,7 @@ Out: states of two sources with a table each (t of a, v of b), what capture has 
 The promise: silver holds what the log says up to max(its transaction version, applied), of every table that is kept,
 whatever its state, but of one that is held for rows that nobody can tell; active tables are applied up to the cut, and
 the cut's row of them shows just that. So a cut is complete of what it doesn't name as behind. The
-rules modelled are those at the head of include/tidegate/merge/follow.py; code: spark_jobs/window/following.py,
+rules modelled are those at the head of include/tidegate/merge/follow.py; code: spark_jobs/window/life/following.py,
 publish_cut.py.
 """
 

@@ -18,7 +18,7 @@ from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import take_up_selection
+from spark_jobs.window.life.following import take_up_selection
 from spark_jobs.window.window import Window
 from tests.kit.decoding import segment
 from tests.kit.spark import no_spark

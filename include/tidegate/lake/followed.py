@@ -4,7 +4,7 @@ In:  a lake.
 Out: Followed: the selection that applies, sources that are behind the cut, tables and sources that were left.
 
 One commit holds one change whole: the new selection, and what it makes of every source and table that it touches.
-table_states follows from it under the change's number, exactly once (spark_jobs/window/following.py).
+table_states follows from it under the change's number, exactly once (spark_jobs/window/life/following.py).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ The protocol, which makes "a cut holds every change up to cut_ts of every table 
     since then tell all its rows and bronze reaches there. Join, followed before: released where it was left, likewise,
     or at its last CREATE, TRUNCATE or DROP since, where bronze reaches no further or silver lacked rows of before. Else
     held until a CREATE or TRUNCATE is met. A shard that has a past and joins a logical table that goes on: left out
-    until its own rows are read; the others go on (spark_jobs/window/shards.py).
+    until its own rows are read; the others go on (spark_jobs/window/waves/shards.py).
 12. Leave: state `left` at applied(t); silver stays as it is. `left` takes part in no window and pins no bronze.
 13. A source joins at the position where it was left, else at 0: it is behind until its windows reach the cut.
 14. A source that is stalled too long becomes behind at the cut, its tables released with it; it is back by 6.

@@ -11,9 +11,9 @@ from spark_jobs.apply_steps.choose_writers import choose_writers
 from spark_jobs.apply_steps.prepare_silver import prepare_silver
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from spark_jobs.window.moves import find_moves
 from spark_jobs.window.plan import TableWriter
-from spark_jobs.window.shapes import version_changes
+from spark_jobs.window.shape.moves import find_moves
+from spark_jobs.window.shape.shapes import version_changes
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import config, tables
 from tidegate.lake.bronze.index import BronzeIndex

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.apply_steps.decode_changes import InDriver, decode_refs, in_driver, in_workers
-from spark_jobs.window.decode_plan import DecodePlan
+from spark_jobs.window.shape.decode_plan import DecodePlan
 from spark_jobs.window.window import Accounted, StagedFile, Trouble
 from tests.kit.decoding import ALL_TIME
 from tests.unit.binlog.encoding import events as e

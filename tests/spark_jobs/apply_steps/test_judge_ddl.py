@@ -10,8 +10,8 @@ import pytest
 from spark_jobs.apply_steps.judge_ddl import judge_ddl
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from spark_jobs.window.moves import find_moves
-from spark_jobs.window.shapes import version_changes
+from spark_jobs.window.shape.moves import find_moves
+from spark_jobs.window.shape.shapes import version_changes
 from spark_jobs.window.window import TableWindow, Window
 from tests.kit.spark import no_spark
 from tidegate import config

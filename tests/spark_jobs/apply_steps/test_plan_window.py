@@ -9,7 +9,7 @@ import pytest
 from spark_jobs.apply_steps.plan_window import plan_window
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from spark_jobs.window.decode_plan import plan_decode
+from spark_jobs.window.shape.decode_plan import plan_decode
 from spark_jobs.window.window import Window
 from tests.kit.spark import no_spark
 from tidegate import config

@@ -11,7 +11,7 @@ import pytest
 from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.session.failures import TablesFailed
-from spark_jobs.window.shapes import planned_phases, version_changes
+from spark_jobs.window.shape.shapes import planned_phases, version_changes
 from spark_jobs.window.window import TableWindow, Window
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
 from tests.support.readers import READERS

@@ -24,9 +24,9 @@ from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed
 from spark_jobs.window.application import Application
-from spark_jobs.window.moves import find_moves
 from spark_jobs.window.plan import TableWriter
-from spark_jobs.window.shapes import version_changes
+from spark_jobs.window.shape.moves import find_moves
+from spark_jobs.window.shape.shapes import version_changes
 from spark_jobs.window.window import StagedFile, TableWindow, Window
 from tests.kit.spark import no_spark
 from tidegate import config, tables

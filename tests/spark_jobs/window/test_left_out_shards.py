@@ -9,8 +9,8 @@ import pytest
 
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import leave_behind
-from spark_jobs.window.shards import LEFT_OUT, UNREAD_SHARDS, leave_out
+from spark_jobs.window.life.following import leave_behind
+from spark_jobs.window.waves.shards import LEFT_OUT, UNREAD_SHARDS, leave_out
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline

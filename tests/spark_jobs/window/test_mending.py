@@ -14,8 +14,8 @@ import pytest
 from spark_jobs.apply_steps.plan_window import catches_up, plan_window
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
-from spark_jobs.window.snapshots import begin
-from spark_jobs.window.standings import hold_for_error
+from spark_jobs.window.standing.standings import hold_for_error
+from spark_jobs.window.waves.snapshots import begin
 from tests.support.event_log import TO_DECODE, Log, held
 from tests.support.seeds import share
 from tidegate.errors import LakeRefused

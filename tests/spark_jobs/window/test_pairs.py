@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.session.background import BackgroundSession
-from spark_jobs.window import pairs
 from spark_jobs.window.application import Application
-from spark_jobs.window.pairs import Pairs, pairs_of
+from spark_jobs.window.pairing import pairs
+from spark_jobs.window.pairing.pairs import Pairs, pairs_of
 from spark_jobs.window.window import Window
 from tests.kit.spark import no_spark
 from tests.kit.tidb import encode

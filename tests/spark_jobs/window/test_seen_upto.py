@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from spark_jobs.window.waves import seen_upto
+from spark_jobs.window.waves.waves import seen_upto
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.marks.watermark import Manifest
 from tidegate.snapshot.waves import EndedWave

@@ -9,8 +9,8 @@ import pytest
 from spark_jobs.apply_steps.plan_window import next_catch_up
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import leave_behind
-from spark_jobs.window.standings import hold
+from spark_jobs.window.life.following import leave_behind
+from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline

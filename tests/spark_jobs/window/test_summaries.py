@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.session.background import BackgroundSession
-from spark_jobs.window import pairs
 from spark_jobs.window.application import Application
-from spark_jobs.window.pairs import Summaries
+from spark_jobs.window.pairing import pairs
+from spark_jobs.window.pairing.pairs import Summaries
 from tests.kit.spark import no_spark
 from tests.kit.tidb.described import summed
 from tests.kit.tidb.road import lake_with, segments_of

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed, first_line, passes
 from spark_jobs.window.application import Application
-from spark_jobs.window.tries import Tries, release_after_a_pause
+from spark_jobs.window.standing.tries import Tries, release_after_a_pause
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.errors import CommitConflict, LakeUnavailable, SchemaMismatch, Transient, Unexpected

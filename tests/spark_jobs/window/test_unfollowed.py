@@ -14,7 +14,7 @@ import typer.testing
 
 from spark_jobs.apply_steps.plan_window import catches_up, next_catch_up
 from spark_jobs.window.application import Application
-from spark_jobs.window.following import take_up_selection
+from spark_jobs.window.life.following import take_up_selection
 from tests.support.event_log import ONE, Log, held
 from tests.support.seeds import share
 from tests.unit.binlog.encoding import events as e

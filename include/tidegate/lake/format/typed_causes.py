@@ -1,8 +1,8 @@
 """Migration 1: what decides about a table is a value, where it was a word of `error` or of `reason`.
 
 In:  rows of control/table_states and control/followed as lakes of format 0 have them.
-Out: the same rows of the next format: table_states without `error`, with cause, fault, needs, times, partner, source and
-     snapshot; followed with a positive commit_ts, and `whole` where its sign said that rows were lacking.
+Out: the same rows of the next format: table_states without `error`, with cause, fault, needs, times, partner, source
+     and snapshot; followed with a positive commit_ts, and `whole` where its sign said that rows were lacking.
 
 The words of format 0 stand here alone: what they were stays true of the lakes that have them. In a reason of format 0 a
 remedy says what a table needs. Gates don't look there, for they quote the user's statement.

@@ -10,7 +10,7 @@ below L comes any more, and all of it lies before that place. Of H it needs that
 it: behind the reads the server is asked where its log ends, and H is a resolved_ts that covers that place. The mark is
 told when capture has come there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
 
-Apply has the last word on where such a wave ends in its order (spark_jobs/window/unlogged_marks.py).
+Apply has the last word on where such a wave ends in its order (spark_jobs/window/waves/unlogged_marks.py).
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.clusters import check_clusters
-from spark_jobs.window.facts import has_silver
-from spark_jobs.window.shards import is_left_out, leave_out
-from spark_jobs.window.standings import after, hold, meet, note
+from spark_jobs.window.pairing.clusters import check_clusters
+from spark_jobs.window.standing.facts import has_silver
+from spark_jobs.window.standing.standings import after, hold, meet, note
+from spark_jobs.window.waves.shards import is_left_out, leave_out
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.commit_ts import compose, physical_ms

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from spark_jobs.session.failures import TablesFailed, TableWriteError, first_line, passes
 from spark_jobs.window.application import Application
-from spark_jobs.window.standings import note
+from spark_jobs.window.standing.standings import note
 from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
 from tidegate.standing.events import NotWritten, PauseOver

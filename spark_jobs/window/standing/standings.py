@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.facts import facts_of
-from spark_jobs.window.moves import partners
+from spark_jobs.window.shape.moves import partners
+from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.window import Window
 from tidegate.errors import TidegateError
 from tidegate.remedy import Needs

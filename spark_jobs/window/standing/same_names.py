@@ -9,7 +9,7 @@ Silver would have the rows of all of them under one key, and a snapshot of the o
 from __future__ import annotations
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.standings import hold
+from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import Window
 from tidegate.lake.followed import Physical
 from tidegate.remedy import Needs

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from spark_jobs.window.decode_plan import DecodePlan
+from spark_jobs.window.shape.decode_plan import DecodePlan
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Trouble
 from tidegate import limits, tables
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.standings import hold, send_below
+from spark_jobs.window.standing.standings import hold, send_below
 from spark_jobs.window.window import Window
 from tidegate.config import Cascades
 from tidegate.schema.model.columns import TableVersion, VersionStatus

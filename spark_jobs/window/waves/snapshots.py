@@ -11,15 +11,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from spark_jobs.window import shards
 from spark_jobs.window.application import Application
-from spark_jobs.window.facts import empties_all
-from spark_jobs.window.moves import still_given
-from spark_jobs.window.shards import NOT_FROM_THE_START, begin_over
-from spark_jobs.window.standings import Effect, after, hold, meet, meet_always, note, reads_snapshots, standing_of
-from spark_jobs.window.told import answer, as_refused, told_of
-from spark_jobs.window.unlogged_tables import unlogged_reason
-from spark_jobs.window.waves import changed_by_ddl
+from spark_jobs.window.shape.moves import still_given
+from spark_jobs.window.standing.facts import empties_all
+from spark_jobs.window.standing.standings import (
+    Effect,
+    after,
+    hold,
+    meet,
+    meet_always,
+    note,
+    reads_snapshots,
+    standing_of,
+)
+from spark_jobs.window.standing.unlogged_tables import unlogged_reason
+from spark_jobs.window.waves import shards
+from spark_jobs.window.waves.shards import NOT_FROM_THE_START, begin_over
+from spark_jobs.window.waves.told import answer, as_refused, told_of
+from spark_jobs.window.waves.waves import changed_by_ddl
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.config import TicdcSource

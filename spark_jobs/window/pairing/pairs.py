@@ -109,9 +109,17 @@ class _Segments:
     earlier: list[SegmentRef] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Made:
+    """pairs: of clusters whose prewrites and answers come apart; None before a window's are made."""
+
+    pairs: list[Pairs] | None = None
+
+
 def pairs_of(app: Application, window: Window) -> list[Pairs]:
     """Made once per try of a window. Raises StreamCorrupt, UnknownEvent."""
-    if window.pairs is None:
+    made = window.memory(_Made)
+    if made.pairs is None:
         owners = dict.fromkeys(app.pipeline.owner(ref.source) for ref in window.refs if not ref.whole)
         found = list[Pairs]()
         for owner in owners:
@@ -119,8 +127,8 @@ def pairs_of(app: Application, window: Window) -> list[Pairs]:
             pairs = _paired(app, window, owner, segments, window.low_ts)
             pairs.late = _late(app, window, owner, segments)
             found.append(pairs)
-        window.pairs = found
-    return window.pairs
+        made.pairs = found
+    return made.pairs
 
 
 def pairs_after(app: Application, window: Window, owner: str, after_ts: int) -> Pairs:

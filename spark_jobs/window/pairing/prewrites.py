@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.standings import note
+from spark_jobs.window.standing.standings import note
 from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate.commit_ts import compose, physical_ms, time_text
 from tidegate.failpoint import failpoint

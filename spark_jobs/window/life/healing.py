@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.shards import is_shard, leave_out
-from spark_jobs.window.standings import send_below
+from spark_jobs.window.standing.standings import send_below
+from spark_jobs.window.waves.shards import is_shard, leave_out
 from spark_jobs.window.window import Trouble, Window
 from tidegate import tables
 from tidegate.binlog.heal import Mismatch, heal

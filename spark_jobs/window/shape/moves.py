@@ -4,7 +4,7 @@ In:  schema histories, what silver has.
 Out: Moves in commit_ts order; the tables that some of them link to one.
 
 A rename moves rows from one logical table (the giver) to another (the taker). The taker reads the giver's silver as it
-was at the rename, so the giver must not go past that commit_ts without the taker (spark_jobs/window/standings.py).
+was at the rename, so the giver must not go past that commit_ts without the taker (standing/standings.py).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.shapes import there_at
+from spark_jobs.window.shape.shapes import there_at
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.lake.followed import Physical

@@ -5,7 +5,7 @@ Out: the tables that go on, each from just before the version that emptied it.
 
 Nothing from before counts any more, so what silver lacks is no loss. Unless another table has such rows: who took them
 reads them in the giver's silver, which lacks changes. A rename or a moved partition ties such tables into one hold
-(spark_jobs/window/standings.py). It is over once its first table was emptied, and so was, later than it took rows of
+(standing/standings.py). It is over once its first table was emptied, and so was, later than it took rows of
 it, every table that silver would have to give such rows.
 """
 
@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.moves import still_given
-from spark_jobs.window.standings import Effect, mend, note, standing_of
-from spark_jobs.window.told import told_of
-from spark_jobs.window.unlogged_tables import unlogged_reason
+from spark_jobs.window.shape.moves import still_given
+from spark_jobs.window.standing.standings import Effect, mend, note, standing_of
+from spark_jobs.window.standing.unlogged_tables import unlogged_reason
+from spark_jobs.window.waves.told import told_of
 from spark_jobs.window.window import Window
 from tidegate.lake.followed import Physical
 from tidegate.schema.follow.renames import empties

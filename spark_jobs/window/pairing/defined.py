@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.pairs import CommittedDdl, Pairs
+from spark_jobs.window.pairing.pairs import CommittedDdl, Pairs
 from tidegate.errors import TidegateError, UnknownEvent
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory

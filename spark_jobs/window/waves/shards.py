@@ -20,8 +20,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.shapes import shape_of
-from spark_jobs.window.told import told_of
+from spark_jobs.window.shape.shapes import shape_of
+from spark_jobs.window.waves.told import told_of
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
