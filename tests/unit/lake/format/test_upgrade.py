@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from tests.kit.s3 import S3
 from tests.lakes.archive import files_in
 from tests.support.forks import exit_code, forks
 from tests.support.readers import READERS
@@ -345,3 +346,21 @@ def test_versions_of_a_table_are_read_from_files_that_lack_a_newer_column(tmp_pa
     assert found == dict.fromkeys(tables.SCHEMA_HISTORY.schema.names) | row
     control.append(lake, tables.SCHEMA_HISTORY, [replace(version, version=2).to_row()])
     assert [row["version"] for row in table_rows(lake, "d", "t")] == [1, 2]
+
+
+def test_a_lake_in_an_object_store_is_made_and_upgraded_like_a_local_one(s3: S3, newer: Callable[[], None]) -> None:
+    root = s3.folder()
+    lake = LakeFiles(root, s3.options)
+    assert format_of(lake).told == "no control tables yet"
+    control.append(lake, JUDGED, [_judged(1)])
+    control.append(lake, OLDEST, [_old(10)])
+    assert (format_of(lake).is_ours, format_of(lake).version) == (True, 1)
+    lake.delete_folder(tables.FORMAT.path)
+    older = LakeFiles(root, s3.options)
+    control.append(older, tables.LEDGER, [], ("app", 1))
+    assert (format_of(older).is_there, format_of(older).version) == (True, 0)
+    newer()
+    assert _rows(older) == [_new(10)]
+    assert upgrade(LakeFiles(root, s3.options))
+    assert _rows(LakeFiles(root, s3.options)) == [_new(10)]
+    assert format_of(LakeFiles(root, s3.options)).is_ours
