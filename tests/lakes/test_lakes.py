@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 import typer.testing
 
 from tests.lakes.archive import Recorded, applied, files_in, recorded, said_by, silver_of, states_of
+from tests.support.forks import exit_code
 from tidegate import tables
 from tidegate.cli.main import app as command_line
 from tidegate.lake import control, status
@@ -40,6 +43,24 @@ def test_apply_upgrades_a_recorded_lake_by_itself(case: Recorded, tmp_path: Path
     file, lake = case.unpack(tmp_path)
     _goes_on(case, file, lake)
     assert format_of(lake).is_ours
+
+
+@pytest.mark.parametrize("point", ["format_after_begun", "format_before_done"])
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.folder.name.startswith("held_events")], ids=lambda case: case.folder.name
+)
+def test_apply_that_is_killed_while_it_upgrades_a_lake_goes_on(case: Recorded, point: str, tmp_path: Path) -> None:
+    file, lake = case.unpack(tmp_path)
+    assert exit_code(_applies, file, lake.root, point) == -SIGKILL
+    assert not format_of(lake).is_ours
+    assert _status(LakeFiles(lake.root)) == case.expected["status"]
+    _goes_on(case, file, LakeFiles(lake.root))
+    assert format_of(lake).is_ours
+
+
+def _applies(file: Path, root: str, point: str) -> None:
+    os.environ["TIDEGATE_FAILPOINT"] = point
+    applied(file, LakeFiles(root))
 
 
 def _goes_on(case: Recorded, file: Path, lake: LakeFiles) -> None:
