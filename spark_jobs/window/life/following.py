@@ -118,9 +118,8 @@ def _show(app: Application) -> None:
             with_source = len(sources[change.logical]) == 1 and change.commit_ts >= behind.get(change.source, _FOREVER)
             source = change.source if change.state == State.RELEASED and with_source else ""
             needs = Needs(change.needs or Needs.NOTHING)
-            standing = after(
-                app, change.logical, Selected(State(change.state), change.commit_ts, change.reason, needs, source)
-            )
+            at_ts = 0 if change.whole is False else change.commit_ts  # silver has no prefix of what it lacks rows of
+            standing = after(app, change.logical, Selected(State(change.state), at_ts, change.reason, needs, source))
             if standing is not None:
                 found[change.logical] = standing
     app.record_states(found, (f"tidegate/{app.pipeline.pipeline}/followed", app.followed.selected_in))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.moves import still_given
-from spark_jobs.window.standing.standings import Effect, mend, note, standing_of
+from spark_jobs.window.standing.standings import mend, note, standing_of
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves.told import told_of
 from spark_jobs.window.window import Window
@@ -79,9 +79,9 @@ def release_emptied(app: Application) -> None:
     for name in fresh:
         if name not in ended:
             ended |= _Hold(app, name, app.cut_ts).ends()
+    _cancel(app, ended.values())
     for name, end in ended.items():
-        if Effect.CANCEL_SNAPSHOTS in note(app, name, Emptied(end.commit_ts - 1)).effects:
-            _cancel(app, [end])
+        note(app, name, Emptied(end.commit_ts - 1))
     looked.states = {} if ended else dict(app.states.of(State.HELD))
     app.record_states({})
 

@@ -42,7 +42,9 @@ def meet(app: Application, window: Window, name: str, event: Event) -> None:
     if name not in window.held:
         before = app.states.get(name)
         done = step(before, event, facts_of(app, name))
-        if done.standing is None or done.standing is before:
+        # One that is held already is no longer the window's either: another table's rows may have gone in mid-window.
+        stays = done.standing is before and name not in window.tables
+        if done.standing is None or stays or (done.standing is before and not isinstance(event, Refused)):
             return
         window.take_out(name, done.standing)
     if isinstance(event, Refused | SentBelow):
