@@ -84,6 +84,7 @@ class Tries:
 def release_after_a_pause(app: Application) -> None:
     """Let tables that could not be written go on: the cause may have passed since."""
     now = datetime.now(UTC)
-    for name, _ in app.states.of(State.HELD):
-        note(app, name, PauseOver(now))
+    for name, standing in app.states.of(State.HELD):
+        if standing.times:  # of ten thousand held tables few wait for a pause
+            note(app, name, PauseOver(now))
     app.record_states({})

@@ -16,6 +16,8 @@ from tidegate import tables
 from tidegate.cli.main import app as command_line
 from tidegate.lake import status
 from tidegate.local.server import Server
+from tidegate.remedy import Needs
+from tidegate.snapshot.progress.automatic import waiting
 from tidegate.standing.causes import Cause
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -59,6 +61,31 @@ def test_a_table_waits_for_its_approval_while_others_go_on_and_then_catches_up(
     silver = pl.read_delta(road.lake.uri(tables.silver_path(database, "a"))).sort("id")
     assert "c" not in silver.columns
     assert silver.select("id", "n", "d").rows() == [(2, 2, 7), (3, 3, 7)]
+
+
+def test_a_gate_isn_t_passed_by_the_words_of_a_remedy_in_the_statement(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A reason quotes the statement; once its words had the table read anew, and the column went."""
+    database = fresh_database(mariadb)
+    policies = "]}\nddl: {drop_column: stop}\nmaintain: {schedule: ''"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", exclude: [{policies}")
+    road.capture()
+    mariadb.query("CREATE TABLE t (id INT PRIMARY KEY, b INT)", database=database)
+    mariadb.query("INSERT INTO t VALUES (1, 10)", database=database)
+    road.capture()
+    road.apply(spark)
+    words = Needs.COLUMNS.words().replace("*/", "")
+    mariadb.query(f"ALTER TABLE t DROP b /* {words[:95]} */", database=database)
+    mariadb.query("INSERT INTO t VALUES (2)", database=database)
+    road.capture()
+    app = road.apply(spark)
+    name = f"{database}.t"
+    assert words[:60] in app.states[name].reason
+    assert (app.states[name].cause, app.states[name].lacks_rows) == (Cause.DDL_STOPS, False)
+    assert name not in waiting(road.pipeline, road.lake)
+    silver = pl.read_delta(road.lake.uri(tables.silver_path(database, "t")))
+    assert silver.select("id", "b").rows() == [(1, 10)]
 
 
 def test_silvers_columns_say_their_type_and_comment_at_the_source_and_follow_both(

@@ -24,8 +24,9 @@ class Migration:
     number: the format that has it is FIRST_FORMAT and this; several tables may change with one number. what: for
     people, in a few words. old: the names of the columns that the table had before; by them it is recognised, so the
     new ones must differ. convert: rows with those columns -> rows with the columns of tables.py, or of the next change
-    of the table. It is pure, is given a piece of the table at a time (an empty one, too), and looks at no other row
-    than its own. None: nullable columns came; readers have null for them.
+    of the table, with their types whatever the rows are. It is pure, is given a piece of the table at a time (an empty
+    one first: by that it is found out what comes of it), and looks at no other row than its own. None: nullable
+    columns came; readers have null for them.
     """
 
     number: int
