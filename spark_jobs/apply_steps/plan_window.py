@@ -149,11 +149,10 @@ def plan_window(app: Application, window: Window) -> None:
     """Fill window.tables; hold tables whose rows before capture are unknown."""
     _guard_histories(app, window)
     _take(app, window)
-    written = [entry.after_ts for entry in window.tables.values()]
-    if window.main and max(written, default=0) > window.cut_ts:
-        # An earlier try wrote tables, was killed before its cut, and that cut lay further on: no other cut would tell
-        # what they hold.
-        _reach_to(app, window, max(written))
+    # An earlier try wrote tables, was killed before its cut, and that cut lay further on: no other cut would tell what
+    # they hold. The further window may take tables that a try wrote further still.
+    while window.main and (reach_ts := max((of.after_ts for of in window.tables.values()), default=0)) > window.cut_ts:
+        _reach_to(app, window, reach_ts)
     _hold_tables_that_need_a_snapshot(app, window)
     _hold_behind_gaps(app, window)
 

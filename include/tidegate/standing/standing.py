@@ -87,15 +87,19 @@ class Standing:
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether it is held for rows that bronze doesn't have: they are read anew, or the table begins anew."""
-        if self.cause is None or self.state is not State.HELD or ENDS[self.cause].is_gate:
-            return False
-        return ENDS[self.cause].snapshot or self.needs.rows
+        """Whether it is held for rows that bronze doesn't have: they are read anew, or the table begins anew. Not yet
+        one that waits at a gate: a snapshot that comes by itself would take it past that.
+        """
+        return self._needs_rows and self.cause is not None and not ENDS[self.cause].is_gate
+
+    @property
+    def _needs_rows(self) -> bool:
+        return self.cause is not None and self.state is State.HELD and (ENDS[self.cause].snapshot or self.needs.rows)
 
     @property
     def is_blocked(self) -> bool:
         """Whether it lacks rows, or changes without row events: no snapshot that is under way can end well."""
-        return self.lacks_rows or (self.state is State.HELD and self.cause is Cause.UNLOGGED)
+        return self._needs_rows or (self.state is State.HELD and self.cause is Cause.UNLOGGED)
 
     @property
     def releasable(self) -> bool:

@@ -118,9 +118,10 @@ def _snapshot_lost(before: Standing | None, event: e.SnapshotLost, facts: Facts)
 
 def _rows_gone(before: Standing | None, event: e.RowsGone, facts: Facts) -> Step:
     """Whatever it waits for, it needs rows now; one that waits at a gate needs them once a person has opened it."""
+    needs = Needs.COLUMNS if before is not None and before.columns_doubted else Needs.ROWS  # rows alone tell no columns
     if _holds(before) and ENDS[before.cause].is_gate:
-        return Step(replace(before, needs=Needs.ROWS))
-    waits = Standing(State.HELD, event.reason, Cause.NEEDS_ROWS, facts.applied(), event.place, needs=Needs.ROWS)
+        return Step(replace(before, needs=needs))
+    waits = Standing(State.HELD, event.reason, Cause.NEEDS_ROWS, facts.applied(), event.place, needs=needs)
     return Step(waits)
 
 

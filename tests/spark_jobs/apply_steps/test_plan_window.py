@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,21 @@ def test_a_child_of_an_unlogged_cascade_is_held_or_goes_on_with_one_warning(
         window = planned(app, "d.orders", "d.child")
         assert (set(window.tables), window.held) == ({"d.orders", "d.child"}, {})
     assert [record.getMessage().count("fk to d.orders") for record in caplog.records] == [1]
+
+
+def test_a_window_reaches_as_far_as_any_table_that_killed_windows_have_written(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It meets one of them on its way to another: a cut in between would show no version of it."""
+    written = {"d.orders": 20, "d.items": 40}
+    monkeypatch.setattr(Application, "applied", lambda _self, name: written[name])
+    wider = {9: ["d.orders"], 20: ["d.orders", "d.items"], 40: ["d.orders", "d.items"]}
+    refs = {upto: [replace(ref(*names), max_commit_ts=upto, resolved_ts=upto)] for upto, names in wider.items()}
+    monkeypatch.setattr(BronzeIndex, "refs", property(lambda _self: {"s": refs[40]}))
+    monkeypatch.setattr(
+        "spark_jobs.apply_steps.plan_window.window_between", lambda _app, low_ts, upto: Window(low_ts, upto, refs[upto])
+    )
+    window = Window(0, 9, refs[9])
+    plan_window(app, window)
+    assert window.cut_ts == 40
+    assert set(window.tables) == {"d.orders", "d.items"}
