@@ -173,10 +173,13 @@ def _state(row: Mapping[str, Any], event: Mapping[str, Any] | None, cut_ts: int)
     if event["recorded_at"] <= row["published_at"]:
         return state, event["reason"]
     said = State(event["state"])
-    if event["commit_ts"] > cut_ts and (said is State.DROPPED or (state.waits and not said.waits)):
-        # It is at the next cut that it is whole again, or gone, and that isn't published yet.
-        return state, event["reason"] if state.waits else ""
-    return said, event["reason"]
+    if event["commit_ts"] <= cut_ts or not (_is_over(said) or (state.waits and not said.waits)):
+        return said, event["reason"]
+    # It is at the next cut that it is whole again, or gone, and that isn't published yet.
+    if state is State.ACTIVE and said is State.ACTIVE:
+        # It waited in between, and no cut has a row of that: an apply was killed before one, or tries were spent.
+        return State.RELEASED, "it waited since, and goes on with the next cut"
+    return state, event["reason"] if state.waits else ""
 
 
 def _is_over(state: State) -> bool:

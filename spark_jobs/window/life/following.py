@@ -260,9 +260,18 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
 
 
 def source_reached(app: Application, source: str, upto_ts: int) -> None:
-    """All of a source that was behind is in silver up to here."""
-    state = FOLLOWED if upto_ts >= app.cut_ts else CATCHING_UP
+    """All of a source that was behind is in silver up to here. At the cut it is back, but not while silver has more of a
+    table of shards than the cut: that was written without this source by an apply that was killed, and says of all
+    shards that they are applied so far.
+    """
+    state = FOLLOWED if upto_ts >= app.cut_ts and not _shards_are_ahead(app) else CATCHING_UP
     _record(app, [Change(source, state, upto_ts)])
+
+
+def _shards_are_ahead(app: Application) -> bool:
+    """Of any table: which ones a source may bring shards to isn't known before it has."""
+    routed = (name for name, of in app.flows().items() if any(app.logical(*one[1:])[2] for one in of))
+    return any(app.written(name) > app.cut_ts for name in routed)
 
 
 def _meet(app: Application, name: str, source: str) -> bool:

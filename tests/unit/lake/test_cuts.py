@@ -128,6 +128,26 @@ def test_a_table_that_is_whole_at_the_next_cut_only_isnt_in_this_one(lake: Lake)
     assert lake.missing() == {"b"}
 
 
+def test_a_table_that_waited_without_a_row_of_it_is_behind_until_the_next_cut(lake: Lake) -> None:
+    """Apply was killed behind the hold and before its cut; the table is whole at a cut that isn't published yet."""
+    lake.publish(10, a=1, b=1)
+    lake.say("b", State.HELD, 15)
+    lake.publish(20, a=2)
+    lake.say("b", State.RELEASED, 15)
+    lake.say("b", State.ACTIVE, 30)
+    assert (lake.seen(), lake.missing()) == ({"a": 2}, {"b"})
+    lake.publish(30, a=3, b=2)
+    assert (lake.seen(), lake.missing()) == ({"a": 3, "b": 2}, set())
+
+
+def test_a_table_whose_snapshot_ends_with_the_next_cut_lacks_rows_at_this_one(lake: Lake) -> None:
+    lake.publish(10, a=1, b=(1, "snapshot"))
+    lake.say("b", State.ACTIVE, 20)
+    assert lake.missing() == {"b"}
+    lake.publish(20, a=2, b=2)
+    assert lake.missing() == set()
+
+
 def test_a_table_that_is_gone_at_the_next_cut_is_there_in_this_one(lake: Lake) -> None:
     lake.publish(10, a=1, b=1)
     lake.say("b", State.DROPPED, 20)  # recorded, then killed before cut 20 was there
