@@ -21,7 +21,8 @@ from tidegate.delta.logs import DeltaLogs
 from tidegate.delta.store import LogStore, log_store, make_folder, sync
 from tidegate.errors import LakeUnavailable
 from tidegate.format_table import FORMAT
-from tidegate.lake.format.version import check_format
+from tidegate.lake.format.migrations import newest_format
+from tidegate.lake.format.version import check_format, tell_older
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
 _WRITE_BYTES = 1 << 20
@@ -37,7 +38,7 @@ class LakeFiles:
     _fs: Any = field(default=None, init=False, repr=False, compare=False)
     _logs: DeltaLogs | None = field(default=None, init=False, repr=False, compare=False)
     _stores: dict[str, LogStore] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _is_known: bool = field(default=False, init=False, repr=False, compare=False)  # its format is one that we know
+    _format: int | None = field(default=None, init=False, repr=False, compare=False)  # None: not asked
 
     def __getstate__(self) -> tuple[Any, ...]:
         return (self.root, self.storage_options)
@@ -45,7 +46,7 @@ class LakeFiles:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.root, self.storage_options = state
         self._fs, self._logs, self._stores = None, None, {}
-        self._is_known = True  # who sent it has looked
+        self._format = newest_format()  # who sent it has looked
 
     @property
     def is_local(self) -> bool:
@@ -77,9 +78,13 @@ class LakeFiles:
 
     def check_known(self) -> None:
         """Raise LakeRefused in a lake whose format is newer than this release. It is looked at once."""
-        if not self._is_known:
-            check_format(self)
-            self._is_known = True
+        if self._format is None:
+            self._format = check_format(self)
+
+    def tell_format(self) -> None:
+        """Say in the process's log, once, that the lake's format is an older one. For a lake that has tables."""
+        if self._format is not None:
+            tell_older(self.root, self._format)
 
     def trim_logs(self) -> None:
         """Forget what is known of the tables least recently asked for, beyond what all may take in memory."""

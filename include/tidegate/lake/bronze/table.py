@@ -107,8 +107,10 @@ class Bronze:
     def last_segments(self) -> list[Segment]:
         """The newest segment, preceded by all that its open transaction began in; payload and context left empty.
 
-        [] when this source has none. Raises Fenced when table and application transaction disagree, LakeUnavailable.
+        [] when this source has none. Raises Fenced when table and application transaction disagree, LakeUnavailable,
+        LakeRefused (a lake whose format is newer).
         """
+        self._lake.check_known()
         found: list[Segment] = []
         for wanted, file in self._files():
             if not found and file.max_seq != wanted:

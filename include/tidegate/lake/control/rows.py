@@ -46,7 +46,10 @@ def load(lake: LakeFiles, table: Table) -> TableState | None:
     """Its newest state; None before it exists. Raises LakeUnavailable, LakeRefused (we would misread it)."""
     state = lake.log(table.path).state()
     check(state, table)
-    return state if state.created else None
+    if not state.created:
+        return None
+    lake.tell_format()
+    return state
 
 
 def exists(lake: LakeFiles, table: Table) -> bool:

@@ -48,8 +48,7 @@ class Layout:
         """Rows with the columns in the log, some of which a file may lack, with those of the schema."""
         rows = _filled(rows, self.there)
         for step in self.steps:
-            assert step.convert is not None, "a change without it is no step"
-            rows = step.convert(rows)
+            rows = step.converted(rows)
         return _filled(rows, schema)
 
 
@@ -68,8 +67,8 @@ def _layout(text: str, table: Table, known: tuple[Migration, ...]) -> Layout:
     rows, steps = there.empty_table(), list[Migration]()
     mine = sorted((step for step in known if step.path == table.path and step.convert), key=lambda step: step.number)
     for step in mine:
-        if step.old == set(rows.column_names) and step.convert is not None:
-            rows = step.convert(rows)
+        if step.is_of(rows.column_names):
+            rows = step.converted(rows)
             steps.append(step)
     names, ours = set(rows.column_names), set(table.schema.names)
     if more := sorted(names - ours):

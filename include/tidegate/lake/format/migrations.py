@@ -6,7 +6,7 @@ Out: MIGRATIONS, in order of their numbers; the format's version.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,10 +23,11 @@ class Migration:
 
     number: the format that has it is FIRST_FORMAT and this; several tables may change with one number. what: for
     people, in a few words. old: the names of the columns that the table had before; by them it is recognised, so the
-    new ones must differ. convert: rows with those columns -> rows with the columns of tables.py, or of the next change
-    of the table, with their types whatever the rows are. It is pure, is given a piece of the table at a time (an empty
-    one first: by that it is found out what comes of it), and looks at no other row than its own. None: nullable
-    columns came; readers have null for them.
+    new ones must differ. later: those of the old columns that came to the table after it was first made, nullable: a
+    still older lake lacks some of them, and its rows have null there. convert: rows with the old columns -> rows with
+    the columns of tables.py, or of the next change of the table, with their types whatever the rows are. It is pure, is
+    given a piece of the table at a time (an empty one first: by that it is found out what comes of it), and looks at no
+    other row than its own. None: nullable columns came; readers have null for them.
     """
 
     number: int
@@ -34,6 +35,20 @@ class Migration:
     what: str
     old: frozenset[str] = frozenset()
     convert: Convert | None = None
+    later: tuple[pa.Field, ...] = ()
+
+    def is_of(self, names: Collection[str]) -> bool:
+        """Whether a table with these columns is one that this changes."""
+        may_lack = {field.name for field in self.later}
+        return self.convert is not None and self.old - may_lack <= set(names) <= self.old
+
+    def converted(self, rows: pa.Table) -> pa.Table:
+        """Rows of such a table behind this change."""
+        assert self.convert is not None, "a change without it is no step"
+        for field in self.later:
+            if field.name not in rows.column_names:
+                rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+        return self.convert(rows)
 
 
 MIGRATIONS: tuple[Migration, ...] = (

@@ -43,13 +43,15 @@ def plan(lake: LakeFiles) -> list[TableUpgrade]:
     return made
 
 
-def upgrade(lake: LakeFiles, report: Callable[[str], None] = lambda _: None) -> bool:
+def upgrade(lake: LakeFiles, report: Callable[[str], None] = lambda _: None, *, every: bool = False) -> bool:
     """Do it; whether there was anything to do. report: is given a line for each table that was upgraded.
+
+    every: look at the tables of a lake that is upgraded, too: one of them may have been restored from an old copy.
 
     Raises LakeUnavailable, LakeRefused, CommitConflict.
     """
     before = format_of(lake)
-    if before.is_ours:
+    if before.is_ours and not (every and any(item.what for item in plan(lake))):
         return False
     begin(lake)
     done = []

@@ -70,8 +70,8 @@ class Format:
         return f"format {self.version}{by}; {what}"
 
 
-def check_format(lake: LakeFiles) -> None:
-    """Raise LakeRefused for a newer lake."""
+def check_format(lake: LakeFiles) -> int:
+    """The newest format that was begun; 0 when there was none. Raises LakeRefused for a newer lake."""
     state = lake.log(FORMAT.path).state()
     version = state.transaction(BEGUN_ID)
     if version > newest_format():
@@ -82,9 +82,14 @@ def check_format(lake: LakeFiles) -> None:
             where=lake.root,
             remedy=f"install tidegate {by} or a newer one" if by else "install a newer tidegate",
         )
-    if state.created and version < newest_format() and lake.root not in _said:
-        _said.add(lake.root)
-        log.info("%s has format %d; it is read as format %d", lake.root, version, newest_format())
+    return version
+
+
+def tell_older(root: str, version: int) -> None:
+    """Once for each lake: that it is older, and is read all the same."""
+    if version < newest_format() and root not in _said:
+        _said.add(root)
+        log.info("%s has format %d; it is read as format %d", root, version, newest_format())
 
 
 def format_of(lake: LakeFiles) -> Format:
