@@ -308,13 +308,13 @@ def test_an_append_that_comes_first_is_upgraded_with_the_rest(
     lake = _lake(tmp_path)
     newer()
     log, other = lake.log(LATENCY.path), LakeFiles(lake.root)
+    other.check_format()  # it is opened before
     commit, late = log.commit, [40]
 
     def beaten(*arguments: Any, **named: Any) -> Any:
         if late:
             number = late.pop()
             monkeypatch.setattr(migrations, "MIGRATIONS", ())
-            other._is_known = True  # it was opened before
             control.append(other, OLDEST, [_old(number)])
             monkeypatch.setattr(migrations, "MIGRATIONS", CHAIN)
         return commit(*arguments, **named)
