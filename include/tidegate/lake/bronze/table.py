@@ -29,7 +29,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tidegate.delta import actions
-from tidegate.delta.log import Change
+from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, Keep, TableState, no_files
 from tidegate.delta.types import delta_schema
 from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt, may_pass
@@ -86,7 +86,8 @@ class Bronze:
         self._compression = compression
         self._continues = continues
         self._app_id = capture_app_id(source)
-        self._log = bronze_log(lake, keep=no_files)
+        # Capture starts without a lake that is away, so the lake isn't asked for its format here (last_segments).
+        self._log = DeltaLog(self.url, lake.storage_options, keep=no_files)
         self._checkpoints = BronzeCheckpoints(self._log)
         self._created = False  # the table was there once
         self._ours: int | None = None  # the seq at which this writer found bronze, or to which it brought it

@@ -180,3 +180,12 @@ def test_a_store_that_is_away_is_no_lake_of_an_unknown_format(s3: S3) -> None:
     with s3.silent(), pytest.raises(LakeUnavailable):
         Bronze(lake, "s").last_segments()
     assert Bronze(lake, "s").last_segments() == []
+
+
+@pytest.mark.server
+def test_capture_of_this_machine_goes_on_from_its_value_log_while_the_lake_is_away(s3: S3, tmp_path: Path) -> None:
+    lake = LakeFiles(s3.folder(), s3.options | {"timeout": "1s", "connect_timeout": "1s", "max_retries": "0"})
+    with s3.silent():
+        bronze = Bronze(lake, "s")  # before anything says whether the lake can be done without
+        with pytest.raises(LakeUnavailable):
+            bronze.last_segments()

@@ -230,7 +230,7 @@ def test_a_newer_lake_is_refused_by_name_by_whoever_opens_it(
         lambda opened: opened.log(tables.SEGMENTS.path),
         lambda opened: opened.log("silver/a/b"),
         BronzeLog.load,
-        lambda opened: Bronze(opened, "s"),
+        lambda opened: Bronze(opened, "s").last_segments(),
         upgrade,
         plan,
     ]
@@ -308,7 +308,7 @@ def test_an_append_that_comes_first_is_upgraded_with_the_rest(
     lake = _lake(tmp_path)
     newer()
     log, other = lake.log(LATENCY.path), LakeFiles(lake.root)
-    other.check_format()  # it is opened before
+    other.check_known()  # it is opened before
     commit, late = log.commit, [40]
 
     def beaten(*arguments: Any, **named: Any) -> Any:
