@@ -36,12 +36,13 @@ def upgrade(
     print(f"{lake.root} has {before.told}")
     if not before.is_there:
         return
-    for table in lake_format.plan(lake):
+    tables = lake_format.plan(lake)
+    for table in tables:
         rows = f" ({table.rows} rows)" if table.rows else ""
         print(f"{table.path}: {table.what or 'nothing to do'}{rows}")
-    if dry_run or before.is_ours:
+    if dry_run or (before.is_ours and not any(table.what for table in tables)):
         return
     with take_lease(
         lake, loaded.pipeline, "apply", report=lambda line: typer.echo(f"tidegate: warning: {line}", err=True)
     ):
-        lake_format.upgrade(lake, lambda line: print(f"done: {line}"))
+        lake_format.upgrade(lake, lambda line: print(f"done: {line}"), every=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidegate.errors import LakeRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import layout_of
@@ -30,6 +30,7 @@ from tidegate.schema.replay.history import BASELINE, UNFOLLOWED
 from tidegate.tables import SCHEMA_HISTORY
 
 _NAMES: Final = ("source", "database", "table")
+_ENCODED: Final = (*_NAMES, "kind", "status")
 _LIGHT: Final = (*_NAMES, "version", "commit_ts", "kind", "status", "last_column_id")
 _BATCH_ROWS: Final = 4096
 _ALL_NULL: Final[dict[str, Any]] = dict.fromkeys(SCHEMA_HISTORY.schema.names)  # an older file lacks what was added
@@ -57,8 +58,8 @@ class SourceRows:
 def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) -> dict[str, SourceRows]:
     """What each source's SchemaHistory is made from. Raises LakeUnavailable."""
     found = {source: SourceRows() for source in sources}
-    paths = _paths(lake)
-    parts = [_light(lake, path) for path in paths]
+    files = _files(lake)
+    parts = [file.light() for file in files]
     if not sum(part.num_rows for part in parts):
         return found
     light = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
@@ -67,9 +68,9 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
     _note_standing(light, ordered, found)
     wanted = np.sort(_needed(light, ordered, found.keys(), floor_of))
     start = 0
-    for path, part in zip(paths, parts, strict=True):
+    for file, part in zip(files, parts, strict=True):
         end = start + part.num_rows
-        for row in _rows(lake, path, wanted[(wanted >= start) & (wanted < end)] - start):
+        for row in file.rows(wanted[(wanted >= start) & (wanted < end)] - start):
             found[row["source"]].rows.append(row)
         start = end
     return found
@@ -80,7 +81,7 @@ def ended(lake: LakeFiles, source: str, after_ts: int) -> dict[tuple[str, str], 
     that at which it went) of each time. Raises LakeUnavailable.
     """
     found: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    parts = [_light(lake, path) for path in _paths(lake)]
+    parts = [file.light() for file in _files(lake)]
     if not sum(part.num_rows for part in parts):
         return found
     light = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
@@ -99,28 +100,65 @@ def ended(lake: LakeFiles, source: str, after_ts: int) -> dict[tuple[str, str], 
 def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any]]:
     """Every version of one table, in order of (source, commit_ts, version). Raises LakeUnavailable."""
     found: list[dict[str, Any]] = []
-    for path in _paths(lake):
-        part = _light(lake, path).select(["database", "table"])
+    for file in _files(lake):
+        part = file.light().select(["database", "table"])
         wanted = pc.and_(pc.equal(part["database"], database), pc.equal(part["table"], table))
-        found += _rows(lake, path, np.flatnonzero(wanted.to_numpy()).astype(np.int64))
+        found += file.rows(np.flatnonzero(wanted.to_numpy()).astype(np.int64))
     return sorted(found, key=lambda row: (row["source"], row["commit_ts"], row["version"]))
 
 
-def _paths(lake: LakeFiles) -> list[str]:
-    """Of its files, which are read as they lie: in a table of another layout they have other columns."""
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of the table, read as it lies; older: in a table of another layout all its rows, converted."""
+
+    lake: LakeFiles
+    path: str
+    older: Callable[[], pa.Table] | None = None
+
+    def light(self) -> pa.Table:
+        """The columns that say what its rows are about, names as numbers of a dictionary."""
+        if self.older is not None:
+            rows = self.older().select(_LIGHT)
+            for at, name in enumerate(_LIGHT):
+                if name in _ENCODED:
+                    rows = rows.set_column(at, name, rows[name].dictionary_encode())
+            return rows
+        with self.lake.open(self.path) as file:
+            there = pq.ParquetFile(file, read_dictionary=list(_ENCODED))
+            return there.read(columns=list(_LIGHT), use_threads=False).select(_LIGHT)
+
+    def rows(self, wanted: Numbers) -> Iterator[dict[str, Any]]:
+        """Rows by their ascending numbers, in that order."""
+        if not len(wanted):
+            return
+        if self.older is not None:
+            yield from self.older().take(pa.array(wanted)).to_pylist()
+            return
+        with self.lake.open(self.path) as file:
+            there = pq.ParquetFile(file)
+            start = 0
+            for group in range(there.num_row_groups):
+                end = start + there.metadata.row_group(group).num_rows
+                if np.searchsorted(wanted, start) < np.searchsorted(wanted, end):
+                    for batch in there.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False):
+                        low, high = np.searchsorted(wanted, [start, start + batch.num_rows])
+                        for row in batch.take(pa.array(wanted[low:high] - start)).to_pylist():
+                            yield row if len(row) == len(_ALL_NULL) else _ALL_NULL | row
+                        start += batch.num_rows
+                start = end
+
+
+def _files(lake: LakeFiles) -> list[_File]:
+    """Those of the newest state, in order of their paths."""
     found = control.load(lake, SCHEMA_HISTORY)
-    if found is not None and layout_of(found, SCHEMA_HISTORY).steps:
-        raise LakeRefused(
-            "it isn't upgraded yet", where=found.place, remedy="let apply run, or run `tidegate lake upgrade`"
-        )
-    return [] if found is None else sorted(file.local_path for file in found.files)
-
-
-def _light(lake: LakeFiles, path: str) -> pa.Table:
-    """The columns of one file that say what its rows are about, names as numbers of a dictionary."""
-    with lake.open(f"{SCHEMA_HISTORY.path}/{path}") as file:
-        there = pq.ParquetFile(file, read_dictionary=[*_NAMES, "kind", "status"])
-        return there.read(columns=list(_LIGHT), use_threads=False).select(_LIGHT)
+    if found is None:
+        return []
+    is_older = bool(layout_of(found, SCHEMA_HISTORY).steps)
+    made = []
+    for file in sorted(found.files, key=lambda file: file.local_path):
+        converted = partial(control.rows_of, lake, SCHEMA_HISTORY, found, files=[file])
+        made.append(_File(lake, f"{SCHEMA_HISTORY.path}/{file.local_path}", converted if is_older else None))
+    return made
 
 
 def _codes(light: pa.Table, name: str) -> tuple[Numbers, list[str]]:
@@ -201,21 +239,3 @@ def _needed(light: pa.Table, ordered: _Ordered, sources: Collection[str], floor_
     until[:-1][follows & (version[1:] == version[:-1])] = 0
     ours = np.array([name[0] in sources for name in ordered.names], np.bool_)[table]
     return np.asarray(order[ours & (until > floors[table])], np.int64)
-
-
-def _rows(lake: LakeFiles, path: str, wanted: Numbers) -> Iterator[dict[str, Any]]:
-    """Rows of one file by their ascending numbers, in that order."""
-    if not len(wanted):
-        return
-    with lake.open(f"{SCHEMA_HISTORY.path}/{path}") as file:
-        there = pq.ParquetFile(file)
-        start = 0
-        for group in range(there.num_row_groups):
-            end = start + there.metadata.row_group(group).num_rows
-            if np.searchsorted(wanted, start) < np.searchsorted(wanted, end):
-                for batch in there.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False):
-                    low, high = np.searchsorted(wanted, [start, start + batch.num_rows])
-                    for row in batch.take(pa.array(wanted[low:high] - start)).to_pylist():
-                        yield row if len(row) == len(_ALL_NULL) else _ALL_NULL | row
-                    start += batch.num_rows
-            start = end
