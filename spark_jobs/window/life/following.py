@@ -260,8 +260,8 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
 
 
 def source_reached(app: Application, source: str, upto_ts: int) -> None:
-    """All of a source that was behind is in silver up to here. At the cut it is back, but not while silver has more of a
-    table of shards than the cut: that was written without this source by an apply that was killed, and says of all
+    """All of a source that was behind is in silver up to here. At the cut it is back, but not while silver has more of
+    a table of shards than the cut: that was written without this source by an apply that was killed, and says of all
     shards that they are applied so far.
     """
     state = FOLLOWED if upto_ts >= app.cut_ts and not _shards_are_ahead(app) else CATCHING_UP

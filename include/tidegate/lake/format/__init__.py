@@ -8,7 +8,8 @@ format a lake has, and who is refused. upgrade.py: all tables of a lake. To chan
 
 - A nullable column more in tables.py, and a line of migrations.py without `convert`: readers have null for it, and the
   next append writes the schema in its own commit.
-- Anything else: a file with a pure function, pa.Table -> pa.Table, and a line of migrations.py that names it.
+- Anything else: a file with a pure function, pa.Table -> pa.Table, and a line of migrations.py that names it. Nullable
+  columns that came to the table after a release had made it stand in the line's `later`: some lakes lack them.
 
 Why a kill anywhere does no harm: what a table's layout is stands in its own log. Its upgrade is one commit, which
 whoever comes next finds or makes. control/format says only who must keep out: it is told before the first table.
