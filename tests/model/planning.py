@@ -1,0 +1,265 @@
+"""How the model's application plans a window: whom it takes, what it meets in the log, who waits.
+
+In:  a State, a kind of window and its bounds in commit_ts.
+Out: Plan: the window, and the state once what planning noted is recorded. As plan_window, replay_schema_history and
+     judge_ddl of spark_jobs/apply_steps do it, and spark_jobs/window/standings.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.model import asked
+from tests.model.mending import ends
+from tests.model.world import EMPTIES, NOT_BEHIND, Bounds, Op, State, Window, is_unlogged, swapped, taker_of
+from tidegate.remedy import Needs
+from tidegate.standing import events as e
+from tidegate.standing import step as rules
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Place, Standing
+from tidegate.tables import State as Is
+
+_DDL = "CDTSULXAGK"
+
+
+@dataclass(slots=True)
+class Plan:
+    """A window that is being planned. tables: those that it takes, and after which commit_ts."""
+
+    bounds: Bounds
+    state: State
+    kind: str
+    low: int
+    upto: int
+    catches: tuple[int, ...] = ()
+    source: int = -1
+    tables: dict[int, int] = field(default_factory=dict)
+    held: dict[int, Standing] = field(default_factory=dict)
+    moves: list[tuple[int, int, int]] = field(default_factory=list)
+    fills: set[int] = field(default_factory=set)
+
+    def made(self) -> State | None:
+        """The state with the window; None when it can't be had yet."""
+        taken = self._ops("".join((*_DDL, "REP")))
+        for at, _ in taken:
+            self._take_in(at)
+        while self.kind == "main" and (reach := max([0, *self.tables.values()])) > self.upto:
+            if reach > min(self.state.seen[source] for source in self._sources()):
+                return None
+            self.upto = reach
+            for at, _ in self._ops("".join((*_DDL, "REP"))):
+                self._take_in(at)
+        known = self.state.known
+        for source in self._sources():
+            known = swapped(known, source, max(known[source], self.upto))
+        self.state = self.state._replace(known=known)
+        self._replay()
+        self._judge()
+        return self.state._replace(window=self._window())
+
+    def _window(self) -> Window:
+        todo = sorted(self.tables.items(), key=lambda item: (-self._takes(item[0]), item[0]))
+        return Window(
+            self.kind, self.low, self.upto, tuple(todo), tuple(sorted(self.held.items())), (),
+            tuple(sorted(self.tables)), self.catches, self.source,
+        )  # fmt: skip
+
+    def _takes(self, table: int) -> int:
+        """Who takes rows is written before who gives them."""
+        return max([0, *(at for _, taker, at in self.moves if taker == table)])
+
+    # --- what the window has --------------------------------------------------------------------------
+    def _sources(self) -> list[int]:
+        if self.kind == "source":
+            return [self.source]
+        assert self.state.read is not None
+        keeps = self.state.read[1]
+        if self.kind == "tables":
+            return list({self.bounds.feeds[at][0] for table in self.catches for at in self.bounds.physical(table)})
+        return [s for s in self.bounds.sources if keeps[s] and self.state.behind[s] == NOT_BEHIND]
+
+    def _ops(self, kinds: str) -> list[tuple[int, Op]]:
+        """The window's operations, by commit_ts, with their physical table."""
+        assert self.state.read is not None
+        found = []
+        for at, (source, table) in enumerate(self.bounds.feeds):
+            if source not in self._sources() or not self.state.read[0][table]:
+                continue
+            if self.kind == "tables" and table not in self.catches:
+                continue
+            found += [(at, op) for op in self.state.logs[at] if self.low < op[0] <= self.upto and op[1] in kinds]
+        return sorted(found, key=lambda item: item[1])
+
+    def _take_in(self, at: int) -> bool:
+        table = self.bounds.feeds[at][1]
+        if table in self.held or asked.is_held(self.state, table) or not self._is_for(table, at):
+            return False
+        if table not in self.tables:
+            after = asked.applied(self.state, table)
+            if after < self.low:
+                return False
+            self.tables[table] = after
+        return True
+
+    def _is_for(self, table: int, at: int) -> bool:
+        source = asked.SOURCES[self.bounds.feeds[at][0]]
+        if self.kind == "tables":
+            return table in self.catches
+        if self.kind == "source":
+            self.note(table, e.SourceMeets(source))
+            standing = self.state.tables[table].standing
+            return standing is not None and standing.state is Is.RELEASED and standing.source == source
+        before = self.state.tables[table].standing
+        done, _ = asked.after(self.bounds, self.state, table, e.FlowsIn(source, ""))
+        if done is not None and done.state is Is.HELD and done != before:
+            self.meet(table, e.FlowsIn(source, ""))
+            return False
+        self.note(table, e.FlowsIn(source, ""))
+        return not asked.waits_below(self.bounds, self.state, table, self.low)
+
+    # --- what the log says ----------------------------------------------------------------------------
+    def _replay(self) -> None:
+        for at, op in self._ops(_DDL):
+            self._version(at, op)
+        self._find_moves()
+        self.take_along({table for giver, taker, _ in self.moves for table in (giver, taker)})
+
+    def _version(self, at: int, op: Op) -> None:
+        """Bring a table into the window, or hold it, or let a mended one go on."""
+        table, (commit_ts, kind) = self.bounds.feeds[at][1], op
+        if commit_ts <= asked.applied(self.state, table) or (kind == "X" and commit_ts in self.state.judged):
+            return
+        place = self.place(at, commit_ts)
+        is_waiting = asked.is_held(self.state, table) or table in self.held
+        if kind == "X":
+            self._unread(table, place)
+        elif kind == "S":
+            if not is_waiting and not self.bounds.routed(table) and self._take_in(at):
+                self.hold(table, Cause.NEEDS_ROWS, place, Needs.ROWS)
+        elif is_unlogged(self.state.logs[at], commit_ts):
+            if not is_waiting and self._take_in(at):
+                self.hold(table, Cause.UNLOGGED, place)
+        else:
+            if kind in EMPTIES and not self.bounds.routed(table) and self._mended(at, commit_ts):
+                return
+            if asked.is_held(self.state, table):
+                self.note(table, e.LoggedAgain(""))
+            self._take_in(at)
+
+    def _unread(self, table: int, place: Place) -> None:
+        if asked.waits_below(self.bounds, self.state, table, self.low):
+            self.meet(table, e.SentBelow("", unread=True))
+        elif not asked.is_held(self.state, table):
+            self.hold(table, Cause.DDL_NOT_READ, place)
+
+    def _mended(self, at: int, commit_ts: int) -> bool:
+        """A held table that this empties goes on, in this very window, and who waits with it."""
+        found = ends(self.bounds, self.state, self.bounds.feeds[at][1], commit_ts, self.held)
+        source = asked.SOURCES[self.source] if self.kind == "source" else ""
+        for table, end in found.items():
+            before = self.held.pop(table, None) or self.state.tables[table].standing
+            self._cancel(table, end)
+            step = rules.step(before, e.Emptied(end - 1, source), asked.facts(self.bounds, self.state, table))
+            self._put(table, asked.plain(step.standing))
+        for table, end in sorted(found.items()):
+            physical = self.bounds.physical(table)[0]
+            for op in self.state.logs[physical]:
+                if end <= op[0] <= commit_ts and op[1] in _DDL:
+                    self._version(physical, op)
+        return bool(found)
+
+    def _cancel(self, table: int, end: int) -> None:
+        self.state = cancelled(self.bounds, self.state, table)
+
+    def _find_moves(self) -> None:
+        for at, (commit_ts, kind) in self._ops("G"):
+            taker = self.bounds.feeds[taker_of(self.state.logs, commit_ts)][1]
+            assert self.state.read is not None
+            if kind == "G" and self.state.read[0][taker] and asked.applied(self.state, taker) < commit_ts:
+                self.moves.append((self.bounds.feeds[at][1], taker, commit_ts))
+
+    def _judge(self) -> None:
+        """The policy of the pipeline file on what ALTER says."""
+        for table in sorted(self.tables):
+            after = self.tables.get(table)
+            for at in self.bounds.physical(table):
+                for commit_ts, kind in self.state.logs[at]:
+                    if after is None or kind != "A" or not after < commit_ts <= self.upto or table not in self.tables:
+                        continue
+                    self._gate(table, at, commit_ts)
+
+    def _gate(self, table: int, at: int, commit_ts: int) -> None:
+        standing = self.state.tables[table].standing
+        approved = 0
+        if standing is not None and standing.state is Is.RELEASED and standing.cause is Cause.DDL_ASKS:
+            approved = standing.place.at_ts if standing.place is not None else 0
+        if self.state.policy == "stop":
+            self.hold(table, Cause.DDL_STOPS, self.place(at, commit_ts))
+        elif self.state.policy == "ask" and commit_ts > approved:
+            self.hold(table, Cause.DDL_ASKS, self.place(at, commit_ts))
+
+    # --- standings --------------------------------------------------------------------------------------
+    def place(self, at: int, commit_ts: int) -> Place:
+        """Of an operation."""
+        source, database, table = asked.physical_name(self.bounds, at)
+        return Place(source, database, table, "f", commit_ts, commit_ts)
+
+    def hold(self, table: int, cause: Cause, place: Place, needs: Needs = Needs.NOTHING) -> None:
+        """A table can't be taken on."""
+        self.meet(table, e.Refused(cause, "", place, needs))
+
+    def note(self, table: int, event: e.Event) -> None:
+        """What is recorded before anything is written."""
+        self.state = asked.note(self.bounds, self.state, table, event)
+
+    def meet(self, table: int, event: e.Event) -> None:
+        """What is recorded at the window's end."""
+        if table not in self.held:
+            standing, _ = asked.after(self.bounds, self.state, table, event)
+            if standing is None or standing == self.state.tables[table].standing:
+                return
+            self.tables.pop(table, None)
+            self.held[table] = standing
+        if isinstance(event, e.Refused | e.SentBelow):
+            self.take_along({table})
+
+    def _put(self, table: int, standing: Standing | None) -> None:
+        from tests.model.world import replaced
+
+        self.state = replaced(self.state, table, standing=standing)
+
+    def take_along(self, tables: set[int]) -> None:
+        """Whoever a rename links with a table that waits, or catches up, does so too."""
+        for table in sorted(tables):
+            standing = self.held.get(table) or self.state.tables[table].standing
+            if standing is None:
+                continue
+            apart = self.kind == "source" and standing.state is Is.RELEASED and not standing.source
+            below = table not in self.tables and (asked.waits_below(self.bounds, self.state, table, self.low) or apart)
+            below = below or (table in self.held and standing.state is Is.RELEASED)
+            if below or standing.state is Is.HELD:
+                self._along(table, standing)
+
+    def _along(self, table: int, standing: Standing) -> None:
+        pairs = [(giver, taker) for giver, taker, _ in self.moves if table in (giver, taker)]
+        for partner in sorted({other for pair in pairs for other in pair} - {table}):
+            if partner in self.held or asked.is_held(self.state, partner):
+                continue
+            if standing.state is Is.HELD:
+                refused = e.Refused(Cause.WAITS_WITH, "", standing.place, partner=asked.NAMES[table])
+                done, _ = asked.after(self.bounds, self.state, partner, refused)
+                if done is not None:
+                    self.tables.pop(partner, None)
+                    self.held[partner] = done
+            elif not asked.waits_below(self.bounds, self.state, partner, self.low):
+                self.meet(partner, e.SentBelow("", unread=standing.is_unread))
+
+
+def cancelled(bounds: Bounds, state: State, table: int) -> State:
+    """Snapshots of a table that was emptied are over."""
+    snaps = list(state.snaps)
+    for at in bounds.physical(table):
+        snap = snaps[at] if snaps else None
+        if snap is not None and not snap.over:
+            snaps[at] = snap._replace(over="lost")
+    return state._replace(snaps=tuple(snaps))

@@ -1,0 +1,73 @@
+"""Whether every table that waits has a way to go on.
+
+In:  a Life.
+Out: stuck(): the trace to a state from which no way leads, without a kill, to one where nobody waits for more than what
+     isn't in any log, or for a cut that isn't there yet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tests.model import asked
+from tests.model.checker import Result, TooLargeError
+from tests.model.life import Life
+from tests.model.world import Bounds, State
+from tidegate.tables import State as Is
+
+_TICKS = 2  # how often the cut may go on with nothing new
+
+
+def stuck(bounds: Bounds, states_max: int) -> Result[State]:
+    """Look at all states, then backwards from those where nobody waits."""
+    life = Life(bounds, _TICKS)
+    first = life.first()
+    came: dict[State, tuple[State, str] | None] = {first: None}
+    backwards: dict[State, list[State]] = defaultdict(list)
+    order, at = [first], 0
+    while at < len(order):
+        state = order[at]
+        at += 1
+        for name, after in life.steps(state):
+            if "killed" not in name:
+                backwards[after].append(state)
+            if after not in came:
+                came[after] = (state, name)
+                order.append(after)
+        if len(came) > states_max:
+            raise TooLargeError(f"more than {states_max} states")
+    good = {state for state in order if is_settled(life, state)}
+    waiting = list(good)
+    while waiting:
+        for before in backwards[waiting.pop()]:
+            if before not in good:
+                good.add(before)
+                waiting.append(before)
+    bad = next((state for state in order if not state.ticks and state not in good), None)
+    if bad is None:
+        return Result(len(order))
+    trace, step = [], came[bad]
+    while step is not None:
+        trace.append(step[1])
+        step = came[step[0]]
+    return Result(len(order), f"nobody gets {_who(life, bad)} to go on", tuple(reversed(trace)), bad)
+
+
+def is_settled(life: Life, state: State) -> bool:
+    """Whether nobody waits."""
+    return state.window is None and not state.pending and not _who(life, state)
+
+
+def _who(life: Life, state: State) -> str:
+    return "".join(asked.NAMES[table] for table in life.bounds.tables if _waits(life, state, table))
+
+
+def _waits(life: Life, state: State, table: int) -> bool:
+    standing = state.tables[table].standing
+    sources = {life.bounds.feeds[at][0] for at in life.bounds.physical(table)}
+    if standing is None or not state.chosen[0][table] or not all(state.chosen[1][source] for source in sources):
+        return False
+    if standing.state is Is.HELD:
+        partner = state.tables[asked.NAMES.index(standing.partner)].standing if standing.partner else standing
+        return partner is None or not partner.is_blocked
+    return standing.state is Is.RELEASED

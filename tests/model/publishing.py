@@ -1,0 +1,152 @@
+"""How the model's application writes a window and publishes it, a commit at a time.
+
+In:  a State with a window.
+Out: what may come next, by name; as spark_jobs/apply_steps/publish_cut.py orders its commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.model import asked
+from tests.model.world import NOT_BEHIND, ROWS, Bounds, State, Table, Window, giver_of, replaced, swapped
+from tidegate.standing import events as e
+from tidegate.standing.standing import Standing
+from tidegate.tables import State as Is
+
+Found = dict[int, Standing]
+
+
+def written(bounds: Bounds, state: State, window: Window, table: int, after: int) -> Table:
+    """Silver behind a window's rows."""
+    before = state.tables[table]
+    after = max(after, before.version)
+    if after >= window.upto:
+        return before
+    rows = set(before.rows)
+    for at in bounds.physical(table):
+        if not _has(bounds, state, window, bounds.feeds[at][0]):
+            continue
+        own = {commit_ts for commit_ts, _ in state.logs[at]}
+        for commit_ts, kind in state.logs[at]:
+            if not max(after, window.low) < commit_ts <= window.upto:
+                continue
+            if kind == "K":
+                rows = _taken(bounds, state, commit_ts)
+            elif kind in ROWS and kind != "S":
+                rows.add(commit_ts)
+            elif kind in "CDTG":
+                rows -= own if bounds.routed(table) else rows
+    return before._replace(rows=tuple(sorted(rows)), version=window.upto)
+
+
+def _has(bounds: Bounds, state: State, window: Window, source: int) -> bool:
+    """Whether a window has a source's changes."""
+    assert state.read is not None
+    if window.kind == "source":
+        return source == window.source
+    return window.kind == "tables" or (state.read[1][source] and state.behind[source] == NOT_BEHIND)
+
+
+def _taken(bounds: Bounds, state: State, commit_ts: int) -> set[int]:
+    """What the giver's silver has just before a rename."""
+    giver = giver_of(state.logs, commit_ts)
+    table = bounds.feeds[giver][1]
+    after = asked.applied(state, table)
+    if after >= commit_ts:
+        return set(state.tables[table].rows)
+    rows = state.tables[table].rows
+    for at, kind in state.logs[giver]:
+        if after < at < commit_ts:
+            rows = (*rows, at) if kind in ROWS and kind != "S" else () if kind in "CDTG" else rows
+    return set(rows)
+
+
+def closing(bounds: Bounds, state: State, window: Window) -> Iterator[tuple[str, State]]:
+    """The next commit with which a window is published."""
+    if window.stage == 0:
+        found = decided(bounds, state, window)
+        window = window._replace(found=tuple(sorted(found.items())))
+        state = state._replace(window=window)
+    stages = {"main": (_states, _main_rows), "tables": (_rows, _states), "source": (_states, _rows, _reached, _back)}
+    for stage in range(window.stage, len(stages[window.kind])):
+        made = stages[window.kind][stage](bounds, state, window)
+        last = stage == len(stages[window.kind]) - 1
+        if made != state or last:
+            further = None if last else window._replace(stage=stage + 1)
+            yield f"{window.kind} window: commit {stage + 1}", made._replace(window=further)
+            return
+
+
+def decided(bounds: Bounds, state: State, window: Window) -> Found:
+    """What a window says of tables."""
+    found = dict(window.held)
+    if window.kind == "source":
+        return found
+    event: e.Event = e.CutReached(window.low, window.upto) if window.kind == "main" else e.CaughtUp(window.upto)
+    assert state.read is not None
+    names = window.catches if window.kind == "tables" else bounds.tables
+    for table in names:
+        standing = state.tables[table].standing
+        is_met = table in window.taken or (standing is not None and standing.state is Is.RELEASED)
+        if table in found or table in window.unseen or not is_met or not state.read[0][table]:
+            continue
+        after, _ = asked.after(bounds, state, table, event)
+        if after is not None and after != standing:
+            found[table] = after
+    return found
+
+
+def _states(bounds: Bounds, state: State, window: Window) -> State:
+    for table, standing in window.found:
+        state = replaced(state, table, standing=standing)
+    return state
+
+
+def _rows(bounds: Bounds, state: State, window: Window) -> State:
+    """Of the cut, of whoever has news; below it only their own rows are new."""
+    held, found = dict(window.held), dict(window.found)
+    named = {*window.wrote, *held}
+    named |= {table for table, standing in found.items() if standing.state is not Is.RELEASED}
+    if window.kind == "source" and window.upto >= state.cut:
+        for table in bounds.tables:
+            standing = state.tables[table].standing
+            if standing is not None and standing.source == asked.SOURCES[window.source]:
+                named.add(table)
+    for table in named:
+        standing = found.get(table) or state.tables[table].standing
+        is_waiting = standing is not None and standing.state in (Is.HELD, Is.RELEASED)
+        waits = standing.applied_ts if is_waiting and standing is not None else -1
+        state = replaced(state, table, shown=state.tables[table].rows, waits=waits)
+    return state
+
+
+def _main_rows(bounds: Bounds, state: State, window: Window) -> State:
+    held = {table: None for table, _ in window.held}
+    found = dict(window.found)
+    for table in {*window.wrote, *held}:
+        standing = found.get(table) or state.tables[table].standing
+        is_waiting = standing is not None and standing.state in (Is.HELD, Is.RELEASED)
+        waits = standing.applied_ts if is_waiting and standing is not None else -1
+        state = replaced(state, table, shown=state.tables[table].rows, waits=waits)
+    return state._replace(cut=window.upto)
+
+
+def _reached(bounds: Bounds, state: State, window: Window) -> State:
+    """How far a source is. At the cut it is back, unless silver has more of a table of shards than the cut."""
+    ahead = any(state.tables[table].version > state.cut for table in bounds.tables if bounds.routed(table))
+    upto = NOT_BEHIND if window.upto >= state.cut and not ahead else window.upto
+    return state._replace(behind=swapped(state.behind, window.source, upto))
+
+
+def _back(bounds: Bounds, state: State, window: Window) -> State:
+    if state.behind[window.source] != NOT_BEHIND:
+        return state
+    return back(bounds, state, window.source)
+
+
+def back(bounds: Bounds, state: State, source: int) -> State:
+    """Its tables, once a source is no longer behind."""
+    for table in bounds.tables:
+        state = asked.note(bounds, state, table, e.SourceBack(asked.SOURCES[source]))
+    return state

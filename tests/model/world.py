@@ -1,0 +1,205 @@
+"""What the model of a table's life is made of: logs, silver, windows, bounds.
+
+In:  nothing; these are the values.
+Out: Op, Table, Snap, Window, State, Bounds; rows_at(): a table's rows by its log.
+
+An Op is (commit_ts, kind):
+
+| kind | what the source does |
+|---|---|
+| C, D, T | creates, drops, truncates the table |
+| R, S | a row; a row that the log doesn't tell |
+| A | an ALTER that the pipeline file has a policy for |
+| U, L | from here on it changes without row events; no longer |
+| X, E | a statement, or an event, that nobody can read |
+| P | rows of a prepared transaction |
+| G, K | a rename: the giver loses its rows, the taker gets them, at one commit_ts |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from tidegate.merge.follow import LeftAt
+from tidegate.standing.standing import Standing
+
+Op = tuple[int, str]
+Log = tuple[Op, ...]
+EMPTIES: Final = "CDTG"
+ROWS: Final = "RSAUE"  # what leaves something in the table
+NOT_BEHIND: Final = -1
+
+
+class Table(NamedTuple):
+    """What the lake has of a logical table. rows: of silver, by commit_ts; version: silver's transaction version.
+
+    shown: the rows that the cut's row of it shows; waits: up to where that row says that the table is while it waits,
+    -1 of one that goes on. left: where the pipeline file left it. passed: up to where a person opened its gates.
+    """
+
+    standing: Standing | None = None
+    rows: tuple[int, ...] = ()
+    version: int = 0
+    shown: tuple[int, ...] = ()
+    waits: int = -1
+    left: LeftAt | None = None
+    passed: int = 0
+
+
+class Snap(NamedTuple):
+    """A snapshot of a physical table: its marks' commit_ts, 0 where there is none yet. over: "", done, failed, lost.
+
+    begun: the low mark at which it emptied silver. brings: what its first wave read, in order of commit_ts. by_hand:
+    a person asked for it.
+    """
+
+    low: int = 0
+    high: int = 0
+    end: int = 0
+    over: str = ""
+    begun: int = 0
+    by_hand: bool = False
+    taken: bool = False
+
+
+class Window(NamedTuple):
+    """kind: main, tables (that catch up) or source (that is behind). todo: tables to write; wrote: those that the cut
+    gets a row of. held: what became of those that it couldn't take on. unseen: tables that a person released since it
+    was planned. stage: how many of its closing commits are there; found: what they record.
+    """
+
+    kind: str
+    low: int
+    upto: int
+    todo: tuple[tuple[int, int], ...] = ()  # table, after which commit_ts
+    held: tuple[tuple[int, Standing], ...] = ()
+    wrote: tuple[int, ...] = ()
+    taken: tuple[int, ...] = ()
+    catches: tuple[int, ...] = ()
+    source: int = -1
+    unseen: tuple[int, ...] = ()
+    stage: int = 0
+    found: tuple[tuple[int, Standing], ...] = ()
+
+
+class State(NamedTuple):
+    """keeps: what the pipeline file keeps now, by table and by source; chosen: what the lake says that it follows;
+    read: what the application read at its start, None when none runs. pending: states that a recorded change of the
+    selection still calls for. behind: where a source stands that is behind the cut.
+    seen: up to where a source is captured; known: up to where its statements were replayed.
+    """
+
+    logs: tuple[Log, ...]
+    tables: tuple[Table, ...]
+    keeps: tuple[tuple[bool, ...], tuple[bool, ...]]
+    chosen: tuple[tuple[bool, ...], tuple[bool, ...]]
+    seen: tuple[int, ...]
+    known: tuple[int, ...]
+    behind: tuple[int, ...]
+    left_sources: tuple[int, ...]
+    clock: int = 0
+    cut: int = 0
+    read: tuple[tuple[bool, ...], tuple[bool, ...]] | None = None
+    pending: tuple[tuple[int, object], ...] = ()
+    window: Window | None = None
+    snaps: tuple[Snap | None, ...] = ()
+    policy: str = "apply"
+    judged: tuple[int, ...] = ()
+    changes: int = 0
+    fails: int = 0
+    kills: int = 0
+    stalls: int = 0
+    ticks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much may happen.
+
+    feeds: of each physical table its source and its logical table; ops: how many operations it may have, of which
+    kinds; specials: how many in all beside C, R, D and T. lags: sources that may be captured later than the others.
+    keeps: what the file keeps at first; toggles: which tables and sources it may take in or leave out.
+    """
+
+    name: str
+    feeds: tuple[tuple[int, int], ...] = ((0, 0),)
+    ops: tuple[int, ...] = (3,)
+    kinds: tuple[str, ...] = ("CRD",)
+    specials: int = 1
+    lags: tuple[int, ...] = ()
+    keeps: tuple[tuple[bool, ...], tuple[bool, ...]] = ((True,), (True,))
+    toggles: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    policy: str = "apply"
+    changes: int = 0
+    fails: int = 0
+    kills: int = 0
+    stalls: int = 0
+    snaps: int = 0
+    by_hand: int = 0
+    keeps_deleted: bool = False
+
+    @property
+    def tables(self) -> range:
+        return range(1 + max(table for _, table in self.feeds))
+
+    @property
+    def sources(self) -> range:
+        return range(1 + max(source for source, _ in self.feeds))
+
+    def physical(self, table: int) -> tuple[int, ...]:
+        """The physical tables that flow into a logical one."""
+        return tuple(at for at, (_, into) in enumerate(self.feeds) if into == table)
+
+    def routed(self, table: int) -> bool:
+        """Whether several do."""
+        return len(self.physical(table)) > 1
+
+
+def rows_at(logs: tuple[Log, ...], at: int, upto: int) -> tuple[int, ...]:
+    """A physical table's rows at a commit_ts, by its log."""
+    rows: tuple[int, ...] = ()
+    for commit_ts, kind in logs[at]:
+        if commit_ts > upto:
+            break
+        if kind in ROWS:
+            rows = (*rows, commit_ts)
+        elif kind in EMPTIES:
+            rows = ()
+        elif kind == "K":
+            rows = rows_at(logs, giver_of(logs, commit_ts), commit_ts - 1)
+    return rows
+
+
+def giver_of(logs: tuple[Log, ...], commit_ts: int) -> int:
+    """Whose rows a rename gives."""
+    return next(at for at, log in enumerate(logs) if (commit_ts, "G") in log)
+
+
+def taker_of(logs: tuple[Log, ...], commit_ts: int) -> int:
+    """Who gets them."""
+    return next(at for at, log in enumerate(logs) if (commit_ts, "K") in log)
+
+
+def is_there(log: Log, upto: int) -> bool:
+    """Whether a physical table exists at a commit_ts."""
+    kinds = [kind for at, kind in log if at <= upto and kind in "CDGK"]
+    return bool(kinds) and kinds[-1] in "CK"
+
+
+def is_unlogged(log: Log, upto: int) -> bool:
+    """Whether a table changes without row events at a commit_ts."""
+    kinds = [kind for at, kind in log if at <= upto and kind in "CULDGK"]
+    return bool(kinds) and kinds[-1] == "U"
+
+
+def replaced(state: State, table: int, **changes: object) -> State:
+    """A state with another table."""
+    tables = list(state.tables)
+    tables[table] = tables[table]._replace(**changes)  # type: ignore[arg-type]
+    return state._replace(tables=tuple(tables))
+
+
+def swapped(values: tuple[int, ...], at: int, value: int) -> tuple[int, ...]:
+    """A tuple with another value."""
+    return (*values[:at], value, *values[at + 1 :])
