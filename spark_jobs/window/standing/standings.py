@@ -47,8 +47,7 @@ def meet(app: Application, window: Window, name: str, event: Event) -> None:
         if done.standing is None or stays or (done.standing is before and not isinstance(event, Refused)):
             return
         window.take_out(name, done.standing)
-    if isinstance(event, Refused | SentBelow):
-        take_along(app, window, [name])
+    take_along(app, window, [name])
 
 
 def meet_always(app: Application, window: Window, name: str, event: Event) -> None:

@@ -45,6 +45,7 @@ from tidegate.standing import snapshots as rules
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused, RowsGone, ShardBegins, SnapshotLost, WaveBegins, Whole
 from tidegate.standing.standing import Place, Standing
+from tidegate.standing.step import is_in
 from tidegate.tables import State
 
 Physical = tuple[str, str, str]  # source, database, table
@@ -273,7 +274,18 @@ def _leave_takers(app: Application, window: Window) -> None:
         if lacks:
             window.moves.remove(move)
             what = f"{move.taker}: {move.giver}, whose rows it takes at {move.new.file}:{move.new.pos}, lacks some"
-            hold(app, window, move.taker, Refused(Cause.NEEDS_ROWS, what, Place.of(move.new), needs=Needs.ROWS))
+            _lacks_too(app, window, move.taker, what, Place.of(move.new))
+
+
+def _lacks_too(app: Application, window: Window, taker: str, what: str, place: Place) -> None:
+    """One that waits already waits for its rows from now on: when it goes on, the giver no longer says that it lacked
+    some.
+    """
+    if is_in(standing_of(app, window, taker), State.HELD):
+        reason = shown.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, taker))
+        meet_always(app, window, taker, RowsGone(reason, place))
+    else:
+        hold(app, window, taker, Refused(Cause.NEEDS_ROWS, what, place, needs=Needs.ROWS))
 
 
 def _meet_ddl(app: Application, window: Window, snapshot: str, physical: Physical, version: TableVersion) -> None:
