@@ -28,7 +28,7 @@ from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
 from tidegate.failpoint import failpoint
-from tidegate.remedy import Needs
+from tidegate.remedy import Needs, Remedy
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.follow.renames import empties
@@ -157,7 +157,8 @@ def _hold(
         versions = history.versions(database, table)
         if not any(was_there(versions, stamp) for stamp in (since_ts, at.at_ts)):
             continue
-        history.hold([(database, table)], DdlNotRead(str(error), tables=(f"{database}.{table}",)))
+        unread = DdlNotRead(error.line, remedy=Remedy(needs=error.needs), tables=(f"{database}.{table}",))
+        history.hold([(database, table)], unread)
         state = app.states.get(name)
         if state is not None and app.waits_below(name, window.low_ts):
             send_below(

@@ -33,6 +33,7 @@ from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import last_states, to_row
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.limits import AT_ONCE_TABLES_MIN
+from tidegate.remedy import Remedy
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import Bounds, SchemaHistory
@@ -224,7 +225,9 @@ class Application:
         for database, table in history.tables():
             state = self.states.get(self.logical_name(database, table))
             if state is not None and state.state == State.HELD and state.is_unread:
-                history.held[(database, table)] = DdlNotRead(state.reason, tables=(f"{database}.{table}",))
+                history.held[(database, table)] = DdlNotRead(
+                    state.reason, remedy=Remedy(needs=state.needs), tables=(f"{database}.{table}",)
+                )
 
     def unchecked(self) -> bool:
         """Whether schema_history or table_states changed since this was last asked."""

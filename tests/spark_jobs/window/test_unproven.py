@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.event_log import Log, held
+from tidegate import config
 from tidegate.lake import status
+from tidegate.remedy import Needs
+from tidegate.snapshot.progress.automatic import waiting
 from tidegate.tables import EVERY_TABLE
 
 
@@ -79,3 +82,24 @@ def test_a_table_that_an_if_not_exists_may_have_found_there_is_not_believed_once
     assert held(app) == {"shop.new"}
     assert "DROP and CREATE it" in app.states["shop.new"].reason
     assert "TRUNCATE" not in app.states["shop.new"].reason
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_what_a_statement_lacks_that_isn_t_followed_whoever_it_is_linked_with_later_lacks_too(
+    split: bool, tmp_path: Path
+) -> None:
+    """split: whether an application that starts anew meets the second statement."""
+    log = Log(tmp_path)
+    log.level()
+    log.apply()
+    log.send("one", "ALTER TABLE shop.a DROP COLUMN nope", ("shop.a",))
+    if split:
+        log.level()
+        log.apply()
+    log.send("one", "RENAME TABLE shop.b TO shop.m, shop.a TO shop.b", ("shop.a", "shop.b", "shop.m"))
+    log.level()
+    app = log.apply()
+    assert {name: app.states[name].needs for name in held(app)} == dict.fromkeys(
+        ("shop.a", "shop.b", "shop.m"), Needs.COLUMNS
+    )
+    assert waiting(config.load(log.file), log.lake).keys() == held(app), "else nothing would ever bring their rows"

@@ -265,7 +265,8 @@ class SchemaHistory:
             return []
         before = next((self.held[name] for name in touched if name in self.held), None)
         if before is not None and not starts_anew(parsed):
-            raise self._hold(touched, f"an earlier statement wasn't followed: {before}", statement, "mend that first")
+            lacks = Remedy("mend that first", before.needs)
+            raise self._hold(touched, f"an earlier statement wasn't followed: {before.line}", statement, lacks)
         server = self.server_of(statement)
         work = Work(self.last)
         try:
