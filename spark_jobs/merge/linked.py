@@ -158,7 +158,7 @@ class LinkedWriter:
         for partner in sorted(partners(later, name) - self._stopped.keys()):
             self._stopped[partner] = None
             self._app.forget_applied(partner)
-            hold_with(self._app, self._window, partner, name, str(error))
+            hold_with(self._app, self._window, partner, name, str(error), error.needs)
 
 
 def _physical(version: TableVersion) -> tuple[str, str, str]:

@@ -111,14 +111,24 @@ def met_in(app: Application, window: Window, name: str) -> Place:
     return Place("", *app.pair(name), "", 0, window.cut_ts)
 
 
-def hold_with(app: Application, window: Window, name: str, partner: str, why: str) -> None:
-    """A table waits because of its partner."""
+def hold_with(
+    app: Application, window: Window, name: str, partner: str, why: str, needs: Needs = Needs.NOTHING
+) -> None:
+    """A table waits because of its partner. needs: what that one lacks, of which the table may have had a part: a
+    snapshot of either brings it, and the other may be gone at the source.
+    """
     standing = standing_of(app, window, partner)
     place = standing.place if standing else None
-    refused = Refused(Cause.WAITS_WITH, shown.waits_with(name, partner, why), place, partner=partner)
+    refused = Refused(Cause.WAITS_WITH, shown.waits_with(name, partner, why), place, needs, partner=partner)
     done = step(app.states.get(name), refused, facts_of(app, name)).standing
     if done is not None:
         window.take_out(name, done)
+
+
+def _lacks(standing: Standing) -> Needs:
+    if not standing.lacks_rows:
+        return Needs.NOTHING
+    return standing.needs if standing.needs.rows else Needs.ROWS
 
 
 def send_below(app: Application, window: Window, name: str, reason: str, *, unread: bool = False) -> None:
@@ -151,7 +161,7 @@ def take_along(app: Application, window: Window, names: Iterable[str]) -> None:
             if partner in window.held or app.is_held(partner):
                 continue
             if standing.state is State.HELD:
-                hold_with(app, window, partner, name, standing.reason)
+                hold_with(app, window, partner, name, standing.reason, _lacks(standing))
             elif not app.waits_below(partner, window.low_ts):
                 what = f"{partner}: a rename or a partition moves rows between it and {name}, which catches up first"
                 send_below(app, window, partner, what, unread=standing.is_unread)

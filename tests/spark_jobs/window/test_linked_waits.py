@@ -12,8 +12,10 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
 from tests.support.wave_log import TO_WAVES, Waves, baseline
+from tidegate import config
 from tidegate.remedy import Needs
 from tidegate.snapshot.chunks.spans import Span
+from tidegate.snapshot.progress.automatic import waiting
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
@@ -73,3 +75,19 @@ def test_who_takes_rows_of_a_table_that_lacks_some_lacks_them_whatever_it_waits_
     standing = _main(log).states["shop.a"]
     assert (standing.state, standing.needs) == (State.HELD, Needs.ROWS)
     assert standing.cause is (cause if cause is Cause.DDL_ASKS else Cause.NEEDS_ROWS), "a gate stays one"
+
+
+@pytest.mark.parametrize("needs", [Needs.ROWS, Needs.COLUMNS, Needs.NOTHING])
+def test_rows_that_a_table_lacked_when_it_was_renamed_are_read_under_its_new_name(needs: Needs, tmp_path: Path) -> None:
+    """The old name is gone at the source: who waited with it for its snapshot waited for ever."""
+    log = Log(tmp_path)
+    log.level()
+    app = log.apply()
+    app.record_states(
+        {"shop.a": Standing(State.HELD, "why", Cause.FAULT, app.cut_ts, fault="DecodeError", needs=needs)}
+    )
+    log.send("one", "RENAME TABLE shop.a TO shop.m", ("shop.a", "shop.m"))
+    log.level()
+    standing = log.apply().states["shop.m"]
+    assert (standing.cause, standing.partner, standing.needs) == (Cause.WAITS_WITH, "shop.a", needs)
+    assert set(waiting(config.load(log.file), log.lake)) == ({"shop.m"} if needs.rows else set())

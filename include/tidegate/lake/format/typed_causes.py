@@ -5,7 +5,8 @@ Out: the same rows of the next format: table_states without `error`, with cause,
      and snapshot; followed with a positive commit_ts, and `whole` where its sign said that rows were lacking.
 
 The words of format 0 stand here alone: what they were stays true of the lakes that have them. In a reason of format 0 a
-remedy says what a table needs. Gates don't look there, for they quote the user's statement.
+remedy says what a table needs; that of a table which waits with another quotes the other's, and needs the same. Gates
+don't look there, for they quote the user's statement.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _OF_HELD: Final = {
     "TableWriteError": "write_failed",
 }
 _OF_RELEASED: Final = {"DdlApproved": "ddl_asks", "DdlNotRead": "ddl_not_read", "TableWriteError": "write_failed"}
-_NEED_NOTHING: Final = ("ddl_stops", "ddl_asks", "waits_with", "unlogged", "parked", "write_failed")
+_NEED_NOTHING: Final = ("ddl_stops", "ddl_asks", "unlogged", "parked", "write_failed")
 _CLASSES: Final = ("mismatch", "event_not_read", "ddl_not_read", "fault")
 _ADDED: Final = {
     "cause": pa.string(),
