@@ -80,13 +80,17 @@ class ApproveOperator(HITLOperator):
 
     def _approve(self, lake: LakeFiles, who: str) -> None:
         from tidegate.lake import held
+        from tidegate.tables import State
 
         waiting = held.questions(lake).get(self.table)
         if waiting is None or waiting.place is None or waiting.place.at_ts != self.at_ts:
             self.log.info("%s doesn't wait for this statement any more", self.table)
             return
-        held.release(lake, waiting, reason=f"approved in Airflow by {who}")
-        self.log.info("%s goes on with the next window", self.table)
+        standing = held.release(lake, waiting, reason=f"approved in Airflow by {who}")
+        if standing.state is State.HELD:
+            self.log.info("%s is approved, and waits for its rows now: %s", self.table, standing.reason)
+        else:
+            self.log.info("%s goes on with the next window", self.table)
 
     def _decide(self, pipeline: Pipeline, lake: LakeFiles, who: str, *, commit: bool) -> None:
         """Only what was asked about, and of that what nobody decided meanwhile."""

@@ -22,7 +22,7 @@ from spark_jobs.window.life.mending import mend_emptied
 from spark_jobs.window.pairing.defined import replay_jobs
 from spark_jobs.window.pairing.pairs import pairs_of
 from spark_jobs.window.shape.moves import find_moves
-from spark_jobs.window.standing.standings import hold, note, send_below, take_along
+from spark_jobs.window.standing.standings import hold, note, reads_snapshots, send_below, take_along
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate import tables
@@ -37,6 +37,7 @@ from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import SEQUENCE
 from tidegate.segment_kinds import statements_of
 from tidegate.segments.window import SegmentRef
+from tidegate.standing import shown
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import LoggedAgain, Refused
 from tidegate.standing.lacking import lacking
@@ -161,9 +162,8 @@ def _hold(
         history.hold([(database, table)], unread)
         state = app.states.get(name)
         if state is not None and app.waits_below(name, window.low_ts):
-            send_below(
-                app, window, name, state.reason, unread=True
-            )  # it comes there by itself, and what is above waits
+            # It comes there by itself, and what is above waits.
+            send_below(app, window, name, state.reason, unread=True)
         elif state is None or state.state != State.HELD:
             place, fault = replace(at, database=database, table=table), type(error).__name__
             hold(app, window, name, Refused(Cause.DDL_NOT_READ, error.line, place, needs=error.needs, fault=fault))
@@ -218,7 +218,8 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
         what = (
             f"{version.name} at {version.file}:{version.pos} of {version.source}: it changed without row events until"
         )
-        note(app, name, LoggedAgain(f"{what} here ({version.ddl[:120]}); {Needs.ROWS.words()}"))
+        line = f"{what} here ({version.ddl[:120]})"
+        note(app, name, LoggedAgain(shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, name))))
     take_in(app, window, physical)
 
 

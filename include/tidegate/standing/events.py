@@ -134,9 +134,9 @@ class ShardBegins:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLost:
-    """The snapshot that fills it is over without having ended well. why: in words."""
+    """The snapshot that fills it is over without having ended well."""
 
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,8 +112,7 @@ def _flows_in(before: Standing | None, event: e.FlowsIn, facts: Facts) -> Step:
 def _snapshot_lost(before: Standing | None, event: e.SnapshotLost, facts: Facts) -> Step:
     if before is None or before.state is not State.SNAPSHOT:
         return Step(before)
-    reason = f"{facts.name}: {event.why}, and rows are missing"
-    return _refused(before, e.Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS), facts)
+    return _refused(before, e.Refused(Cause.NEEDS_ROWS, event.reason, needs=Needs.ROWS), facts)
 
 
 def _rows_gone(before: Standing | None, event: e.RowsGone, facts: Facts) -> Step:

@@ -212,7 +212,9 @@ def let_go(app: Application, window: Window) -> None:
             told = app.snapshots.tables.get((state.snapshot, *physical))
             if told is not None and told.state.is_over and told.state is not SnapshotState.DONE:
                 why = f"its snapshot is {told.state}" + (f" ({told.reason})" if told.reason else "")
-                meet(app, window, name, SnapshotLost(why))
+                line = f"{name}: {why}, and rows are missing"
+                words = shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, name))
+                meet(app, window, name, SnapshotLost(words))
 
 
 def fails_meanwhile(app: Application, window: Window) -> None:
