@@ -1,10 +1,9 @@
-"""What an apply application knows between windows, and what a window collects on its way through the steps.
+"""What an apply application knows between windows.
 
 In:  a pipeline and its lake.
-Out: Application (lives as long as the Spark application) and Window (lives for one pass of the steps).
+Out: Application, which lives as long as the Spark application.
 
-Nothing here is truth: after a restart all of it is read again from bronze, schema_history, cuts,
-table_states and silver's own transaction versions.
+Nothing here is truth: after a restart all of it is read again from bronze, control tables and silver's transactions.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 # A shadow with no other version was there before the log was followed.
 _NOT_BORN = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
 _FOREVER = (1 << 63) - 1
-
 
 # What apply alone appends to; the cut's first: who lost it writes nothing more.
 CLAIMED = (
@@ -137,8 +135,8 @@ class Application:
         Its cut would be true of what it knows, but not of a table that joined since, or was released; what it says of a
         table would count as news.
         """
-        claim_id = f"tidegate/{self.pipeline.pipeline}/apply"
-        list(self.pool.map(lambda table: self.control.claim(table, claim_id), CLAIMED))
+        claimed = partial(self.control.claim, claim_id=f"tidegate/{self.pipeline.pipeline}/apply")
+        list(self.pool.map(claimed, CLAIMED))
 
     def check_claim(self) -> None:
         """Raises Overtaken when another application has started since, or this one's lease is lost."""
@@ -161,7 +159,7 @@ class Application:
         """Forget everything in memory and read it again."""
         self._applied.clear()
         self._noted.clear()
-        self._states_version = self._history_version = -1
+        self._states_version, self._history_version = -1, -1
         self.snapshots = Known(EventLog(self.lake))
         self._checked = (-1, -1)  # what a try found out and did not record must be found out again
         self.load()
@@ -217,17 +215,16 @@ class Application:
     def _floor(self, source: str, database: str, table: str) -> int:
         """The commit_ts from which on a table's versions are needed: it is applied up to there."""
         position = min(self.followed.position(source, self.cut_ts), self._prewritten.get(source, _FOREVER))
-        state = self.states.get(self.logical_name(database, table)) if table else None
-        return min(position, state.applied_ts) if state is not None and state.state.waits else position
+        known = self.states.get(self.logical_name(database, table)) if table else None
+        return min(position, known.applied_ts) if known and known.state.waits else position
 
     def _hold_in(self, history: SchemaHistory) -> None:
         """Tell a fresh history which tables wait because a statement could not be followed."""
         for database, table in history.tables():
             state = self.states.get(self.logical_name(database, table))
             if state is not None and state.state == State.HELD and state.is_unread:
-                history.held[(database, table)] = DdlNotRead(
-                    state.reason, remedy=Remedy(needs=state.needs), tables=(f"{database}.{table}",)
-                )
+                remedy, names = Remedy(needs=state.needs), (f"{database}.{table}",)
+                history.held[(database, table)] = DdlNotRead(state.reason, remedy=remedy, tables=names)
 
     def unchecked(self) -> bool:
         """Whether schema_history or table_states changed since this was last asked."""

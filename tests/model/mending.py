@@ -19,7 +19,7 @@ Held = Mapping[int, Standing]
 def ends(bounds: Bounds, state: State, table: int, upto: int | None, held: Held) -> dict[int, int]:
     """{} when the hold isn't over. upto: None: at the cut."""
     root = _first(state, table, held)
-    first = _next(bounds, state, root, root, 0, upto=upto, held=held) if root >= 0 else 0
+    first = _next(bounds, state, root, True, (0, upto), held) if root >= 0 else 0
     if not first:
         return {}
     found, waiting = {root: first}, [root]
@@ -29,7 +29,7 @@ def ends(bounds: Bounds, state: State, table: int, upto: int | None, held: Held)
             if taker in found and found[taker] > taken:
                 continue
             same = _first(state, taker, held) == root
-            later = _next(bounds, state, taker, root, taken, upto=upto, held=held) if same else 0
+            later = _next(bounds, state, taker, taker == root, (taken, upto), held) if same else 0
             if not later:
                 return {}
             found[taker] = later
@@ -53,8 +53,9 @@ def _first(state: State, table: int, held: Held) -> int:
     return -1
 
 
-def _next(bounds: Bounds, state: State, table: int, root: int, after: int, *, upto: int | None, held: Held) -> int:
-    """The first commit_ts later than this that emptied a table, and with it took away what it waits for; 0: none."""
+def _next(bounds: Bounds, state: State, table: int, own: bool, span: tuple[int, int | None], held: Held) -> int:
+    """The first commit_ts in a span that emptied a table, and with it took away what it waits for; 0: none."""
+    after, upto = span
     standing = _held(state, table, held)
     assert standing is not None, "asked of tables of the hold"
     if bounds.routed(table):
@@ -67,10 +68,12 @@ def _next(bounds: Bounds, state: State, table: int, root: int, after: int, *, up
             continue
         if kind == "S" or (kind in "UCTDGKX" and is_unlogged(state.logs[at], commit_ts)):
             found.clear()
-        elif kind in EMPTIES and commit_ts > after:
-            own = table == root
-            if standing.ends_by_emptying(commit_ts, first=own, keeps_deleted=bounds.keeps_deleted):
-                found.append(commit_ts)
+        elif (
+            kind in EMPTIES
+            and commit_ts > after
+            and standing.ends_by_emptying(commit_ts, first=own, keeps_deleted=bounds.keeps_deleted)
+        ):
+            found.append(commit_ts)
     return found[0] if found else 0
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidegate import tables
-from tidegate.errors import UsageError
+from tidegate.errors import LakeRefused, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import Needs
@@ -29,7 +29,18 @@ _TEXTS: Final = ("fault", "partner", "source", "snapshot")
 
 
 def from_row(row: Mapping[str, Any]) -> Standing:
-    """From a row of control/table_states."""
+    """From a row of control/table_states. Raises LakeRefused for one that tidegate didn't write."""
+    try:
+        return _standing(row)
+    except (ValueError, AssertionError) as error:
+        raise LakeRefused(
+            f"control/table_states says of {row['table']} at {row['recorded_at']} what can't be: {error}",
+            where=row["pipeline"],
+            remedy="take back what was written there by hand: control tables are tidegate's own",
+        ) from error
+
+
+def _standing(row: Mapping[str, Any]) -> Standing:
     cells = {item.name: row[f"place_{item.name}"] for item in fields(Place)}
     return Standing(
         State(row["state"]),

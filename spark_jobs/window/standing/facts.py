@@ -60,6 +60,15 @@ def _filled(app: Application, name: str) -> tuple[str, int] | None:
     return None
 
 
+def lacked_at(app: Application, physical: Physical, at_ts: int) -> bool:
+    """Whether a table lacked rows at a commit_ts since a snapshot emptied it, whatever state it is in now."""
+    event = app.snapshots.filled(physical)
+    if event is None or event.low_ts is None or event.low_ts > at_ts:
+        return False
+    versions = app.histories[physical[0]].versions(*physical[1:])
+    return not any(event.low_ts < version.commit_ts <= at_ts and empties_all(version) for version in versions)
+
+
 def _anew(app: Application, physical: Physical, after_ts: int) -> bool:
     """Whether a statement has emptied a table since: all that came later is in the log."""
     versions = app.histories[physical[0]].versions(*physical[1:])

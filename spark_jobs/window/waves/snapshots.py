@@ -13,7 +13,7 @@ from typing import Any
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.moves import still_given
-from spark_jobs.window.standing.facts import empties_all
+from spark_jobs.window.standing.facts import empties_all, lacked_at
 from spark_jobs.window.standing.standings import (
     Effect,
     after,
@@ -269,8 +269,10 @@ def _held_since(app: Application, window: Window, snapshot: str, physical: Physi
 def _leave_takers(app: Application, window: Window) -> None:
     """Who takes the rows of a table that lacks some lacks them, too."""
     for move in list(window.moves):
-        state, giver = app.states.get(move.giver), (move.old.source, move.old.database, move.old.table)
-        lacks = move.giver != move.taker and state is not None and state.state is State.SNAPSHOT
+        giver = (move.old.source, move.old.database, move.old.table)
+        lacks = move.giver != move.taker and (
+            is_in(app.states.get(move.giver), State.SNAPSHOT) or lacked_at(app, giver, move.commit_ts - 1)
+        )
         if shards.is_shard(app, giver):
             lacks = shards.lacks_rows(app, giver, move.commit_ts - 1)
         if lacks:

@@ -123,7 +123,7 @@ def test_a_commit_that_an_analyst_overwrites_holds_the_table_where_silver_is(ana
     analyst.overwrites = True
     window = analyst.window({1: "third", 2: "third"})
     held = window.held["d.t"]
-    assert (held.error, held.applied_ts) == ("CommitOverwritten", analyst.now - 10)
+    assert (held.fault, held.applied_ts) == ("CommitOverwritten", analyst.now - 10)
     assert (analyst.rows()[1], analyst.rows()[2]) == ("second", "first")
 
 

@@ -74,7 +74,8 @@ def test_who_takes_rows_of_a_table_that_lacks_some_lacks_them_whatever_it_waits_
     app.record_states({"shop.a": Standing(State.HELD, "why", cause, app.cut_ts)})
     log.send("one", "RENAME TABLE shop.a TO shop.old, shop.t TO shop.a", ("shop.a", "shop.t", "shop.old"))
     standing = _main(log).states["shop.a"]
-    assert (standing.state, standing.needs) == (State.HELD, Needs.ROWS)
+    needs = Needs.COLUMNS if cause is Cause.MISMATCH else Needs.ROWS  # whose columns are doubted needs them, too
+    assert (standing.state, standing.needs) == (State.HELD, needs)
     assert standing.cause is (cause if cause is Cause.DDL_ASKS else Cause.NEEDS_ROWS), "a gate stays one"
 
 
@@ -92,3 +93,14 @@ def test_rows_that_a_table_lacked_when_it_was_renamed_are_read_under_its_new_nam
     standing = log.apply().states["shop.m"]
     assert (standing.cause, standing.partner, standing.needs) == (Cause.WAITS_WITH, "shop.a", needs)
     assert set(waiting(config.load(log.file), log.lake)) == ({"shop.m"} if needs.rows else set())
+
+
+def test_who_takes_rows_of_a_table_that_lacked_some_lacks_them_though_that_one_was_held_meanwhile(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path)
+    app, _ = _filling(log)
+    app.record_states({"shop.t": Standing(State.HELD, "why", Cause.MISMATCH, app.cut_ts)})
+    log.send("one", "RENAME TABLE shop.t TO shop.u", ("shop.t", "shop.u"))
+    assert _main(log).states["shop.u"].cause is Cause.NEEDS_ROWS
+    assert set(waiting(config.load(log.file), log.lake)) == {"shop.u"}

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from tidegate import tables
+from tidegate.errors import LakeRefused
 from tidegate.lake import control, held
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.questions import NewQuestions
@@ -79,3 +82,12 @@ def test_of_a_source_that_no_snapshot_reads_none_is_promised() -> None:
         told = way_out(state, lambda source: source == PLACE.source)
         assert "TRUNCATE d.t" in told
         assert "tidegate snapshot" not in told
+
+
+def test_a_row_that_says_what_cannot_be_is_refused_by_name(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    recorded(lake, 1, t=Standing(State.HELD, "why", Cause.MISMATCH, 5))
+    (row,) = control.read(lake, tables.TABLE_STATES).to_pylist()
+    for odd in ({"cause": "write_failed"}, {"cause": "no cause"}, {"state": "active"}):
+        with pytest.raises(LakeRefused, match=r"control/table_states says of d.t at 20"):
+            held.from_row({**row, **odd})

@@ -265,8 +265,8 @@ class SchemaHistory:
             return []
         before = next((self.held[name] for name in touched if name in self.held), None)
         if before is not None and not starts_anew(parsed):
-            lacks = Remedy("mend that first", before.needs)
-            raise self._hold(touched, f"an earlier statement wasn't followed: {before.line}", statement, lacks)
+            what, mend = f"an earlier statement wasn't followed: {before.line}", Remedy("mend that first", before.needs)
+            raise self._hold(touched, what, statement, mend)
         server = self.server_of(statement)
         work = Work(self.last)
         try:
@@ -336,9 +336,8 @@ class SchemaHistory:
         return error
 
     def _context(self, statement: DdlStatement, server: ServerVersion, parsed: Statement) -> Context:
-        touched = touched_tables(parsed)
-        defaults = self.defaults(touched[0][0] if touched else statement.database, server)
-        table = touched[0] if touched else ("", "")
+        table = next(iter(touched_tables(parsed)), ("", ""))
+        defaults = self.defaults(table[0] or statement.database, server)
         return Context(server, defaults, self.new_id, statement.said, self.settings, table)
 
     @property
