@@ -12,7 +12,6 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import Window
 from tidegate.lake.followed import Physical
-from tidegate.remedy import Needs
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
@@ -32,7 +31,7 @@ def hold_same_names(app: Application, window: Window) -> None:
     """It comes behind the replay of DDL, and before anything of the window is decoded."""
     for name in list(window.tables):
         if name in window.tables and (what := several_sources(app, name)):
-            hold(app, window, name, Refused(Cause.NEEDS_ROWS, what, needs=Needs.ROWS))
+            hold(app, window, name, Refused(Cause.NEEDS_ROWS, what))
 
 
 def _is_there(app: Application, physical: Physical) -> bool:
