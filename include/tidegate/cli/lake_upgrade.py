@@ -30,6 +30,7 @@ def upgrade(
     from tidegate.lake.format import upgrade as lake_format
     from tidegate.lake.format.version import format_of
     from tidegate.lake.leases import take_lease
+    from tidegate.text_layout import counted
 
     loaded, lake = open_lake(pipeline)
     before = format_of(lake)
@@ -38,7 +39,7 @@ def upgrade(
         return
     tables = lake_format.plan(lake)
     for table in tables:
-        rows = f" ({table.rows} rows)" if table.rows else ""
+        rows = f" ({counted(table.rows, 'row', 'rows')})" if table.rows else ""
         print(f"{table.path}: {table.what or 'nothing to do'}{rows}")
     if dry_run or (before.is_ours and not any(table.what for table in tables)):
         return
