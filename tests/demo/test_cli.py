@@ -149,7 +149,7 @@ def _lake_with_a_held_table(lake: LakeFiles) -> None:
         "table": "shop.b",
         "state": "held",
         "reason": "shop.b: why; do that",
-        "error": "DdlNotRead",
+        "cause": "ddl_not_read",
         "place_source": "main",
         "place_database": "shop",
         "place_table": "b",

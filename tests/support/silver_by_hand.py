@@ -45,7 +45,7 @@ class Lake:
 
     def state(self, table: str, state: str, reason: str) -> None:
         row = {"pipeline": "p", "table": f"{self.database}.{table}", "state": state, "reason": reason}
-        row |= {"error": "", "commit_ts": 0, "recorded_at": dt.datetime.now(UTC)}
+        row |= {"commit_ts": 0, "recorded_at": dt.datetime.now(UTC)}
         self._append(tables.TABLE_STATES, [row])
 
     def publish(self) -> None:
