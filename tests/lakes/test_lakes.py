@@ -91,3 +91,13 @@ def _run(*arguments: str) -> str:
     done = typer.testing.CliRunner().invoke(command_line, [*arguments])
     assert done.exit_code == 0, (done.output, done.exception)
     return done.output
+
+
+def test_a_lake_is_upgraded_by_its_own_pipeline_alone(tmp_path: Path) -> None:
+    """Apply's lease has the pipeline's name: by another one the apply that is at work wouldn't be seen."""
+    file, lake = CASES[0].unpack(tmp_path)
+    before = files_in(Path(lake.root))
+    file.write_text(file.read_text().replace("pipeline: ", "pipeline: other_", 1))
+    done = typer.testing.CliRunner().invoke(command_line, ["lake", "upgrade", str(file)])
+    assert "this lake belongs to pipeline" in str(done.exception)
+    assert files_in(Path(lake.root)) == before

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.lake import open_lake
+from tidegate.errors import LakeRefused
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="The lake's format, and its upgrade.")
 
@@ -27,6 +28,7 @@ def upgrade(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing")] = False,
 ) -> None:
     """Upgrade a lake's control tables to the format of this release."""
+    from tidegate.lake.followed import load as load_followed
     from tidegate.lake.format import upgrade as lake_format
     from tidegate.lake.format.version import format_of
     from tidegate.lake.leases import take_lease
@@ -37,11 +39,17 @@ def upgrade(
     print(f"{lake.root} has {before.told}")
     if not before.is_there:
         return
+    owner = load_followed(lake).pipeline
+    if owner not in ("", loaded.pipeline):  # its apply holds a lease of another name
+        raise LakeRefused(
+            f"this lake belongs to pipeline {owner}", where=lake.root, remedy=f"upgrade it by {owner}'s pipeline file"
+        )
     tables = lake_format.plan(lake)
     for table in tables:
-        rows = f" ({counted(table.rows, 'row', 'rows')})" if table.rows else ""
+        rows = f" ({counted(table.rows, 'row', 'rows')} rewritten)" if table.rows else ""
         print(f"{table.path}: {table.what or 'nothing to do'}{rows}")
     if dry_run or (before.is_ours and not any(table.what for table in tables)):
+        print("nothing was changed")
         return
     with take_lease(
         lake, loaded.pipeline, "apply", report=lambda line: typer.echo(f"tidegate: warning: {line}", err=True)

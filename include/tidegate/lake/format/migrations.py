@@ -52,8 +52,16 @@ class Migration:
 
 
 MIGRATIONS: tuple[Migration, ...] = (
-    Migration(1, "control/table_states", "causes as values", typed_causes.STATES_BEFORE, typed_causes.states),
-    Migration(1, "control/followed", "rows that were lacking", typed_causes.FOLLOWED_BEFORE, typed_causes.followed),
+    Migration(
+        1,
+        "control/table_states",
+        "why a table waits, in columns of its own",
+        typed_causes.STATES_BEFORE,
+        typed_causes.states,
+    ),
+    Migration(
+        1, "control/followed", "what was a sign is a column: whole", typed_causes.FOLLOWED_BEFORE, typed_causes.followed
+    ),
 )
 
 # The first one that a lake could tell of itself; what had no control/format is 0.

@@ -75,9 +75,10 @@ def check_format(lake: LakeFiles) -> int:
     state = lake.log(FORMAT.path).state()
     version = state.transaction(BEGUN_ID)
     if version > newest_format():
-        by = _newest(lake, state).release
+        newest = _newest(lake, state)
+        by = newest.release if newest.release != __version__ else ""  # the newest row may be one of ours
         raise LakeRefused(
-            f"the lake has format {version}, written by tidegate {by or 'of a newer release'};"
+            f"the lake has format {version}, written by {f'tidegate {by}' if by else 'a newer tidegate'};"
             f" this is tidegate {__version__}, which knows formats up to {newest_format()}",
             where=lake.root,
             remedy=f"install tidegate {by} or a newer one" if by else "install a newer tidegate",

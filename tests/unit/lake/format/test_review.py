@@ -170,7 +170,7 @@ def test_a_newer_lake_is_refused_by_name_by_capture_too(lake: LakeFiles) -> None
         lambda of: of.log("silver/a/b"),
         upgrade,
     ):
-        with pytest.raises(LakeRefused, match=r"format 99, written by tidegate .*knows formats up to"):
+        with pytest.raises(LakeRefused, match=r"format 99, written by a newer tidegate.*knows formats up to"):
             use(again(lake))
 
 
