@@ -1,4 +1,4 @@
-"""An upgrade as a hostile reader sees it: chains, old copies, lakes that say nothing of their format, stores."""
+"""What an upgrade may meet: chains, old copies, lakes that say nothing of their format, stores."""
 
 from __future__ import annotations
 
