@@ -52,6 +52,11 @@ def _rebuild(kind: type[TidegateError], what: str, where: str, remedy: str | Rem
     return kind(what, where=where, remedy=remedy)
 
 
+def line_and_needs(error: BaseException) -> tuple[str, Needs]:
+    """What an exception says of a table that meets it, and what that table needs."""
+    return (error.line, error.needs) if isinstance(error, TidegateError) else (str(error), Needs.NOTHING)
+
+
 class Terminal(TidegateError):  # noqa: N818 - what to do, not what happened
     """Stop: the same call would fail in the same way."""
 

@@ -101,9 +101,8 @@ def _found_above(app: Application, window: Window, found: dict[str, Standing]) -
         entry = window.tables.get(name)
         # Of a shard that had no change here, too: its source may be the one that is behind.
         physical = flows.get(name) or (entry.physical if entry else ())
-        before = app.states.get(name)
-        standing = step(before, event, facts_of(app, name, physical)).standing
-        if standing is not None and standing is not before:
+        standing = after(app, name, event, physical)
+        if standing is not None:
             found[name] = standing
 
 
@@ -115,7 +114,7 @@ def _caught_up(
         before = app.states.get(name)
         if name in found or before is None or before.state != State.RELEASED:
             continue
-        standing = step(before, CaughtUp(window.cut_ts), facts_of(app, name, physical)).standing
+        standing = after(app, name, CaughtUp(window.cut_ts), physical)
         if standing is not None:
             found[name] = standing
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.errors import TidegateError
+from tidegate.errors import line_and_needs
 from tidegate.remedy import Needs
 from tidegate.schema.model.types import ZeroDates
 
@@ -112,7 +112,7 @@ class Problem:
         mariadb: bool = False,
     ) -> Problem:
         """What an exception is to a table."""
-        line, needs = (error.line, error.needs) if isinstance(error, TidegateError) else (str(error), Needs.NOTHING)
+        line, needs = line_and_needs(error)
         file, pos, commit_ts = place
         return cls(*name, type(error).__name__, line, commit_ts, file, pos, table_map, mariadb, needs)
 

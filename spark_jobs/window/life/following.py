@@ -270,6 +270,8 @@ def source_reached(app: Application, source: str, upto_ts: int) -> None:
 
 def _shards_are_ahead(app: Application) -> bool:
     """Of any table: which ones a source may bring shards to isn't known before it has."""
+    if not app.pipeline.tables.routes:
+        return False
     routed = (name for name, of in app.flows().items() if any(app.logical(*one[1:])[2] for one in of))
     return any(app.written(name) > app.cut_ts for name in routed)
 

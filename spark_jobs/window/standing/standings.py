@@ -13,14 +13,15 @@ that commit_ts without the other, and who takes one out takes both (`take_along`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.window import Window
-from tidegate.errors import TidegateError
+from tidegate.errors import line_and_needs
+from tidegate.lake.followed import Physical
 from tidegate.remedy import Needs
 from tidegate.standing import shown
 from tidegate.standing.causes import Cause, cause_of
@@ -43,8 +44,8 @@ def meet(app: Application, window: Window, name: str, event: Event) -> None:
         before = app.states.get(name)
         done = step(before, event, facts_of(app, name))
         # One that is held already is no longer the window's either: another table's rows may have gone in mid-window.
-        stays = done.standing is before and name not in window.tables
-        if done.standing is None or stays or (done.standing is before and not isinstance(event, Refused)):
+        leaves = done.standing is not before or (isinstance(event, Refused) and name in window.tables)
+        if done.standing is None or not leaves:
             return
         window.take_out(name, done.standing)
     take_along(app, window, [name])
@@ -70,10 +71,10 @@ def note(app: Application, name: str, event: Event) -> Step:
     return done
 
 
-def after(app: Application, name: str, event: Event) -> Standing | None:
-    """What an event would make of a table; None where it changes nothing."""
+def after(app: Application, name: str, event: Event, physical: Collection[Physical] = ()) -> Standing | None:
+    """What an event would make of a table; None where it changes nothing. physical: as facts_of has it."""
     before = app.states.get(name)
-    standing = step(before, event, facts_of(app, name)).standing
+    standing = step(before, event, facts_of(app, name, physical)).standing
     return None if standing is before else standing
 
 
@@ -92,12 +93,10 @@ def _worded(app: Application, name: str, refused: Refused) -> Refused:
 
 def hold_for_error(app: Application, window: Window, name: str, error: BaseException) -> None:
     """A table can't be written. Whom it holds with it, the writer of linked tables has said already."""
-    needs, line = (error.needs, error.line) if isinstance(error, TidegateError) else (Needs.NOTHING, str(error))
+    line, needs = line_and_needs(error)
     fault, at_ts = type(error).__name__, app.held_at(name, error)
     refused = Refused(cause_of(fault), line, met_in(app, window, name), needs, fault, at_ts=at_ts)
-    standing = step(app.states.get(name), _worded(app, name, refused), facts_of(app, name)).standing
-    if standing is not None:
-        window.take_out(name, standing)
+    _leave(app, window, name, _worded(app, name, refused))
 
 
 def reads_snapshots(app: Application, name: str) -> bool:
@@ -120,9 +119,14 @@ def hold_with(
     standing = standing_of(app, window, partner)
     place = standing.place if standing else None
     refused = Refused(Cause.WAITS_WITH, shown.waits_with(name, partner, why), place, needs, partner=partner)
-    done = step(app.states.get(name), refused, facts_of(app, name)).standing
-    if done is not None:
-        window.take_out(name, done)
+    _leave(app, window, name, refused)
+
+
+def _leave(app: Application, window: Window, name: str, refused: Refused) -> None:
+    """It leaves the window, held for this or for what held it before; its partners are another's to say."""
+    standing = step(app.states.get(name), refused, facts_of(app, name)).standing
+    if standing is not None:
+        window.take_out(name, standing)
 
 
 def _lacks(standing: Standing) -> Needs:
