@@ -110,5 +110,7 @@ def refusal(layout: Layout) -> tuple[str, str]:
     """What is wrong with a table that can't be read, and the way out."""
     if layout.unknown:
         what = f"its columns aren't those of this tidegate ({__version__}): {layout.differs}"
-        return f"{what}; a newer tidegate has changed it", "install that release or a newer one, and start this again"
+        way = "install that release or a newer one, and start this again"
+        by_hand = "what a person added goes by Delta's RESTORE TABLE, to the version before it"
+        return f"{what}; a newer tidegate or another writer has added it", f"{way}; {by_hand}"
     return f"its columns aren't those of this tidegate: {layout.differs}", "give the pipeline a new lake path"
