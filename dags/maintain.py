@@ -34,9 +34,7 @@ from tidegate_airflow.params import params_of
 
 for file in pipelines.good_files():
     pipeline = file.pipeline
-    params = params_of(pipeline.maintain)
-    del params["schedule"]  # a run that was started by hand has none
-    params |= {
+    params = params_of(pipeline.maintain) | {
         "table": Param(
             None, title="Table", type=["null", "string"], description="One silver table, database.table; empty: all"
         ),

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
 
-# What isn't the job's, but a setting of spark-submit.
-_ELSEWHERE = ("spark_conn_id", "spark_conf", "driver_memory")
-
 
 class ApplyOperator(SparkJobOperator):
     """One apply run of a pipeline."""
@@ -48,7 +45,7 @@ class ApplyOperator(SparkJobOperator):
     def configured(self, pipeline: Pipeline, context: Context) -> tuple[Pipeline, list[str]]:
         """The part `apply` with the run's params. Raises ConfigError for a param out of bounds."""
         part = with_params(pipeline.apply, context["params"], where=str(context["run_id"]))
-        arguments = pipelines.encoded(part, pipeline.apply, leave_out=_ELSEWHERE)
+        arguments = pipelines.encoded(part, pipeline.apply)
         return pipeline.model_copy(update={"apply": part}), arguments
 
 

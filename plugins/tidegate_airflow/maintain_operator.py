@@ -26,7 +26,7 @@ class MaintainOperator(SparkJobOperator):
     def configured(self, pipeline: Pipeline, context: Context) -> tuple[Pipeline, list[str]]:
         """The part `maintain` with the run's params. Raises ConfigError for a param out of bounds."""
         params = context["params"]
-        part = with_params(pipeline.maintain, params, where=str(context["run_id"]))
+        part = with_params(pipeline.maintain, params, where=str(context["run_id"]), beside=("table", "dry_run"))
         arguments = pipelines.encoded(part, pipeline.maintain)
         if params.get("table"):
             arguments += ["--table", str(params["table"])]

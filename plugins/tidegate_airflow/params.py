@@ -1,32 +1,61 @@
-"""A pipeline file's settings as the fields of Airflow's trigger form, and back.
+"""What a person may say of one run on Airflow's trigger form, and its use in that run.
 
-In:  the Capture or Apply part of a pipeline (types, bounds, descriptions), the file's values as defaults.
-Out: Airflow Params; and from a run's params the part to use in that run, checked by the same model.
+In:  a part of a pipeline file (types, bounds, descriptions, values), a run's params.
+Out: Airflow Params; and the part to use in that run, checked by its own model.
+
+Who may trigger a DAG isn't who may write its pipeline file: a run takes just the settings of ON_THE_FORM. All others
+are the file's alone, also when a run is triggered over the API, where any JSON can be given.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeVar
 
 from airflow.sdk import Param
 from pydantic import BaseModel
 
+from tidegate.config import Apply, Capture, Maintain, Snapshot, Verify
+from tidegate.errors import ConfigError
 from tidegate.pipelines import overlay
 
 _NAMED: Final = "names, or patterns as in tables.include of the pipeline file"
+
+# Each changes how a run works, never what silver is in the end, what is deleted, nor which program, folder, host or
+# connection is used.
+ON_THE_FORM: Final[Mapping[type[BaseModel], tuple[str, ...]]] = {
+    Capture: (
+        "run_for_seconds",  # a short run, before the worker is taken down
+        "failover_wait_seconds",  # longer for a replica that is known to be slow
+    ),
+    Apply: (
+        "mode",  # a single window, by batch
+        "parallel_tables",  # more, to catch up; one, when memory is short
+        "writer",  # merge, when the positional writer is in doubt
+    ),
+    Maintain: (
+        "cluster_share",  # 0: each table is clustered again now
+        "purge_share",  # 0: deleted rows leave the files now
+        "bronze_bytes",  # how much is packed in this run
+    ),
+    Snapshot: (
+        "parallel",  # both: how much of the source this run takes, by day or by night
+        "bytes_per_second",
+    ),
+    Verify: ("rows_per_second",),  # how much of the source this run takes
+}
 
 Part = TypeVar("Part", bound=BaseModel)
 
 
 def params_of(part: BaseModel) -> dict[str, Param]:
-    """One described, bounded Param per field of a pipeline's part; its default is the file's value."""
+    """A described, bounded Param for each setting that a run may change; its default is the file's value."""
     schema = part.model_json_schema()
     values = part.model_dump(mode="json")
     return {
-        name: Param(values[name], **_form_field(name, field, schema.get("$defs", {})))
-        for name, field in schema["properties"].items()
+        name: Param(values[name], **_form_field(name, schema["properties"][name], schema.get("$defs", {})))
+        for name in ON_THE_FORM[type(part)]
     }
 
 
@@ -35,13 +64,28 @@ def tables_param(description: str) -> Param:
     return Param([], title="Tables", type="array", items={"type": "string"}, description=f"{description} ({_NAMED})")
 
 
-def with_params(part: Part, params: Mapping[str, Any], *, where: str) -> Part:
-    """The part with a run's params in place of the file's values.
+def with_params(part: Part, params: Mapping[str, Any], *, where: str, beside: Collection[str] = ()) -> Part:
+    """The part with a run's params in place of the file's values. beside: the DAG's params that are no settings.
 
-    Raises ConfigError, `where` being the DAG run, when a value is out of bounds.
+    Raises ConfigError, `where` being the DAG run, when a value is out of bounds, or isn't a run's to change.
     """
-    chosen = {name: params[name] for name in type(part).model_fields if name in params}
+    form = ON_THE_FORM[type(part)]
+    _refuse_others(part, {name: value for name, value in params.items() if name not in {*form, *beside}}, where)
+    chosen = {name: params[name] for name in form if name in params}
     return overlay(part, chosen, where=where, what="param", remedy="trigger the run again with a value that fits")
+
+
+def _refuse_others(part: BaseModel, given: Mapping[str, Any], where: str) -> None:
+    """A value as the file has it is let pass: it changes nothing. No value is repeated: it may be a secret."""
+    values = part.model_dump(mode="json")
+    changed = sorted(name for name, value in given.items() if name not in values or values[name] != value)
+    if not changed:
+        return
+    raise ConfigError(
+        f"a run may not set {', '.join(changed)}",
+        where=where,
+        remedy=f"write settings into the pipeline file; a run's own are {', '.join(ON_THE_FORM[type(part)])}",
+    )
 
 
 def manual(text: str | None, params: Mapping[str, Param]) -> str:

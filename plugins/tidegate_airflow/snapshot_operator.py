@@ -49,7 +49,7 @@ class SnapshotOperator(BaseOperator):
         from tidegate.snapshot.work import SnapshotWork, is_read, logical_name  # numba, pyarrow
 
         file = pipelines.load(Path(self.pipeline_file))
-        part = with_params(file.snapshot, context["params"], where=str(context["run_id"]))
+        part = with_params(file.snapshot, context["params"], where=str(context["run_id"]), beside=("tables",))
         pipeline = file.model_copy(update={"snapshot": part})
         lake = pipelines.open_lake(pipeline, lake_connection)
         work = SnapshotWork(

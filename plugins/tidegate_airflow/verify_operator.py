@@ -45,7 +45,7 @@ class VerifyOperator(BaseOperator):
 
         params = context["params"]
         file = pipelines.load(Path(self.pipeline_file))
-        part = with_params(file.verify, params, where=str(context["run_id"]))
+        part = with_params(file.verify, params, where=str(context["run_id"]), beside=("tables", "repair"))
         pipeline = file.model_copy(update={"verify": part})
         lake = pipelines.open_lake(pipeline, lake_connection)
         named = params.get("tables") or ()

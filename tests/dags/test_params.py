@@ -7,11 +7,11 @@ Out: the settings of that run, or one line of refusal.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tidegate import pipelines
-from tidegate.config import Apply, ApplyMode, Capture, Maintain
+from tidegate.config import Apply, ApplyMode, Capture, Maintain, Snapshot, Verify
 from tidegate.errors import ConfigError, LakeUnavailable, PositionLost, SourceRefused, SourceUnavailable
 from tidegate.pipelines import encoded
 
@@ -22,7 +22,9 @@ def test_a_triggered_runs_params_win_over_the_file_for_that_run() -> None:
     from tidegate_airflow.params import with_params
 
     file = Apply(parallel_tables=4)
-    part = with_params(file, {"mode": "micro_batch", "parallel_tables": 1, "not_ours": 5}, where="run")
+    part = with_params(
+        file, {"mode": "micro_batch", "parallel_tables": 1, "tables": 5}, where="run", beside=("tables",)
+    )
     assert part.mode is ApplyMode.MICRO_BATCH
     assert part.parallel_tables == 1
     assert part.window_bytes == file.window_bytes
@@ -37,6 +39,81 @@ def test_params_as_airflow_defaults_them_change_nothing() -> None:
         defaults = {name: param.resolve() for name, param in params_of(file).items()}
         assert with_params(file, defaults, where="run") == file
         assert encoded(with_params(file, defaults, where="run"), file) == []
+
+
+# What runs another program, reads or writes elsewhere, or makes silver another one.
+NOT_A_RUNS = [
+    (Apply(), "spark_conf", {"spark.submit.pyFiles": "http://host/sitecustomize.py"}),
+    (Apply(), "spark_conn_id", "another"),
+    (Apply(), "driver_memory", "64g"),
+    (Apply(), "zero_dates", "error"),
+    (Apply(), "unlogged_columns", "null"),
+    (Capture(), "value_log_path", "/etc"),
+    (Capture(), "value_log_reserve_bytes", 0),
+    (Maintain(), "keep_cuts_hours", 1),
+    (Maintain(), "keep_bronze_days", 1),
+    (Snapshot(), "marks", "unlogged"),
+    (Verify(), "memory_bytes", 1 << 40),
+    (Apply(), "lake", {"path": "s3://another"}),
+    (Apply(), "paralel_tables", 2),
+]
+
+
+@pytest.mark.parametrize(("file", "name", "value"), NOT_A_RUNS, ids=[name for _, name, _ in NOT_A_RUNS])
+def test_what_is_the_pipeline_files_alone_is_refused_in_one_line(
+    file: Apply | Capture | Maintain | Snapshot | Verify, name: str, value: Any
+) -> None:
+    from tidegate_airflow.params import params_of, with_params
+
+    assert name not in params_of(file)
+    with pytest.raises(ConfigError, match=rf"^api__1: a run may not set {name}; write settings into") as raised:
+        with_params(file, {name: value}, where="api__1")
+    assert "http" not in str(raised.value), "a value may be a secret"
+
+
+def test_what_a_run_repeats_of_the_file_is_let_pass() -> None:
+    from tidegate_airflow.params import with_params
+
+    file = Apply(spark_conf={"a": "b"})
+    assert with_params(file, {"spark_conf": {"a": "b"}, "zero_dates": "null"}, where="run") == file
+
+
+@pytest.mark.parametrize("job", ["apply", "maintain"])
+def test_an_operator_refuses_a_runs_spark_settings_before_anything_is_started(job: str, tmp_path: Path) -> None:
+    from tidegate_airflow.apply_operator import ApplyOperator
+    from tidegate_airflow.maintain_operator import MaintainOperator
+
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['*.*']}\n"
+    )
+    operator = {"apply": ApplyOperator, "maintain": MaintainOperator}[job](task_id=job, pipeline_file=str(file))
+    run = {"params": {"spark_conf": {"spark.submit.pyFiles": "http://host/x.py"}}, "run_id": "api__1"}
+    with pytest.raises(ConfigError, match="a run may not set spark_conf"):
+        operator.execute(run)
+
+
+def test_no_operator_takes_templates() -> None:
+    from tidegate_airflow import (
+        apply_operator,
+        approve_operator,
+        capture_sensor,
+        maintain_operator,
+        snapshot_operator,
+        verify_operator,
+    )
+
+    assert [
+        tuple(operator.template_fields)
+        for operator in (
+            apply_operator.ApplyOperator,
+            approve_operator.ApproveOperator,
+            capture_sensor.CaptureSensor,
+            maintain_operator.MaintainOperator,
+            snapshot_operator.SnapshotOperator,
+            verify_operator.VerifyOperator,
+        )
+    ] == [()] * 6
 
 
 def test_a_param_out_of_bounds_is_one_line_that_names_it() -> None:
@@ -97,38 +174,10 @@ def test_a_maintain_runs_params_become_the_jobs_arguments() -> None:
     text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['*.*']}\n"
     pipeline = config.parse(text, where="p.yaml")
     operator = MaintainOperator(task_id="maintain", pipeline_file="p.yaml")
-    params = {"keep_cuts_hours": 24, "purge_share": 0.2, "table": "shop.orders", "dry_run": True}
+    params = {"cluster_share": 0.5, "purge_share": 0.2, "table": "shop.orders", "dry_run": True}
     found, arguments = operator.configured(pipeline, {"params": params, "run_id": "manual__1"})
-    assert arguments == ["--set", "keep_cuts_hours=24", "--table", "shop.orders", "--dry-run"]
-    assert found.maintain.keep_cuts_hours == 24
+    assert arguments == ["--set", "cluster_share=0.5", "--table", "shop.orders", "--dry-run"]
+    assert found.maintain.cluster_share == 0.5
     for nothing in (None, ""):
         params = {"table": nothing, "dry_run": False}
         assert operator.configured(pipeline, {"params": params, "run_id": "m"})[1] == []
-
-
-@pytest.mark.parametrize("part", [Capture(), Apply(), Maintain()], ids=["capture", "apply", "maintain"])
-def test_a_field_that_may_be_nothing_can_be_cleared_in_the_form(part: Capture | Apply | Maintain) -> None:
-    from tidegate_airflow.params import params_of, with_params
-
-    fields = {name: form for name, form in params_of(part).items() if "null" in (form.schema["type"] or ())}
-    assert fields
-    for name, form in fields.items():
-        found = with_params(part, {name: form.resolve(None)}, where="run")
-        assert getattr(found, name) is None
-
-
-@pytest.mark.parametrize("key", ["maintain.keep_bronze_days", "maintain.keep_records_days", "apply.stalled_seconds"])
-def test_a_field_that_was_cleared_reaches_the_job_as_nothing(tmp_path: Path, key: str) -> None:
-    from spark_jobs.session.job import configured
-    from tidegate_airflow.apply_operator import ApplyOperator
-    from tidegate_airflow.maintain_operator import MaintainOperator
-
-    file = tmp_path / "p.yaml"
-    file.write_text(
-        "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['*.*']}\n"
-    )
-    part, name = key.split(".")
-    operator = {"apply": ApplyOperator, "maintain": MaintainOperator}[part](task_id=part, pipeline_file=str(file))
-    run = {"params": {name: None}, "run_id": "manual__1"}
-    _, arguments = operator.configured(pipelines.load(file), run)
-    assert getattr(getattr(configured(file, part, arguments[1::2]), part), name) is None

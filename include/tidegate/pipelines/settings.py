@@ -10,7 +10,7 @@ person writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -39,13 +39,13 @@ def with_settings(pipeline: Pipeline, name: str, settings: Sequence[str]) -> Pip
     return pipeline.model_copy(update={name: part})
 
 
-def encoded(part: BaseModel, file: BaseModel, *, leave_out: Collection[str] = ()) -> list[str]:
+def encoded(part: BaseModel, file: BaseModel) -> list[str]:
     """The arguments with which a job that reads the file gets the same part: what differs, each as --set KEY=JSON."""
     before = file.model_dump(mode="json")
     return [
         item
         for name, value in part.model_dump(mode="json").items()
-        if value != before[name] and name not in leave_out
+        if value != before[name]
         for item in ("--set", f"{name}={json.dumps(value)}")
     ]
 
