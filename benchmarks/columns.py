@@ -94,7 +94,7 @@ class Table:
         )
         lake = LakeFiles(str(folder))
         app = Application(BackgroundSession(lambda: spark), config.parse(text, where="b.yaml"), lake, BronzeIndex(lake))
-        app.histories = {"s": self.history}
+        app.histories["s"] = self.history
         entry = TableWindow("d.t", "d", "t", routed=False, after_ts=1)
         change_schema(SilverWriter(app, entry, {}), _planned(self.old, self.new))
 

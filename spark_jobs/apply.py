@@ -199,7 +199,7 @@ class Look:
             return False
         return not any(
             ref.flags & (SegmentFlag.HAS_DDL | SegmentFlag.HAS_ANSWER)  # a Pump's commits too
-            or next(app.names_in(ref), None)
+            or next(app.names.in_segment(ref), None)
             or has_marks(ref)
             for ref in window.refs
         )

@@ -15,6 +15,6 @@ def checkpoint_tables(app: Application, window: Window) -> None:
     """Note how far each table's log is."""
     for name, version in window.delta_versions.items():
         if version >= 0:
-            app.checkpoints.note(silver_path(*app.pair(name)), version)
+            app.checkpoints.note(silver_path(*app.names.pair(name)), version)
     for path, version in app.control.versions.items():
         app.checkpoints.note(path, version)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
-from spark_jobs.window.plan import TablePlan, TableWriter
+from spark_jobs.window.plan import MergeOnly, TablePlan, TableWriter
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import keeps_deleted, planned_phases
 from spark_jobs.window.standing.standings import hold_for_error, take_along
@@ -61,9 +61,9 @@ def _shares(app: Application, window: Window) -> dict[str, int]:
     """About how many bytes of binlog and chunks each logical table has: a segment's are split among those it names."""
     shares: dict[str, int] = {}
     for ref in window.refs:
-        _share(shares, ref.payload_bytes, [app.logical_name(*pair) for pair in app.names_in(ref)])
+        _share(shares, ref.payload_bytes, [app.names.logical_name(*pair) for pair in app.names.in_segment(ref)])
     for one in window.prewritten:
-        _share(shares, one.ref.payload_bytes, [app.logical_name(*pair) for pair in one.names])
+        _share(shares, one.ref.payload_bytes, [app.names.logical_name(*pair) for pair in one.names])
     for name, entry in window.tables.items():
         shares[name] = shares.get(name, 0) + sum(one.ref.chunk.payload_bytes for one in entry.chunks)
     return shares
@@ -87,7 +87,7 @@ def _planned(app: Application, window: Window, entry: TableWindow, share: int) -
 
 def _chosen(app: Application, entry: TableWindow, plan: TablePlan, share: int) -> TablePlan:
     known = [planned.shape for planned in plan.phases if planned.shape is not None]
-    if why := app.merge_only.get(entry.name) or _unfit(known):
+    if why := app.memory(MergeOnly).get(entry.name) or _unfit(known):
         return replace(plan, why=why)
     snapshot = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
     missing = not snapshot.created

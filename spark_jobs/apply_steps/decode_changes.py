@@ -37,6 +37,7 @@ from spark_jobs.window.standing.standings import hold, met_in, send_below
 from spark_jobs.window.window import (
     Accounted,
     DamagedChunk,
+    DamagedWaves,
     PrewrittenSegment,
     StagedFile,
     Trouble,
@@ -348,13 +349,13 @@ def _collect(app: Application, window: Window, found: Found) -> Trouble | NotSta
             else:
                 entry.upserts.append(found)
         case StagedFile():
-            logical = app.logical_name(found.database, found.table)
+            logical = app.names.logical_name(found.database, found.table)
             if logical in window.tables:
                 window.tables[logical].staged.append(found)
         case DamagedChunk():
-            app.damaged[found.token, found.physical] = found.reason
+            app.memory(DamagedWaves)[found.token, found.physical] = found.reason
             what = f"{'.'.join(found.physical[1:])}: it catches up without a wave that can't be taken: {found.reason}"
-            send_below(app, window, app.logical_name(*found.physical[1:]), what)
+            send_below(app, window, app.names.logical_name(*found.physical[1:]), what)
         case _:
             return found
     return None
@@ -374,7 +375,7 @@ def _hold(app: Application, window: Window, troubles: Sequence[Trouble | NotStag
             )
             continue
         problem = trouble.problem
-        name = app.logical_name(problem.database, problem.table)
+        name = app.names.logical_name(problem.database, problem.table)
         doubt = f" (not healed from the log: {doubts[name]})" if problem.table_map and name in doubts else ""
         place = Place(trouble.source, problem.database, problem.table, problem.file, problem.pos, problem.commit_ts)
         line, cause = problem.message + doubt, cause_of(problem.error)

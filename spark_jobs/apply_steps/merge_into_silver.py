@@ -26,7 +26,7 @@ from spark_jobs.positional.writer import GivenBack, Outcome, upsert_of, write_up
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
-from spark_jobs.window.plan import PlannedPhase, TableWriter
+from spark_jobs.window.plan import MergeOnly, PlannedPhase, TableWriter
 from spark_jobs.window.standing.standings import hold_for_error, send_below
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.errors import Terminal
@@ -51,12 +51,12 @@ def merge_into_silver(app: Application, window: Window) -> None:
     failures: dict[str, BaseException] = {}
     for name, outcome in found.items():
         if isinstance(outcome, int):
-            app.note_applied(name, window.cut_ts)
+            app.positions.note_applied(name, window.cut_ts)
             window.delta_versions[name] = outcome
             continue
-        app.forget_applied(name)
+        app.positions.forget_applied(name)
         if isinstance(outcome, GivenBack):
-            app.merge_only[name] = outcome.why
+            app.memory(MergeOnly)[name] = outcome.why
             send_below(app, window, name, f"{name}: MERGE takes it from here on: {outcome.why}")
         elif isinstance(outcome, Terminal):
             hold_for_error(app, window, name, outcome)
@@ -79,7 +79,7 @@ def _kept(app: Application, found: dict[str, Outcome]) -> dict[str, Outcome]:
     """The same outcomes; a table whose commit another writer has overwritten meanwhile has that as its outcome."""
 
     def look(name: str) -> None:
-        app.lake.log(silver_path(*app.pair(name))).check_kept()
+        app.lake.log(silver_path(*app.names.pair(name))).check_kept()
 
     looks = {name: app.pool.submit(look, name) for name, outcome in found.items() if isinstance(outcome, int)}
     return found | {name: error for name, done in looks.items() if (error := done.exception()) is not None}

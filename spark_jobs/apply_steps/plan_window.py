@@ -101,7 +101,7 @@ def _released(app: Application) -> dict[str, Collection[Physical]]:
     found: dict[str, Collection[Physical]] = {}
     for name, state in app.states.of(State.RELEASED):
         if not state.source and state.applied_ts < app.cut_ts:
-            physical = app.flows().get(name) or _unknown(app, name)
+            physical = app.names.flows().get(name) or _unknown(app, name)
             if physical and state.applied_ts < target(app, physical):
                 found[name] = physical
     return found
@@ -110,7 +110,7 @@ def _released(app: Application) -> dict[str, Collection[Physical]]:
 def _unknown(app: Application, name: str) -> set[Physical]:
     """The physical tables that a name stands for which no history knows."""
     found = {(source, *pair) for source in app.pipeline.sources for pair in splits(name)}
-    return {one for one in found if app.keeps(*one) and app.logical_name(*one[1:]) == name}
+    return {one for one in found if app.names.keeps(*one) and app.names.logical_name(*one[1:]) == name}
 
 
 def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Window | None:
@@ -160,10 +160,10 @@ def plan_window(app: Application, window: Window) -> None:
 def _hold_behind_gaps(app: Application, window: Window) -> None:
     """A person let capture go on where the source lost changes: the tables that they may have touched wait."""
     for ref in window.gaps:
-        for database, table in app.names_in(ref):
-            name = app.logical_name(database, table)
+        for database, table in app.names.in_segment(ref):
+            name = app.names.logical_name(database, table)
             window.gap_ts[name] = max(ref.max_commit_ts, window.gap_ts.get(name, 0))
-            if app.is_held(name) or app.applied(name) >= ref.max_commit_ts:
+            if app.positions.is_held(name) or app.positions.applied(name) >= ref.max_commit_ts:
                 continue
             place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
             # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
@@ -177,7 +177,7 @@ def _hold_behind_gaps(app: Application, window: Window) -> None:
 
 def _take(app: Application, window: Window) -> None:
     for ref in window.refs:
-        for database, table in app.names_in(ref):
+        for database, table in app.names.in_segment(ref):
             take_in(app, window, (ref.source, database, table))
 
 
@@ -201,9 +201,9 @@ def _guard_histories(app: Application, window: Window) -> None:
     for name, state in app.states.of(State.RELEASED):
         if not state.is_unread:
             continue
-        for source, database, table in app.flows().get(name, ()):
+        for source, database, table in app.names.flows().get(name, ()):
             held = app.histories[source].held
-            if window.main and app.waits_below(name, window.low_ts):
+            if window.main and app.positions.waits_below(name, window.low_ts):
                 held[(database, table)] = DdlNotRead(f"{name} catches up first", tables=(f"{database}.{table}",))
             else:
                 held.pop((database, table), None)

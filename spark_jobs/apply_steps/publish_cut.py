@@ -60,7 +60,7 @@ def publish_cut(app: Application, window: Window) -> None:
             [{**row, "cut_ts": window.cut_ts, "published_at": now} for row in (cut, *rows)],
             (app.cuts_app_id, window.cut_ts),
         )
-        app.cut_ts = window.cut_ts
+        app.positions.cut_ts = window.cut_ts
     elif rows:  # below the published cut only their own rows are new
         app.publish([{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
     if window.catches_up is not None:
@@ -70,8 +70,8 @@ def publish_cut(app: Application, window: Window) -> None:
         source_reached(app, window.behind, window.cut_ts)
         if window.behind not in app.followed.behind:
             app.record_states(_back_with(app, window, window.behind))
-    for source, known in app.prewrites.items():
-        known.forget(app.followed.position(source, app.cut_ts))
+    for source, known in app.histories.prewrites.items():
+        known.forget(app.positions.of(source))
     app.index.forget(app.cut_ts)
     app.forget_versions()
     failpoint("apply_after_publish")
@@ -95,7 +95,7 @@ def _found_above(app: Application, window: Window, found: dict[str, Standing]) -
     names = set(window.tables)
     names |= {name for name, _ in app.states.of(State.RELEASED)}
     released = app.states.any(State.RELEASED)
-    flows: Mapping[str, Collection[Physical]] = app.flows() if released else {}
+    flows: Mapping[str, Collection[Physical]] = app.names.flows() if released else {}
     event = CutReached(window.low_ts, window.cut_ts)
     for name in sorted(names - found.keys()):
         entry = window.tables.get(name)
@@ -142,7 +142,7 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Stand
 def _row(app: Application, window: Window, name: str, state: Standing | None) -> dict[str, object]:
     """A row of control/cuts."""
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
-    database, table = app.pair(name)
+    database, table = app.names.pair(name)
     version = window.delta_versions.get(name)
     if version is None:
         version = app.lake.log(tables.silver_path(database, table)).state().version

@@ -44,7 +44,7 @@ def record_ledger(app: Application, window: Window) -> None:
     mark = (app_id, window.cut_ts)
     if not window.main:
         # Ends of windows below the cut come in no order; what each publishes is a commit that nothing else counts.
-        mark = (f"{app_id}/{window.behind or 'catch_up'}", app.publications(window))
+        mark = (f"{app_id}/{window.behind or 'catch_up'}", app.positions.publications(window))
     app.control.append(tables.LEDGER, rows, app_transaction=mark)
 
 

@@ -67,7 +67,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
         history.unfollowed = []
     if new:
         failpoint("apply_before_schema_history")
-        app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in new]))
+        app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in new]))
         failpoint("apply_after_schema_history")
     if refs or clusters:
         for history in app.histories.values():
@@ -89,8 +89,8 @@ def _statements(app: Application, window: Window, ref: SegmentRef) -> Sequence[D
     except Exception as fault:  # noqa: BLE001 - a fault of ours in one segment is that segment's
         error = unexpected(fault)
     at = Place(ref.source, "", "", ref.file, ref.start_pos, ref.max_commit_ts)
-    said = app.judged.get(ref.source, {}).get((at.file, at.pos, at.at_ts))
-    _hold(app, window, at, set(app.names_in(ref)) if said is None else said, error, ref.min_commit_ts)
+    said = app.histories.judged.get(ref.source, {}).get((at.file, at.pos, at.at_ts))
+    _hold(app, window, at, set(app.names.in_segment(ref)) if said is None else said, error, ref.min_commit_ts)
     history = app.histories[ref.source]
     every = tables.EVERY_TABLE in ref.tables
     history.leave_behind(
@@ -107,7 +107,7 @@ def _lost(at: Place) -> DdlStatement:
 def _replay(app: Application, window: Window, source: str, statement: DdlStatement) -> list[TableVersion]:
     history = app.histories[source]
     at = Place(source, "", "", statement.file, statement.pos, statement.commit_ts, statement.shown)
-    said = app.judged.get(source, {}).get((at.file, at.pos, at.at_ts))
+    said = app.histories.judged.get(source, {}).get((at.file, at.pos, at.at_ts))
     if said is not None:
         error: Terminal = DdlNotRead(
             "a person judged that it changes this table", where=f"{source} at {statement.where}"
@@ -151,9 +151,9 @@ def _hold(
     """Hold those of the names that are kept, not applied beyond the place, and were there then (or at since_ts)."""
     since_ts = since_ts or at.at_ts
     for database, table in sorted(set(names)):
-        name = app.logical_name(database, table)
+        name = app.names.logical_name(database, table)
         history = app.histories[at.source]
-        if not app.keeps(at.source, database, table) or app.applied(name) >= at.at_ts:
+        if not app.names.keeps(at.source, database, table) or app.positions.applied(name) >= at.at_ts:
             continue
         versions = history.versions(database, table)
         if not any(was_there(versions, stamp) for stamp in (since_ts, at.at_ts)):
@@ -161,7 +161,7 @@ def _hold(
         unread = DdlNotRead(error.line, remedy=Remedy(needs=error.needs), tables=(f"{database}.{table}",))
         history.hold([(database, table)], unread)
         state = app.states.get(name)
-        if state is not None and app.waits_below(name, window.low_ts):
+        if state is not None and app.positions.waits_below(name, window.low_ts):
             # It comes there by itself, and what is above waits.
             send_below(app, window, name, state.reason, unread=True)
         elif state is None or state.state != State.HELD:
@@ -176,10 +176,10 @@ def _waits_together(
 
     Such a table lacks a version since an earlier statement wasn't followed, so no version is made here either.
     """
-    kept = sorted({app.logical_name(*name) for name in names if app.keeps(source, *name)})
+    kept = sorted({app.names.logical_name(*name) for name in names if app.names.keeps(source, *name)})
     first = next((name for name in kept if _lacks_versions(app, window, name)), None)
     for name in kept if first else ():
-        if not app.waits_below(name, window.low_ts) and not app.is_held(name):
+        if not app.positions.waits_below(name, window.low_ts) and not app.positions.is_held(name):
             reason = f"{name}: a statement at {statement.where} is about {first} as well, which catches up first"
             send_below(app, window, name, reason, unread=True)
     return first is not None
@@ -187,21 +187,21 @@ def _waits_together(
 
 def _lacks_versions(app: Application, window: Window, name: str) -> bool:
     state = app.states.get(name)
-    return state is not None and state.is_unread and app.waits_below(name, window.low_ts)
+    return state is not None and state.is_unread and app.positions.waits_below(name, window.low_ts)
 
 
 def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     """Bring the version's logical table into the window, or hold it, or let a mended one go on."""
     physical = (version.source, version.database, version.table)
-    if not app.keeps(*physical) and version.engine == SEQUENCE:
+    if not app.names.keeps(*physical) and version.engine == SEQUENCE:
         _leave_out(app, window, version)
-    if not app.keeps(*physical) or not _may_be_ours(app, window, version):
+    if not app.names.keeps(*physical) or not _may_be_ours(app, window, version):
         return
-    routed = app.logical(version.database, version.table)[2]
-    name = app.logical_name(version.database, version.table)
-    if version.commit_ts <= app.applied(name):
+    routed = app.names.logical(version.database, version.table)[2]
+    name = app.names.logical_name(version.database, version.table)
+    if version.commit_ts <= app.positions.applied(name):
         return
-    held = app.is_held(name)
+    held = app.positions.is_held(name)
     if version.status.waits:
         if not held and not routed and take_in(app, window, physical):
             line, needs = lacking(version)
@@ -226,13 +226,13 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
 def _may_be_ours(app: Application, window: Window, version: TableVersion) -> bool:
     """Whether the window has the segments of this table: below the cut it has those of a few alone."""
     if window.catches_up is not None:
-        return app.logical_name(version.database, version.table) in window.catches_up
+        return app.names.logical_name(version.database, version.table) in window.catches_up
     return (version.source == window.behind) if window.behind else version.source not in app.followed.behind
 
 
 def _leave_out(app: Application, window: Window, version: TableVersion) -> None:
     """What this window's DDL shows to be a sequence is no table: its rows are not asked for."""
-    entry = window.tables.get(app.logical_name(version.database, version.table))
+    entry = window.tables.get(app.names.logical_name(version.database, version.table))
     if entry is not None:
         entry.physical.discard((version.source, version.database, version.table))
         if not entry.physical:

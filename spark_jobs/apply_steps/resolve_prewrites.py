@@ -48,19 +48,24 @@ def resolve_prewrites(app: Application, window: Window) -> None:
     committed = [one for one in answered if one.state is PrewriteState.COMMITTED and _is_wanted(app, window, one)]
     window.prewritten, lost = segments_of(app, window, committed)
     for one in lost:
-        for database, table in app.names_of(one.source, one.tables):
+        for database, table in app.names.kept(one.source, one.tables):
             reason = (
                 f"{database}.{table}: rows that {one.id} prepared in segment {one.began_seq} of {one.source} were"
                 f" committed at {one.answer_file}:{one.answer_pos}, and bronze no longer has that segment"
             )
-            hold(app, window, app.logical_name(database, table), Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS))
+            hold(
+                app,
+                window,
+                app.names.logical_name(database, table),
+                Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS),
+            )
 
 
 def _is_wanted(app: Application, window: Window, one: Prewrite) -> bool:
     """Let a committed prewrite's tables take part; whether the window wants rows of any."""
     wanted = False
-    for database, table in app.names_of(one.source, one.tables):
-        name, physical = app.logical_name(database, table), (one.source, database, table)
+    for database, table in app.names.kept(one.source, one.tables):
+        name, physical = app.names.logical_name(database, table), (one.source, database, table)
         if is_left_out(app, window, physical):
             continue
         if one.answer_ts > window.low_ts and name not in window.tables:
@@ -74,9 +79,13 @@ def _is_wanted(app: Application, window: Window, one: Prewrite) -> bool:
 
 def _hold_for_parked(app: Application, window: Window, one: Prewrite) -> None:
     """Its tables wait where they are until a person decides, or an answer comes after all."""
-    for database, table in app.names_of(one.source, one.tables):
-        name = app.logical_name(database, table)
-        if app.is_held(name) or app.applied(name) >= one.answer_ts or _is_elsewhere(app, window, name):
+    for database, table in app.names.kept(one.source, one.tables):
+        name = app.names.logical_name(database, table)
+        if (
+            app.positions.is_held(name)
+            or app.positions.applied(name) >= one.answer_ts
+            or _is_elsewhere(app, window, name)
+        ):
             continue
         reason = (
             f"{name}: XA branch {one.id} wrote to {database}.{table}, isn't prepared at {one.source} any more, and"
@@ -91,17 +100,17 @@ def _is_elsewhere(app: Application, window: Window, name: str) -> bool:
     """Whether another window is for a table."""
     if window.catches_up is not None:
         return name not in window.catches_up
-    return app.waits_below(name, window.low_ts)
+    return app.positions.waits_below(name, window.low_ts)
 
 
 def _hold_for_unknown(app: Application, window: Window, one: Prewrite) -> None:
     """Nobody knows what it committed: every table of its source that was there may lack it."""
-    said = app.judged.get(one.source, {}).get((one.answer_file, one.answer_pos, one.answer_ts))
+    said = app.histories.judged.get(one.source, {}).get((one.answer_file, one.answer_pos, one.answer_ts))
     for name, source, database, table in _tables_of(app, one.source):
-        applied = app.applied(name) >= one.answer_ts
-        if applied or app.is_held(name) or _is_elsewhere(app, window, name):
+        applied = app.positions.applied(name) >= one.answer_ts
+        if applied or app.positions.is_held(name) or _is_elsewhere(app, window, name):
             continue
-        if one.tables and (database, table) not in set(app.names_of(source, one.tables)):
+        if one.tables and (database, table) not in set(app.names.kept(source, one.tables)):
             continue
         if not was_there(app.histories[source].versions(database, table), one.answer_ts):
             continue
@@ -126,7 +135,7 @@ def _what(one: Prewrite) -> str:
 
 def _tables_of(app: Application, source: str) -> Iterable[tuple[str, str, str, str]]:
     """Kept tables of a source: logical name, then the physical one."""
-    for name, physical in sorted(app.flows().items()):
+    for name, physical in sorted(app.names.flows().items()):
         for one in sorted(physical):
             if one[0] == source:
                 yield (name, *one)

@@ -26,7 +26,7 @@ from spark_jobs.window.waves.snapshots import begin, begun_before, fails_meanwhi
 from spark_jobs.window.waves.told import answer, as_refused
 from spark_jobs.window.waves.unlogged_marks import unlogged_waves
 from spark_jobs.window.waves.waves import below, has_marks, marks_in, open_before, seen_upto
-from spark_jobs.window.window import Sweep, TableWindow, WaveChunk, Window
+from spark_jobs.window.window import DamagedWaves, Sweep, TableWindow, WaveChunk, Window
 from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.failpoint import failpoint
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -124,25 +124,25 @@ def _is_changed(history: SchemaHistory, name: tuple[str, str], wave: EndedWave) 
 
 def _is_here(app: Application, window: Window, physical: Physical, snapshot: str) -> bool:
     """Whether this window answers for a table; else one does that is still to come, when the table is released."""
-    name = app.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical[1:])
     if window.catches_up is not None:
         return name in window.catches_up
-    if window.behind is not None or not app.keeps(*physical):
+    if window.behind is not None or not app.names.keeps(*physical):
         return True
     state = window.held.get(name) or app.states.get(name)
     if state is None:
         return True
     if state.state is State.RELEASED:
-        return name not in window.held and not app.waits_below(name, window.low_ts)
+        return name not in window.held and not app.positions.waits_below(name, window.low_ts)
     return state.state is not State.HELD or not is_begun(app, snapshot, physical, state)
 
 
 def _taken(app: Application, window: Window, share: _Share) -> str:
     """Put a wave's chunks on its table's entry; why that can't be, or "" when it is done."""
     physical, wave = share.physical, share.wave
-    if not app.keeps(*physical):
+    if not app.names.keeps(*physical):
         return "the pipeline file doesn't keep the table, as apply read it when it began"
-    name = app.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical[1:])
     if several := several_sources(app, name):
         return several
     history = app.histories[physical[0]]
@@ -166,8 +166,8 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     entry = window.tables.get(name) if take_in(app, window, physical) else None
     if entry is None:
         return "its table takes no part in this window"
-    applied = app.applied(name)
-    damage = app.damaged.get((wave.token, physical), "")
+    applied = app.positions.applied(name)
+    damage = app.memory(DamagedWaves).get((wave.token, physical), "")
     if applied >= wave.high_ts:  # a window that was killed has written them
         damage = _damage(app, share)
     else:
@@ -201,7 +201,7 @@ def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version
 
 def _take_dropped(app: Application, entry: TableWindow, wave: EndedWave) -> None:
     """Shards that went while their table was held: begin() says at the wave's low mark that they are gone."""
-    for one in app.flows().get(entry.name, ()):
+    for one in app.names.flows().get(entry.name, ()):
         versions = app.histories[one[0]].versions(*one[1:])
         if any(v.commit_ts == wave.low_ts and v.status is VersionStatus.DROPPED for v in versions):
             entry.physical.add(one)
@@ -281,17 +281,17 @@ def _refuse(app: Application, window: Window, entry: TableWindow) -> None:
         window.waves.answers.append(as_refused(told, reason))
     entry.chunks.clear()
     entry.shards.clear()
-    entry.after_ts = max(app.applied(entry.name), window.low_ts)
+    entry.after_ts = max(app.positions.applied(entry.name), window.low_ts)
 
 
 def _end(app: Application, window: Window, source: str, whole: WholeTable) -> None:
     """A table is whole with this window, when all of its waves were taken."""
     physical = (source, whole.database, whole.table)
-    if not app.keeps(*physical) or not _is_here(app, window, physical, whole.snapshot):
+    if not app.names.keeps(*physical) or not _is_here(app, window, physical, whole.snapshot):
         return
     low_ts = _began(app, window, whole.snapshot, physical)
     if low_ts is not None:
-        name = app.logical_name(*physical[1:])
+        name = app.names.logical_name(*physical[1:])
         window.waves.sweeps.append((name, Sweep(whole.snapshot, physical, low_ts, whole.end_ts)))
 
 

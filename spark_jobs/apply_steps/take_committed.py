@@ -56,7 +56,7 @@ def take_committed(app: Application, window: Window) -> None:
     for owner, pairs in clusters.items():
         for place in sorted(pairs.rows):
             there = sorted(found[owner].get(place, ()))
-            names = [name for name in there if app.logical_name(*name) in window.tables]
+            names = [name for name in there if app.names.logical_name(*name) in window.tables]
             if names:
                 ref = pairs.refs[place]
                 window.prewritten.append(PrewrittenSegment(ref, pairs.rows[place], pairs.owner, tuple(names)))
@@ -87,7 +87,7 @@ def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Na
     ids = {table_id for touched in pairs.touched.values() for table_id in touched}
     by_id: dict[int, list[tuple[Name, int, int]]] = {}
     for table_id, name, from_ts, upto_ts in names_at(history, ids):
-        if app.keeps(pairs.owner, *name) and not is_left_out(app, window, (pairs.owner, *name)):
+        if app.names.keeps(pairs.owner, *name) and not is_left_out(app, window, (pairs.owner, *name)):
             by_id.setdefault(table_id, []).append((name, from_ts, upto_ts))
     newest = newest_id(history)
     found: dict[Place, set[Name]] = {}
@@ -117,11 +117,11 @@ def _hold_for_lost(app: Application, window: Window, pairs: Pairs, *, below: boo
     first_ts, last_ts = min(pairs.lost.values()), max(pairs.lost.values())
     for name in history.tables():
         version = history.version_at(*name, last_ts)
-        logical = app.logical_name(*name)
+        logical = app.names.logical_name(*name)
         known = version is not None and version.status is VersionStatus.ACTIVE
         entry = window.tables.get(logical)
-        begins = app.applied(logical) if entry is None else entry.begins((pairs.owner, *name))
-        if not known or not app.keeps(pairs.owner, *name) or begins >= last_ts or app.is_held(logical):
+        begins = app.positions.applied(logical) if entry is None else entry.begins((pairs.owner, *name))
+        if not known or not app.names.keeps(pairs.owner, *name) or begins >= last_ts or app.positions.is_held(logical):
             continue
         if below and entry is None:
             continue
@@ -140,8 +140,12 @@ def _hold_for_late(app: Application, window: Window, pairs: Pairs) -> None:
     history = app.histories[pairs.owner]
     start_ts, first_ts = min(pairs.late.items(), key=lambda one: one[1])
     for name in history.tables():
-        versions, logical = history.versions(*name), app.logical_name(*name)
-        if not app.keeps(pairs.owner, *name) or app.is_held(logical) or not _was_there(versions, pairs.late):
+        versions, logical = history.versions(*name), app.names.logical_name(*name)
+        if (
+            not app.names.keeps(pairs.owner, *name)
+            or app.positions.is_held(logical)
+            or not _was_there(versions, pairs.late)
+        ):
             continue
         reason = (
             f"{'.'.join(name)}: transaction {start_ts} of {pairs.owner} and {len(pairs.late) - 1} others were committed"

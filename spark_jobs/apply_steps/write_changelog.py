@@ -53,7 +53,7 @@ class _Asked:
 
     def tables(self, app: Application) -> set[Name]:
         """Those that it may have rows of."""
-        return {*app.names_of(self.owner, self.ref.tables), *self.names}
+        return {*app.names.kept(self.owner, self.ref.tables), *self.names}
 
 
 @dataclass(slots=True)

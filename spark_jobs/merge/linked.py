@@ -157,7 +157,7 @@ class LinkedWriter:
         later = [move for move in self._window.moves if move.commit_ts >= commit_ts]
         for partner in sorted(partners(later, name) - self._stopped.keys()):
             self._stopped[partner] = None
-            self._app.forget_applied(partner)
+            self._app.positions.forget_applied(partner)
             hold_with(self._app, self._window, partner, name, str(error), error.needs)
 
 

@@ -47,7 +47,7 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
     Everything below must have been written. Raises LakeRefused when the log no longer says.
     """
     app_id = tables.app_id(app.pipeline.pipeline, name)
-    log = app.lake.log(tables.silver_path(*app.pair(name)))
+    log = app.lake.log(tables.silver_path(*app.names.pair(name)))
     state = log.state()
     version = state.version
     if version == _NO_TABLE or state.transaction(app_id) < commit_ts:
@@ -96,9 +96,9 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
         _never_had_rows(app, old)
         nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in _plain(shape))
         return writer.session.sql(f"SELECT {nothing} WHERE false")
-    source = app.lake.spark_uri(tables.silver_path(*app.pair(move.giver)))
+    source = app.lake.spark_uri(tables.silver_path(*app.names.pair(move.giver)))
     rows = writer.session.read.format("delta").option("versionAsOf", str(version)).load(source)
-    if app.logical(old.database, old.table)[2]:
+    if app.names.logical(old.database, old.table)[2]:
         rows = rows.where(silver_sql.only_shard(old))
     rows = partition_given(rows, move)
     if tables.DELETED in rows.columns and not shape.keeps_deleted:
@@ -129,7 +129,7 @@ def _aligned(old: TableVersion, new: TableVersion) -> TableVersion:
 
 def _refuse_more_columns(app: Application, rows: DataFrame, move: Move) -> None:
     """Columns of silver's owner, or that an ignored DDL left: nobody said what a rename should make of them."""
-    if app.logical(move.old.database, move.old.table)[2]:
+    if app.names.logical(move.old.database, move.old.table)[2]:
         return  # those of other shards
     known = {column.silver for column in move.old.columns}
     more = [name for name in rows.columns if name not in known and not name.startswith(tables.SYSTEM_PREFIX)]

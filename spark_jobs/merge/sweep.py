@@ -42,8 +42,8 @@ def sweep_whole_tables(app: Application, window: Window) -> dict[str, int | Base
 
 
 def _sweep(app: Application, window: Window, name: str, sweep: Sweep) -> int | None:
-    database, table = app.pair(name)
-    routed = app.logical(*sweep.physical[1:])[2]
+    database, table = app.names.pair(name)
+    routed = app.names.logical(*sweep.physical[1:])[2]
     entry = window.tables.get(name) or TableWindow(name, database, table, routed, window.cut_ts)
     writer = SilverWriter(app, entry, window.ddl_times)
     state = writer.log.state()

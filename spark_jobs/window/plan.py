@@ -57,4 +57,8 @@ class TablePlan:
     creates: SilverShape | None = None
 
 
+class MergeOnly(dict[str, str]):
+    """Tables that the positional writer gave back to an application, and why."""
+
+
 NOTHING_PLANNED: Final = TablePlan()

@@ -106,6 +106,10 @@ class DamagedChunk:
     reason: str
 
 
+class DamagedWaves(dict[tuple[str, tuple[str, str, str]], str]):
+    """Why waves can't be taken, as an application has seen: by token and physical table."""
+
+
 @dataclass(frozen=True, slots=True)
 class PrewrittenSegment:
     """A segment with prewrites that the window commits: start_ts -> commit_ts of the answer.

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.window.application import CLAIMED
+from spark_jobs.window.handles import CLAIMED
 from tests.kit.road import Road
 from tests.resume.test_apply_kills import busy, swapped
 from tests.support.driver import started

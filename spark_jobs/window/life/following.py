@@ -80,14 +80,14 @@ def _mark_unfollowed(app: Application, changes: Sequence[Change]) -> None:
         replace(
             versions[-1],
             version=versions[-1].version + 1,
-            commit_ts=app.followed.position(versions[-1].source, app.cut_ts),
+            commit_ts=app.positions.of(versions[-1].source),
             kind=UNFOLLOWED,
             ddl="an earlier statement",
             status=VersionStatus.UNPROVEN,
             moved=None,
         )
         for versions in _versions(app, left).values()
-        if versions[-1].commit_ts < app.followed.position(versions[-1].source, app.cut_ts)
+        if versions[-1].commit_ts < app.positions.of(versions[-1].source)
     ]
     if marks:
         app.control.append(tables.SCHEMA_HISTORY, [mark.to_row() for mark in marks])
@@ -129,7 +129,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
     app.index.refresh(app.cut_ts)
     found = [_source_joins(app, source) for source in sorted(now.sources - before.sources)]
     gone = sorted(before.sources - now.sources)
-    found += [Change(source, State.LEFT, app.followed.position(source, app.cut_ts)) for source in gone]
+    found += [Change(source, State.LEFT, app.positions.of(source)) for source in gone]
     known = needed_rows(app.lake, before.sources | now.sources, lambda *_: app.cut_ts)
     names = {(of["source"], of["database"], of["table"]) for rows in known.values() for of in rows.rows if of["table"]}
     old = _flows(before, before.sources, names)
@@ -141,11 +141,11 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
         app.cut_ts,
         lambda name: versions.get(name, ()),
         app.followed.left,
-        app.mark,
+        app.positions.mark,
         lambda name: has_silver(app, name),
         lambda name: _emptied(app, name),
         {source: app.index.begin(source) for source in now.sources},
-        lambda name: not app.lake.log(tables.silver_path(*app.pair(name))).state().live,
+        lambda name: not app.lake.log(tables.silver_path(*app.names.pair(name))).state().live,
         {source: history.settings.gap_ts for source, history in app.histories.items()},
     )
     verdicts = rules.follow(old, new, ground)
@@ -196,14 +196,14 @@ def _left_at(app: Application, name: str) -> LeftAt:
     """
     standing = app.states.get(name)
     if standing is None:
-        return LeftAt(app.mark(name))
+        return LeftAt(app.positions.mark(name))
     if standing.state == State.SNAPSHOT:
         return LeftAt(app.cut_ts, whole=False)
     if standing.partner:
-        return LeftAt(app.applied(name), whole=False)
+        return LeftAt(app.positions.applied(name), whole=False)
     if standing.is_unread or (standing.state == State.HELD and standing.cause is Cause.NEEDS_ROWS):
         return LeftAt(standing.place.at_ts if standing.place is not None else app.cut_ts, whole=False)
-    return LeftAt(app.mark(name))
+    return LeftAt(app.positions.mark(name))
 
 
 def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, list[TableVersion]]:
@@ -222,7 +222,7 @@ def _emptied(app: Application, name: str) -> bool:
     """Whether a CREATE or TRUNCATE leaves nothing of what was in silver before."""
     ddl = app.pipeline.ddl
     return Policy.IGNORE not in (ddl.truncate, ddl.drop_table) and not app.pipeline.tables.keeps_deleted(
-        *app.pair(name)
+        *app.names.pair(name)
     )
 
 
@@ -252,7 +252,7 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
 
     Tables first: a table that says it is as far as its source is so too when the source isn't behind yet.
     """
-    for name, physical in app.flows().items():
+    for name, physical in app.names.flows().items():
         if any(one[0] == source for one in physical):
             note(app, name, SourceStalls(source, reason))
     app.record_states({})
@@ -272,8 +272,8 @@ def _shards_are_ahead(app: Application) -> bool:
     """Of any table: which ones a source may bring shards to isn't known before it has."""
     if not app.pipeline.tables.routes:
         return False
-    routed = (name for name, of in app.flows().items() if any(app.logical(*one[1:])[2] for one in of))
-    return any(app.written(name) > app.cut_ts for name in routed)
+    routed = (name for name, of in app.names.flows().items() if any(app.names.logical(*one[1:])[2] for one in of))
+    return any(app.positions.written(name) > app.cut_ts for name in routed)
 
 
 def _meet(app: Application, name: str, source: str) -> bool:
@@ -287,12 +287,12 @@ def _meet(app: Application, name: str, source: str) -> bool:
 
 def target(app: Application, physical: Collection[Physical]) -> int:
     """Up to where a table can catch up: what all sources that feed it have in silver."""
-    return min(app.followed.position(source, app.cut_ts) for source, _, _ in physical)
+    return min(app.positions.of(source) for source, _, _ in physical)
 
 
 def take_in(app: Application, window: Window, physical: Physical) -> bool:
     """Let a physical table's logical one take part in a window, if it does by the rules. True when it does."""
-    database, table, routed = app.logical(physical[1], physical[2])
+    database, table, routed = app.names.logical(physical[1], physical[2])
     name = f"{database}.{table}"
     state = app.states.get(name)
     if (
@@ -302,7 +302,7 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
     ):
         return False
     if name not in window.tables:
-        after_ts = app.applied(name)
+        after_ts = app.positions.applied(name)
         if after_ts < window.low_ts:  # what lies between isn't in this window
             return False
         window.tables[name] = TableWindow(name, database, table, routed, after_ts)
@@ -327,4 +327,4 @@ def _is_for(app: Application, window: Window, name: str, physical: Physical) -> 
         return False
     if state is not None and state.source:
         note(app, name, flows_in)
-    return not app.waits_below(name, window.low_ts)
+    return not app.positions.waits_below(name, window.low_ts)

@@ -32,7 +32,7 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
     made: list[TableVersion] = []
     doubts: dict[str, str] = {}
     for (source, database, table), found in sorted(_mismatches(troubles).items()):
-        name = app.logical_name(database, table)
+        name = app.names.logical_name(database, table)
         try:
             made.append(_healed(app, (source, database, table), found))
         except Transient:
@@ -40,13 +40,13 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
         except Exception as error:  # noqa: BLE001 - a fault of ours at one table's event is that table's
             doubts[name] = error.what if isinstance(error, TidegateError) else unexpected(error).what
     if made:
-        app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in made]))
+        app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in made]))
         failpoint("apply_after_healed")
     for version in made:
         app.histories[version.source].add([version])
         what = f"{version.name} at {version.file}:{version.pos}: healed from the log"
         print(what, flush=True)
-        name = app.logical_name(version.database, version.table)
+        name = app.names.logical_name(version.database, version.table)
         if name not in doubts:
             send_below(app, window, name, f"{what}; it catches up")
     return doubts
@@ -63,9 +63,9 @@ def _leave_out(app: Application, window: Window, troubles: Iterable[Trouble]) ->
         reread = one.problem.needs.rows and not one.problem.table_map  # else it may be healed
         if is_shard(app, physical) and (unknown or reread):
             found.setdefault(physical, one.problem.text)
-    later = {app.logical_name(*one[1:]) for one in leave_out(app, sorted(found))}
+    later = {app.names.logical_name(*one[1:]) for one in leave_out(app, sorted(found))}
     for physical, why in sorted(found.items()):
-        name = app.logical_name(*physical[1:])
+        name = app.names.logical_name(*physical[1:])
         if name not in window.held and name not in later:
             send_below(app, window, name, f"{name}: {'.'.join(physical[1:])} of {physical[0]} is left out: {why}")
 

@@ -46,7 +46,7 @@ def mend_emptied(app: Application, window: Window, emptied: TableVersion) -> lis
     """Let a held table that this empties go on, and those that wait with it, in this very window where it has all of
     them. Returns their versions from there up to this one, oldest first; [] when the hold isn't over.
     """
-    name = app.logical_name(emptied.database, emptied.table)
+    name = app.names.logical_name(emptied.database, emptied.table)
     ends = _Hold(app, name, emptied.commit_ts, window).ends()
     _cancel(app, ends.values())
     for one, end in ends.items():
@@ -121,7 +121,7 @@ class _Hold:
             name = waiting.pop()
             end = found[name]
             physical = end.source, end.database, end.table
-            for taker, taken in still_given(self._app, physical, self._app.applied(name), end.commit_ts):
+            for taker, taken in still_given(self._app, physical, self._app.positions.applied(name), end.commit_ts):
                 if taker in found and found[taker].commit_ts > taken.commit_ts:
                     continue
                 later = self._next(taker, taken.commit_ts) if self._first(taker) == self._root else None
@@ -138,7 +138,7 @@ class _Hold:
         gap_ts = self._window.gap_ts.get(name, 0) if self._window else 0
         found: list[TableVersion] = []
         for version in self._versions(name):
-            if not max(app.applied(name), gap_ts) < version.commit_ts <= self._upto(version.source):
+            if not max(app.positions.applied(name), gap_ts) < version.commit_ts <= self._upto(version.source):
                 continue
             if version.status.waits or unlogged_reason(app, version):
                 found.clear()
@@ -148,7 +148,7 @@ class _Hold:
 
     def _ends(self, name: str, standing: Standing, emptied: TableVersion) -> bool:
         app = self._app
-        keeps_deleted = app.pipeline.tables.keeps_deleted(*app.pair(name))
+        keeps_deleted = app.pipeline.tables.keeps_deleted(*app.names.pair(name))
         ends = standing.ends_by_emptying(emptied.commit_ts, first=name == self._root, keeps_deleted=keeps_deleted)
         return ends and not _columns_are_lost(app, name, emptied)
 
@@ -168,8 +168,8 @@ class _Hold:
 
     def _versions(self, name: str) -> tuple[TableVersion, ...]:
         """Of a logical table that one physical table alone flows into."""
-        physical: list[Physical] = list(self._app.flows().get(name, ()))
-        if len(physical) != 1 or self._app.logical(*physical[0][1:])[2]:
+        physical: list[Physical] = list(self._app.names.flows().get(name, ()))
+        if len(physical) != 1 or self._app.names.logical(*physical[0][1:])[2]:
             return ()
         return self._app.histories[physical[0][0]].versions(*physical[0][1:])
 
@@ -181,7 +181,7 @@ def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> boo
     """Whether a TRUNCATE stands behind an accepted gap that may hide an ALTER: only CREATE TABLE tells the columns."""
     history = app.histories[emptied.source]
     gap_ts = history.settings.gap_ts
-    if emptied.kind != "truncate" or app.applied(name) >= gap_ts:
+    if emptied.kind != "truncate" or app.positions.applied(name) >= gap_ts:
         return False
     since = (v for v in history.versions(emptied.database, emptied.table) if gap_ts < v.commit_ts <= emptied.commit_ts)
     return not any(version.kind == "create" for version in since)

@@ -63,9 +63,9 @@ def answered_in(app: Application, window: Window) -> list[Prewrite]:
             answered += [one for one in whole if lowest < one.answer_ts <= upto_ts]
             rest += [one for one in left if window.low_ts < _ts(one) <= upto_ts]
         if rest and window.catches_up is None:
-            news += app.prewrites.setdefault(source, Prewrites(source)).take(rest)
+            news += app.histories.prewrites.setdefault(source, Prewrites(source)).take(rest)
     if window.main:
-        for source in app.prewrites.keys() - app.followed.behind.keys():
+        for source in app.histories.prewrites.keys() - app.followed.behind.keys():
             news += _orphans(app, window, source)
     if news:
         recorded.record(app.control, news)
@@ -98,7 +98,7 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
     An orphan is older than xa.orphan_timeout_seconds by the log's own time, isn't prepared at the source any more, and
     has no answer up to where the log ended after the source had said so. A long time alone decides nothing.
     """
-    if not any(one.waits for one in app.prewrites[source]):
+    if not any(one.waits for one in app.histories.prewrites[source]):
         return []
     told = [ref for ref in app.index.refs.get(source, ()) if ref.flags & SegmentFlag.HAS_PREPARED]
     last = next((ref for ref in reversed(told) if window.low_ts < ref.resolved_ts <= window.cut_ts), None)
@@ -107,7 +107,7 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
     names = set(json.loads(bytes(app.index.read(last).context)))
     timeout_ms = int(app.pipeline.xa.orphan_timeout_seconds * 1000)
     upto_ts = compose(max(physical_ms(last.resolved_ts) - timeout_ms, 0))
-    known = app.prewrites[source]
+    known = app.histories.prewrites[source]
     still = [one for one in known if one.waits and one.start_ts <= upto_ts and one.id in names]
     if still:
         oldest = min(still, key=lambda one: one.start_ts)
@@ -128,8 +128,8 @@ def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[P
     if window.catches_up is not None:
         below = recorded.answered_in(app.lake, lowest, window.cut_ts)
         return list(chain.from_iterable(below.values()))
-    sources = [window.behind] if window.behind else app.prewrites.keys() - app.followed.behind.keys()
-    known = (app.prewrites[source] for source in sources if source in app.prewrites)
+    sources = [window.behind] if window.behind else app.histories.prewrites.keys() - app.followed.behind.keys()
+    known = (app.histories.prewrites[source] for source in sources if source in app.histories.prewrites)
     mine = [one for found in known for one in found.answered_in(window.low_ts, window.cut_ts)]
     if lowest < window.low_ts:
         below = recorded.answered_in(app.lake, lowest, window.low_ts)
@@ -171,13 +171,13 @@ def release_decided(app: Application) -> None:
         return
     seen, version = app.memory(_Seen), app.control.version(PREWRITES)
     if version != seen.version:  # looked at before it is read: who wrote in between is met by the next window
-        app.refresh_prewrites()
+        app.histories.read_prewrites(app.positions)
         seen.version = version
-    waiting = (one for found in app.prewrites.values() for one in found if one.state is PrewriteState.PARKED)
+    waiting = (one for found in app.histories.prewrites.values() for one in found if one.state is PrewriteState.PARKED)
     waits = {
         name
         for one in waiting
-        for name in {app.logical_name(*of) for of in app.names_of(one.source, one.tables)} & parked.keys()
+        for name in {app.names.logical_name(*of) for of in app.names.kept(one.source, one.tables)} & parked.keys()
         if (place := parked[name].place) is None or one.answer_ts <= place.at_ts
     }
     for name in sorted(parked.keys() - waits):

@@ -75,9 +75,13 @@ def plan_decode(app: Application, window: Window) -> DecodePlan:
 def _known(app: Application, window: Window, source: str) -> Known:
     refs = [ref for ref in window.refs if ref.source == source]
     held = set[Name]()
-    for name in {name for ref in refs for name in app.names_in(ref)}:
-        logical = app.logical_name(*name)
-        if logical in window.held or app.is_held(logical) or app.waits_below(logical, window.low_ts):
+    for name in {name for ref in refs for name in app.names.in_segment(ref)}:
+        logical = app.names.logical_name(*name)
+        if (
+            logical in window.held
+            or app.positions.is_held(logical)
+            or app.positions.waits_below(logical, window.low_ts)
+        ):
             held.add(name)
     history = app.histories.get(source)
     has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
@@ -87,4 +91,4 @@ def _known(app: Application, window: Window, source: str) -> Known:
         # What apply keeps in memory of tables begins at the cut.
         gone = ended_in(history, window.low_ts) if window.main else ended(app.lake, source, window.low_ts)
     effects = app.pipeline.ddl.statement_effects is Effects.ALL
-    return Known(held, there, gone, app.judged.get(source, {}), effects=effects)
+    return Known(held, there, gone, app.histories.judged.get(source, {}), effects=effects)

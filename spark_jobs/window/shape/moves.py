@@ -29,11 +29,14 @@ def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
         for old, new in pairs + _between_tables(history, low_ts, cut_ts):
             if old is None or new.status != VersionStatus.ACTIVE:
                 continue
-            if not (app.keeps(old.source, old.database, old.table) and app.keeps(new.source, new.database, new.table)):
+            if not (
+                app.names.keeps(old.source, old.database, old.table)
+                and app.names.keeps(new.source, new.database, new.table)
+            ):
                 continue
-            taker = app.logical_name(new.database, new.table)
-            if app.applied(taker) < new.commit_ts:
-                found.append(Move(old, new, app.logical_name(old.database, old.table), taker))
+            taker = app.names.logical_name(new.database, new.table)
+            if app.positions.applied(taker) < new.commit_ts:
+                found.append(Move(old, new, app.names.logical_name(old.database, old.table), taker))
     return sorted(found, key=lambda move: move.commit_ts)
 
 
@@ -57,9 +60,9 @@ def still_given(
     for version in history.versions(*physical[1:]):
         if after_ts < version.commit_ts <= upto_ts:
             for taker in takers(history, old, version):
-                name = app.logical_name(taker.database, taker.table)
-                followed = app.keeps(taker.source, taker.database, taker.table) and not taker.status.waits
-                if followed and app.applied(name) < taker.commit_ts:
+                name = app.names.logical_name(taker.database, taker.table)
+                followed = app.names.keeps(taker.source, taker.database, taker.table) and not taker.status.waits
+                if followed and app.positions.applied(name) < taker.commit_ts:
                     yield name, taker
         old = version
 

@@ -118,6 +118,6 @@ def _all_physical(app: Application, entry: TableWindow) -> set[tuple[str, str, s
         (history.source, database, table)
         for history in app.histories.values()
         for database, table in history.tables()
-        if app.keeps(history.source, database, table)
-        and app.logical(database, table)[:2] == (entry.database, entry.table)
+        if app.names.keeps(history.source, database, table)
+        and app.names.logical(database, table)[:2] == (entry.database, entry.table)
     }

@@ -21,15 +21,15 @@ def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -
     """About one table. physical: what flows into it, where histories don't know it yet."""
 
     def flows() -> Collection[Physical]:
-        return app.flows().get(name) or physical
+        return app.names.flows().get(name) or physical
 
     return Facts(
         name,
         app.cut_ts,
-        applied=lambda: app.applied(name),
-        written=lambda: app.written(name),
-        mark=lambda: app.mark(name),
-        position=lambda source: app.followed.position(source, app.cut_ts),
+        applied=lambda: app.positions.applied(name),
+        written=lambda: app.positions.written(name),
+        mark=lambda: app.positions.mark(name),
+        position=app.positions.of,
         late=lambda: {one[0] for one in flows()} & app.followed.behind.keys(),
         feeds=lambda: {one[0] for one in flows()},
         dropped=lambda at_ts: is_dropped(app, name, flows(), at_ts),
@@ -40,21 +40,21 @@ def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -
 
 def has_silver(app: Application, name: str) -> bool:
     """Whether silver has a table of this name."""
-    return app.lake.log(tables.silver_path(*app.pair(name))).state().created
+    return app.lake.log(tables.silver_path(*app.names.pair(name))).state().created
 
 
 def is_dropped(app: Application, name: str, physical: Collection[Physical], at_ts: int) -> bool:
     """Whether no physical table is left, of a routed table also none without changes in this window."""
-    database, table = app.pair(name)
+    database, table = app.names.pair(name)
     known = [one for one in physical if app.histories[one[0]].version_at(*one[1:], at_ts) is not None]
-    routed = bool(known) and app.logical(*known[0][1:])[2]
+    routed = bool(known) and app.names.logical(*known[0][1:])[2]
     entry = TableWindow(name, database, table, routed, at_ts, set(physical))
     return bool(known) and not there_at(app, entry, at_ts)
 
 
 def _filled(app: Application, name: str) -> tuple[str, int] | None:
-    for physical in app.flows().get(name, ()):
-        event = None if app.logical(*physical[1:])[2] else app.snapshots.filled(physical)
+    for physical in app.names.flows().get(name, ()):
+        event = None if app.names.logical(*physical[1:])[2] else app.snapshots.filled(physical)
         if event is not None and event.low_ts is not None and not _anew(app, physical, event.low_ts):
             return event.snapshot, event.low_ts
     return None

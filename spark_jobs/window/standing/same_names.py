@@ -19,8 +19,8 @@ from tidegate.standing.events import Refused
 
 def several_sources(app: Application, name: str) -> str:
     """What is wrong with a logical table that more than one source has and no route names; "" when nothing is."""
-    there = sorted(one for one in app.flows().get(name, ()) if _is_there(app, one))
-    if len({source for source, *_ in there}) < 2 or app.logical(*there[0][1:])[2]:
+    there = sorted(one for one in app.names.flows().get(name, ()) if _is_there(app, one))
+    if len({source for source, *_ in there}) < 2 or app.names.logical(*there[0][1:])[2]:
         return ""
     sources = " and ".join(dict.fromkeys(source for source, *_ in there))
     way = "bring them together with tables.routes, or drop it at all but one; or use a pipeline for each source"

@@ -59,7 +59,7 @@ def meet_always(app: Application, window: Window, name: str, event: Event) -> No
     if name in window.held:  # since a statement of this very window
         window.held[name] = standing
     else:
-        app.note_states({name: standing})
+        app.positions.note({name: standing})
 
 
 def note(app: Application, name: str, event: Event) -> Step:
@@ -67,7 +67,7 @@ def note(app: Application, name: str, event: Event) -> Step:
     before = app.states.get(name)
     done = step(before, event, facts_of(app, name))
     if done.standing is not None and done.standing is not before:
-        app.note_states({name: done.standing})
+        app.positions.note({name: done.standing})
     return done
 
 
@@ -94,20 +94,20 @@ def _worded(app: Application, name: str, refused: Refused) -> Refused:
 def hold_for_error(app: Application, window: Window, name: str, error: BaseException) -> None:
     """A table can't be written. Whom it holds with it, the writer of linked tables has said already."""
     line, needs = line_and_needs(error)
-    fault, at_ts = type(error).__name__, app.held_at(name, error)
+    fault, at_ts = type(error).__name__, app.positions.held_at(name, error)
     refused = Refused(cause_of(fault), line, met_in(app, window, name), needs, fault, at_ts=at_ts)
     _leave(app, window, name, _worded(app, name, refused))
 
 
 def reads_snapshots(app: Application, name: str) -> bool:
     """Whether a snapshot reads the sources that feed a table."""
-    sources = {source for source, _, _ in app.flows().get(name, ())}
+    sources = {source for source, _, _ in app.names.flows().get(name, ())}
     return not any(source in app.pipeline.sources and app.pipeline.lacks_snapshots(source) for source in sources)
 
 
 def met_in(app: Application, window: Window, name: str) -> Place:
     """The place of what a table met somewhere in a window, not at one event: no file, and the window's end."""
-    return Place("", *app.pair(name), "", 0, window.cut_ts)
+    return Place("", *app.names.pair(name), "", 0, window.cut_ts)
 
 
 def hold_with(
@@ -146,7 +146,7 @@ def mend(app: Application, window: Window, name: str, applied_ts: int) -> None:
     window.held.pop(name, None)
     done = step(before, Emptied(applied_ts, window.behind or ""), facts_of(app, name))
     assert done.standing is not None, "a held table was emptied"
-    app.note_states({name: done.standing})
+    app.positions.note({name: done.standing})
 
 
 def take_along(app: Application, window: Window, names: Iterable[str]) -> None:
@@ -159,14 +159,16 @@ def take_along(app: Application, window: Window, names: Iterable[str]) -> None:
         standing = standing_of(app, window, name)
         if standing is None:
             continue
-        below = name not in window.tables and (app.waits_below(name, window.low_ts) or _goes_apart(window, standing))
+        below = name not in window.tables and (
+            app.positions.waits_below(name, window.low_ts) or _goes_apart(window, standing)
+        )
         below = below or (name in window.held and standing.state is State.RELEASED)
         for partner in sorted(partners(window.moves, name)) if below or standing.state is State.HELD else ():
-            if partner in window.held or app.is_held(partner):
+            if partner in window.held or app.positions.is_held(partner):
                 continue
             if standing.state is State.HELD:
                 hold_with(app, window, partner, name, standing.reason, _lacks(standing))
-            elif not app.waits_below(partner, window.low_ts):
+            elif not app.positions.waits_below(partner, window.low_ts):
                 what = f"{partner}: a rename or a partition moves rows between it and {name}, which catches up first"
                 send_below(app, window, partner, what, unread=standing.is_unread)
 
@@ -182,7 +184,7 @@ def release_with_partners(app: Application) -> None:
     while looked.stamp != app.states.stamp:
         looked.stamp = app.states.stamp
         for name, standing in app.states.of(State.HELD):
-            if standing.partner and not app.is_held(standing.partner):
+            if standing.partner and not app.positions.is_held(standing.partner):
                 note(app, name, PartnerGoesOn())
     app.record_states({})
 

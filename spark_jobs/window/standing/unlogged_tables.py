@@ -25,29 +25,33 @@ from tidegate.standing.standing import Place
 log = logging.getLogger(__name__)
 
 
+class Cautioned(set[str]):
+    """Tables whose unlogged changes an application has warned of."""
+
+
 def hold_where_unwhole(app: Application, window: Window, physical: Iterable[tuple[str, str, str]]) -> None:
     """Those of these tables wait whose rows aren't all known, or don't come by the log."""
     for source, database, table in physical:
-        if not app.keeps(source, database, table) or (source in app.followed.behind and source != window.behind):
+        if not app.names.keeps(source, database, table) or (source in app.followed.behind and source != window.behind):
             continue
-        name = app.logical_name(database, table)
-        if app.is_held(name) or app.waits_below(name, window.low_ts):
+        name = app.names.logical_name(database, table)
+        if app.positions.is_held(name) or app.positions.waits_below(name, window.low_ts):
             continue
         version = app.histories[source].version_at(database, table, window.cut_ts)
         if version is None:
             continue
-        if version.status.waits and app.logical(database, table)[2]:
+        if version.status.waits and app.names.logical(database, table)[2]:
             continue  # this shard alone is left out
         reason = unlogged_reason(app, version)
-        if (version.status.waits or reason) and app.applied(name) > window.cut_ts:
+        if (version.status.waits or reason) and app.positions.applied(name) > window.cut_ts:
             # A window that was killed before its cut met what mended it, further on.
             send_below(app, window, name, f"{name}: an apply that was killed wrote more than is published of it")
         elif version.status.waits:
             line, needs = lacking(version)
-            at_ts = app.mark(name)
+            at_ts = app.positions.mark(name)
             hold(app, window, name, Refused(Cause.NEEDS_ROWS, line, Place.of(version), needs=needs, at_ts=at_ts))
         elif reason:
-            hold(app, window, name, Refused(Cause.UNLOGGED, reason, Place.of(version), at_ts=app.mark(name)))
+            hold(app, window, name, Refused(Cause.UNLOGGED, reason, Place.of(version), at_ts=app.positions.mark(name)))
 
 
 def unlogged_reason(app: Application, version: TableVersion) -> str:
@@ -65,7 +69,7 @@ def unlogged_reason(app: Application, version: TableVersion) -> str:
             f"{place}: {why}; drop the constraint there (the application then deletes children itself), and a snapshot"
             " reads it anew; or exclude it, or set ddl.unlogged_cascades: warn and release it"
         )
-    if why and version.name not in app.cautioned:
-        app.cautioned.add(version.name)
+    if why and version.name not in (cautioned := app.memory(Cautioned)):
+        cautioned.add(version.name)
         log.warning("%s: %s; silver keeps what the parent's change took away or changed", place, why)
     return ""

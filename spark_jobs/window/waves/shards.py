@@ -39,7 +39,7 @@ _NAMED_MAX = 3
 
 def is_shard(app: Application, physical: Physical) -> bool:
     """Whether a physical table flows into a routed one."""
-    return app.logical(*physical[1:])[2]
+    return app.names.logical(*physical[1:])[2]
 
 
 def part(app: Application, physical: Physical, after_ts: int, cut_ts: int) -> int | None:
@@ -94,8 +94,8 @@ def rest_shards(app: Application, window: Window) -> dict[str, ShardsLack | Whol
     lacking: dict[str, list[Physical]] = {}
     cut_ts = max(window.cut_ts, app.cut_ts)
     for physical in _doubted(app):
-        if app.keeps(*physical) and is_shard(app, physical) and _lacks_at(app, physical, cut_ts):
-            lacking.setdefault(app.logical_name(*physical[1:]), []).append(physical)
+        if app.names.keeps(*physical) and is_shard(app, physical) and _lacks_at(app, physical, cut_ts):
+            lacking.setdefault(app.names.logical_name(*physical[1:]), []).append(physical)
     found: dict[str, ShardsLack | Whole] = {
         name: ShardsLack(_lacks(app, name, of), window.cut_ts) for name, of in lacking.items()
     }
@@ -129,7 +129,7 @@ def _doubted(app: Application) -> set[Physical]:
 
 
 def _is_route(app: Application, name: str) -> bool:
-    return any(is_shard(app, physical) for physical in app.flows().get(name, ()))
+    return any(is_shard(app, physical) for physical in app.names.flows().get(name, ()))
 
 
 def _lacks(app: Application, name: str, shards: Collection[Physical]) -> str:
@@ -154,7 +154,7 @@ def leave_out(
         last = app.histories[physical[0]].last(physical[1:])
         if last is not None and (last.status.waits or last.status is VersionStatus.DROPPED):
             continue
-        at_ts = app.followed.position(physical[0], app.cut_ts)  # statements above it are still to be replayed
+        at_ts = app.positions.of(physical[0])  # statements above it are still to be replayed
         if physical[0] in joins:
             at_ts = min(at_ts, max(joins[physical[0]], last.commit_ts if last else 0))
         if last is not None and last.commit_ts > at_ts:
@@ -163,7 +163,7 @@ def leave_out(
             made.append(_left_out(physical, last, at_ts))
     if made:
         _fail_begun(app, {(version.source, version.database, version.table) for version in made})
-        app.history_written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in made]))
+        app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in made]))
         for version in made:
             app.histories[version.source].add([version])
     return later
@@ -201,7 +201,7 @@ def let_shards_go(app: Application) -> None:
 
 def unfit(app: Application, window: Window, physical: Physical, version: TableVersion) -> str:
     """Why a shard can't begin with these columns beside the others; "" when it can."""
-    entry = TableWindow(app.logical_name(*physical[1:]), *app.logical(*physical[1:]), window.cut_ts)
+    entry = TableWindow(app.names.logical_name(*physical[1:]), *app.names.logical(*physical[1:]), window.cut_ts)
     beside = [one for one in _others(app, entry.name, physical) if part(app, one, 0, window.cut_ts) is not None]
     versions = [app.histories[one[0]].version_at(*one[1:], window.cut_ts) for one in beside]
     there = [one for one in versions if one is not None and one.status is VersionStatus.ACTIVE]
@@ -218,15 +218,15 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
     A phase that ends where silver is, or below, counts as done. So nothing may begin a phase between the lowest low
     mark that the window takes and silver; nor right behind silver.
     """
-    name = app.logical_name(*physical[1:])
-    applied, entry = app.applied(name), window.tables.get(name)
+    name = app.names.logical_name(*physical[1:])
+    applied, entry = app.positions.applied(name), window.tables.get(name)
     lows = {one: after_ts + 1 for one, after_ts in entry.shards.items()} if entry else {}
     lows[physical] = min(low_ts, lows.get(physical, low_ts))
     lowest = min(lows.values())
     if lowest > applied:
         return ""
     begins = [low_ts] if anew else []
-    for one in app.flows().get(name, ()):
+    for one in app.names.flows().get(name, ()):
         after_ts = lowest if one in lows else applied
         begins += [v.commit_ts for v in app.histories[one[0]].versions(*one[1:]) if v.commit_ts > after_ts]
     if any(lowest < commit_ts <= applied + 1 for commit_ts in begins):
@@ -236,7 +236,7 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
 
 def begin_over(app: Application, window: Window, physical: Physical) -> str:
     """Let a routed table that is held for rows go on: each of its shards is read anew. Why it can't, or ""."""
-    name = app.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical[1:])
     state = app.states.get(name)
     if name in window.held:
         return f"it is held: {window.held[name].reason}"
@@ -244,7 +244,7 @@ def begin_over(app: Application, window: Window, physical: Physical) -> str:
         return ""
     if not state.lacks_rows or not window.main:
         return f"it is held: {state.reason}"
-    if late := app.late_sources(name):  # what goes on is said to be complete at the cut
+    if late := app.positions.late_sources(name):  # what goes on is said to be complete at the cut
         return f"{', '.join(sorted(late))}, which brings rows of its table too, is behind the cut"
     if leave_out(app, _others(app, name, physical)):
         return "a DDL of another shard is to be followed first"
@@ -253,7 +253,7 @@ def begin_over(app: Application, window: Window, physical: Physical) -> str:
 
 def gone_again(app: Application, window: Window, physical: Physical, commit_ts: int) -> list[TableVersion]:
     """Versions that say once more that shards are gone: silver has their rows, as their table was held meanwhile."""
-    name = app.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical[1:])
     state = app.states.get(name)
     if state is None or state.state is not State.HELD:
         return []
@@ -268,4 +268,4 @@ def gone_again(app: Application, window: Window, physical: Physical, commit_ts: 
 
 
 def _others(app: Application, name: str, physical: Physical) -> list[Physical]:
-    return sorted(set(app.flows().get(name, ())) - {physical})
+    return sorted(set(app.names.flows().get(name, ())) - {physical})

@@ -72,7 +72,7 @@ def begin(
     """
     source, database, table = physical
     history = app.histories[source]
-    logical, name = app.logical(database, table), app.logical_name(database, table)
+    logical, name = app.names.logical(database, table), app.names.logical_name(database, table)
     state = standing_of(app, window, name)
     last = history.last((database, table))
     if last is not None and last.kind == SNAPSHOT_KIND and last.commit_ts == wave.low_ts:
@@ -116,7 +116,7 @@ def begun_before(app: Application, window: Window, wave: EndedWave, physical: Ph
 
     Of a table that was whole, nothing else shows that: one that is held begins once more (`begin`).
     """
-    name = app.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical[1:])
     state = app.states.get(name)
     filled = state is not None and (state.state, state.snapshot) == (State.SNAPSHOT, wave.snapshot)
     if not filled and (state is None or state.state is not State.RELEASED):
@@ -134,7 +134,7 @@ def record_begun(app: Application, window: Window) -> None:
     if made:
         failpoint("apply_before_snapshot_version")
         app.snapshots.append(app.control, opened)
-        app.history_written(app.control.append(tables.SCHEMA_HISTORY, [one.to_row() for one in made]))
+        app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [one.to_row() for one in made]))
         failpoint("apply_after_snapshot_version")
     if waves.fills:
         waves.fills = False
@@ -144,13 +144,13 @@ def record_begun(app: Application, window: Window) -> None:
 def _fill(app: Application, window: Window, name: str, physical: Physical, wave: EndedWave) -> None:
     """Its hold is over, whatever it was for; who waited for its rows from before waits for rows of its own."""
     window.waves.fills = True
-    for one in app.flows().get(name, ()):
+    for one in app.names.flows().get(name, ()):
         app.histories[one[0]].held.pop(one[1:], None)
     window.held.pop(name, None)
     if shards.is_shard(app, physical):  # the others' rows stay
         note(app, name, ShardBegins())
         return
-    applied_ts = app.applied(name)
+    applied_ts = app.positions.applied(name)
     if Effect.TAKERS_LACK not in note(app, name, WaveBegins(wave.snapshot, wave.low_ts)).effects:
         return
     for taker, taken in still_given(app, physical, applied_ts, wave.low_ts):
@@ -208,7 +208,7 @@ def let_go(app: Application, window: Window) -> None:
     """A table lacks rows for good when its snapshot is over without having ended."""
     shards.let_shards_go(app)
     for name, state in app.states.of(State.SNAPSHOT):
-        for physical in app.flows().get(name, ()):
+        for physical in app.names.flows().get(name, ()):
             told = app.snapshots.tables.get((state.snapshot, *physical))
             if told is not None and told.state.is_over and told.state is not SnapshotState.DONE:
                 why = f"its snapshot is {told.state}" + (f" ({told.reason})" if told.reason else "")
@@ -221,14 +221,14 @@ def fails_meanwhile(app: Application, window: Window) -> None:
     """What the window's DDL, and what holds its tables, make of snapshots that are under way."""
     _leave_takers(app, window)
     _refuse_earlier(app, window)
-    flows = app.flows()
+    flows = app.names.flows()
     touched = {physical for name in window.tables for physical in flows.get(name, ())}
     for (snapshot, *place), told in app.snapshots.going.items():
         physical = (place[0], place[1], place[2])
         begun = told.low_ts is not None or app.snapshots.opened(snapshot, physical) is not None
-        if not (begun or physical in touched) or physical[0] not in app.histories or not app.keeps(*physical):
+        if not (begun or physical in touched) or physical[0] not in app.histories or not app.names.keeps(*physical):
             continue
-        name = app.logical_name(*physical[1:])
+        name = app.names.logical_name(*physical[1:])
         held = _held_since(app, window, snapshot, physical)
         if held is not None and rules.fails(held):
             window.waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, held.reason))
@@ -247,7 +247,11 @@ def _refuse_earlier(app: Application, window: Window) -> None:
     """
     for (snapshot, *place), told in app.snapshots.going.items():
         physical = (place[0], place[1], place[2])
-        state = app.states.get(app.logical_name(*physical[1:])) if told.waiting and app.keeps(*physical) else None
+        state = (
+            app.states.get(app.names.logical_name(*physical[1:]))
+            if told.waiting and app.names.keeps(*physical)
+            else None
+        )
         if state is None or not rules.refuses_read(state, told.read_at):
             continue
         refused = told_of(app, snapshot, physical, EventKind.REFUSED, f"its table is held since: {state.reason}")
@@ -256,7 +260,7 @@ def _refuse_earlier(app: Application, window: Window) -> None:
 
 def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> Standing | None:
     """What holds a table since a snapshot has begun, by this window or by whatever came before it."""
-    name = app.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical[1:])
     if held := window.held.get(name):
         begun = app.snapshots.began(snapshot, physical) is not None
         return held if begun or app.snapshots.opened(snapshot, physical) is not None else None
@@ -293,8 +297,8 @@ def _lacks_too(app: Application, window: Window, taker: str, what: str, place: P
 
 
 def _meet_ddl(app: Application, window: Window, snapshot: str, physical: Physical, version: TableVersion) -> None:
-    name = app.logical_name(*physical[1:])
-    if empties_all(version) and not app.logical(*physical[1:])[2]:
+    name = app.names.logical_name(*physical[1:])
+    if empties_all(version) and not app.names.logical(*physical[1:])[2]:
         _is_whole(app, window, name)
     reason = _over(app, physical, version)
     if reason:

@@ -55,8 +55,8 @@ def _place(app: Application, window: Window, events: list[SnapshotEvent]) -> Non
     """Say where marks stand that this window reaches; the others are a later window's."""
     now, found = datetime.now(UTC), list[SnapshotEvent]()
     for event in events:
-        names = {app.logical_name(*one.name) for one in _mark(event).tables}
-        applied = [app.applied(name) for name in names]
+        names = {app.names.logical_name(*one.name) for one in _mark(event).tables}
+        applied = [app.positions.applied(name) for name in names]
         place = max([window.low_ts, (event.high_ts or 0) - 1, *applied]) + 1
         if place <= window.cut_ts:
             found.append(

@@ -171,7 +171,7 @@ def test_what_a_changelog_lacks_is_a_row_of_its_own(
         cursor.execute("INSERT INTO t VALUES (7, 1, 1)")
         cursor.execute("UPDATE t SET v = 9")  # w isn't told: silver can't have it
     road.capture()
-    assert road.apply(spark).is_held(f"{database}.t")
+    assert road.apply(spark).positions.is_held(f"{database}.t")
     run(road, database, "INSERT INTO t VALUES (8, 1, 1)", "TRUNCATE TABLE t", "INSERT INTO t VALUES (9, 1, 1)")
     road.capture()
     road.apply(spark)

@@ -48,7 +48,7 @@ def test_a_table_that_is_held_meanwhile_takes_its_waves_when_it_catches_up(
     reader.whole_wave(count=2, chunks=1)
     app = stepped(road, spark)
     name = f"{database}.t"
-    held = Standing(State.HELD, "for a while", Cause.WRITE_FAILED, app.applied(name), times=1)
+    held = Standing(State.HELD, "for a while", Cause.WRITE_FAILED, app.positions.applied(name), times=1)
     control.append(road.lake, tables.TABLE_STATES, [to_row(held, "road", name, datetime.now(UTC))])
     reader.low()
     reader.read(4)

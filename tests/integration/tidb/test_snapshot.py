@@ -125,7 +125,7 @@ def test_waves_and_ddl_meet_and_nothing_is_lost(tmp_path: Path, spark: SparkSess
         app = apply_upto(pumps, tidb, spark)
         lake, source = app.lake, "p0"
         names = [(source, "typed", name) for name in ("busy", "loose", "parted", "js", "cstr")]
-        rest = [one for of in app.flows().values() for one in of if one not in names]
+        rest = [one for of in app.names.flows().values() for one in of if one not in names]
         request(lake, "early", names)
         reader = SnapshotReader("early", source, info_of(pumps, lake), lake, SMALL)
         with under_way(applying(pumps, tidb, spark), writing(tidb)):

@@ -43,8 +43,8 @@ def planned(folder: Path, writer: str, *statements: tuple[int, str]) -> tuple[Ap
         )
     window = Window(0, 50, [])
     for database, table in history.tables():
-        *pair, routed = app.logical(database, table)
-        name = app.logical_name(database, table)
+        *pair, routed = app.names.logical(database, table)
+        name = app.names.logical_name(database, table)
         entry = window.tables.setdefault(name, TableWindow(name, pair[0], pair[1], routed, after_ts=0))
         entry.physical.add(("s", database, table))
     window.moves = find_moves(app, 0, 50)

@@ -70,7 +70,7 @@ def _app(folder: Path, policies: str, *statements: str) -> Application:
     text += f"tables: {{include: ['d.*']}}\nddl: {policies}\n"
     lake = LakeFiles(str(folder))
     app = Application(BackgroundSession(no_spark), config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
-    app.histories = {"s": _history(*statements)}
+    app.histories["s"] = _history(*statements)
     return app
 
 

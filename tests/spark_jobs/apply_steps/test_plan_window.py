@@ -10,6 +10,7 @@ import pytest
 from spark_jobs.apply_steps.plan_window import plan_window
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from spark_jobs.window.positions import Positions
 from spark_jobs.window.shape.decode_plan import plan_decode
 from spark_jobs.window.window import Window
 from tests.kit.spark import no_spark
@@ -45,10 +46,10 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Application:
     )
     lake = LakeFiles(str(tmp_path))
     made = Application(BackgroundSession(no_spark), config.parse(text, where="shop.yaml"), lake, BronzeIndex(lake))
-    made.histories = {"s": SchemaHistory("s")}
+    made.histories["s"] = SchemaHistory("s")
     for number, table in enumerate(("orders", "items", "secret"), 1):
         create(made, number, table)
-    monkeypatch.setattr(Application, "applied", lambda _self, _name: 0)
+    monkeypatch.setattr(Positions, "applied", lambda _self, _name: 0)
     return made
 
 
@@ -77,7 +78,7 @@ def test_a_name_that_holds_a_dot_is_read_in_every_way(app: Application) -> None:
     assert set(planned(app, "a.b.c").tables) == {"a.b.c"}
     assert planned(app, "a.b.c").tables["a.b.c"].physical == {("s", "a", "b.c"), ("s", "a.b", "c")}
     create(app, 9, "`x.y`.z")
-    assert app.pair("x.y.z") == ("x.y", "z")
+    assert app.names.pair("x.y.z") == ("x.y", "z")
     window = planned(app, "x.y.z")
     assert (window.tables["x.y.z"].database, window.tables["x.y.z"].table) == ("x.y", "z"), "the one that there is"
     create(app, 10, "x.`y.z`")
@@ -111,7 +112,7 @@ def test_a_window_reaches_as_far_as_any_table_that_killed_windows_have_written(
 ) -> None:
     """It meets one of them on its way to another: a cut in between would show no version of it."""
     written = {"d.orders": 20, "d.items": 40}
-    monkeypatch.setattr(Application, "applied", lambda _self, name: written[name])
+    monkeypatch.setattr(Positions, "applied", lambda _self, name: written[name])
     wider = {9: ["d.orders"], 20: ["d.orders", "d.items"], 40: ["d.orders", "d.items"]}
     refs = {upto: [replace(ref(*names), max_commit_ts=upto, resolved_ts=upto)] for upto, names in wider.items()}
     monkeypatch.setattr(BronzeIndex, "refs", property(lambda _self: {"s": refs[40]}))

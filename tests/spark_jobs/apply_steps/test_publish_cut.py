@@ -27,7 +27,7 @@ def application(folder: Path) -> Application:
     pipeline = config.parse(text + "tables: {include: ['d.*']}\n", where="shop.yaml")
     lake = LakeFiles(str(folder))
     app = Application(BackgroundSession(no_spark), pipeline, lake, BronzeIndex(lake))
-    app.histories = {"s": SchemaHistory("s")}
+    app.histories["s"] = SchemaHistory("s")
     return app
 
 
@@ -69,10 +69,10 @@ def test_a_released_table_stays_released_with_its_approval_until_a_window_reache
     app = application(tmp_path)
     place = Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
     released = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=place)
-    app.cut_ts = 90
+    app.positions.cut_ts = 90
     app.record_states({"d.t": released, "d.waits": Standing(State.HELD, "why", Cause.MISMATCH, 5, place)})
     for cut_ts, expected in ((50, State.RELEASED), (90, State.ACTIVE)):
-        low_ts = app.mark("d.t")
+        low_ts = app.positions.mark("d.t")
         window = Window(low_ts, cut_ts, [], catches_up={"d.t": {("s", "d", "t")}})
         window.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=low_ts)
         publish_cut(app, window)

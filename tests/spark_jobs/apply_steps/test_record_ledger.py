@@ -84,7 +84,7 @@ def test_a_window_of_tables_that_catch_up_is_in_the_ledger_once_wherever_it_dies
     application(tmp_path).record_states({"d.t": released, "d.held": released})
     for death in (True, False):
         app = application(tmp_path)
-        app.histories, app.cut_ts = {"s": SchemaHistory("s")}, 40
+        app.histories["s"], app.positions.cut_ts = SchemaHistory("s"), 40
         assert {state.state for state in app.states.values()} == {State.RELEASED}
         below = window(40, catches_up=True)
         below.held["d.held"] = Standing(State.HELD, "why", Cause.MISMATCH, 10)

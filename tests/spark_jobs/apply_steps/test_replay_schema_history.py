@@ -51,7 +51,9 @@ def test_a_rename_links_its_tables_and_who_holds_one_holds_both(tmp_path: Path) 
     ((giver, taker),) = [(move.giver, move.taker) for move in window.moves]
     assert (giver, taker) == ("shop.a", "shop.z")
     assert {giver, taker} <= set(window.tables)
-    app.record_states({"shop.a": Standing(State.HELD, "somebody said so", Cause.MISMATCH, app.mark("shop.a"))})
+    app.record_states(
+        {"shop.a": Standing(State.HELD, "somebody said so", Cause.MISMATCH, app.positions.mark("shop.a"))}
+    )
     _, again = _replayed(log)
     assert again.held["shop.z"].state is State.HELD
     assert "it goes on with that one" in again.held["shop.z"].reason

@@ -231,7 +231,7 @@ def test_an_application_that_is_behind_brings_back_no_column_that_went_since(sho
         it.ddl(20, "ALTER TABLE t ADD COLUMN c INT")
     other.ddl(30, "ALTER TABLE t DROP COLUMN c")
     assert not held(other.apply(0, 40, {"t": [(31, UP, {"id": 1, "a": 1})]}))
-    one.app.forget_applied("d.t")
+    one.app.positions.forget_applied("d.t")
     window = Window(0, 25, [])
     entry = window.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=15, physical={("s", "d", "t")})
     entry.changes = version_changes(one.app, entry, 25)

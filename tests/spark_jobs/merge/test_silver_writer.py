@@ -61,7 +61,7 @@ class Shop:
         lake = LakeFiles(str(folder))
         background = BackgroundSession(no_spark if spark is None else lambda: spark)
         self.app = Application(background, pipeline, lake, BronzeIndex(lake))
-        self.app.histories = {"s": SchemaHistory("s")}
+        self.app.histories["s"] = SchemaHistory("s")
         self.times: dict[tuple[str, int], int] = {}
         self.files = 0
 
@@ -78,10 +78,10 @@ class Shop:
         """changes: physical table -> (commit_ts, op, row)."""
         window = Window(low, cut, [], ddl_times=self.times)
         for physical in {table for _, table in self.app.histories["s"].tables()}:
-            database, table, routed = self.app.logical("d", physical)
+            database, table, routed = self.app.names.logical("d", physical)
             name = f"{database}.{table}"
             entry = window.tables.setdefault(
-                name, TableWindow(name, database, table, routed, max(low, self.app.applied(name)))
+                name, TableWindow(name, database, table, routed, max(low, self.app.positions.applied(name)))
             )
             entry.physical.add(("s", "d", physical))
         window.moves = find_moves(self.app, low, cut)
@@ -180,7 +180,7 @@ def test_a_window_tried_again_changes_nothing(shop: Callable[..., Shop]) -> None
     changes: dict[str, Rows] = {"t": [(11, UP, {"id": 1, "a": "x"}), (12, UP, {"id": 1, "a": "x"})]}
     first = it.apply(0, 30, changes)
     again = it.apply(0, 30, changes)
-    it.app.forget_applied("d.t")
+    it.app.positions.forget_applied("d.t")
     third = it.apply(0, 30, changes)
     assert it.silver("t") == [{"id": 1, "a": "x"}, {"id": 1, "a": "x"}]
     assert first.delta_versions == again.delta_versions == third.delta_versions == {"d.t": 1}, "nothing was committed"
@@ -195,7 +195,7 @@ def test_of_two_applications_none_writes_again_what_the_other_wrote_of_its_windo
         it.ddl(10, f"CREATE TABLE t (id INT{key}, a VARCHAR(20))")
     changes: dict[str, Rows] = {"t": [(11, UP, {"id": 1, "a": "x"}), (12, UP, {"id": 2, "a": "x"})]}
     later: dict[str, Rows] = {"t": [*changes["t"], (21, DEL, {"id": 1, "a": "x"}), (22, UP, {"id": 3, "a": "x"})]}
-    assert other.app.applied("d.t") == 0
+    assert other.app.positions.applied("d.t") == 0
     one.apply(0, 20, changes)
     with pytest.raises(TablesFailed, match="another apply wrote to it"):
         other.apply(0, 30, later)  # it doesn't know yet

@@ -47,7 +47,7 @@ def test_truncate_and_drop_mark_what_was_alive_and_a_table_of_the_same_key_goes_
     assert not it.apply(0, 20, changes).held
     found = [(1, "x", 15, True), (2, "y", 13, True), (3, "z", 16, False)]
     assert rows(it) == found
-    it.app.forget_applied("d.t")
+    it.app.positions.forget_applied("d.t")
     it.apply(0, 20, changes)
     assert rows(it) == found
     it.ddl(30, "DROP TABLE t")
@@ -88,7 +88,7 @@ def test_it_can_be_turned_on_and_off_only_when_nothing_is_marked(
     assert not it.apply(20, 25, {"t": [(21, UP, {"id": 2})]}).held
     assert rows(it) == [(1, 11, False), (2, 21, False), (3, 17, False)]
     it.apply(25, 28, {"t": [(26, DEL, {"id": 3})]})
-    plain.app.forget_applied("d.t")
+    plain.app.positions.forget_applied("d.t")
     window = plain.apply(28, 30, {"t": [(29, DEL, {"id": 1})]})
     assert "soft_delete" in window.held["d.t"].reason
     assert rows(it)[2] == (3, 26, True), "nothing was touched"

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.session.failures import TablesFailed
+from spark_jobs.window.plan import MergeOnly
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
 from tidegate import tables
 from tidegate.delta.state import TableState
@@ -71,7 +72,7 @@ def test_equal_rows_without_a_key_are_counted_by_both_writers(shop: Callable[...
             bag[value] += 1 if op == UP else -1
             changes.append((low + 1 + at, op, {"a": value[0], "n": value[1]}))
         # The same window by MERGE, now and then: both must leave what the other can go on from.
-        it.app.merge_only["d.bag"] = "" if number % 3 else "odd"
+        it.app.memory(MergeOnly)["d.bag"] = "" if number % 3 else "odd"
         it.apply(low, low + 50, {"bag": changes})
         low += 50
         assert Counter((row["a"], row["n"]) for row in it.silver("bag")) == +bag

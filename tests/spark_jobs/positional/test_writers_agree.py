@@ -73,7 +73,7 @@ def in_many_windows(shop: Shop, made: History, seed: int, spark: SparkSession) -
         apply_until(shop, made, low, cut)
         if rng.random() < 0.3:
             for name in made.tables:
-                shop.app.forget_applied(f"d.{name}")
+                shop.app.positions.forget_applied(f"d.{name}")
             apply_until(shop, replace(made, ddl=[]), rng.choice([0, low]), cut)
         if cut == optimized:
             name = rng.choice([name for name in made.tables if made.tables[name].kind.names])

@@ -22,15 +22,15 @@ TEXT = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}
 def test_a_decided_prewrite_keeps_versions_only_while_a_table_may_stand_below_it(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
     app = Application(BackgroundSession(no_spark), config.parse(TEXT, where="p.yaml"), lake, BronzeIndex(lake))
-    app.cut_ts = 100
+    app.positions.cut_ts = 100
     decided = Prewrite("s", "x", 10, 1, 1, ("d.t",), PrewriteState.COMMITTED, 50, "log", 4, "somebody")
-    app.prewrites = {"s": Prewrites("s", [decided])}
+    app.histories.prewrites = {"s": Prewrites("s", [decided])}
     app.forget_versions()
-    assert app._floor("s", "d", "t") == 100
+    assert app.histories.floor(app.positions, "s", "d", "t") == 100
     app.states["d.t"] = Standing(State.HELD, cause=Cause.FAULT, applied_ts=40)
     app.forget_versions()
-    assert app._floor("s", "d", "u") == 10
+    assert app.histories.floor(app.positions, "s", "d", "u") == 10
     app.states["d.t"] = Standing(State.ACTIVE, applied_ts=40)
-    app.prewrites = {"s": Prewrites("s", [Prewrite("s", "x", 10, 1, 1, ("d.t",), PrewriteState.PARKED, 50)])}
+    app.histories.prewrites = {"s": Prewrites("s", [Prewrite("s", "x", 10, 1, 1, ("d.t",), PrewriteState.PARKED, 50)])}
     app.forget_versions()
-    assert app._floor("s", "d", "t") == 10
+    assert app.histories.floor(app.positions, "s", "d", "t") == 10

@@ -127,7 +127,7 @@ def test_a_table_that_is_held_for_rows_while_it_is_read_is_read_from_the_start(b
     early = waves.read([1, 2], app.cut_ts + 1, app.cut_ts + 1, HALVES[0])
     app, _ = _window(log)
     if behind:  # by a window that sees no more than that
-        app.note_states({"shop.t": Standing(State.HELD, "noted", Cause.NEEDS_ROWS, app.cut_ts)})
+        app.positions.note({"shop.t": Standing(State.HELD, "noted", Cause.NEEDS_ROWS, app.cut_ts)})
         app.record_states({})
     else:
         log.keeps("'shop.*', 'crm.*', 'two.*'", "'shop.t'")

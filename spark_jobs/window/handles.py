@@ -1,0 +1,87 @@
+"""What an apply application works with: its lake, the index of bronze, control tables, Spark, a pool of threads.
+
+In:  a pipeline and its lake.
+Out: Handles. They say nothing of where a table is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from spark_jobs.session.background import BackgroundSession
+from spark_jobs.window.checkpoints import Checkpoints
+from tidegate import tables
+from tidegate.config import Pipeline
+from tidegate.delta.lease import Lease
+from tidegate.lake.bronze.index import BronzeIndex
+from tidegate.lake.control import ControlTables
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import AT_ONCE_TABLES_MIN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What apply alone appends to; the cut's first: who lost it writes nothing more.
+CLAIMED = (
+    tables.CUTS,
+    tables.TABLE_STATES,
+    tables.SCHEMA_HISTORY,
+    tables.FOLLOWED,
+    tables.SNAPSHOTS,
+    tables.PREWRITES,
+    tables.LEDGER,
+    tables.LATENCY,
+)
+
+
+@dataclass
+class Handles:
+    """background: Spark, which may not be there yet. lease: of apply, or of rebuild; none in a test. pool: for looks at
+    tables' logs and files, and for commits. What is done in it waits for nothing else that is.
+    """
+
+    background: BackgroundSession
+    pipeline: Pipeline
+    lake: LakeFiles
+    index: BronzeIndex
+    lease: Lease | None = None
+
+    def __post_init__(self) -> None:
+        self.control = ControlTables(self.lake)
+        self.checkpoints = Checkpoints(self.lake)
+        self.pool = ThreadPoolExecutor(max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables), "table")
+
+    @property
+    def spark(self) -> SparkSession:
+        """Waits for it: not for what a small window does. Raises SparkUnavailable, ConfigError."""
+        return self.background.session
+
+    def claim(self) -> None:
+        """From now on this application alone writes apply's control tables: one that lives on from before is told so.
+
+        Its cut would be true of what it knows, but not of a table that joined since, or was released; what it says of a
+        table would count as news.
+        """
+        claimed = partial(self.control.claim, claim_id=f"tidegate/{self.pipeline.pipeline}/apply")
+        list(self.pool.map(claimed, CLAIMED))
+
+    def check_claim(self) -> None:
+        """Raises Overtaken when another application has started since, or this one's lease is lost."""
+        if self.lease is not None:
+            self.lease.check()
+        self.control.check(tables.CUTS)
+
+    def publish(self, rows: Sequence[Mapping[str, Any]], app_transaction: tuple[str, int] | None = None) -> None:
+        """Append to control/cuts. Raises Overtaken."""
+        if self.lease is not None:
+            self.lease.check()
+        self.control.append(tables.CUTS, rows, app_transaction)
+
+    @property
+    def cuts_app_id(self) -> str:
+        """Under which control/cuts records the newest published cut_ts, in the commit that publishes it."""
+        return f"tidegate/{self.pipeline.pipeline}/cuts"

@@ -1,0 +1,112 @@
+"""Schema histories as an application has them, and how far back each has to reach.
+
+In:  control/schema_history, control/prewrites, control/judgements; how far each table is.
+Out: Histories, a dict of them by source. Versions that no window needs any more aren't in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import Final
+
+from spark_jobs.window.handles import Handles
+from spark_jobs.window.names import Names
+from spark_jobs.window.positions import Positions
+from tidegate import tables
+from tidegate.lake import judgements, prewrites
+from tidegate.lake.schema_rows import needed_rows
+from tidegate.remedy import Remedy
+from tidegate.schema.ddl.reader import DdlNotRead
+from tidegate.schema.replay.history import Bounds, SchemaHistory
+from tidegate.segments.prewrites import Prewrites
+from tidegate.tables import State
+
+_FOREVER: Final = (1 << 63) - 1
+
+
+class Histories(dict[str, SchemaHistory]):
+    """version: of schema_history. judged: per source, what persons said of its log. prewrites: per source, those that
+    are open, or answered above the cut: their rows are committed long after they were written.
+    """
+
+    def __init__(self, handles: Handles) -> None:
+        super().__init__()
+        self._handles = handles
+        self.names = Names(handles.pipeline, self)
+        self.version = -1
+        self.judged: dict[str, judgements.Judged] = {}
+        self.prewrites: dict[str, Prewrites] = {}
+        self._prewritten: dict[str, int] = {}  # per source: start_ts of the oldest that is needed
+        self._prewritten_below: dict[str, int] = {}  # the same, for windows below the cut
+
+    def read_prewrites(self, at: Positions) -> None:
+        """Read what is open, or answered above the cut; a person may have decided about an orphan."""
+        rows = prewrites.for_apply(self._handles.lake, min([at.cut_ts, *at.followed.behind.values()]))
+        self.prewrites = {source: Prewrites(source, rows.get(source, ())) for source in self._handles.pipeline.sources}
+
+    def read_judged(self) -> None:
+        """Take in what persons said of a log: a statement may be read again then, on the history before it."""
+        self.judged = judgements.read(self._handles.lake)
+        self.version = -1
+
+    def read(self, at: Positions, open_lows: Collection[int]) -> None:
+        """Take in what others wrote to schema_history, if anything."""
+        version = self._handles.control.version(tables.SCHEMA_HISTORY)
+        if version == self.version:
+            return
+        self.version = version
+        self.names.forget_flows()
+        self._note_prewritten(at, open_lows)
+        rows = needed_rows(self._handles.lake, self._handles.pipeline.sources, partial(self.floor, at))
+        made = {}
+        for source, of in rows.items():
+            bounds = Bounds(of.next_id, of.floor, of.standing)
+            made[source] = SchemaHistory(source, of.rows, partial(self.names.keeps, source), bounds=bounds)
+        self.clear()
+        self.update(made)
+        for history in self.values():
+            self._hold_in(history, at)
+
+    def written(self, version: int) -> None:
+        """Our own append to schema_history is in memory already, unless somebody's came before it."""
+        if version == self.version + 1:
+            self.version = version
+
+    def forget(self, at: Positions, open_lows: Collection[int]) -> None:
+        """After a published cut: let go of table versions that no window needs any more."""
+        self._sum_prewritten(at, open_lows)
+        for source, history in self.items():
+            history.forget(partial(self.floor, at, source))
+
+    def floor(self, at: Positions, source: str, database: str, table: str) -> int:
+        """The commit_ts from which on a table's versions are needed: it is applied up to there."""
+        position = min(at.of(source), self._prewritten.get(source, _FOREVER))
+        known = at.states.get(self.names.logical_name(database, table)) if table else None
+        return min(position, known.applied_ts) if known and known.state.waits else position
+
+    def _note_prewritten(self, at: Positions, open_lows: Collection[int]) -> None:
+        """From where on versions are needed, for windows which a table below the cut is still to see, too."""
+        lows = [state.applied_ts for _, state in at.states.of(State.HELD, State.RELEASED)]
+        low_ts = min([*lows, *open_lows], default=at.cut_ts)
+        below = dict.fromkeys(self._handles.pipeline.sources, low_ts) if low_ts < at.cut_ts else {}
+        self._prewritten_below = prewrites.first_needed(self._handles.lake, below)
+        self._sum_prewritten(at, open_lows)
+
+    def _sum_prewritten(self, at: Positions, open_lows: Collection[int]) -> None:
+        # What a person decided is known for ever, and wanted only as long as a table may stand below it.
+        decided = any(one.decided_by for of in self.prewrites.values() for one in of)
+        below_cut = decided and (at.states.any(State.HELD, State.RELEASED) or bool(open_lows))
+        self._prewritten = {}
+        for source, of in self.prewrites.items():
+            after_ts = 0 if below_cut else at.of(source)
+            due = (one.start_ts for one in of if one.waits or one.answer_ts > after_ts)
+            self._prewritten[source] = min([self._prewritten_below.get(source, _FOREVER), *due])
+
+    def _hold_in(self, history: SchemaHistory, at: Positions) -> None:
+        """Tell a fresh history which tables wait because a statement could not be followed."""
+        for database, table in history.tables():
+            state = at.states.get(self.names.logical_name(database, table))
+            if state is not None and state.state == State.HELD and state.is_unread:
+                remedy, names = Remedy(needs=state.needs), (f"{database}.{table}",)
+                history.held[(database, table)] = DdlNotRead(state.reason, remedy=remedy, tables=names)

@@ -1,0 +1,100 @@
+"""Which physical tables are followed, and the logical table that each flows into.
+
+In:  the pipeline's table patterns and routes, schema histories.
+Out: Names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from tidegate import tables
+from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
+from tidegate.lake.followed import Physical
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.replay.history import SchemaHistory
+from tidegate.segments.window import SegmentRef
+from tidegate.tables import splits
+
+# A shadow with no other version was there before the log was followed.
+_NOT_BORN: Final = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
+
+
+class Names:
+    """histories: by source, as they are whenever a name is asked for."""
+
+    def __init__(self, pipeline: Pipeline, histories: Mapping[str, SchemaHistory]) -> None:
+        self._pipeline = pipeline
+        self._histories = histories
+        self._pairs: dict[str, tuple[str, str]] = {}  # logical name -> database and table
+        self._flows: tuple[list[int], dict[str, set[Physical]]] = ([], {})
+
+    def logical(self, database: str, table: str) -> tuple[str, str, bool]:
+        """(database, table, routed) of the logical table that a physical one flows into."""
+        found = self._pipeline.tables.logical(database, table)
+        self._pairs[f"{found[0]}.{found[1]}"] = found[:2]
+        return found
+
+    def logical_name(self, database: str, table: str) -> str:
+        """`database.table` of the logical table that a physical one flows into: the key of states and windows."""
+        return ".".join(self.logical(database, table)[:2])
+
+    def pair(self, name: str) -> tuple[str, str]:
+        """Database and table of a logical table's name, which may hold more than one dot."""
+        if name not in self._pairs:
+            for history in self._histories.values():
+                for database, table in history.tables():
+                    self.logical(database, table)
+        return self._pairs.get(name) or splits(name)[0]
+
+    def flows(self) -> Mapping[str, Collection[Physical]]:
+        """Every kept logical table that histories know, and the physical ones that flow into it."""
+        sizes = [history.names for history in self._histories.values()]
+        if self._flows[0] != sizes:
+            flows: dict[str, set[Physical]] = {}
+            for source, history in self._histories.items():
+                for database, table in history.tables():
+                    if self.keeps(source, database, table):
+                        flows.setdefault(self.logical_name(database, table), set()).add((source, database, table))
+            self._flows = (sizes, flows)
+        return self._flows[1]
+
+    def forget_flows(self) -> None:
+        """Histories were read anew: as many names may be others."""
+        self._flows = ([], {})
+
+    def in_segment(self, ref: SegmentRef) -> Iterator[tuple[str, str]]:
+        """Every kept table, physical, that a segment may touch by what its row in bronze says."""
+        return self.kept(ref.source, ref.tables)
+
+    def kept(self, source: str, named: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """The same of what a segment, or a prewrite, names of its source."""
+        history = self._histories.get(source)  # none of a source that left the pipeline
+        for text in named:
+            if text == tables.EVERY_TABLE:
+                names: Sequence[tuple[str, str]] = history.tables() if history else ()
+            else:
+                names = splits(text)
+                if len(names) > 1:  # a name with a dot: as the table that there is
+                    names = [name for name in names if history and history.versions(*name)] or names
+            for name in names:
+                if self.keeps(source, *name):
+                    yield name
+
+    def keeps(self, source: str, database: str, table: str) -> bool:
+        """Whether a physical table is followed into silver: the pipeline's own, and shadows of theirs.
+
+        A shadow is followed from its CREATE TABLE in the log; of one that was there before not all rows are known.
+        """
+        entry = self._pipeline.sources.get(source)
+        if entry is None or (isinstance(entry, TidbSource) and database in OWN_DATABASES):
+            return False  # TiDB logs rows of its own tables too
+        if source in self._histories and self._histories[source].is_sequence((database, table)):
+            return False
+        patterns = self._pipeline.tables
+        return patterns.keeps(database, table) or (
+            patterns.shadows(database, table)
+            and source in self._histories
+            and any(one.status not in _NOT_BORN for one in self._histories[source].versions(database, table))
+        )

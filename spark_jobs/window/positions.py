@@ -1,0 +1,154 @@
+"""How far each table is: the published cut, sources that are behind it, standings, what silver itself says.
+
+In:  control/cuts, control/followed, control/table_states, silver's transactions.
+Out: Positions; events of control/table_states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from spark_jobs.window.handles import Handles
+from spark_jobs.window.names import Names
+from spark_jobs.window.states import States
+from spark_jobs.window.window import Window
+from tidegate import tables
+from tidegate.errors import CommitOverwritten
+from tidegate.lake import control
+from tidegate.lake.followed import Followed, load
+from tidegate.lake.held import last_states, to_row
+from tidegate.standing.standing import Standing
+from tidegate.tables import State
+
+
+class Positions:
+    """cut_ts: the published cut. states: of logical tables, as table_states has them or is to have them soon."""
+
+    def __init__(self, handles: Handles, names: Names) -> None:
+        self._handles = handles
+        self._names = names
+        self.cut_ts = 0
+        self.followed = Followed()
+        self.states = States()
+        self.states_version = -1
+        self._applied: dict[str, int] = {}
+        self._noted: dict[str, Standing] = {}  # states that are to be recorded
+
+    def load(self) -> None:
+        """What earlier applications left: the newest published cut, and which sources are behind it."""
+        lake = self._handles.lake
+        self.cut_ts = control.application_version(lake, tables.CUTS, self._handles.cuts_app_id) or 0
+        self.followed = load(lake)
+
+    def forget(self) -> None:
+        """All but the cut and what is followed is read again when it is asked for."""
+        self._applied.clear()
+        self._noted.clear()
+        self.states_version = -1
+
+    def read_states(self) -> bool:
+        """Take in what others wrote to table_states, if anything."""
+        version = self._handles.control.version(tables.TABLE_STATES)
+        if version == self.states_version:
+            return False
+        self.states_version = version
+        self.states = States(last_states(self._handles.lake))
+        return True
+
+    def of(self, source: str) -> int:
+        """Everything of a source at or below it is in silver, but for tables that wait."""
+        return self.followed.position(source, self.cut_ts)
+
+    def applied(self, name: str) -> int:
+        """applied_ts of a logical table: everything at or below it is in silver.
+
+        Silver's transaction version, or the last published cut when that is larger: a table that had no
+        changes is not touched, and the cut says that it is complete all the same.
+        """
+        return max(self.written(name), self.mark(name))
+
+    def written(self, name: str) -> int:
+        """Up to where silver itself says that it has a logical table."""
+        if name not in self._applied:
+            silver = self._handles.lake.log(tables.silver_path(*self._names.pair(name))).state()
+            self._applied[name] = silver.transaction(tables.app_id(self._handles.pipeline.pipeline, name))
+        return self._applied[name]
+
+    def mark(self, name: str) -> int:
+        """applied_ts as far as control tables tell: the cut; of a table that isn't followed up to there its own mark,
+        or its source's position when it goes on with that one.
+        """
+        state = self.states.get(name)
+        if state is None or state.state not in (State.HELD, State.RELEASED, State.LEFT):
+            return self.cut_ts
+        return max(state.applied_ts, self.of(state.source)) if state.source else state.applied_ts
+
+    def is_held(self, name: str) -> bool:
+        """Whether a table waits for a person, or for a pause."""
+        state = self.states.get(name)
+        return state is not None and state.state is State.HELD
+
+    def waits_below(self, name: str, low_ts: int) -> bool:
+        """Whether a table is released, and to catch up with low_ts first; at the cut: or with a source of its own."""
+        state = self.states.get(name)
+        waits = state is not None and state.state == State.RELEASED
+        return waits and (self.mark(name) < low_ts or (low_ts >= self.cut_ts and bool(self.late_sources(name))))
+
+    def late_sources(self, name: str) -> set[str]:
+        """Those that feed a table and are behind the cut."""
+        late = self.followed.behind.keys()
+        return {one[0] for one in self._names.flows().get(name, ())} & late if late else set()
+
+    def held_at(self, name: str, error: BaseException) -> int:
+        """applied_ts of a table that is held with an error; what another writer overwrote in silver isn't applied."""
+        if not isinstance(error, CommitOverwritten):
+            return self.applied(name)
+        self._handles.lake.log(tables.silver_path(*self._names.pair(name))).accept_loss()
+        self.forget_applied(name)
+        return self.written(name)
+
+    def note_applied(self, name: str, upto_ts: int) -> None:
+        self._applied[name] = upto_ts
+
+    def forget_applied(self, name: str) -> None:
+        """After an error: ask silver again what was committed."""
+        self._applied.pop(name, None)
+
+    def note(self, states: Mapping[str, Standing]) -> None:
+        """Take table_states events into memory; the next record appends them with its own, in one commit.
+
+        A window's steps may note them up to the one that writes silver.
+        """
+        self._noted |= states
+        self.states |= states
+
+    def record(self, states: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> bool:
+        """Append table_states events and take them into memory. app_transaction: as control.append has it.
+
+        False when they were appended under it before, or somebody wrote meanwhile: then they are no news, and what the
+        table says since counts.
+        """
+        states, self._noted = {**self._noted, **states}, {}
+        if not states:
+            return True
+        now = datetime.now(UTC)
+        rows = [to_row(state, self._handles.pipeline.pipeline, name, now) for name, state in states.items()]
+        version = self._handles.control.append(tables.TABLE_STATES, rows, app_transaction)
+        if app_transaction is not None and version != self.states_version + 1:
+            return False
+        self.states |= {name: replace(state, since=now) for name, state in states.items()}
+        if version == self.states_version + 1:  # else somebody wrote too: the next refresh reads it
+            self.states_version = version
+        return True
+
+    def publications(self, window: Window) -> int:
+        """A number that each published window below the cut makes larger; trying one again, or a release, doesn't."""
+        if window.behind:
+            return self.followed.number + 1
+        return (control.application_version(self._handles.lake, tables.TABLE_STATES, self.caught_up_id) or 0) + 1
+
+    @property
+    def caught_up_id(self) -> str:
+        return f"tidegate/{self._handles.pipeline.pipeline}/caught_up"
