@@ -9,7 +9,8 @@ answers.
 
 The password is in no message and in no repr. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files) and
 ssl_mode: disabled, preferred (encrypted when the server can), required (encrypted, not verified), verify_ca,
-verify_identity. The default is the server's own clients': preferred; with ssl_ca, verify_identity.
+verify_identity. The default is the server's own clients': preferred; with ssl_ca, verify_identity. server_public_key
+(file): the server's RSA key, by which accounts of MySQL 8 may log in without TLS.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 import pymysql
@@ -96,6 +98,7 @@ class ConnectionInfo:
     tls: TlsMode = TlsMode.PREFERRED
     name: str = ""
     others: tuple[Endpoint, ...] = ()
+    public_key: str | None = None
 
     @property
     def where(self) -> str:
@@ -134,6 +137,7 @@ class ConnectionInfo:
             tls=TlsMode(mode),
             name=name,
             others=hosts[1:],
+            public_key=extra.get("server_public_key"),
         )
 
     @classmethod
@@ -218,6 +222,8 @@ def _connect(info: ConnectionInfo, options: Mapping[str, Any]) -> pymysql.connec
         settings["ssl_disabled"] = True
     elif info.tls is not TlsMode.PREFERRED:  # which is what Client does by itself
         settings["ssl"] = _context(info)
+    if info.public_key:
+        settings["server_public_key"] = _key(info.public_key, info)
     try:
         made = Client(host=info.host, port=info.port, user=info.user, password=info.password, **settings)
         try:
@@ -268,6 +274,15 @@ def _refusal(code: int, text: str, info: ConnectionInfo) -> SourceRefused | None
     elif meaning is Meaning.HOST_DENIED:
         text = "the server doesn't accept connections from this host"
     return SourceRefused(text, where=info.where, remedy=remedy)
+
+
+def _key(path: str, info: ConnectionInfo) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"server_public_key can't be read: {error}", where=info.name or info.where, remedy="check the extra"
+        ) from error
 
 
 def _context(info: ConnectionInfo) -> ssl.SSLContext:
