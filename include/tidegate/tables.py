@@ -185,18 +185,15 @@ TABLE_STATES: Final = Table(
             _field("place_pos", pa.int64(), "... end of the DDL's event, or start of a rows event", nullable=True),
             _field("place_at_ts", pa.int64(), "... its commit_ts", nullable=True),
             _field("place_ddl", pa.string(), "... the statement; '' when it is none", nullable=True),
-            _field(
-                "cause",
-                pa.string(),
-                "held: why (standing/causes.py); released: ddl_asks (approved up to place), ddl_not_read, write_failed",
-                nullable=True,
-            ),
+            _field("cause", pa.string(), "held: why (standing/causes.py)", nullable=True),
             _field("fault", pa.string(), "held: class of the exception that it met", nullable=True),
             _field("needs", pa.string(), "held: nothing | rows | columns | judgement", nullable=True),
-            _field("times", pa.int64(), "write_failed: how often in a row", nullable=True),
+            _field("times", pa.int64(), "how often in a row it couldn't be written", nullable=True),
             _field("partner", pa.string(), "waits_with: the table that it waits with", nullable=True),
             _field("source", pa.string(), "released: the source that it goes on with", nullable=True),
             _field("snapshot", pa.string(), "snapshot: which; null of a table whose shards lack rows", nullable=True),
+            _field("approved_ts", pa.int64(), "held, released: its DDL is approved up to here", nullable=True),
+            _field("unread", pa.bool_(), "held, released: a statement about it isn't followed yet", nullable=True),
         ]
     ),
 )

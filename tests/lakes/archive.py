@@ -50,7 +50,8 @@ def states_of(app: Application) -> dict[str, list[str]]:
 
 def _beside(standing: Standing) -> str:
     cause = standing.cause or ""
-    return " ".join(filter(None, (cause, standing.partner, str(standing.times or ""), standing.source)))
+    known = (str(standing.approved_ts or ""), "unread" * (standing.unread and not cause))
+    return " ".join(filter(None, (cause, standing.partner, str(standing.times or ""), standing.source, *known)))
 
 
 def said_by(release: str, states: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -190,9 +190,7 @@ class Plan:
 
     def _gate(self, table: int, at: int, commit_ts: int) -> None:
         standing = self.state.tables[table].standing
-        approved = 0
-        if standing is not None and standing.state is Is.RELEASED and standing.cause is Cause.DDL_ASKS:
-            approved = standing.place.at_ts if standing.place is not None else 0
+        approved = standing.approved_ts if standing is not None else 0
         if self.state.policy == "stop":
             self.hold(table, Cause.DDL_STOPS, self.place(at, commit_ts))
         elif self.state.policy == "ask" and commit_ts > approved:

@@ -16,7 +16,7 @@ from tests.model.world import Bounds
 from tidegate.standing import events as e
 from tidegate.standing import step as rules
 from tidegate.standing.causes import Cause
-from tidegate.standing.standing import Standing, remembered
+from tidegate.standing.standing import Standing
 from tidegate.standing.step import Step
 from tidegate.tables import State as Is
 
@@ -73,7 +73,7 @@ def _cut_at_once(before: Standing | None, event: e.CutReached, facts: Any) -> St
 def _caught_up_below(before: Standing | None, event: e.CaughtUp, facts: Any) -> Step:
     if before is None or before.state is not Is.RELEASED:
         return Step(before)
-    return Step(rules._at_the_cut(facts, event.upto_ts))
+    return Step(rules._at_the_cut(before, facts, event.upto_ts))
 
 
 def _emptied_at(before: Standing | None, event: e.Emptied, facts: Any) -> Step:
@@ -82,7 +82,7 @@ def _emptied_at(before: Standing | None, event: e.Emptied, facts: Any) -> Step:
 
 def _released_anyhow(before: Standing | None, event: e.Released, _: Any) -> Step:
     assert before is not None, "held"
-    return Step(Standing(Is.RELEASED, cause=remembered(before.cause) and None, applied_ts=before.applied_ts))
+    return Step(Standing(Is.RELEASED, applied_ts=before.applied_ts))
 
 
 def _below_keeps_source(before: Standing | None, event: e.SentBelow, facts: Any) -> Step:
@@ -98,14 +98,14 @@ def _below_anyway(before: Standing | None, event: e.SentBelow, facts: Any) -> St
 def _back_whatever(before: Standing | None, event: e.SourceBack, facts: Any) -> Step:
     if before is None or before.state is not Is.RELEASED:
         return Step(before)
-    return Step(rules._at_the_cut(facts, facts.cut_ts))
+    return Step(rules._at_the_cut(before, facts, facts.cut_ts))
 
 
 def _stalls_with_all(before: Standing | None, event: e.SourceStalls, facts: Any) -> Step:
     return Step(Standing(Is.RELEASED, applied_ts=facts.cut_ts, source=event.source))
 
 
-def _at_the_cut_ahead(facts: Any, upto_ts: int) -> Standing:
+def _at_the_cut_ahead(_: Any, facts: Any, upto_ts: int) -> Standing:
     return rules._gone(upto_ts) if facts.dropped(upto_ts) else rules._rests(facts, upto_ts)
 
 

@@ -50,6 +50,8 @@ def _standing(row: Mapping[str, Any]) -> Standing:
         None if cells["source"] is None else Place(**cells),
         needs=Needs(row["needs"] or Needs.NOTHING),
         times=row["times"] or 0,
+        approved_ts=row["approved_ts"] or 0,
+        unread=bool(row["unread"]),
         since=row["recorded_at"],
         pipeline=row["pipeline"],
         table=row["table"],
@@ -70,6 +72,8 @@ def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime)
         "cause": standing.cause,
         "needs": standing.needs if standing.needs.rows else None,
         "times": standing.times or None,
+        "approved_ts": standing.approved_ts or None,
+        "unread": standing.unread or None,
         **{name: getattr(standing, name) or None for name in _TEXTS},
         **place,
     }

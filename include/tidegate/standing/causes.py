@@ -17,12 +17,12 @@ from tidegate.schema.ddl.reader import DdlNotRead
 
 
 class Cause(StrEnum):
-    """table_states.cause: why a held table waits; of a released one, what it is still known for."""
+    """table_states.cause: why a held table waits."""
 
     NEEDS_ROWS = "needs_rows"  # its rows can't be known from the log alone
     UNLOGGED = "unlogged"  # it changes without row events
     DDL_STOPS = "ddl_stops"  # the pipeline file stops its DDL
-    DDL_ASKS = "ddl_asks"  # ... or asks a person; of a released table: it is approved up to its place
+    DDL_ASKS = "ddl_asks"  # ... or asks a person
     DDL_NOT_READ = "ddl_not_read"  # a statement couldn't be followed: later ones must not be replayed before it
     MISMATCH = "mismatch"  # the log and schema_history disagree about its columns
     EVENT_NOT_READ = "event_not_read"  # an event couldn't be read

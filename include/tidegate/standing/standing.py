@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion
@@ -39,10 +38,6 @@ class Place:
         return cls(*name, version.file, version.pos, version.commit_ts, version.ddl)
 
 
-# Of a released table: what it is known for beyond its release. Of any other cause nothing is left.
-_REMEMBERED: Final = (Cause.DDL_ASKS, Cause.DDL_NOT_READ, Cause.WRITE_FAILED)
-
-
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What is known of a logical table beside its rows. applied_ts: all changes up to it are in silver.
@@ -51,10 +46,14 @@ class Standing:
     |---|---|---|
     | active | follows: it takes every window | |
     | held | waits | cause, place; fault, needs, times, partner |
-    | released | catches up from applied_ts | source: which it goes on with; cause: what it is still known for |
+    | released | catches up from applied_ts | source: which it goes on with |
     | snapshot | fills: it takes every window, and lacks rows | snapshot: which; "" of a table whose shards lack some |
     | dropped | is gone at the source | |
     | left | the pipeline file no longer keeps it | |
+
+    What a table that waits or catches up is known for whatever else happens to it, until it follows again:
+    approved_ts: a person has approved its DDL up to here, 0: none. unread: a statement about it isn't followed yet.
+    times: how often in a row it couldn't be written, of one that is held for that or was released from it.
 
     reason: for people alone. since: when it was recorded. pipeline, table: of one that was read from the lake.
     """
@@ -67,6 +66,8 @@ class Standing:
     fault: str = field(default="", kw_only=True)
     needs: Needs = field(default=Needs.NOTHING, kw_only=True)
     times: int = field(default=0, kw_only=True)
+    approved_ts: int = field(default=0, kw_only=True)
+    unread: bool = field(default=False, kw_only=True)
     partner: str = field(default="", kw_only=True)
     source: str = field(default="", kw_only=True)
     snapshot: str = field(default="", kw_only=True)
@@ -76,12 +77,11 @@ class Standing:
 
     def __post_init__(self) -> None:
         """A value that says two things is a defect of its maker."""
-        assert (self.cause is None) == (self.state is not State.HELD) or self.state is State.RELEASED, (
-            "held for a cause"
-        )
-        assert self.state is not State.RELEASED or self.cause in (None, *_REMEMBERED), "released, and known for more"
+        is_released = self.state is State.RELEASED
+        assert (self.cause is None) == (self.state is not State.HELD), "held for a cause"
         assert bool(self.partner) == (self.cause is Cause.WAITS_WITH), "a partner is whom it waits with"
-        assert bool(self.times) == (self.cause is Cause.WRITE_FAILED), "how often it couldn't be written"
+        assert is_released or bool(self.times) == (self.cause is Cause.WRITE_FAILED), "how often it wasn't written"
+        assert is_released or self.cause is not None or not (self.approved_ts or self.unread), "it follows"
         assert not self.source or self.state is State.RELEASED, "one that goes on with a source is released"
         assert not self.snapshot or self.state is State.SNAPSHOT, "one that a snapshot fills"
 
@@ -120,20 +120,14 @@ class Standing:
         return self.state is State.HELD and self.cause in (Cause.DDL_ASKS, Cause.PARKED)
 
     @property
-    def approved_ts(self) -> int:
-        """A person has approved its DDL up to here; 0: none."""
-        approved = self.state is State.RELEASED and self.cause is Cause.DDL_ASKS
-        return self.place.at_ts if approved and self.place is not None else 0
-
-    @property
     def is_unread(self) -> bool:
         """Whether a statement about it isn't followed yet: what comes later must not be replayed."""
-        return self.cause is Cause.DDL_NOT_READ
+        return self.unread or self.cause is Cause.DDL_NOT_READ
 
     @property
     def columns_doubted(self) -> bool:
         """Whether the columns that the log tells aren't to be trusted: an ALTER may have been lost or not followed."""
-        return self.cause in (Cause.DDL_NOT_READ, Cause.MISMATCH) or self.needs is Needs.COLUMNS
+        return self.is_unread or self.cause is Cause.MISMATCH or self.needs is Needs.COLUMNS
 
     @property
     def event(self) -> Place | None:
@@ -148,8 +142,3 @@ class Standing:
         if how is Emptying.NEVER or (first and self.place is not None and self.place.at_ts >= emptied_ts):
             return False
         return how is Emptying.ENDS or (not keeps_deleted and (not first or self.place is not None))
-
-
-def remembered(cause: Cause | None) -> Cause | None:
-    """What a table that is released for a cause is still known for."""
-    return cause if cause in _REMEMBERED else None

@@ -6,7 +6,7 @@ Out: the new standing, and effects on other tables and on snapshots.
 The rules keep four promises, which the model checks (tests/model):
 - silver at applied_ts equals the log's prefix, so no rule raises applied_ts above what silver and the cut prove;
 - the first cause counts: a table that waits goes on only by what ends that cause (causes.py);
-- a gate of the pipeline file (stop, ask) is passed by a person alone, whatever else happens to the table;
+- a gate of the pipeline file (stop, ask) is passed by a person alone, whatever else happens to the table, and once;
 - nobody waits for what can't come: a table that a killed apply wrote beyond the cut waits for the cut, by name.
 """
 
@@ -24,7 +24,7 @@ from tidegate.standing import events as e
 from tidegate.standing import shown
 from tidegate.standing.causes import ENDS, Cause
 from tidegate.standing.facts import Facts
-from tidegate.standing.standing import Standing, remembered
+from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 PAUSE_MIN: Final = timedelta(minutes=10)
@@ -83,7 +83,7 @@ def _refused(before: Standing | None, event: e.Refused, facts: Facts) -> Step:
     at_ts = facts.applied() if event.at_ts is None else event.at_ts
     waits = Standing(
         State.HELD, event.reason, event.cause, at_ts, event.place,
-        fault=event.fault, needs=event.needs, partner=event.partner,
+        fault=event.fault, needs=event.needs, partner=event.partner, **_known(before),
     )  # fmt: skip
     return Step(waits, (Effect.TAKE_ALONG,))
 
@@ -94,7 +94,7 @@ def _not_written(before: Standing | None, event: e.NotWritten, facts: Facts) -> 
     again = before is not None and before.state is State.RELEASED
     times = 1 + (before.times if before is not None and again else 0)
     reason = shown.not_written(facts.name, event, times, int(pause(times).total_seconds() / 60))
-    return Step(Standing(State.HELD, reason, Cause.WRITE_FAILED, facts.applied(), times=times))
+    return Step(Standing(State.HELD, reason, Cause.WRITE_FAILED, facts.applied(), times=times, **_known(before)))
 
 
 def _flows_in(before: Standing | None, event: e.FlowsIn, facts: Facts) -> Step:
@@ -120,8 +120,8 @@ def _rows_gone(before: Standing | None, event: e.RowsGone, facts: Facts) -> Step
     needs = Needs.COLUMNS if before is not None and before.columns_doubted else Needs.ROWS  # rows alone tell no columns
     if _holds(before) and ENDS[before.cause].is_gate:
         return Step(replace(before, needs=needs))
-    waits = Standing(State.HELD, event.reason, Cause.NEEDS_ROWS, facts.applied(), event.place, needs=needs)
-    return Step(waits)
+    cause, at_ts = Cause.NEEDS_ROWS, facts.applied()
+    return Step(Standing(State.HELD, event.reason, cause, at_ts, event.place, needs=needs, **_known(before)))
 
 
 def _logged_again(before: Standing | None, event: e.LoggedAgain, _: Facts) -> Step:
@@ -136,27 +136,25 @@ def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> St
     if _holds(before):
         return Step(before)
     known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
-    cause, times = (Cause.DDL_NOT_READ, 0) if event.unread else (known.cause, known.times)
-    if known.source:
-        cause, times = (cause, times) if event.unread else (None, 0)
-    below = replace(
-        known, reason=event.reason, cause=cause, times=times, source="", applied_ts=facts.applied(), since=None
-    )
+    unread = known.unread or event.unread
+    below = replace(known, reason=event.reason, unread=unread, source="", applied_ts=facts.applied(), since=None)
     return Step(below, (Effect.TAKE_ALONG,))
 
 
 def _emptied(before: Standing | None, event: e.Emptied, _: Facts) -> Step:
-    """Whether the hold ends by it is known already: it may be one of several tables (Standing.ends_by_emptying)."""
+    """Whether the hold ends by it is known already: it may be one of several tables (Standing.ends_by_emptying). What
+    wasn't read before it doesn't count any more; what a person approved may lie behind it.
+    """
     if not _holds(before) or ENDS[before.cause].is_gate:
         return Step(before)
-    goes_on = Standing(State.RELEASED, applied_ts=event.at_ts, source=event.source)
+    goes_on = Standing(State.RELEASED, applied_ts=event.at_ts, source=event.source, approved_ts=before.approved_ts)
     return Step(goes_on, (Effect.CANCEL_SNAPSHOTS,))
 
 
 def _partner_goes_on(before: Standing | None, _: e.PartnerGoesOn, __: Facts) -> Step:
     if not _holds(before) or not ENDS[before.cause].partner:
         return Step(before)
-    return Step(Standing(State.RELEASED, applied_ts=before.applied_ts))
+    return Step(_goes_on(before))
 
 
 def _pause_over(before: Standing | None, event: e.PauseOver, _: Facts) -> Step:
@@ -164,7 +162,7 @@ def _pause_over(before: Standing | None, event: e.PauseOver, _: Facts) -> Step:
         return Step(before)
     if before.since is not None and event.now - before.since < pause(before.times):
         return Step(before)
-    return Step(Standing(State.RELEASED, cause=before.cause, times=before.times, applied_ts=before.applied_ts))
+    return Step(_goes_on(before))
 
 
 def _released(before: Standing | None, event: e.Released, _: Facts) -> Step:
@@ -177,9 +175,10 @@ def release(held: Standing, event: e.Released) -> Standing:
         return held
     if held.needs.rows and ENDS[held.cause or Cause.FAULT].is_gate:
         return replace(held, cause=Cause.NEEDS_ROWS, reason=f"{held.reason}; released, and rows are missing")
-    cause = remembered(held.cause) if held.cause is not Cause.WRITE_FAILED else None
+    approved_ts = held.place.at_ts if held.place is not None and held.cause is Cause.DDL_ASKS else 0
     return replace(
-        held, state=State.RELEASED, reason=event.reason, cause=cause,
+        held, state=State.RELEASED, reason=event.reason, cause=None,
+        approved_ts=max(held.approved_ts, approved_ts), unread=held.is_unread,
         fault="", needs=Needs.NOTHING, times=0, partner="", since=None,
     )  # fmt: skip
 
@@ -187,16 +186,31 @@ def release(held: Standing, event: e.Released) -> Standing:
 def _answered(before: Standing | None, _: e.Answered, __: Facts) -> Step:
     if not _holds(before) or before.cause is not Cause.PARKED:
         return Step(before)
-    return Step(Standing(State.RELEASED, applied_ts=before.applied_ts))
+    return Step(_goes_on(before))
+
+
+def _goes_on(held: Standing) -> Standing:
+    """By itself, from where it was held."""
+    return Standing(State.RELEASED, applied_ts=held.applied_ts, times=held.times, **_known(held))
+
+
+def _known(before: Standing | None) -> dict[str, Any]:
+    """What a table is known for whatever happens to it next (Standing)."""
+    if before is None:
+        return {}
+    return {"approved_ts": before.approved_ts, "unread": before.is_unread}
 
 
 # --- the pipeline file and its sources --------------------------------------------------------------
-def _selected(_: Standing | None, event: e.Selected, __: Facts) -> Step:
-    """The verdict of merge/follow.py, which has looked at all that was said of the table before."""
+def _selected(before: Standing | None, event: e.Selected, __: Facts) -> Step:
+    """The verdict of merge/follow.py, which has looked at all that was said of the table before. What joins may bring
+    statements that nobody has approved.
+    """
+    unread = before is not None and before.is_unread and event.state is not State.LEFT
     if event.state is State.HELD:
-        waits = Standing(State.HELD, event.reason, Cause.NEEDS_ROWS, event.at_ts, needs=event.needs)
-        return Step(waits)
-    return Step(Standing(event.state, event.reason, applied_ts=event.at_ts, source=event.source))
+        cause, needs = Cause.NEEDS_ROWS, event.needs
+        return Step(Standing(State.HELD, event.reason, cause, event.at_ts, needs=needs, unread=unread))
+    return Step(Standing(event.state, event.reason, applied_ts=event.at_ts, source=event.source, unread=unread))
 
 
 def _source_stalls(before: Standing | None, event: e.SourceStalls, facts: Facts) -> Step:
@@ -223,7 +237,7 @@ def _source_meets(before: Standing | None, event: e.SourceMeets, facts: Facts) -
 def _source_back(before: Standing | None, event: e.SourceBack, facts: Facts) -> Step:
     if before is None or before.state is not State.RELEASED or before.source != event.source:
         return Step(before)
-    return Step(_at_the_cut(facts, facts.cut_ts))
+    return Step(_at_the_cut(before, facts, facts.cut_ts))
 
 
 # --- snapshots --------------------------------------------------------------------------------------
@@ -283,15 +297,16 @@ def _caught_up(before: Standing | None, event: e.CaughtUp, facts: Facts) -> Step
     upto_ts = max(before.applied_ts, event.upto_ts)
     if upto_ts < facts.cut_ts:
         return Step(replace(before, applied_ts=upto_ts))
-    return Step(_at_the_cut(facts, upto_ts))
+    return Step(_at_the_cut(before, facts, upto_ts))
 
 
-def _at_the_cut(facts: Facts, upto_ts: int) -> Standing:
+def _at_the_cut(before: Standing, facts: Facts, upto_ts: int) -> Standing:
     """A window that was killed before its cut wrote more than is published: no version of silver is the table at this
     cut. The main window whose cut gets there takes it in.
     """
     if (at_ts := facts.applied()) > facts.cut_ts:
-        return Standing(State.RELEASED, shown.waits_for_the_cut(facts.name, at_ts), applied_ts=at_ts)
+        reason = shown.waits_for_the_cut(facts.name, at_ts)
+        return Standing(State.RELEASED, reason, applied_ts=at_ts, **_known(before))
     return _gone(upto_ts) if facts.dropped(upto_ts) else _rests(facts, upto_ts)
 
 

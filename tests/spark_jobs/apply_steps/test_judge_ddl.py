@@ -84,6 +84,11 @@ def _judged(app: Application, after_ts: int = 10) -> Window:
     return window
 
 
+def _approved(place: Place | None) -> Standing:
+    assert place is not None
+    return Standing(State.RELEASED, applied_ts=10, place=place, approved_ts=place.at_ts)
+
+
 def test_a_statement_that_is_asked_for_holds_its_table_until_a_person_has_approved_it(tmp_path: Path) -> None:
     app = _app(
         tmp_path, "{drop_column: ask}", "ALTER TABLE t ADD c INT", "ALTER TABLE t DROP a", "ALTER TABLE t DROP b"
@@ -95,11 +100,11 @@ def test_a_statement_that_is_asked_for_holds_its_table_until_a_person_has_approv
     assert state.place == Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
     for words in ("d.t at b.000001:300 of s", "drop_column", "ALTER TABLE t DROP a", "tidegate release shop d.t"):
         assert words in state.reason
-    app.states["d.t"] = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=state.place)
+    app.states["d.t"] = _approved(state.place)
     later = _judged(app).held["d.t"]
     assert later.place is not None
     assert later.place.ddl == "ALTER TABLE t DROP b", "the next statement is asked for by itself"
-    app.states["d.t"] = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=later.place)
+    app.states["d.t"] = _approved(later.place)
     assert _judged(app).held == {}
     app.states["d.t"] = Standing(State.RELEASED, applied_ts=10, place=later.place)
     assert "d.t" in _judged(app).held, "a release for another reason approves nothing"
@@ -110,7 +115,7 @@ def test_stop_holds_whatever_was_approved_and_the_strictest_of_several_kinds_cou
     state = _judged(app).held["d.t"]
     assert state.cause == Cause.DDL_STOPS
     assert "ddl.change_type is stop" in state.reason
-    app.states["d.t"] = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=state.place)
+    app.states["d.t"] = _approved(state.place)
     assert _judged(app).held["d.t"].cause == Cause.DDL_STOPS
 
 
@@ -123,7 +128,7 @@ def test_a_rename_is_asked_for_once_and_for_the_columns_that_it_changes_too(kind
     assert kind in held[asks].reason
     (waits,) = held.keys() - {asks}
     assert f"{asks}, which is held" in held[waits].reason
-    app.states[asks] = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=held[asks].place)
+    app.states[asks] = _approved(held[asks].place)
     app.states[waits] = Standing(State.RELEASED, applied_ts=10)
     assert _judged(app).held == {}
 

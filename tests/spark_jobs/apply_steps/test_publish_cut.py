@@ -68,7 +68,7 @@ def test_an_application_that_was_overtaken_says_nothing_more_of_a_table(tmp_path
 def test_a_released_table_stays_released_with_its_approval_until_a_window_reaches_the_cut(tmp_path: Path) -> None:
     app = application(tmp_path)
     place = Place("s", "d", "t", "b.000001", 300, 30, "ALTER TABLE t DROP a")
-    released = Standing(State.RELEASED, cause=Cause.DDL_ASKS, applied_ts=10, place=place)
+    released = Standing(State.RELEASED, applied_ts=10, place=place, approved_ts=30)
     app.positions.cut_ts = 90
     app.record_states({"d.t": released, "d.waits": Standing(State.HELD, "why", Cause.MISMATCH, 5, place)})
     for cut_ts, expected in ((50, State.RELEASED), (90, State.ACTIVE)):
@@ -80,6 +80,6 @@ def test_a_released_table_stays_released_with_its_approval_until_a_window_reache
         again.refresh()
         state = again.states["d.t"]
         assert (state.state, state.applied_ts) == (expected, cut_ts)
-        assert (state.cause, state.place) == ((Cause.DDL_ASKS, place) if expected == State.RELEASED else (None, None))
+        assert (state.approved_ts, state.place) == ((30, place) if expected == State.RELEASED else (0, None))
         assert again.states["d.waits"] == Standing(State.HELD, "why", Cause.MISMATCH, 5, place)
         assert app.cut_ts == 90, "what is below the published cut publishes nothing new"

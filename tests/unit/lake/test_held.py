@@ -50,9 +50,9 @@ def test_a_release_approves_what_was_asked_and_keeps_what_was_not_read(tmp_path:
     for state in held.held_tables(lake).values():
         held.release(lake, state, reason="somebody")
     found = held.last_states(lake)
-    assert {name: (state.state, state.cause) for name, state in found.items()} == {
-        "d.t": (State.RELEASED, Cause.DDL_ASKS),
-        "d.u": (State.RELEASED, Cause.DDL_NOT_READ),
+    assert {name: (state.state, state.approved_ts, state.is_unread) for name, state in found.items()} == {
+        "d.t": (State.RELEASED, PLACE.at_ts, False),
+        "d.u": (State.RELEASED, 0, True),
     }
     assert {state.reason for state in found.values()} == {"somebody"}
     assert {state.applied_ts for state in found.values()} == {20}

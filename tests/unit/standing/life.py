@@ -7,6 +7,7 @@ Out: (state before, event, state after) of all that is possible.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any, Final
@@ -15,12 +16,13 @@ from tidegate.remedy import Needs
 from tidegate.standing import events as e
 from tidegate.standing.causes import Cause
 from tidegate.standing.facts import Facts
-from tidegate.standing.standing import Place, Standing, remembered
+from tidegate.standing.standing import Place, Standing
 from tidegate.standing.step import step
 from tidegate.tables import State
 
 CUT: Final = 20
 NOW: Final = datetime(2026, 11, 24, tzinfo=UTC)
+KNOWN: Final[tuple[dict[str, Any], ...]] = ({}, {"approved_ts": 8}, {"unread": True})
 PLACE: Final = Place("s1", "d", "t", "b.000001", 400, 15)
 
 
@@ -49,11 +51,10 @@ def standings() -> Iterator[Standing | None]:
         yield Standing(State.SNAPSHOT, "fills", applied_ts=10, snapshot=snapshot)
     for cause, needs in product(Cause, Needs):
         yield waits(cause, needs)
-    for released in {remembered(cause) for cause in Cause}:
-        for source in ("", "s1", "s2"):
-            yield Standing(
-                State.RELEASED, "goes on", released, 10, times=int(released is Cause.WRITE_FAILED), source=source
-            )
+    for source, times, known in product(("", "s1", "s2"), (0, 1), KNOWN):
+        yield Standing(State.RELEASED, "goes on", applied_ts=10, times=times, source=source, **known)
+    for cause, known in product(Cause, KNOWN[1:]):
+        yield replace(waits(cause), **known)
 
 
 def waits(cause: Cause, needs: Needs = Needs.NOTHING) -> Standing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
@@ -97,6 +98,49 @@ def test_a_release_is_refused_where_what_is_missing_is_in_no_log() -> None:
         after = step(waits(cause), e.Released("a person"), facts()).standing
         assert after is not None
         assert (after.state is State.HELD) == (ENDS[cause].word is Word.NONE), cause
+
+
+def test_what_a_table_is_known_for_outlives_all_that_holds_it() -> None:
+    """A person isn't asked twice for one statement, and none is replayed before one that isn't followed yet."""
+    known = Standing(State.RELEASED, "approved", applied_ts=10, approved_ts=15, unread=True)
+    for event in events():
+        held = step(known, event, facts()).standing
+        if not isinstance(event, e.Refused | e.NotWritten | e.RowsGone):
+            continue
+        assert held is not None
+        assert (held.state, held.approved_ts, held.is_unread) == (State.HELD, 15, True), event
+        for end in (e.Released(), e.Answered(), e.PartnerGoesOn(), e.PauseOver(NOW)):
+            again = step(held, end, facts()).standing
+            assert again is not None
+            assert (again.approved_ts, again.is_unread) == (15, True), (event, end)
+    below = step(known, e.SentBelow("why"), facts()).standing
+    assert below is not None
+    assert (below.approved_ts, below.is_unread) == (15, True)
+    unread = step(replace(known, unread=False), e.SentBelow("why", unread=True), facts()).standing
+    assert unread is not None
+    assert (unread.approved_ts, unread.is_unread) == (15, True)
+
+
+def test_what_joins_a_table_may_bring_statements_that_nobody_has_approved() -> None:
+    known = Standing(State.RELEASED, "approved", applied_ts=10, approved_ts=15, unread=True)
+    for state in (State.RELEASED, State.HELD):
+        joined = step(known, e.Selected(state, 5, "the pipeline file"), facts()).standing
+        assert joined is not None
+        assert (joined.approved_ts, joined.is_unread) == (0, True)
+
+
+def test_what_was_not_read_counts_no_more_behind_what_empties_the_table() -> None:
+    held = replace(waits(Cause.MISMATCH), approved_ts=40, unread=True)
+    emptied = step(held, e.Emptied(20), facts()).standing
+    assert emptied is not None
+    assert (emptied.state, emptied.approved_ts, emptied.is_unread) == (State.RELEASED, 40, False)
+
+
+def test_an_approval_reaches_up_to_its_statement() -> None:
+    for cause, approved_ts in ((Cause.DDL_ASKS, PLACE.at_ts), (Cause.DDL_STOPS, 8)):
+        released = step(replace(waits(cause), approved_ts=8), e.Released(), facts()).standing
+        assert released is not None
+        assert released.approved_ts == approved_ts
 
 
 def test_rows_that_go_while_a_table_waits_at_a_gate_are_wanting_once_a_person_has_opened_it() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.lake.format import typed_causes
+from tidegate.lake.format import known_apart, typed_causes
 
 Convert = Callable[[pa.Table], pa.Table]
 
@@ -61,6 +61,13 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     Migration(
         1, "control/followed", "what was a sign is a column: whole", typed_causes.FOLLOWED_BEFORE, typed_causes.followed
+    ),
+    Migration(
+        2,
+        "control/table_states",
+        "what a table is known for beside its cause, in columns of its own",
+        known_apart.STATES_BEFORE,
+        known_apart.states,
     ),
 )
 

@@ -37,7 +37,7 @@ _OF_HELD: Final = {
 _OF_RELEASED: Final = {"DdlApproved": "ddl_asks", "DdlNotRead": "ddl_not_read", "TableWriteError": "write_failed"}
 _NEED_NOTHING: Final = ("ddl_stops", "ddl_asks", "unlogged", "parked", "write_failed")
 _CLASSES: Final = ("mismatch", "event_not_read", "ddl_not_read", "fault")
-_ADDED: Final = {
+STATES_ADDED: Final = {
     "cause": pa.string(),
     "fault": pa.string(),
     "needs": pa.string(),
@@ -66,7 +66,7 @@ def states(rows: pa.Table) -> pa.Table:
     said = zip(*(rows[name].to_pylist() for name in ("state", "error", "reason")), strict=True)
     cells_of = [typed(*of) for of in said]
     made = rows.drop_columns(["error"])
-    for name, kind in _ADDED.items():
+    for name, kind in STATES_ADDED.items():
         made = made.append_column(name, pa.array([cells.get(name) for cells in cells_of], kind))
     return made
 

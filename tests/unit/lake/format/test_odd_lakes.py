@@ -58,8 +58,9 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> LakeFiles:
 
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Behind its `setattr` the code is the release that has the whole chain."""
+    """Before its `setattr` the code is the release that has the first of the chain, behind it one that has all."""
     monkeypatch.setattr(tables, "ALL", (THIRD,))
+    monkeypatch.setattr(migrations, "MIGRATIONS", CHAIN[:1])
     monkeypatch.setattr(version, "_said", set())
     return monkeypatch
 
