@@ -184,5 +184,6 @@ def left_at(state: State, table: int) -> LeftAt:
     if standing.partner:
         return LeftAt(max(1, applied(state, table)), whole=False)
     if standing.is_unread or standing.lacks_rows:
-        return LeftAt(max(1, standing.place.at_ts if standing.place is not None else state.cut), whole=False)
+        place = None if standing.unread and standing.state is Is.HELD else standing.place
+        return LeftAt(max(1, place.at_ts if place is not None else state.cut), whole=False)
     return LeftAt(mark(state, table))

@@ -202,7 +202,9 @@ def _left_at(app: Application, name: str) -> LeftAt:
     if standing.partner:
         return LeftAt(app.positions.applied(name), whole=False)
     if standing.is_unread or (standing.state == State.HELD and standing.cause is Cause.NEEDS_ROWS):
-        return LeftAt(standing.place.at_ts if standing.place is not None else app.cut_ts, whole=False)
+        # The place is of what holds it now.
+        place = None if standing.unread and standing.state is State.HELD else standing.place
+        return LeftAt(place.at_ts if place is not None else app.cut_ts, whole=False)
     return LeftAt(app.positions.mark(name))
 
 
