@@ -17,7 +17,6 @@ from tidegate.standing import step as rules
 from tidegate.standing.events import Event
 from tidegate.standing.facts import Facts
 from tidegate.standing.standing import Standing
-from tidegate.standing.step import Effect
 from tidegate.tables import State as Is
 
 NAMES = "tvw"
@@ -113,10 +112,10 @@ def facts(bounds: Bounds, state: State, table: int) -> Facts:
     )
 
 
-def after(bounds: Bounds, state: State, table: int, event: Event) -> tuple[Standing | None, tuple[Effect, ...]]:
+def after(bounds: Bounds, state: State, table: int, event: Event) -> tuple[Standing | None, bool]:
     """What an event makes of a table."""
     done = rules.step(state.tables[table].standing, event, facts(bounds, state, table))
-    return plain(done.standing), done.effects
+    return plain(done.standing), done.takers_lack
 
 
 @cache

@@ -1,7 +1,7 @@
 """What an event makes of a table's standing: one rule per event.
 
 In:  the standing (None: nothing was ever said of the table, so it follows), an event, Facts.
-Out: the new standing, and effects on other tables and on snapshots.
+Out: the new standing, and whether other tables lack rows by it.
 
 The rules keep four promises, which the model checks (tests/model):
 - silver at applied_ts equals the log's prefix, so no rule raises applied_ts above what silver and the cut prove;
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
@@ -32,20 +31,14 @@ PAUSE_MAX: Final = timedelta(days=1)
 _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.DROPPED)
 
 
-class Effect(StrEnum):
-    """What others have to do about a new standing."""
-
-    TAKE_ALONG = "take along"  # whom a rename or a moved partition links with it waits, or catches up, with it
-    CANCEL_SNAPSHOTS = "cancel snapshots"  # all of its rows came behind what emptied it
-    TAKERS_LACK = "takers lack"  # who would get rows from its silver gets none any more
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What an event makes of a table. standing: None: nothing is to be said of it."""
+    """What an event makes of a table. standing: None: nothing is to be said of it. takers_lack: who would get rows from
+    its silver gets none any more.
+    """
 
     standing: Standing | None
-    effects: tuple[Effect, ...] = ()
+    takers_lack: bool = False
 
 
 if TYPE_CHECKING:
@@ -85,7 +78,7 @@ def _refused(before: Standing | None, event: e.Refused, facts: Facts) -> Step:
         State.HELD, event.reason, event.cause, at_ts, event.place,
         fault=event.fault, needs=event.needs, partner=event.partner, **_known(before),
     )  # fmt: skip
-    return Step(waits, (Effect.TAKE_ALONG,))
+    return Step(waits)
 
 
 def _not_written(before: Standing | None, event: e.NotWritten, facts: Facts) -> Step:
@@ -138,7 +131,7 @@ def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> St
     known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
     unread = known.unread or event.unread
     below = replace(known, reason=event.reason, unread=unread, source="", applied_ts=facts.applied(), since=None)
-    return Step(below, (Effect.TAKE_ALONG,))
+    return Step(below)
 
 
 def _emptied(before: Standing | None, event: e.Emptied, _: Facts) -> Step:
@@ -148,7 +141,7 @@ def _emptied(before: Standing | None, event: e.Emptied, _: Facts) -> Step:
     if not _holds(before) or ENDS[before.cause].is_gate:
         return Step(before)
     goes_on = Standing(State.RELEASED, applied_ts=event.at_ts, source=event.source, approved_ts=before.approved_ts)
-    return Step(goes_on, (Effect.CANCEL_SNAPSHOTS,))
+    return Step(goes_on)
 
 
 def _partner_goes_on(before: Standing | None, _: e.PartnerGoesOn, __: Facts) -> Step:
@@ -245,7 +238,7 @@ def _wave_begins(before: Standing | None, event: e.WaveBegins, _: Facts) -> Step
     """Its hold is over, whatever it was for. One without a key begins in a window of its own: it catches up."""
     if is_in(before, State.RELEASED):
         return Step(before)
-    return Step(fills(event.snapshot, event.low_ts - 1), (Effect.TAKERS_LACK,))
+    return Step(fills(event.snapshot, event.low_ts - 1), takers_lack=True)
 
 
 def _shard_begins(before: Standing | None, _: e.ShardBegins, facts: Facts) -> Step:

@@ -7,6 +7,7 @@ Out: Facts; silver's log, versions and snapshots are looked at only when a rule 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.shapes import there_at
@@ -14,7 +15,10 @@ from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.lake.followed import Physical
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.snapshot.progress.events import SnapshotEvent
 from tidegate.standing.facts import Facts
+
+_FOREVER: Final = (1 << 63) - 1
 
 
 def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -> Facts:
@@ -54,25 +58,22 @@ def is_dropped(app: Application, name: str, physical: Collection[Physical], at_t
 
 def _filled(app: Application, name: str) -> tuple[str, int] | None:
     for physical in app.names.flows().get(name, ()):
-        event = None if app.names.logical(*physical[1:])[2] else app.snapshots.filled(physical)
-        if event is not None and event.low_ts is not None and not _anew(app, physical, event.low_ts):
+        event = None if app.names.logical(*physical[1:])[2] else lacks_since(app, physical)
+        if event is not None and event.low_ts is not None:
             return event.snapshot, event.low_ts
     return None
 
 
-def lacked_at(app: Application, physical: Physical, at_ts: int) -> bool:
-    """Whether a table lacked rows at a commit_ts since a snapshot emptied it, whatever state it is in now."""
+def lacks_since(app: Application, physical: Physical, at_ts: int = _FOREVER) -> SnapshotEvent | None:
+    """The snapshot's event since which a table lacks rows at a commit_ts, whatever state it is in now: its silver was
+    emptied then, all isn't read yet, and no statement has emptied the table since.
+    """
     event = app.snapshots.filled(physical)
     if event is None or event.low_ts is None or event.low_ts > at_ts:
-        return False
+        return None
     versions = app.histories[physical[0]].versions(*physical[1:])
-    return not any(event.low_ts < version.commit_ts <= at_ts and empties_all(version) for version in versions)
-
-
-def _anew(app: Application, physical: Physical, after_ts: int) -> bool:
-    """Whether a statement has emptied a table since: all that came later is in the log."""
-    versions = app.histories[physical[0]].versions(*physical[1:])
-    return any(version.commit_ts > after_ts and empties_all(version) for version in versions)
+    anew = any(event.low_ts < version.commit_ts <= at_ts and empties_all(version) for version in versions)
+    return None if anew else event
 
 
 def empties_all(version: TableVersion) -> bool:

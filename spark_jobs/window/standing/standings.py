@@ -1,7 +1,7 @@
 """Where an application's tables stand: the one place that asks the rules, and the one writer of control/table_states.
 
 In:  a table, what happened to it (tidegate/standing/events.py), the window's moves.
-Out: standings, taken into the application's memory and recorded; their effects on partners.
+Out: standings, taken into the application's memory and recorded; partners that wait or catch up with them.
 
 A standing is recorded at one of three moments. What a window's steps find out about tables that leave it (`meet`) waits
 in window.held for publish_cut: states first, then the cut. What planning and DDL find out (`note`) is recorded before
@@ -27,7 +27,7 @@ from tidegate.standing import shown
 from tidegate.standing.causes import Cause, cause_of
 from tidegate.standing.events import Emptied, Event, PartnerGoesOn, Refused, SentBelow
 from tidegate.standing.standing import Place, Standing
-from tidegate.standing.step import Effect, Step, step
+from tidegate.standing.step import Step, step
 from tidegate.tables import State
 
 
@@ -197,7 +197,6 @@ class _Looked:
 
 
 __all__ = [
-    "Effect",
     "after",
     "hold",
     "hold_for_error",

@@ -21,6 +21,7 @@ from types import MappingProxyType
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.shapes import shape_of
+from spark_jobs.window.standing.facts import lacks_since
 from spark_jobs.window.waves.told import told_of
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
@@ -75,16 +76,10 @@ def is_left_out(app: Application, window: Window, physical: Physical) -> bool:
 
 def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
     """Whether rows of a shard that the source had at a commit_ts aren't in silver, and won't come by the log."""
-    history = app.histories[physical[0]]
-    version = history.version_at(*physical[1:], at_ts)
+    version = app.histories[physical[0]].version_at(*physical[1:], at_ts)
     if version is None or version.status is VersionStatus.DROPPED:
         return False
-    event = app.snapshots.filled(physical)
-    if event is None or event.low_ts is None:
-        return version.status.waits
-    low_ts = event.low_ts
-    anew = any(one.commit_ts > low_ts and one.kind in ("create", "truncate") for one in history.versions(*physical[1:]))
-    return version.status.waits or not anew
+    return version.status.waits or lacks_since(app, physical) is not None
 
 
 def rest_shards(app: Application, window: Window) -> dict[str, ShardsLack | Whole]:

@@ -13,9 +13,8 @@ from typing import Any
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.moves import still_given
-from spark_jobs.window.standing.facts import empties_all, lacked_at
+from spark_jobs.window.standing.facts import empties_all, lacks_since
 from spark_jobs.window.standing.standings import (
-    Effect,
     after,
     hold,
     meet,
@@ -151,7 +150,7 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
         note(app, name, ShardBegins())
         return
     applied_ts = app.positions.applied(name)
-    if Effect.TAKERS_LACK not in note(app, name, WaveBegins(wave.snapshot, wave.low_ts)).effects:
+    if not note(app, name, WaveBegins(wave.snapshot, wave.low_ts)).takers_lack:
         return
     for taker, taken in still_given(app, physical, applied_ts, wave.low_ts):
         line = f"{taker}: rows that it should get from {name} are gone: that table begins anew by a snapshot"
@@ -275,7 +274,7 @@ def _leave_takers(app: Application, window: Window) -> None:
     for move in list(window.moves):
         giver = (move.old.source, move.old.database, move.old.table)
         lacks = move.giver != move.taker and (
-            is_in(app.states.get(move.giver), State.SNAPSHOT) or lacked_at(app, giver, move.commit_ts - 1)
+            is_in(app.states.get(move.giver), State.SNAPSHOT) or lacks_since(app, giver, move.commit_ts - 1)
         )
         if shards.is_shard(app, giver):
             lacks = shards.lacks_rows(app, giver, move.commit_ts - 1)

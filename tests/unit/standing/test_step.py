@@ -17,7 +17,7 @@ from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.standing import events as e
 from tidegate.standing.causes import ENDS, Cause, Emptying, Word, cause_of
 from tidegate.standing.standing import Standing
-from tidegate.standing.step import RULES, Effect, pause, step
+from tidegate.standing.step import RULES, pause, step
 from tidegate.tables import State
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -201,7 +201,7 @@ def test_a_class_of_exceptions_is_a_cause() -> None:
     assert cause_of("KeyError") is Cause.FAULT
 
 
-def test_who_waits_takes_partners_along_and_who_is_emptied_ends_its_snapshots() -> None:
-    assert step(None, e.Refused(Cause.FAULT, "why"), facts()).effects == (Effect.TAKE_ALONG,)
-    assert step(waits(Cause.FAULT), e.Emptied(12), facts()).effects == (Effect.CANCEL_SNAPSHOTS,)
-    assert step(waits(Cause.NEEDS_ROWS), e.WaveBegins("b", 12), facts()).effects == (Effect.TAKERS_LACK,)
+def test_whoever_begins_anew_has_no_rows_to_give() -> None:
+    for before, event, ground in EVERY:
+        done = step(before, event, ground)
+        assert done.takers_lack == (isinstance(event, e.WaveBegins) and done.standing is not before), event

@@ -58,6 +58,27 @@ class EventKind(StrEnum):
     FAILED = "failed"
 
 
+class Meaning(StrEnum):
+    """What an event says whose kind says two things: of a table one, without a table the other."""
+
+    BEGUN = "begun"  # opened, of a table: silver is emptied of it at low_ts
+    WAVE_OPEN = "wave_open"  # opened, of a wave: where its low mark is
+    VIEW_OF_TABLE = "view_of_table"  # view, of a table: its wave is read at low_ts
+    LOAD = "load"  # view, of a source: its load is above a bound, or no more
+
+
+_MEANINGS: Final = {
+    EventKind.OPENED: (Meaning.BEGUN, Meaning.WAVE_OPEN),
+    EventKind.VIEW: (Meaning.VIEW_OF_TABLE, Meaning.LOAD),
+}
+
+
+def meaning(kind: EventKind, table: str) -> EventKind | Meaning:
+    """What an event of this kind says; of a kind that says one thing the kind. table: "" where it names none."""
+    of_table, of_none = _MEANINGS.get(kind, (kind, kind))
+    return of_table if table else of_none
+
+
 class SnapshotState(StrEnum):
     """Where a table's snapshot stands."""
 
@@ -103,8 +124,8 @@ class SnapshotEvent:
         return self.database, self.table
 
     @property
-    def tells_of_load(self) -> bool:
-        return self.event is EventKind.VIEW and not self.table
+    def meaning(self) -> EventKind | Meaning:
+        return meaning(self.event, self.table)
 
     def to_row(self) -> dict[str, Any]:
         """The row."""
@@ -246,9 +267,9 @@ class Tally:
             self.waves[event.snapshot] = max(event.wave, self.waves.get(event.snapshot, 0))
             if event.event is EventKind.MARKED:
                 self.marked.add(event.token)
-            if event.tells_of_load and event.reason:
+            if event.meaning is Meaning.LOAD and event.reason:
                 self.busy[event.source] = event.reason
-            elif event.tells_of_load or event.event is EventKind.WAVE:
+            elif event.meaning in (Meaning.LOAD, EventKind.WAVE):
                 self.busy.pop(event.source, None)
             if not event.table and event.event not in _STATE_OF:
                 continue  # about a wave as a whole
@@ -347,7 +368,7 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
 
 def _view(events: list[SnapshotEvent], last: int) -> View | None:
     """The newest, unless a wave came behind it. last: the number of the last wave that was read."""
-    mine = [one for one in events if one.event is EventKind.VIEW and one.wave > last]
+    mine = [one for one in events if one.meaning is Meaning.VIEW_OF_TABLE and one.wave > last]
     newest = max(mine, key=lambda one: one.wave, default=None)
     return None if newest is None else View(newest.wave, newest.token, newest.low_ts or 0)
 

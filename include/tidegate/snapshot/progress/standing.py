@@ -21,7 +21,7 @@ from typing import Any
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.progress.event_log import EventLog
-from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableKey, TableProgress, Tally
+from tidegate.snapshot.progress.events import EventKind, Meaning, SnapshotEvent, TableKey, TableProgress, Tally
 from tidegate.tables import SNAPSHOTS
 
 Physical = tuple[str, str, str]  # source, database, table
@@ -81,11 +81,11 @@ class Known:
         for one in told:
             physical = (one.source, *one.name)
             self._by_table.setdefault(physical, []).append(one)
-            if one.event is EventKind.OPENED and one.table:
+            if one.meaning is Meaning.BEGUN:
                 self._opened.setdefault((one.snapshot, *physical), one)
                 self._filled.pop(physical, None)  # the newest stands last
                 self._filled[physical] = one
-            elif one.event is EventKind.OPENED:
+            elif one.meaning is Meaning.WAVE_OPEN:
                 self._lows[one.source, one.token] = one.low_ts
                 if one.low_ts is not None:
                     self._lowest[one.snapshot] = min(one.low_ts, self._lowest.get(one.snapshot, one.low_ts))
@@ -165,7 +165,7 @@ class Known:
 
     def begun_by(self, physical: Physical, low_ts: int) -> str:
         """Token of the wave whose low mark empties a table in silver; "" when nobody said so."""
-        mine = (one for one in reversed(self._by_table.get(physical, ())) if one.event is EventKind.OPENED)
+        mine = (one for one in reversed(self._by_table.get(physical, ())) if one.meaning is Meaning.BEGUN)
         return next((one.token for one in mine if one.low_ts == low_ts), "")
 
     def definition(self, token: str, physical: Physical) -> Mapping[str, Any]:

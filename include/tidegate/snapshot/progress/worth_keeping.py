@@ -33,13 +33,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.snapshot.progress.events import EventKind
+from tidegate.snapshot.progress.events import EventKind, Meaning, meaning
 
 _ENDS: Final = frozenset({EventKind.DONE, EventKind.CANCELLED, EventKind.FAILED})
 _OF_A_READER: Final = frozenset(
-    {EventKind.RANGES, EventKind.VIEW, EventKind.ENDED, EventKind.PAUSED, EventKind.RESUMED}
+    {EventKind.RANGES, Meaning.VIEW_OF_TABLE, EventKind.ENDED, EventKind.PAUSED, EventKind.RESUMED}
 )
-_OF_THE_WHOLE: Final = frozenset({EventKind.OPENED, EventKind.PAUSED, EventKind.RESUMED, EventKind.VIEW})
+_OF_THE_WHOLE: Final = frozenset({Meaning.WAVE_OPEN, EventKind.PAUSED, EventKind.RESUMED, Meaning.LOAD})
 _PLACE: Final = ("snapshot", "source", "database", "table")
 _HEAVY: Final = ("definition", "spans")
 
@@ -53,9 +53,10 @@ def worth_keeping(rows: pa.Table, oldest: datetime) -> pa.Table:
     over, over_whole = _over(keys, kinds, times, oldest)
 
     def stays(key: _Key, kind: str) -> bool:
+        said = meaning(EventKind(kind), key[3])
         if key[3]:
-            return kind not in _OF_A_READER or key not in over
-        return kind not in _OF_THE_WHOLE or key[0] not in over_whole
+            return said not in _OF_A_READER or key not in over
+        return said not in _OF_THE_WHOLE or key[0] not in over_whole
 
     kept = [stays(key, kind) for key, kind in zip(keys, kinds, strict=True)]
     thin = pa.array([kind == EventKind.WAVE and key in over for key, kind in zip(keys, kinds, strict=True)])
