@@ -22,7 +22,7 @@ from spark_jobs.window.life.mending import mend_emptied
 from spark_jobs.window.pairing.defined import replay_jobs
 from spark_jobs.window.pairing.pairs import pairs_of
 from spark_jobs.window.shape.moves import find_moves
-from spark_jobs.window.standing.standings import hold, note, reads_snapshots, send_below, take_along
+from spark_jobs.window.standing.standings import hold, meet_always, reads_snapshots, send_below, take_along
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate import tables
@@ -214,12 +214,13 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     mended = mend_emptied(app, window, version) if empties(version) and not routed else []
     for again in mended:
         _take_in(app, window, again)
-    if held and not mended:
+    if (held or name in window.held) and not mended:
         what = (
             f"{version.name} at {version.file}:{version.pos} of {version.source}: it changed without row events until"
         )
         line = f"{what} here ({version.ddl[:120]})"
-        note(app, name, LoggedAgain(shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, name))))
+        again_logged = LoggedAgain(shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, name)))
+        meet_always(app, window, name, again_logged)  # this very window may have held it
     take_in(app, window, physical)
 
 

@@ -34,7 +34,14 @@ from tidegate.standing import step as rules
 from tidegate.standing.causes import ENDS, Cause, Word
 from tidegate.tables import State as Is
 
+UNNEEDED = " though it goes on by itself"
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _mended(state: State, table: int) -> State:
+    """Time, or a person, has mended why it couldn't be written."""
+    is_held = rules.is_in(state.tables[table].standing, Is.HELD)
+    return state if is_held else state._replace(failing=tuple(at for at in state.failing if at != table))
 
 
 class Life:
@@ -141,8 +148,9 @@ class Life:
                     passed = max(state.tables[table].passed, place)
                     after = replaced(after, table, passed=passed)
                     after = after._replace(policy="apply") if standing.cause is Cause.DDL_STOPS else after
-                after = asked.note(self.bounds, after, table, e.Released())
-                yield f"{table} is released", self._unseen(after, table)
+                after = _mended(asked.note(self.bounds, after, table, e.Released()), table)
+                by_itself = ENDS[standing.cause].pause or ENDS[standing.cause].partner
+                yield f"{table} is released{UNNEEDED * by_itself}", self._unseen(after, table)
 
     def _unseen(self, state: State, table: int) -> State:
         """A window that was planned before has the table as it was."""
@@ -206,7 +214,7 @@ class Life:
         for table in self.bounds.tables:
             after = asked.note(self.bounds, state, table, e.PauseOver(_NOW))
             if after != state:
-                yield f"the pause of {table} is over", after
+                yield f"the pause of {table} is over", _mended(after, table)
         assert state.read is not None
         if state.stalls < self.bounds.stalls:
             for source in self.bounds.lags:
@@ -298,13 +306,21 @@ class Life:
             later = window._replace(todo=rest, held=tuple(sorted(held.items())), taken=taken)
             yield f"{table} meets what it can't take: {refused.cause}", state._replace(window=later)
             return
+        if state.fails < self.bounds.fails or table in state.failing:
+            yield f"{table} can't be written", self._fails(state, table)
+        if table in state.failing:
+            return
         silver = publishing.written(self.bounds, state, window, table, after)
         is_news = silver != state.tables[table] or silver.version > state.cut
         later = window._replace(todo=rest, wrote=(*window.wrote, table) if is_news else window.wrote)
         yield f"{table} is written", replaced(state, table, **silver._asdict())._replace(window=later)
-        if state.fails < self.bounds.fails:
-            failed = asked.note(self.bounds, state, table, e.NotWritten("", ""))
-            yield f"{table} can't be written", failed._replace(window=None, fails=state.fails + 1)
+
+    def _fails(self, state: State, table: int) -> State:
+        """In all tries: the window is planned anew without it, else it fails again."""
+        failed = asked.note(self.bounds, state, table, e.NotWritten("", ""))
+        failing = tuple(sorted({*state.failing, table}))
+        fails = state.fails + (table not in state.failing)
+        return failed._replace(window=None, fails=fails, failing=failing)
 
     def _refused(self, state: State, window: Window, table: int, after: int) -> e.Refused | None:
         after = max(after, state.tables[table].version)
@@ -335,6 +351,8 @@ class Life:
             return f"{name}: rows {of.rows} behind a gate that nobody has opened"
         if standing is not None and (standing.state is Is.LEFT or standing.lacks_rows):
             return ""
+        if what := self._said_wrong(state, table):
+            return f"{name}: {what}"
         if asked.filled(b, state, table) and not (standing is None or standing.state is Is.ACTIVE):
             return ""
         upto = asked.applied(state, table)
@@ -349,6 +367,19 @@ class Life:
         if of.rows != wanted:
             return f"{name} ({where}) has rows {of.rows} at {upto}, the log {wanted}"
         return self._shown_wrong(state, table)
+
+    def _said_wrong(self, state: State, table: int) -> str:
+        """What people read of a table, once a window is done: not that of one that lives on as gone, or the reverse."""
+        standing = state.tables[table].standing
+        if state.window is not None or state.kills:
+            return ""
+        if standing is not None and standing.source:
+            source = asked.SOURCES.index(standing.source)
+            return "" if state.behind[source] != NOT_BEHIND else "it goes on with a source that is back"
+        is_late = bool(asked.late(self.bounds, state, table))
+        if not is_late and rules.is_in(standing, Is.ACTIVE) and asked.dropped(self.bounds, state, table, state.cut):
+            return "it is gone at the source, and active"
+        return ""
 
     def _gates(self, state: State, table: int, upto: int) -> list[int]:
         if state.policy == "apply":

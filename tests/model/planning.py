@@ -142,7 +142,10 @@ class Plan:
         else:
             if kind in EMPTIES and not self.bounds.routed(table) and self._mended(at, commit_ts):
                 return
-            if asked.is_held(self.state, table):
+            if table in self.held:
+                done = rules.step(self.held[table], e.LoggedAgain(""), asked.facts(self.bounds, self.state, table))
+                self.held[table] = asked.plain(done.standing) or self.held[table]
+            elif asked.is_held(self.state, table):
                 self.note(table, e.LoggedAgain(""))
             self._take_in(at)
 

@@ -1,8 +1,8 @@
 """Whether every table that waits has a way to go on.
 
 In:  a Life.
-Out: stuck(): the trace to a state from which no way leads, without a kill, to one where nobody waits for more than what
-     isn't in any log, or for a cut that isn't there yet.
+Out: stuck(): the trace to a state from which no way leads, without a kill or a person where none is needed, to one
+     where nobody waits for more than what isn't in any log, or for a cut that isn't there yet.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections import defaultdict
 
 from tests.model import asked
 from tests.model.checker import Result, TooLargeError
-from tests.model.life import Life
-from tests.model.world import Bounds, State
+from tests.model.life import UNNEEDED, Life
+from tests.model.world import Bounds, State, is_unlogged
+from tidegate.standing.causes import Cause
 from tidegate.tables import State as Is
 
 _TICKS = 2  # how often the cut may go on with nothing new
@@ -29,7 +30,7 @@ def stuck(bounds: Bounds, states_max: int) -> Result[State]:
         state = order[at]
         at += 1
         for name, after in life.steps(state):
-            if "killed" not in name:
+            if "killed" not in name and UNNEEDED not in name:
                 backwards[after].append(state)
             if after not in came:
                 came[after] = (state, name)
@@ -65,9 +66,19 @@ def _who(life: Life, state: State) -> str:
 def _waits(life: Life, state: State, table: int) -> bool:
     standing = state.tables[table].standing
     sources = {life.bounds.feeds[at][0] for at in life.bounds.physical(table)}
+    if table in state.failing:
+        return True
     if standing is None or not state.chosen[0][table] or not all(state.chosen[1][source] for source in sources):
         return False
+    if standing.cause is Cause.UNLOGGED and _is_logged(life.bounds, state, table):
+        return True
     if standing.state is Is.HELD:
         partner = state.tables[asked.NAMES.index(standing.partner)].standing if standing.partner else standing
         return partner is None or not partner.is_blocked
     return standing.state is Is.RELEASED
+
+
+def _is_logged(bounds: Bounds, state: State, table: int) -> bool:
+    """Whether nothing changes it any more without row events, as far as the cut."""
+    logs = (state.logs[at] for at in bounds.physical(table))
+    return not any(is_unlogged(log, state.cut) for log in logs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.model import asked
-from tests.model.world import NOT_BEHIND, ROWS, Bounds, State, Table, Window, giver_of, replaced, swapped
+from tests.model.world import NOT_BEHIND, ROWS, Bounds, State, Table, Window, giver_of, is_unlogged, replaced, swapped
 from tidegate.standing import events as e
 from tidegate.standing.standing import Standing
 from tidegate.tables import State as Is
@@ -34,7 +34,8 @@ def written(bounds: Bounds, state: State, window: Window, table: int, after: int
             if kind == "K":
                 rows = _taken(bounds, state, commit_ts)
             elif kind in ROWS and kind != "S":
-                rows.add(commit_ts)
+                if not is_unlogged(state.logs[at], commit_ts):
+                    rows.add(commit_ts)
             elif kind in "CDTG":
                 rows -= own if bounds.routed(table) else rows
     return before._replace(rows=tuple(sorted(rows)), version=window.upto)

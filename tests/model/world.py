@@ -87,6 +87,7 @@ class State(NamedTuple):
     """keeps: what the pipeline file keeps now, by table and by source; chosen: what the lake says that it follows;
     read: what the application read at its start, None when none runs. pending: states that a recorded change of the
     selection still calls for. behind: where a source stands that is behind the cut.
+    failing: tables that can't be written, until a pause or a person mends that.
     seen: up to where a source is captured; known: up to where its statements were replayed.
     """
 
@@ -106,6 +107,7 @@ class State(NamedTuple):
     snaps: tuple[Snap | None, ...] = ()
     policy: str = "apply"
     judged: tuple[int, ...] = ()
+    failing: tuple[int, ...] = ()
     changes: int = 0
     fails: int = 0
     kills: int = 0
