@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo test test-quick test-long lint docs lock bench soak size together replay model tidb clean
+.PHONY: help environment jars jars-s3 demo wheel test test-quick test-long lint docs lock bench soak size together replay model tidb clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -39,6 +39,10 @@ docs: environment ## write the table of pipeline keys in docs/pipeline.md anew
 lock: environment ## requirements.in -> requirements.txt: every pin with its hashes, no index address
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \
 		requirements.in --output-file requirements.txt
+
+wheel: environment ## the package and the versions it was tested with: .tidegate/dist (pip install tidegate-*.whl -c constraints.txt)
+	@$(BIN)/python -m hatchling build --target wheel --directory .tidegate/dist
+	@sed -nE 's/^([A-Za-z0-9._-]+==.*[^\\ ]) *\\?$$/\1/p' requirements.txt > .tidegate/dist/constraints.txt
 
 bench: environment jars ## the benchmarks, each beside its peers: .tidegate/bench/report.md (QUICK=1: under ten minutes)
 	@$(BIN)/python -m benchmarks --sizes $(if $(QUICK),quick,formal) $(if $(ONLY),--only $(ONLY))

@@ -1,38 +1,9 @@
-"""Register tidegate with Airflow.
+"""Register tidegate with an Airflow that has this folder as its plugins folder.
 
 In:  Airflow's plugin scanner, which loads this file in each of Airflow's processes.
-Out: the plugin's name under Admin > Plugins, and the page that names held tables: under Browse for all pipelines, and
-     as a tab of each DAG. Operators, sensors and triggers need no registration: they are imported by name from the
-     package tidegate_airflow beside this file (its folder is on sys.path).
+Out: the plugin, as the installed package names it by an entry point; Airflow takes the first of two with one name.
 """
 
-from __future__ import annotations
+from tidegate_airflow.plugin import TidegatePlugin
 
-from typing import Any
-
-from airflow.plugins_manager import AirflowPlugin
-
-
-class _HeldPage:
-    """The page's application, imported when it is opened first: only the API server ever needs it."""
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        from tidegate_airflow.held_page import app
-
-        await app(scope, receive, send)
-
-
-class TidegatePlugin(AirflowPlugin):
-    """What Airflow shows of tidegate."""
-
-    name = "tidegate"
-    fastapi_apps = [{"name": "tidegate", "app": _HeldPage(), "url_prefix": "/tidegate"}]  # noqa: RUF012 - Airflow's way
-    external_views = [  # noqa: RUF012
-        {"name": "tidegate", "href": "/tidegate/", "destination": "nav", "category": "browse", "url_route": "tidegate"},
-        {
-            "name": "tidegate",
-            "href": "/tidegate/dags/{DAG_ID}",
-            "destination": "dag",
-            "url_route": "tidegate_pipeline",
-        },
-    ]
+__all__ = ["TidegatePlugin"]

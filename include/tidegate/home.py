@@ -27,10 +27,36 @@ EXIT_INTERRUPTED: Final = 130  # Ctrl-C
 DIFFERS: Final = "not equal: "  # begins the last line of a job that ends with 1 because it found a difference: no fault
 
 
+_TREE: Final = Path(__file__).resolve().parents[2]  # of a checkout its root
+# Folders of the project that an installed package has elsewhere, beside the package tidegate.
+_INSTALLED: Final = {
+    "dags": "tidegate_airflow/dags",
+    "plugins": "tidegate_airflow/none",  # Airflow finds the plugin by its entry point
+    "spark_jobs": "spark_jobs",
+    "include/pipelines": "tidegate/pipelines/examples",
+}
+
+
 def home() -> Path:
-    """The project's root: TIDEGATE_HOME, else the folder that holds include/."""
+    """Where pipelines' relative paths and this machine's state lie: TIDEGATE_HOME, else the checkout's root.
+
+    Of an installed package it is the folder tidegate of the user.
+    """
     configured = os.environ.get(HOME_ENV)
-    return Path(configured) if configured else Path(__file__).resolve().parents[2]
+    if configured:
+        return Path(configured)
+    return _TREE if (_TREE / "spark_jobs").is_dir() and (_TREE / "dags").is_dir() else Path.home() / "tidegate"
+
+
+def pipelines_folder() -> Path:
+    """Where pipeline files lie unless TIDEGATE_PIPELINES says otherwise."""
+    return home() / ("include/pipelines" if (home() / "include").is_dir() else "pipelines")
+
+
+def folder_of(part: str) -> Path:
+    """A folder of the project: dags, plugins, spark_jobs or include/pipelines. home() may have one of its own."""
+    own = home() / part
+    return own if own.is_dir() else Path(__file__).resolve().parents[1] / _INSTALLED[part]
 
 
 def state_folder() -> Path:

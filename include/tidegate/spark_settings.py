@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from tidegate.config import Pipeline
-from tidegate.home import HOME_ENV, SPARK_MASTER_ENV
+from tidegate.home import HOME_ENV, SPARK_MASTER_ENV, folder_of
 
 _JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Duser.timezone=UTC"
 
@@ -25,9 +25,9 @@ _JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC 
 _ARROW_OPENS = " ".join(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.nio", "sun.nio.ch", "java.lang"))
 
 
-def application(job: str, root: Path) -> Path:
+def application(job: str) -> Path:
     """The script that spark-submit runs for a job: apply."""
-    return root / "spark_jobs" / f"{job}.py"
+    return folder_of("spark_jobs") / f"{job}.py"
 
 
 def class_archive(root: Path) -> Path:
@@ -41,9 +41,9 @@ def _shared_classes(root: Path) -> str:
     return f" -XX:SharedArchiveFile={archive}" if archive.is_file() and " " not in str(archive) else ""
 
 
-def _logging(root: Path) -> str:
+def _logging() -> str:
     """A JVM option: what the job's JVM says, and what it doesn't (spark_jobs/log4j2.properties)."""
-    file = root / "spark_jobs" / "log4j2.properties"
+    file = folder_of("spark_jobs") / "log4j2.properties"
     return f" -Dlog4j2.configurationFile={file}" if file.is_file() and " " not in str(file) else ""
 
 
@@ -68,7 +68,7 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
     conf = {
         "spark.driver.extraClassPath": str(jars),
         "spark.executor.extraClassPath": str(jars),
-        "spark.driver.extraJavaOptions": f"{_JVM} {_ARROW_OPENS}{_logging(root)}{_shared_classes(root)}",
+        "spark.driver.extraJavaOptions": f"{_JVM} {_ARROW_OPENS}{_logging()}{_shared_classes(root)}",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",

@@ -82,7 +82,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def _prepare(self, pipeline: Pipeline, arguments: list[str]) -> None:
         root = home()
-        self.application = str(spark_settings.application(self.job, root))
+        self.application = str(spark_settings.application(self.job))
         self.application_args = ["--pipeline", self.pipeline_file, *arguments]
         self.name = f"tidegate {pipeline.pipeline} {self.job}"
         self.conf = spark_settings.submit_conf(pipeline, root)

@@ -54,10 +54,10 @@ pytestmark = [
 PARSE_SECONDS_MAX = 2.0
 
 
-def parse(folder: Path, tmp: Path) -> dict[str, Any]:
+def parse(folder: Path, tmp: Path, dags: Path = ROOT / "dags") -> dict[str, Any]:
     out = tmp / "parsed.json"
     subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "dags" / "parse_dags.py"), str(ROOT / "dags"), str(out)],
+        [sys.executable, str(ROOT / "tests" / "dags" / "parse_dags.py"), str(dags), str(out)],
         env=os.environ | {"AIRFLOW_HOME": str(tmp / "airflow"), "TIDEGATE_PIPELINES": str(folder)},
         check=True,
         capture_output=True,
@@ -75,6 +75,19 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for name, text in {"shop": SHOP, "two": TWO, "broken": BROKEN, "zz_same_lake": SAME_LAKE}.items():
         (folder / f"{name}.yaml").write_text(text)
     return parse(folder, tmp)
+
+
+def test_one_line_in_a_dags_folder_of_ones_own_gives_all_dags(parsed: dict[str, Any], tmp_path: Path) -> None:
+    own = tmp_path / "dags"
+    own.mkdir()
+    (own / "cdc.py").write_text("import tidegate_airflow.dag_files  # airflow dag\n")
+    (tmp_path / "pipelines").mkdir()
+    for name, text in {"shop": SHOP, "two": TWO}.items():
+        (tmp_path / "pipelines" / f"{name}.yaml").write_text(text)
+    theirs = parse(tmp_path / "pipelines", tmp_path, own)
+    assert theirs["errors"] == {}
+    assert theirs["dags"].keys() == parsed["dags"].keys()
+    assert {dag["file"] for dag in theirs["dags"].values()} == {"cdc.py"}
 
 
 def test_each_good_pipeline_file_has_a_dag_of_each_kind(parsed: dict[str, Any]) -> None:

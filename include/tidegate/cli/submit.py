@@ -57,7 +57,7 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", master]
     for name, value in spark_settings.submit_conf(loaded, root).items():
         command += ["--conf", f"{name}={value}"]
-    command += [str(spark_settings.application(job, root)), "--pipeline", str(path), *arguments]
+    command += [str(spark_settings.application(job)), "--pipeline", str(path), *arguments]
     environment = os.environ | spark_settings.submit_environment(root)
     if loaded.lake.conn_id:
         environment[STORAGE_OPTIONS_ENV] = json.dumps(pipelines.storage_options(loaded.lake, from_environment))

@@ -28,6 +28,7 @@ from tidegate.demo.outcome import show
 from tidegate.demo.progress import Progress, Snapshot
 from tidegate.demo.workload import Workload
 from tidegate.errors import ProcessFailed
+from tidegate.home import folder_of
 from tidegate.lake.files import LakeFiles
 from tidegate.local import jars, mariadb
 from tidegate.local.airflow import Airflow
@@ -71,7 +72,7 @@ class Demo:
         self._root = root
         self._options = options
         self._connection = ""
-        self._file = root / "include" / "pipelines" / "demo.yaml"
+        self._file = folder_of("include/pipelines") / "demo.yaml"
         self.pipeline = pipelines.load(self._file)
         self.lake = LakeFiles(self.pipeline.lake.path, self.pipeline.lake.storage_options)
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidegate.errors import ProcessFailed
-from tidegate.home import HOME_ENV, PIPELINES_ENV
+from tidegate.home import HOME_ENV, PIPELINES_ENV, folder_of
 from tidegate.local.processes import end_all
 from tidegate.local.server import free_port
 
@@ -198,8 +198,8 @@ class Airflow:
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(root / ".tidegate" / "numba")),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db",
             "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
-            "AIRFLOW__CORE__DAGS_FOLDER": str(root / "dags"),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(folder_of("dags")),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder_of("plugins")),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__PARALLELISM": "8",

@@ -83,7 +83,7 @@ def _make(root: Path, archive: Path) -> bool:
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[2]"]
     for name, value in conf.items():
         command += ["--conf", f"{name}={value}"]
-    command += [str(spark_settings.application("session/load_classes", root)), str(archive.parent)]
+    command += [str(spark_settings.application("session/load_classes")), str(archive.parent)]
     environment = os.environ | spark_settings.submit_environment(root) | {"SPARK_LOCAL_IP": "127.0.0.1"}
     try:
         done = subprocess.run(command, env=environment, timeout=_SECONDS_MAX, check=False, capture_output=True)

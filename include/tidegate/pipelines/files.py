@@ -16,7 +16,7 @@ from pathlib import Path
 from tidegate import config
 from tidegate.config import Pipeline, TicdcSource
 from tidegate.errors import ConfigError, UsageError
-from tidegate.home import PIPELINES_ENV, home
+from tidegate.home import PIPELINES_ENV, home, pipelines_folder
 from tidegate.lake.storage import lake_root
 
 
@@ -31,7 +31,7 @@ class PipelineFile:
 def folder() -> Path:
     """Where pipeline files lie."""
     configured = os.environ.get(PIPELINES_ENV)
-    return Path(configured) if configured else home() / "include" / "pipelines"
+    return Path(configured) if configured else pipelines_folder()
 
 
 def find(name: str) -> Path:
