@@ -22,6 +22,7 @@ from benchmarks.cpu import peak_bytes, tree_cpu
 from benchmarks.figures import Row
 from benchmarks.sizes import Sizes
 from tests.kit.tidb import encode
+from tidegate.pump.door import Door
 from tidegate.pump.reader import PumpReader, PumpSettings, PumpSource
 from tidegate.pump.server import Write
 from tidegate.tidb.payload import BinlogType, binlog_of
@@ -119,6 +120,7 @@ class _Given:
 
     def __init__(self) -> None:
         self.waiting = list[Write]()
+        self.door = Door()
 
     def start(self) -> None:
         pass

@@ -65,7 +65,11 @@ SEGMENTS: Final = Table(
             _field("seq", pa.int64(), "dense per source, from 1"),
             _field("kind", pa.string(), "binlog | tidb | ticdc | heartbeat"),
             _field("server_id", pa.int64(), "server_id of the server that sent the stream"),
-            _field("server_uuid", pa.string(), "its server_uuid (MySQL) or server_uid (MariaDB); '' when it has none"),
+            _field(
+                "server_uuid",
+                pa.string(),
+                "its server_uuid (MySQL), server_uid (MariaDB) or cluster id (TiDB, by a Pump); '' when it has none",
+            ),
             _field("file", pa.string(), "binlog file of the payload; all of it from one file"),
             _field("start_pos", pa.int64(), "offset of the first byte in file, 64-bit"),
             _field("end_pos", pa.int64(), "offset after the last byte in file"),

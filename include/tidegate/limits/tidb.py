@@ -28,6 +28,10 @@ PUMP_WAIT_SECONDS_MAX: Final = 30.0
 # A transaction's binlog has as many bytes as what it writes: TiDB's own bound is txn-total-size-limit, 1 GiB at most
 # for tables with a binlog; its framing comes on top.
 PUMP_PAYLOAD_BYTES_DEFAULT: Final = 1024 * MIB + 16 * MIB
+# TiKV takes no longer ones (storage.max-key-size, 8 KiB); the key of each prewrite without an answer is in memory.
+PUMP_KEY_BYTES_MAX: Final = 64 << 10
+# A timestamp of TiDB's that is further ahead than this isn't PD's: PD and what reads it keep time, by NTP to a second.
+TIMESTAMP_AHEAD_SECONDS_MAX: Final = 600
 # A quiet Pump writes a timestamp of its own so often, as TiDB's does.
 PUMP_FAKE_SECONDS_DEFAULT: Final = 3.0
 # By TiDB's timestamps, not by a clock: a prewrite without an answer is asked for after this, and once more after this

@@ -22,6 +22,9 @@ from tidegate.errors import SourceRefused, SourceUnavailable
 from tidegate.limits import PUMP_PD_SECONDS
 
 _REFUSALS: Final = (401, 403, 404)
+# PD's own key (pd/pkg/utils/keypath), eight bytes, big end first.
+_CLUSTER_ID: Final = "/pd/cluster_id"
+_CLUSTER_ID_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,12 @@ class Etcd:
         request = urllib.request.Request(address, body, {"Content-Type": "application/json"})  # noqa: S310
         with urllib.request.urlopen(request, timeout=PUMP_PD_SECONDS, context=context) as answer:  # noqa: S310
             return json.loads(answer.read())
+
+
+def cluster_of(etcd: Etcd) -> int | None:
+    """The id that TiDB gives with each write; None where PD doesn't say it. Raises SourceUnavailable, SourceRefused."""
+    value = etcd.get(_CLUSTER_ID).value
+    return int.from_bytes(value, "big") if value is not None and len(value) == _CLUSTER_ID_BYTES else None
 
 
 def etcd_of(entry: TidbSource) -> Etcd:

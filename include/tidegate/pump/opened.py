@@ -6,6 +6,7 @@ Out: a CaptureRun over it, which keeps its record in PD where the pipeline file 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from pathlib import Path
 from tidegate.capture.progress import CaptureProgress, CaptureResult
 from tidegate.capture.run import CaptureRun
 from tidegate.config import Pipeline, TidbSource
+from tidegate.errors import TidegateError
 from tidegate.lake import followed
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.cluster import Clock, History, Mvcc
-from tidegate.pump.etcd import etcd_of
+from tidegate.pump.etcd import cluster_of, etcd_of
 from tidegate.pump.lost_ddl import LostDdl
 from tidegate.pump.parked import Parked
 from tidegate.pump.pulled import Pulls
@@ -26,6 +28,8 @@ from tidegate.pump.reader import PumpSettings, PumpSource
 from tidegate.pump.registration import Place, Registration
 from tidegate.pump.server import PumpServer, ServerSettings
 from tidegate.pump.stored import stored_in
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -76,6 +80,17 @@ def _place(pipeline: Pipeline, source: str, lake: LakeFiles) -> Place | None:
     return Place(etcd_of(entry), entry.node or source, entry.advertise, lambda: may_join(pipeline, source, lake))
 
 
+def _pd_cluster(entry: TidbSource) -> int | None:
+    """The Pump serves without PD's word, too: TiDB waits for it."""
+    if not entry.pd:
+        return None
+    try:
+        return cluster_of(etcd_of(entry))
+    except TidegateError as error:
+        log.warning("PD doesn't say which cluster this Pump is of, so the first write will: %s", error)
+        return None
+
+
 def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Path, lake: LakeFiles) -> PumpRun:
     """state_dir holds the value log unless the pipeline file names a folder."""
     entry = pipeline.sources[source]
@@ -102,6 +117,7 @@ def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Pa
             *(lake, pipeline.owner(source), pipeline.xa.orphans, History(sql).table_of),
             LostDdl(lake, pipeline.pumps(source), History(sql)),
         ),
+        lambda: _pd_cluster(entry),
     )
 
     def pump(registration: Registration | None) -> PumpSource:

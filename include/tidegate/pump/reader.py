@@ -33,6 +33,7 @@ from tidegate.capture.source import ClockState, Retention
 from tidegate.errors import PositionLost, StreamCorrupt, TidegateError
 from tidegate.pump.aside import Aside
 from tidegate.pump.ddl import JobNotes, Jobs, waits_for
+from tidegate.pump.door import Door
 from tidegate.pump.orphans import Fates, Orphans, Words
 from tidegate.pump.registration import Registration
 from tidegate.pump.server import PumpServer, Write
@@ -70,6 +71,8 @@ class PumpSettings:
     stored: Callable[[Captured, int], Iterator[Segment]]
     jobs: Jobs | None = None  # TiDB's DDL history; None: of DDL no more than its text is known
     words: Words | None = None  # on what TiDB can't tell of; None: nobody decides
+    # The cluster's id, as PD says it; asked while nothing is captured of one. None: the first write says it.
+    cluster: Callable[[], int | None] = lambda: None
 
 
 class PumpSource:
@@ -149,10 +152,22 @@ class PumpReader:
             self._pairing = Pairing[int]([self._settings.node], checkpoint.resolved_ts)
         self._begins = checkpoint.resolved_ts == 0 and self._settings.jobs is not None
         self._server = self._source.server()
+        self._know_cluster(self._server.door, checkpoint)
         self._server.start()
         self._tell_registration()
         if self._registration is not None:
             self._registration.serves()
+
+    def _know_cluster(self, door: Door, checkpoint: StreamCheckpoint) -> None:
+        """What each segment names as its server is the cluster. Raises PositionLost."""
+        _, kept = checkpoint.server
+        known = int(kept) if kept else (None if door.cluster is not None else self._settings.cluster())
+        if known is not None and (why := door.enters(known)):
+            raise PositionLost(
+                f"{why}, of which its segments are",
+                where=self._settings.source,
+                remedy="give another cluster's Pump a source of its own; or mend cluster_id",
+            )
 
     # --- the stream --------------------------------------------------------------------------------
 
@@ -276,6 +291,8 @@ class PumpReader:
             return
         self._fake_at = now + self._settings.fake_seconds
         tso, listed = told
+        if self._server is not None:
+            self._server.door.saw(tso)
         if listed is not None:
             self._take(listed, binlog_of(listed))
             self._begins = False
@@ -286,6 +303,10 @@ class PumpReader:
         """lists: with the tables that are there at it. A DDL that is committed meanwhile is above it."""
         tso = self._timestamps.tso()
         return tso, self._notes.begin(tso) if lists else None
+
+    @property
+    def _cluster(self) -> int | None:
+        return self._server.door.cluster if self._server is not None else None
 
     def _segment(self, taken: list[tuple[bytes, Binlog]]) -> Segment:
         before, settings = self.checkpoint, self._settings
@@ -301,6 +322,7 @@ class PumpReader:
         return replace(
             following(before, settings.source, payload),
             kind=SegmentKind.TIDB,
+            server_uuid="" if (cluster := self._cluster) is None else str(cluster),
             min_commit_ts=min(one.start_ts for one in binlogs),
             max_commit_ts=self._pairing.latest_ts(settings.node),
             resolved_ts=self.resolved_ts,

@@ -4,28 +4,29 @@ In:  addresses to listen at; WriteBinlog requests, each on a thread of its own t
      requests, each on a thread for as long as it lasts.
 Out: writes in order of arrival, for one taker; each is answered by whoever took it. Streams of what is committed.
 
-An empty payload is TiDB's question whether a Pump that failed is back: it is answered, and nothing is stored. A payload
-that is no binlog is refused, so that nobody finds it later. While too much waits, a request waits before it joins: TiDB
-tries again by itself, on another Pump when there is one.
+Who may write what is the door's to say (door.py). An empty payload is TiDB's question whether a Pump that failed is
+back: it is answered, and nothing is stored. A payload that is no binlog is refused, so that nobody finds it later.
+While too much waits, a request waits before it joins: TiDB tries again by itself, on another Pump when there is one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 import grpc
 
 from tidegate.errors import HostRefused, LakeRefused, TidegateError
 from tidegate.limits import PUMP_PULL_THREADS, PUMP_THREADS, PUMP_WAIT_SECONDS_MAX, PUMP_WAITING_BYTES_MAX
+from tidegate.pump.door import Door
 from tidegate.pump.pulled import Pulled
 from tidegate.tidb.payload import (
-    NOTES,
     Binlog,
     BinlogType,
     binlog_of,
@@ -36,6 +37,7 @@ from tidegate.tidb.payload import (
 )
 
 _SERVICE: Final = "binlog.Pump"
+_UNIX: Final = "unix:"
 
 
 class Drained(Protocol):
@@ -81,6 +83,7 @@ class PumpServer:
     def __init__(self, settings: ServerSettings, drained: Drained | None = None) -> None:
         """drained: what drainers get; None: nothing is to be pulled."""
         self._settings, self._drained = settings, drained
+        self.door = Door(settings.cluster_id)
         self._drainers = threading.BoundedSemaphore(PUMP_PULL_THREADS)
         self._waiting: deque[Write] = deque()
         self._bytes = 0
@@ -99,13 +102,20 @@ class PumpServer:
             "PullBinlogs": grpc.unary_stream_rpc_method_handler(self._pull),
         }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, handlers),))
-        self.addresses = [self._bind(address) for address in settings.listen]
+        self._locks: list[IO[bytes]] = []
+        try:
+            self.addresses = [self._bind(address) for address in settings.listen]
+        except HostRefused:
+            self._unlock()
+            raise
 
     def _bind(self, address: str) -> str:
         """Raises HostRefused."""
         settings = self._settings
         try:
-            if address.startswith("unix:") or settings.certificate is None:
+            if address.startswith(_UNIX):
+                self._locks.append(_locked(address))
+            if address.startswith(_UNIX) or settings.certificate is None:
                 port = self._server.add_insecure_port(address)
             else:
                 assert settings.key is not None, "the pipeline file has both or none"
@@ -163,18 +173,23 @@ class PumpServer:
         for write in waiting:
             write.answer(why)
         self._server.stop(1.0).wait()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        for lock in self._locks:
+            lock.close()
+        self._locks.clear()
 
     def _write(self, request: bytes, context: Any) -> bytes:
         try:
             cluster, payload = write_request(request)
-            wanted = self._settings.cluster_id
-            if wanted is not None and cluster != wanted:
-                return write_answer(f"this Pump is of cluster {wanted}, not of {cluster}")
+            if why := self.door.refuses_cluster(cluster):
+                return write_answer(why)
             if not payload:
                 return write_answer(self._closed)
             write = Write(payload, binlog_of(payload))
-            if write.binlog.tp in NOTES:
-                return write_answer("only a Pump writes such a binlog")
+            if why := self.door.refuses(write.binlog) or self.door.enters(cluster):
+                return write_answer(why)
         except TidegateError as error:
             return write_answer(str(error))
         left = min(context.time_remaining() or PUMP_WAIT_SECONDS_MAX, PUMP_WAIT_SECONDS_MAX)
@@ -189,9 +204,8 @@ class PumpServer:
             cluster, after_ts = pull_request(request)
         except TidegateError as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        wanted = self._settings.cluster_id
-        if wanted is not None and cluster != wanted:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"this Pump is of cluster {wanted}, not of {cluster}")
+        if why := self.door.refuses_cluster(cluster):
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, why)
         if self._drained is None:
             context.abort(grpc.StatusCode.UNIMPLEMENTED, "this Pump keeps nothing for drainers")
         if not self._drainers.acquire(blocking=False):
@@ -222,3 +236,22 @@ class PumpServer:
             self._bytes += size
             self._changed.notify_all()
         return ""
+
+
+def _locked(address: str) -> IO[bytes]:
+    """The lock of a unix socket, beside it: whoever binds a path takes it away from one that listens there already.
+
+    Raises HostRefused where another one has it, OSError.
+    """
+    path = Path(address.removeprefix(_UNIX) + ".lock")
+    handle = path.open("ab")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.close()
+        raise HostRefused(
+            f"can't listen at {address}: another Pump does",
+            where=address,
+            remedy="end that one, or give this one another address",
+        ) from None
+    return handle

@@ -23,7 +23,7 @@ from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentKind
 from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.pairing import ROLLED_BACK
-from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
+from tidegate.tidb.payload import Binlog, BinlogType, binlog_of, fake_payload
 from tidegate.tidb.recording import Recording
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tidb"
@@ -245,3 +245,54 @@ def test_tls_refuses_who_does_not_speak_it(tmp_path: Path) -> None:
     for one in (client, plain):
         one.close()
     server.close("done")
+
+
+def test_a_second_pump_at_a_unix_path_takes_it_from_nobody(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/p.sock"
+    server = PumpServer(ServerSettings([address], 1 << 20))
+    server.start()
+    with pytest.raises(HostRefused, match="another Pump does"):
+        PumpServer(ServerSettings(["127.0.0.1:0", address], 1 << 20))
+    client = Client(address)
+    assert client.write(b"") == "", "the first one is reached"
+    client.close()
+    server.close("it ends")
+    PumpServer(ServerSettings([address], 1 << 20)).close("it ends")
+
+
+def test_another_cluster_is_refused_before_anything_of_it_is_acknowledged(tmp_path: Path) -> None:
+    """The pipeline file names none: the first one that wrote is the Pump's, in its next runs too."""
+    for run in range(2):
+        with running(pump_run(tmp_path, Counter(), cluster_id=None)):
+            client = Client(f"unix:{tmp_path}/p.sock")
+            if run == 0:
+                assert client.write(b"", cluster=2222) == "", "a question, of which nothing is stored"
+                assert client.write(encode.binlog(PREWRITE, 1000, key=b"k")) == ""
+            refused = encode.binlog(PREWRITE, 2000 + run, key=b"k")
+            assert client.write(refused, cluster=2222) == "this Pump is of cluster 7, not of 2222"
+            assert client.write(encode.binlog(COMMIT, 1000, 1001), cluster=2222) != ""
+            with pytest.raises(grpc.RpcError, match="not of 2222"):
+                next(client.pull(0, cluster=2222))
+            client.close()
+    assert [binlog_of(payload).start_ts for payload in sent(tmp_path)] == [1000]
+    assert stored(tmp_path)[-1].server_uuid == "7"
+
+
+def test_a_pipeline_file_that_names_another_cluster_than_what_is_captured_is_refused(tmp_path: Path) -> None:
+    with running(pump_run(tmp_path, Counter())):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        assert client.write(encode.binlog(PREWRITE, 1000, key=b"k")) == ""
+        client.close()
+    with pytest.raises(PositionLost, match="this Pump is of cluster 8, not of 7, of which its segments are"):
+        pump_run(tmp_path, Counter(), cluster_id=8).run(5)
+
+
+def test_a_timestamp_from_the_future_is_refused_and_honest_writes_go_on(tmp_path: Path) -> None:
+    with running(pump_run(tmp_path, Counter())):
+        client = Client(f"unix:{tmp_path}/p.sock")
+        for poison in (encode.binlog(PREWRITE, 1 << 62, key=b"k"), encode.binlog(COMMIT, 1000, 1 << 62)):
+            assert "can't be PD's" in client.write(poison)
+        assert client.write(fake_payload(5)) == "only a Pump writes such a binlog"
+        assert client.write(encode.binlog(PREWRITE, 1000, key=b"k")) == ""
+        client.close()
+    assert stored(tmp_path)[-1].resolved_ts <= 1000

@@ -89,6 +89,8 @@ def pump_run(
     jobs: Jobs | None = None,
     place: Place | None = None,
     words: Words | None = None,
+    *,
+    cluster_id: int | None = 7,
     **capture: Any,
 ) -> PumpRun:
     settings = {"land_seconds": 0.1, "value_log_reserve_bytes": 0} | capture
@@ -105,7 +107,7 @@ def pump_run(
         "one", NODE, pipeline.capture.segment_bytes, 0.2, 0.000001, lambda: counter, fates, stored, jobs, words
     )
     listen = [f"unix:{folder}/p.sock", *([place.host] if place else [])]
-    served = ServerSettings(listen, 1 << 24, cluster_id=7)
+    served = ServerSettings(listen, 1 << 24, cluster_id=cluster_id)
 
     def source(registration: Registration | None) -> PumpSource:
         return PumpSource(pump, lambda: PumpServer(served, Pulls(lake, "one", NODE)), registration)

@@ -24,6 +24,7 @@ from tidegate import config, tables
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.pump.door import Door
 from tidegate.pump.reader import PumpReader, PumpSettings, PumpSource
 from tidegate.pump.server import Write
 from tidegate.schema.model.columns import Column
@@ -72,6 +73,7 @@ class Fed:
 
     def __init__(self) -> None:
         self.waiting: list[Write] = []
+        self.door = Door()
 
     def start(self) -> None:
         pass

@@ -1,0 +1,68 @@
+"""Which writes a Pump lets in: those of one cluster, with timestamps that its PD can have given out.
+
+In:  the cluster, as the pipeline file, what is captured, or PD says it; PD's timestamps; who writes what.
+Out: why a write is refused, before anything of it is stored or acknowledged; the cluster, to be kept.
+
+Nobody logs in at a Pump, and a clone of a cluster has the same table ids: its rows would go into the same tables. While
+the cluster isn't known, the first write says it. A timestamp from the future would be believed, too: everything that is
+committed until then would count as late.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from tidegate.commit_ts import compose, physical_ms, time_text
+from tidegate.limits import PUMP_KEY_BYTES_MAX, TIMESTAMP_AHEAD_SECONDS_MAX
+from tidegate.tidb.payload import NOTES, Binlog
+
+
+class Door:
+    """Of one run. Requests come on many threads."""
+
+    def __init__(self, cluster: int | None = None) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._clock = (0, 0.0)  # a timestamp of PD's, and when by this machine's monotonic clock
+
+    @property
+    def cluster(self) -> int | None:
+        return self._cluster
+
+    def refuses_cluster(self, cluster: int) -> str:
+        """Why; "" of the cluster that is known, or while none is."""
+        known = self._cluster
+        return f"this Pump is of cluster {known}, not of {cluster}" if known not in (None, cluster) else ""
+
+    def enters(self, cluster: int) -> str:
+        """As refuses_cluster; the first cluster that enters is the Pump's from then on."""
+        with self._lock:
+            if self._cluster is None:
+                self._cluster = cluster
+        return self.refuses_cluster(cluster)
+
+    def saw(self, tso: int) -> None:
+        """A timestamp that PD gave out just now."""
+        self._clock = (tso, time.monotonic())
+
+    def refuses(self, binlog: Binlog) -> str:
+        """Why; "" of what a TiDB may send."""
+        if binlog.tp in NOTES or binlog.is_fake:
+            return "only a Pump writes such a binlog"
+        if len(binlog.prewrite_key) > PUMP_KEY_BYTES_MAX:
+            return f"a key of {len(binlog.prewrite_key)} bytes is no TiDB's"
+        latest = max(binlog.start_ts, binlog.commit_ts)
+        if latest > self._latest_ts:
+            return (
+                f"timestamp {latest} is of {time_text(latest)}, more than {TIMESTAMP_AHEAD_SECONDS_MAX} s ahead of PD"
+                " and of this machine's clock: it can't be PD's"
+            )
+        return ""
+
+    @property
+    def _latest_ts(self) -> int:
+        """PD may be ahead of this machine, and this machine's clock is there when PD can't be asked."""
+        told, since = self._clock
+        pd_ms = physical_ms(told) + (time.monotonic() - since) * 1000 if told else 0.0
+        return compose(int(max(pd_ms, time.time() * 1000)) + TIMESTAMP_AHEAD_SECONDS_MAX * 1000)
