@@ -22,7 +22,7 @@ from tidegate.lake.bronze.log import BronzeFile, BronzeFiles
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import layout_of
 from tidegate.lake.held import last_states
-from tidegate.segments.segment import Server
+from tidegate.segments.segment import NO_SERVER, Server
 from tidegate.standing.shown import LacksSnapshots, way_out
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
@@ -85,12 +85,14 @@ def bronze_files(lake: LakeFiles) -> dict[str, list[BronzeFile]]:
 
 
 def captured_server(lake: LakeFiles, source: str) -> Server | None:
-    """The server that the newest segment of a source is from; None before the first. Raises LakeUnavailable."""
+    """The server that the newest segment of a source is from, NO_SERVER of a Pump, to which any TiDB of its cluster may
+    write; None before the first. Raises LakeUnavailable.
+    """
     files = bronze_files(lake).get(source)
     if not files:
         return None
     last = _last_row(lake, files)
-    return last["server_id"], last["server_uuid"]
+    return NO_SERVER if last["kind"] == tables.SegmentKind.TIDB else (last["server_id"], last["server_uuid"])
 
 
 def cut_ts(lake: LakeFiles) -> int:

@@ -17,9 +17,11 @@ from tests.kit.tidb.pump_world import NODE, Client, Counter, Fates, pump_run, ru
 from tests.support.captures import bronze_segments, wait_for_bronze
 from tidegate.capture.value_log.log import ValueLog, value_log_folder
 from tidegate.errors import HostRefused, PositionLost, SourceRefused, ValueLogFull
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.status import captured_server
 from tidegate.local.certificate import ensure
 from tidegate.pump.server import PumpServer, ServerSettings, Write
-from tidegate.segments.segment import Segment
+from tidegate.segments.segment import NO_SERVER, Segment
 from tidegate.tables import SegmentKind
 from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.pairing import ROLLED_BACK
@@ -276,6 +278,9 @@ def test_another_cluster_is_refused_before_anything_of_it_is_acknowledged(tmp_pa
             client.close()
     assert [binlog_of(payload).start_ts for payload in sent(tmp_path)] == [1000]
     assert stored(tmp_path)[-1].server_uuid == "7"
+    assert captured_server(LakeFiles(str(tmp_path / "lake")), "one") == NO_SERVER, (
+        "snapshots are read at any of its TiDBs"
+    )
 
 
 def test_a_pipeline_file_that_names_another_cluster_than_what_is_captured_is_refused(tmp_path: Path) -> None:
