@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.life.ahead import check_not_ahead
 from spark_jobs.window.life.following import take_in, target
 from spark_jobs.window.life.mending import release_emptied
 from spark_jobs.window.standing.standings import hold, note, reads_snapshots, release_with_partners
@@ -36,7 +37,10 @@ from tidegate.tables import TABLES_BY_ID, WATERMARK, SegmentFlag, State, splits
 
 
 def next_window(app: Application) -> Window | None:
-    """The main window: above the published cut, or None when nothing new is resolved."""
+    """The main window: above the published cut, or None when nothing new is resolved. Raises StreamCorrupt where a
+    source's clock can't be believed.
+    """
+    check_not_ahead(app)
     release_emptied(app)
     release_with_partners(app)
     sources = _sources(app)

@@ -12,6 +12,7 @@ is written after it was committed.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from tidegate.changefeed.storage import Listed, Storage
 from tidegate.changefeed.stream import Stream
 from tidegate.commit_ts import physical_ms
 from tidegate.errors import SourceRefused, StreamCorrupt
-from tidegate.limits import TICDC_LOOKS_THREADS
+from tidegate.limits import TICDC_LOOKS_THREADS, TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.schema.model.server import folded
 from tidegate.segments.crc32c import crc32c
 from tidegate.ticdc.layout import META, METADATA, data_name, date_end, schema_version
@@ -65,15 +66,23 @@ class Folders:
         self.databases: dict[str, dict[int, Schema]] = {}
 
     def checkpoint_ts(self) -> int:
-        """What TiCDC says that all is written up to; 0 before it says so. Raises StreamCorrupt."""
+        """What TiCDC says that all is written up to; 0 before it says so. Raises StreamCorrupt, SourceRefused."""
         data = self._storage.read(METADATA)
         if not data:
             return 0
+        where = f"{self._storage.where}/{METADATA}"
         try:
-            return int(json.loads(data)["checkpoint-ts"])
+            found = int(json.loads(data)["checkpoint-ts"])
         except (ValueError, KeyError, TypeError) as error:
-            where = f"{self._storage.where}/{METADATA}"
             raise StreamCorrupt(f"no checkpoint-ts is in it: {data[:80]!r}", where=where, remedy="report it") from error
+        # It would be believed: all rows that come until then would be passed over.
+        if physical_ms(found) > (time.time() + TIMESTAMP_AHEAD_SECONDS_MAX) * 1000:
+            raise SourceRefused(
+                f"the checkpoint {found} is more than {TIMESTAMP_AHEAD_SECONDS_MAX} s ahead of this machine's clock",
+                where=where,
+                remedy="look who wrote it, and whether the clocks here and at PD are right",
+            )
+        return found
 
     def holds(self, path: str, start: int, end: int, checksum: int) -> bool:
         """Whether a data file has these very bytes. Raises SourceUnavailable, SourceRefused."""
@@ -110,6 +119,9 @@ class Folders:
                     remedy="create the changefeed without use-table-id-as-path, with a new path for a new lake",
                 )
         versions = {int(name): name for name in listed.folders if name.isdigit()}
+        # A table's first folder is the one of its schema files.
+        understood = {META, *versions.values()} if META in listed.folders or table == META else set[str]()
+        self._check_known(folder, [name for name in listed.folders if name not in understood])
         if META not in listed.folders and not versions:
             return
         known_as = folded(database), folded(table)
@@ -129,6 +141,16 @@ class Folders:
         for version, name in versions.items():
             if version >= live:
                 self._look_into(there, f"{folder}/{name}", captured_ts, oldest)
+
+    def _check_known(self, folder: str, others: list[str]) -> None:
+        """A name with a slash is a deeper folder, and its rows would be nobody's. Raises SourceRefused."""
+        if others:
+            raise SourceRefused(
+                f"{others[0]} is no folder of a table that has {META}: rows of a table or a database whose name has"
+                " a slash may be in there, and they can't be told",
+                where=f"{self._storage.where}/{folder}",
+                remedy="leave such names out of the changefeed (filter.rules); move away what isn't the changefeed's",
+            )
 
     def _take_schemas(self, folder: str, files: Iterable[str], known: dict[int, Schema], captured_ts: int) -> None:
         """Those that a window above may need: of a table the newest at or below what is captured, and all above."""

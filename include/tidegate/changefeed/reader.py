@@ -24,6 +24,7 @@ from typing import Final
 from tidegate.capture.captured import Captured
 from tidegate.capture.own_stream import NOTHING, StreamCheckpoint, StreamPlace, check_continues, following
 from tidegate.capture.source import ClockState, Retention
+from tidegate.changefeed.falls import Falls
 from tidegate.changefeed.folders import Folders, Schema, TableFolders
 from tidegate.changefeed.storage import Storage
 from tidegate.changefeed.wave import Wave, next_wave
@@ -59,10 +60,11 @@ class ChangefeedSource:
 
     def __init__(self, settings: ChangefeedSettings) -> None:
         self.settings = settings
+        self._falls = Falls(f"{settings.source} at {settings.path}")
 
     def connect(self) -> ChangefeedReader:
         """Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
-        return ChangefeedReader(self.settings)
+        return ChangefeedReader(self.settings, self._falls)
 
     def check_continues(self, before: Segment, after: Segment) -> None:
         """Raises StreamCorrupt."""
@@ -76,8 +78,8 @@ class ChangefeedReader:
     waiting_bytes = 0
     reply_due = False
 
-    def __init__(self, settings: ChangefeedSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: ChangefeedSettings, falls: Falls) -> None:
+        self._settings, self._falls = settings, falls
         self._folders = Folders(Storage(settings.path, settings.options), settings.form)
         self._checkpoint_ts = self._folders.checkpoint_ts()
         self._ceiling_ts = 0  # what the last look was for: all up to here is found
@@ -164,6 +166,7 @@ class ChangefeedReader:
         self._looked_at = time.monotonic()
         self._checkpoint_ts = self._folders.checkpoint_ts()
         ceiling_ts = self._checkpoint_ts - 1  # a DDL of the checkpoint itself may come after it
+        self._falls.look(ceiling_ts, self._quiet_ts)
         if ceiling_ts <= self._quiet_ts:
             return False
         self._folders.look(self._quiet_ts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from tidegate.config.section import Section
+from tidegate.config.store_options import StoreOptions
 
 
 class Lake(Section):
@@ -16,6 +17,6 @@ class Lake(Section):
 
     path: str = Field(description="A local path, or s3://, abfss://, gs:// with a bucket and a prefix", min_length=1)
     conn_id: str | None = Field(None, description="Airflow connection whose extra holds the store's keys")
-    storage_options: dict[str, str] = Field(
+    storage_options: StoreOptions = Field(
         default_factory=dict, description="Options without secrets, given to delta-rs and, translated, to Spark"
     )

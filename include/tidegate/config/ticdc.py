@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.any_source import AnySourceSection, Flavour
 from tidegate.config.section import Section
+from tidegate.config.store_options import StoreOptions
 from tidegate.limits import TICDC_LOOK_SECONDS_DEFAULT
 
 
@@ -64,7 +65,7 @@ class TicdcSource(AnySourceSection):
         " for verification; when empty, tables that had rows are held, and none is verified, which `tidegate verify` says",
         min_length=1,
     )
-    storage_options: dict[str, str] = Field(default_factory=dict, description="The store's options without secrets")
+    storage_options: StoreOptions = Field(default_factory=dict, description="The store's options without secrets")
     protocol: Protocol = Field(description="The changefeed's: canal-json (with enable-tidb-extension=true), or csv")
     time_zone: str = Field(
         description="Time zone of the TiCDC servers (their --tz), in which TIMESTAMPs stand in the files: UTC, or a name"

@@ -10,6 +10,9 @@ from tidegate.limits.units import MIB
 
 # As often as a changefeed writes its checkpoint.
 TICDC_LOOK_SECONDS_DEFAULT: Final = 2.0
+# The path may know a checkpoint that TiCDC's owner had no time to keep: of its last ticks, once when it dies.
+TICDC_FALL_SECONDS_MAX: Final = 60
+TICDC_FALL_ATTEMPTS_MAX: Final = 2
 # A look asks for each table's folders: an answer of a store takes some 20 ms.
 TICDC_LOOKS_THREADS: Final = 8
 # Of each folder's next lines so much is held, that their order over all folders is known; less, where there are many.

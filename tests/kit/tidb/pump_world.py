@@ -89,10 +89,10 @@ def pump_run(
     jobs: Jobs | None = None,
     place: Place | None = None,
     words: Words | None = None,
-    *,
-    cluster_id: int | None = 7,
     **capture: Any,
 ) -> PumpRun:
+    """capture: settings of that part; and cluster_id, of the source, None for a file that names none."""
+    cluster_id: int | None = capture.pop("cluster_id", 7)
     settings = {"land_seconds": 0.1, "value_log_reserve_bytes": 0} | capture
     pipeline = parse(
         f"pipeline: test\nlake: {{path: {folder / 'lake'}}}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from tests.support.changefeed_writer import CREATE_PLAIN, PLAIN, Change, Changef
 from tests.support.seeds import share
 from tidegate.capture.captured import Captured
 from tidegate.capture.own_stream import StreamCheckpoint
-from tidegate.changefeed import stream, wave
+from tidegate.changefeed import falls, stream, wave
 from tidegate.changefeed.reader import ChangefeedReader, ChangefeedSettings, ChangefeedSource
 from tidegate.config import Csv, Protocol
-from tidegate.errors import PositionLost, SourceRefused, SourceUnavailable, StreamCorrupt
+from tidegate.errors import PositionLost, SourceRefused, SourceUnavailable, SourceUnwilling, StreamCorrupt
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 from tidegate.ticdc.pieces import Form, pieces_of
@@ -182,6 +183,63 @@ def test_a_run_looks_also_where_a_statement_came_last(feed: Changefeed) -> None:
         opened(source(feed), reader.checkpoint, captured)
 
 
+def test_a_checkpoint_that_falls_far_is_refused_by_name(feed: Changefeed) -> None:
+    """As of a changefeed that was set back, or of a second one of this path."""
+    feed.rows("shop.t", Change(ts(3), plain(3, "x")))
+    feed.checkpoint(ts(1000))
+    reader = opened(source(feed))
+    given(reader, ts(1000))
+    feed.checkpoint(ts(600))
+    with pytest.raises(SourceRefused, match=r"the checkpoint fell 1 times, by 400 s now, .*: another changefeed"):
+        given(reader, ts(1001))
+    with pytest.raises(SourceRefused, match="the checkpoint fell"):
+        given(opened(source(feed), reader.checkpoint), ts(1001))
+    (feed.path / "metadata").unlink()
+    with pytest.raises(SourceUnavailable, match="metadata is gone"):
+        given(opened(source(feed), reader.checkpoint), ts(1001))
+
+
+def test_a_checkpoint_that_falls_by_turns_is_two_changefeeds(feed: Changefeed) -> None:
+    """Each fall is waited for, as of an owner that died; they are counted."""
+    made = source(feed)
+    reader = opened(made)
+    for turn in range(2):
+        feed.checkpoint(ts(10 * turn + 20))
+        given(reader, ts(10 * turn + 20))
+        feed.checkpoint(ts(10 * turn + 15))
+        for _ in range(3):
+            with pytest.raises(SourceUnwilling, match="the checkpoint fell below"):
+                given(reader, ts(100))
+            reader = opened(made, reader.checkpoint if reader.checkpoint.seq else None)
+            reader._quiet_ts = ts(10 * turn + 20)
+    feed.checkpoint(ts(40))
+    given(reader, ts(40))
+    feed.checkpoint(ts(35))
+    with pytest.raises(SourceRefused, match="fell 3 times, by 5 s now"):
+        given(reader, ts(100))
+
+
+def test_a_checkpoint_from_the_future_is_refused_by_name(feed: Changefeed) -> None:
+    feed.checkpoint((1 << 62) - 1)
+    with pytest.raises(SourceRefused, match="ahead of this machine's clock"):
+        source(feed).connect()
+    feed.checkpoint(ts(5))
+    reader = opened(source(feed))
+    given(reader, ts(5))
+    feed.checkpoint((1 << 62) - 1)
+    with pytest.raises(SourceRefused, match="ahead of this machine's clock"):
+        given(reader, ts(6))
+
+
+@pytest.mark.parametrize("name", ["x/y", "x/123"])
+def test_a_table_whose_name_has_a_slash_is_named(feed: Changefeed, name: str) -> None:
+    feed.ddl(f"shop.{name}", ts(2), CREATE_PLAIN.format("shop", name), 3, PLAIN)
+    feed.rows(f"shop.{name}", Change(ts(3), plain(3, "x")))
+    feed.checkpoint(ts(5))
+    with pytest.raises(SourceRefused, match="a table or a database whose name has a slash may be in there"):
+        given(opened(source(feed)), ts(5))
+
+
 def test_a_folder_that_is_not_there_may_come(tmp_path: Path) -> None:
     feed = Changefeed(tmp_path / "feed")
     feed.path.rmdir()
@@ -300,6 +358,7 @@ def test_whatever_is_written_again_each_line_up_to_the_checkpoint_is_given_in_it
     monkeypatch.setattr(wave, "TICDC_CHUNK_BYTES", 1500)
     monkeypatch.setattr(wave, "TICDC_CHUNK_BYTES_MIN", 700)
     monkeypatch.setattr(stream, "TICDC_FIRST_LINE_BYTES", 100)
+    monkeypatch.setattr(falls, "TICDC_FALL_ATTEMPTS_MAX", 1000)
     draw = random.Random(seed)
     cluster = Cluster(Changefeed(tmp_path / "feed"), draw)
     made = source(cluster.feed, segment_bytes=2500)
@@ -307,7 +366,8 @@ def test_whatever_is_written_again_each_line_up_to_the_checkpoint_is_given_in_it
     for _ in range(160):
         cluster.step()
         if draw.random() < 0.5:
-            segments += reader.receive(0)
+            with suppress(SourceUnwilling):  # it fell: that is waited for
+                segments += reader.receive(0)
             proof = reader.heartbeat()
             segments += [proof] if proof else []
         if draw.random() < 0.1:

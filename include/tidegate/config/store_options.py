@@ -1,0 +1,40 @@
+"""Options of an object store in a pipeline file, none of which may be a secret.
+
+In:  a mapping of the file.
+Out: the same, or ValueError with where a secret belongs. No value is repeated.
+
+A pipeline file is read by many, and its options stand in Airflow's database besides (the triggers that watch a lake).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import AfterValidator
+
+_SECRET: Final = re.compile(
+    r"secret|passw|token|credential|private|sas_|sas$|signature|(access|account|master|storage|encryption)[._]?key$"
+    r"|service_account_key|bearer"
+)
+# What names where a secret lies is none.
+_PLACE: Final = re.compile(r"(_file|_path|_uri|_url|_endpoint|_provider|service_account)$")
+_WITH_PASSWORD: Final = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+
+
+def _without_secrets(options: Mapping[str, str]) -> dict[str, str]:
+    found = sorted(
+        key
+        for key, value in options.items()
+        if (_SECRET.search(key.lower()) and not _PLACE.search(key.lower())) or _WITH_PASSWORD.search(value)
+    )
+    if found:
+        raise ValueError(
+            f"a secret has no place in a pipeline file ({', '.join(found)}): give conn_id, and put it into that"
+            " connection's extra"
+        )
+    return dict(options)
+
+
+StoreOptions: TypeAlias = Annotated[dict[str, str], AfterValidator(_without_secrets)]

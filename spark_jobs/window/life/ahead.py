@@ -1,0 +1,39 @@
+"""Whether a timestamp that comes from outside may be believed: a cut from the future would make all later rows late.
+
+In:  how far each source is resolved, the published cut, this machine's clock.
+Out: nothing, or why apply doesn't go on.
+
+Only of TiDB and TiCDC: what a MySQL or MariaDB server says is bounded by its own clock before it is captured. A Pump
+and a changefeed's reader refuse such a timestamp at their door; bronze of before they did may have one.
+"""
+
+from __future__ import annotations
+
+import time
+
+from spark_jobs.window.application import Application
+from tidegate.commit_ts import compose, time_text
+from tidegate.config import MysqlSource
+from tidegate.errors import StreamCorrupt
+from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
+
+
+def check_not_ahead(app: Application) -> None:
+    """Raises StreamCorrupt."""
+    sources = [name for name, entry in app.pipeline.sources.items() if not isinstance(entry, MysqlSource)]
+    latest_ts = compose(int((time.time() + TIMESTAMP_AHEAD_SECONDS_MAX) * 1000))
+    for name in sources:
+        if (resolved_ts := app.index.resolved(name)) > latest_ts:
+            raise _ahead(f"{name} is resolved", resolved_ts, name)
+    if sources and app.cut_ts > latest_ts:
+        raise _ahead("silver has a cut", app.cut_ts, ", ".join(sources))
+
+
+def _ahead(what: str, ts: int, where: str) -> StreamCorrupt:
+    return StreamCorrupt(
+        f"{what} up to {ts} ({time_text(ts)}), more than {TIMESTAMP_AHEAD_SECONDS_MAX} s ahead of this machine's clock:"
+        " rows that are committed until then would be lost",
+        where=where,
+        remedy="where the clock is right, somebody else than the cluster wrote there (docs/threats.md): close that"
+        " door, then begin the lake anew (docs/production.md)",
+    )
