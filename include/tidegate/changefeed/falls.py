@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import SourceRefused, SourceUnavailable, SourceUnwilling
-from tidegate.limits import TICDC_FALL_SECONDS_MAX, TICDC_FALL_ATTEMPTS_MAX
+from tidegate.limits import TICDC_FALL_ATTEMPTS_MAX, TICDC_FALL_SECONDS_MAX
 from tidegate.ticdc.layout import METADATA
 
 _REMEDY = (
