@@ -4,7 +4,9 @@ In:  XA_PREPARE events and XA COMMIT / XA ROLLBACK statements.
 Out: the branch's name in the servers' own notation, X'6731',X'6231',7, which both spell alike.
 
 Layout (mysql-server libs/mysql/binlog/event/control_events.h, XA_prepare_event; MariaDB sql/log_event.h): one_phase u8,
-format u32, length of gtrid u32, length of bqual u32, gtrid, bqual.
+format u32, length of gtrid u32, length of bqual u32, gtrid, bqual. A format of MySQL has 64 bits: its event has the
+lower half of them, its answer and XA RECOVER all. So a name has the lower half; no two branches differ in the rest,
+since MySQL tells branches apart by gtrid and bqual alone (sql/xa.h, XID::key).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from tidegate.binlog.events import HEADER_BYTES, read_header
 _ANSWER: Final = re.compile(
     r"\s*XA\s+(COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(\d+)\s*(ONE\s+PHASE\s*)?", re.IGNORECASE
 )
+_FORMAT_BITS: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def read_prepare(event: bytes, checksum_bytes: int) -> Prepare:
     cursor = ByteCursor(event, HEADER_BYTES, read_header(event).size - checksum_bytes)
     one_phase = cursor.unsigned(1) != 0
     form, gtrid_bytes, bqual_bytes = cursor.unsigned(4), cursor.unsigned(4), cursor.unsigned(4)
-    return Prepare(_name(cursor.take(gtrid_bytes).hex(), cursor.take(bqual_bytes).hex(), form), one_phase)
+    return Prepare(branch_name(cursor.take(gtrid_bytes).hex(), cursor.take(bqual_bytes).hex(), form), one_phase)
 
 
 def read_answer(sql: str) -> tuple[str, bool] | None:
@@ -54,8 +57,9 @@ def read_answer(sql: str) -> tuple[str, bool] | None:
     found = _ANSWER.fullmatch(sql)
     if found is None:
         return None
-    return _name(found[2].lower(), found[3].lower(), int(found[4])), found[1].upper() == "COMMIT"
+    return branch_name(found[2].lower(), found[3].lower(), int(found[4])), found[1].upper() == "COMMIT"
 
 
-def _name(gtrid: str, bqual: str, form: int) -> str:
-    return f"X'{gtrid}',X'{bqual}',{form}"
+def branch_name(gtrid: str, bqual: str, form: int) -> str:
+    """gtrid, bqual: in lower hexadecimal."""
+    return f"X'{gtrid}',X'{bqual}',{form & _FORMAT_BITS}"

@@ -12,6 +12,7 @@ from typing import Any
 import pymysql
 from pymysql.constants import ER
 
+from tidegate.binlog.xa import branch_name
 from tidegate.limits import BRANCH_SEEN_SECONDS, CAPTURE_POLL_SECONDS
 
 
@@ -53,4 +54,4 @@ def readable(name: str) -> str:
 
 def _name(form: int, gtrid_bytes: int, bqual_bytes: int, data: str | bytes) -> str:
     raw = data if isinstance(data, bytes) else bytes.fromhex(data.removeprefix("0x"))
-    return f"X'{raw[:gtrid_bytes].hex()}',X'{raw[gtrid_bytes : gtrid_bytes + bqual_bytes].hex()}',{form}"
+    return branch_name(raw[:gtrid_bytes].hex(), raw[gtrid_bytes : gtrid_bytes + bqual_bytes].hex(), form)

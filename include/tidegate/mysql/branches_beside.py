@@ -20,12 +20,13 @@ from typing import Any, Final, Self
 
 from pymysql.cursors import SSCursor
 
+from tidegate.binlog.xa import branch_name
 from tidegate.limits import BRANCH_SEEN_SECONDS, CAPTURE_POLL_SECONDS
 from tidegate.mysql.branches import prepared_branches
 from tidegate.mysql.server_facts import current_position
 from tidegate.position import Position
 
-_SAID: Final = re.compile(r"^XA (PREPARE|COMMIT|ROLLBACK) (X'[0-9a-f]*',X'[0-9a-f]*',\d+)")
+_SAID: Final = re.compile(r"^XA (PREPARE|COMMIT|ROLLBACK) X'([0-9a-f]*)',X'([0-9a-f]*)',(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +72,4 @@ def _said(connection: Any, after: Position) -> Iterator[tuple[int, str, str]]:
         for row in cursor:
             text = row[5].decode("utf-8", "replace") if isinstance(row[5], bytes) else str(row[5])
             if found := _SAID.match(text):
-                yield int(row[4]), found[1], found[2]
+                yield int(row[4]), found[1], branch_name(found[2], found[3], int(found[4]))
