@@ -1,11 +1,12 @@
 """XA branches that are prepared when capture begins: their rows lie below its beginning, their commit may come after.
 
 In:  a connection's address, right after the position was taken at which capture is to begin.
-Out: nothing, once each of them was answered; SourceUnavailable, which names them, while one wasn't.
+Out: nothing, once each of them was answered; or after a while, with a warning that names those that weren't.
 
 What is answered before the baseline looks at the tables is seen there. What is answered later would be lost: the log
-has its rows below the beginning, and above it the bare answer. Where the account may not look, the baseline finds out
-what tables such branches have written to (mysql/start/uncommitted.py).
+has its rows below the beginning, and above it the bare answer. So where one waits for its answer, or the account may
+not look, the baseline finds out what tables such branches have written to (mysql/start/uncommitted.py), and these wait.
+A branch that its application has forgotten must not keep all tables from being captured.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Final
 
 import pymysql
 
-from tidegate.errors import SourceUnavailable
 from tidegate.limits import PREPARED_LOOK_SECONDS, PREPARED_WAIT_SECONDS
 from tidegate.mysql.branches import prepared_branches, readable
 from tidegate.mysql.connection import ConnectionInfo, connect
@@ -27,7 +27,7 @@ _NAMED_MAX: Final = 3
 
 
 def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float = PREPARED_WAIT_SECONDS) -> None:
-    """Wait until what is prepared now is committed or rolled back. Raises SourceUnavailable."""
+    """Wait until what is prepared now is committed or rolled back, or long enough. Raises SourceUnavailable."""
     with connect(info) as connection, connection.cursor() as cursor:
         until = time.monotonic() + wait_seconds
         waiting: set[str] | None = None
@@ -49,9 +49,12 @@ def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float =
                 break
             time.sleep(PREPARED_LOOK_SECONDS)
     names = [readable(name) for name in sorted(waiting)[:_NAMED_MAX]]
-    raise SourceUnavailable(
-        f"{len(waiting)} XA transactions are prepared and not answered, {', '.join(names)} among them: what they"
-        " changed would be missed",
-        where=where,
-        remedy="XA COMMIT or XA ROLLBACK them (XA RECOVER lists them); capture begins then",
+    log.warning(
+        "%s: %d XA transactions are prepared and not answered after %.0f s, %s among them: capture begins without them;"
+        " tables that they have written to wait for a snapshot, and an XA COMMIT of one asks a person what it changed."
+        " XA COMMIT or XA ROLLBACK them before capture begins (XA RECOVER lists them), and nothing waits",
+        where,
+        len(waiting),
+        wait_seconds,
+        ", ".join(names),
     )

@@ -34,16 +34,15 @@ Name = tuple[str, str]
 
 
 def may_hide_rows(cursor: Any, facts: SourceFacts) -> bool:
-    """Whether the server doesn't tell what of its log isn't committed yet: transactions without GTIDs in MySQL
-    (mysql/start/settled.py), or XA branches, as its account may not look (mysql/start/prepared.py).
+    """Whether some of its log isn't committed, or may not be: of transactions without GTIDs in MySQL nothing tells
+    (mysql/start/settled.py), nor of XA branches where the account may not look (mysql/start/prepared.py).
     """
     if facts.flavour is Flavour.MYSQL and facts.value("gtid_mode").upper() != "ON":
         return True
     try:
-        prepared_branches(cursor)
+        return bool(prepared_branches(cursor))
     except pymysql.err.MySQLError:
         return True
-    return False
 
 
 def written_to(connection: Any, names: Iterable[Name], *, wait_seconds: float = SETTLE_SECONDS) -> set[Name]:
