@@ -48,7 +48,7 @@ from tidegate.delta.lease_entry import (
 )
 from tidegate.delta.store import LogStore
 from tidegate.errors import LakeRefused, LakeUnavailable, LeaseHeld, Overtaken
-from tidegate.limits import LEASE_KEPT_FILES, LEASE_POLL_SECONDS_MAX, LEASE_SECONDS_DEFAULT
+from tidegate.limits import LEASE_KEPT_FILES, LEASE_POLL_SECONDS_MAX, LEASE_SECONDS_DEFAULT, LEASE_UNHELD_KEPT
 
 # How much longer than the term a watcher waits: two clocks may differ in speed by as much.
 _PATIENCE: Final = 1.05
@@ -134,6 +134,16 @@ class Hold:
                 self._store.delete([entry_name(number) for number in old])
 
 
+# Attempts of this process whose answer got lost: their entries may be there, and nobody holds them. The next take in
+# this process needn't watch such an entry for its term.
+_unheld: list[str] = []
+
+
+def _note_unheld(attempt: str) -> None:
+    _unheld.append(attempt)
+    del _unheld[:-LEASE_UNHELD_KEPT]
+
+
 def make_entry(store: LogStore, entry: LeaseEntry) -> bool:
     """Whether the entry is there, and this one."""
     if store.create(entry_name(entry.number), entry.encoded()):
@@ -149,7 +159,7 @@ class Watch:
         self, store: LogStore, holder: str, term_seconds: float, around: Surroundings, own: frozenset[str] = frozenset()
     ) -> None:
         self._store, self._holder, self._term_seconds, self._around = store, holder, term_seconds, around
-        self._own = set(own)
+        self._own = set(own) | set(_unheld)
         self.seen: LeaseEntry | None = None
         self._since = 0.0
         self.alive = False  # whether there was a sign of a holder's life
@@ -174,8 +184,12 @@ class Watch:
         entry = LeaseEntry(number, epoch, attempt, self._holder, Process.this(), self._term_seconds, now_ms, now_ms)
         asked_at = self._around.clock()
         self._own.add(attempt)  # when no answer comes it may be there, and nobody holds it
-        mine = make_entry(self._store, entry)
-        there = numbers(self._store) if mine else []
+        try:
+            mine = make_entry(self._store, entry)
+            there = numbers(self._store) if mine else []
+        except BaseException:
+            _note_unheld(attempt)
+            raise
         if not mine or there[-1:] != [number]:
             self.alive = True
             return None

@@ -324,3 +324,24 @@ def test_the_time_of_day_may_jump_as_it_likes(store: LocalStore, monkeypatch: py
                 taken(store)
             lease.check()
             monkeypatch.undo()
+
+
+def test_a_claim_whose_answer_got_lost_keeps_its_own_process_out_no_term(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store has it, and the process that made it tries again."""
+    real = module.make_entry
+
+    def lost(*given: Any) -> bool:
+        real(*given)
+        raise LakeUnavailable("no answer came", remedy="try again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "make_entry", lost)
+        with pytest.raises(LakeUnavailable):
+            Lease.take(store, "capture of one", term_seconds=60, report=ignore)
+    assert numbers(store) == [1]
+    began = time.monotonic()
+    with Lease.take(store, "capture of one", term_seconds=60, report=ignore) as lease:
+        assert (lease.epoch, lease.held) == (2, True)
+    assert time.monotonic() - began < 10
