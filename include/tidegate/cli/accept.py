@@ -28,7 +28,8 @@ def accept(
     """Go on with a source that no longer has what capture continues."""
     from tidegate.capture.captured import Captured
     from tidegate.capture.recovery import recover
-    from tidegate.capture.value_log.log import ValueLog, value_log_folder
+    from tidegate.capture.value_log.folder import settled_folder
+    from tidegate.capture.value_log.log import ValueLog
     from tidegate.lake.bronze.table import Bronze
     from tidegate.lake.leases import take_lease
     from tidegate.mysql.acceptance import find_gap, record_gap
@@ -44,7 +45,7 @@ def accept(
     with ExitStack() as ending:
         if lost:
             ending.enter_context(take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)))
-        value_log = ValueLog(value_log_folder(loaded, name, folder))
+        value_log = ValueLog(settled_folder(loaded, name, folder))
         ending.callback(value_log.close)
         recovered = recover(bronze, value_log, server.nothing)
         captured = Captured(bronze, value_log, recovered.tail)

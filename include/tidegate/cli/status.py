@@ -194,7 +194,7 @@ def _time(commit_ts: int) -> str:
 def _capture_statuses(pipeline: Pipeline, state_dir: Path) -> dict[str, CaptureStatus]:
     """What capture wrote beside its value logs on this machine, by source."""
     from tidegate.capture import status_file
-    from tidegate.capture.value_log.log import value_log_folder
+    from tidegate.capture.value_log.folder import value_log_folder
 
     found = {name: status_file.read(value_log_folder(pipeline, name, state_dir)) for name in pipeline.sources}
     return {name: one for name, one in found.items() if one is not None}

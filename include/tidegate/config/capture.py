@@ -46,7 +46,7 @@ class Capture(Section):
         limits.QUEUE_BYTES_DEFAULT, ge=1 << 20, description="Memory between the reader and the lander"
     )
     value_log_path: str | None = Field(
-        None, description="Folder of the value log; .tidegate/value_log/<pipeline>/<source> when empty"
+        None, description="Folder of value logs, one for each source; .tidegate/value_log/<pipeline> when empty"
     )
     value_log_bytes_max: int | None = Field(
         None,

@@ -18,7 +18,8 @@ from tests.support.file_capture import SEGMENT_BYTES, file_run, killed_capture
 from tests.support.file_source import FileSource
 from tests.support.seeds import share
 from tidegate.capture import status_file
-from tidegate.capture.value_log.log import ValueLog, value_log_folder
+from tidegate.capture.value_log.folder import value_log_folder
+from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
 from tidegate.lake.bronze import file as bronze_file
 from tidegate.lake.bronze.table import Bronze

@@ -10,7 +10,7 @@ import pytest
 from tests.support.captures import capture_run
 from tests.support.servers import FreshDatabase
 from tidegate.capture import status_file
-from tidegate.capture.value_log.log import value_log_folder
+from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]

@@ -15,7 +15,8 @@ import pytest
 from tests.kit.tidb import encode
 from tests.kit.tidb.pump_world import NODE, Client, Counter, Fates, pump_run, running, until
 from tests.support.captures import bronze_segments, wait_for_bronze
-from tidegate.capture.value_log.log import ValueLog, value_log_folder
+from tidegate.capture.value_log.folder import value_log_folder
+from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import HostRefused, PositionLost, SourceRefused, ValueLogFull
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import captured_server

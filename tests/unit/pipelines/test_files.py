@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tidegate import pipelines
-from tidegate.capture.value_log.log import value_log_folder
+from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.errors import UsageError
 
 TEXT = """pipeline: {name}
@@ -50,7 +50,7 @@ def test_relative_paths_are_the_projects_wherever_a_command_was_started(
     monkeypatch.chdir(tmp_path / "cwd")
     pipeline = pipelines.load(file)
     assert pipeline.lake.path == str(tmp_path / "project" / "lakes" / "p")
-    assert value_log_folder(pipeline, "s", Path("unused")) == tmp_path / "project" / "spool"
+    assert value_log_folder(pipeline, "s", Path("unused")) == tmp_path / "project" / "spool" / "s"
     assert pipelines.resolved(pipeline) == pipeline
 
 

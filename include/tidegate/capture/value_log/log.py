@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tidegate.capture.value_log.file import REMEDY, Damage, End, Pointer, Record, Torn, file_number, opened
+from tidegate.capture.value_log.folder import LOCK, fenced, log_id, make_folder
 from tidegate.capture.value_log.record import FOOTER_BYTES, Footer, commit_ts_of, encode, encode_footer
-from tidegate.config import Pipeline
 from tidegate.delta.store import sync
-from tidegate.errors import Fenced, ValueLogError, ValueLogFull
+from tidegate.errors import ValueLogError, ValueLogFull
 from tidegate.limits import VALUE_LOG_FILE_BYTES
 from tidegate.segments.segment import Segment
 
@@ -61,6 +61,7 @@ class _File:
     max_commit_ts: int = 0
     last_seq: int = 0
     complete: bool = False
+    newest: Segment | None = None  # as it was opened, of the last file; without context and payload
 
 
 class ValueLog:
@@ -72,8 +73,8 @@ class ValueLog:
         # gc frees whole files, so a budget holds several.
         self._file_bytes = min(file_bytes, (self.budget.bytes_max or 8 * file_bytes) // 8)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / "lock").open("a")
+            make_folder(folder)
+            self._lock = (folder / LOCK).open("a")
         except OSError as error:
             raise ValueLogError(
                 f"can't be opened: {error.strerror}",
@@ -84,10 +85,9 @@ class ValueLog:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._lock.close()
-            raise Fenced(
-                "another process captures this source on this machine", where=str(folder), remedy="stop it first"
-            ) from error
+            raise fenced(folder) from error
         try:
+            self.id = _id_of(folder)
             self._files = _open_files(folder)
             self._current = self._open_last()
         except BaseException:
@@ -113,6 +113,17 @@ class ValueLog:
     def last_seq(self) -> int:
         """The newest segment in here; 0 when empty."""
         return max((file.last_seq for file in self._files), default=0)
+
+    def newest(self) -> Segment | None:
+        """The newest segment in here when it was opened, without context and payload; None when there was none."""
+        for file in reversed(self._files):
+            if file.newest is None and file.last_seq:
+                with opened(file.path) as found:
+                    for record in found.heads():
+                        file.newest = record.segment
+            if file.newest is not None:
+                return file.newest
+        return None
 
     @property
     def end(self) -> Pointer:
@@ -246,12 +257,11 @@ class ValueLog:
         return f"less than {self.budget.reserve_bytes} bytes of its disk are free beside {self.bytes} of value log"
 
 
-def value_log_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
-    """A source's value log; sources that share capture.value_log_path have a folder each in it."""
-    if pipeline.capture.value_log_path is None:
-        return state_dir / "value_log" / pipeline.pipeline / source
-    shared = Path(pipeline.capture.value_log_path)
-    return shared / source if len(pipeline.sources) > 1 else shared
+def _id_of(folder: Path) -> str:
+    try:
+        return log_id(folder)
+    except OSError as error:
+        raise _error("given an id", error, folder) from error
 
 
 def log_files(folder: Path) -> list[Path]:
@@ -287,7 +297,7 @@ def _scan(path: Path) -> _File:
                 raise part.error()
             if isinstance(part, Record):
                 file.max_commit_ts = max(file.max_commit_ts, commit_ts_of(part.segment))
-                file.last_seq = part.segment.seq
+                file.last_seq, file.newest = part.segment.seq, part.segment
             elif isinstance(part, Torn):
                 log.warning("%s: a crash left %d bytes behind the last record; they are cut off", path, part.bytes)
                 with path.open("r+b") as torn:
@@ -295,6 +305,11 @@ def _scan(path: Path) -> _File:
                     os.fsync(torn.fileno())
             elif isinstance(part, End):
                 file.bytes, file.complete = part.offset, part.footer is not None
+    try:
+        # What a killed process wrote may be in memory alone, and counts as captured from here on.
+        sync(str(path))
+    except OSError as error:
+        raise _error("synced", error, path) from error
     file.synced_bytes = file.bytes
     return file
 

@@ -1,0 +1,135 @@
+"""Where a source's value log lies, whatever other sources its pipeline has.
+
+In:  a pipeline, a source in it, the folder for what has no path of its own.
+Out: value_log_folder(): the log's folder; settled_folder(): the same, after a log at its old place was brought there.
+
+A log was once right in capture.value_log_path when a pipeline had one source, and in a folder of it when it had
+several. So a second source made the first one's log vanish, with what was acknowledged on its strength. Such a log is
+brought to the place that it has now: its files go into a folder beside it, one after the other, and that is renamed in
+the end. A start that is killed in between leaves both parts, and the next one goes on with them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from tidegate.capture.value_log.file import file_number, opened
+from tidegate.config import Pipeline
+from tidegate.delta.store import sync
+from tidegate.errors import Fenced, ValueLogError
+from tidegate.failpoint import failpoint
+
+log = logging.getLogger(__name__)
+
+LOCK: Final = "lock"
+_ID: Final = "id"
+_STATUS: Final = "status.json"
+
+
+def value_log_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
+    """A source's value log; capture.value_log_path has a folder of each source."""
+    if pipeline.capture.value_log_path is None:
+        return state_dir / "value_log" / pipeline.pipeline / source
+    return Path(pipeline.capture.value_log_path) / source
+
+
+def settled_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
+    """Where the value log is to be opened; one at its old place is there afterwards. Raises Fenced, ValueLogError."""
+    folder = value_log_folder(pipeline, source, state_dir)
+    if pipeline.capture.value_log_path is not None:
+        try:
+            _bring(folder, source)
+        except OSError as error:
+            raise ValueLogError(
+                f"the value log of {source} can't be brought from its old place: {error.strerror}",
+                where=str(folder),
+                remedy=f"move the .vlog files of {folder.parent} into it, while no capture runs",
+            ) from error
+    return folder
+
+
+def make_folder(folder: Path) -> None:
+    """A folder whose name is on disk, as those of the folders above it that were made for it. Raises OSError."""
+    made = [folder]
+    while not made[-1].parent.exists():
+        made.append(made[-1].parent)
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in made:
+        sync(str(one.parent))
+
+
+def log_id(folder: Path) -> str:
+    """By which the lake knows the log in a folder, wherever that is moved; made at the first call. Raises OSError."""
+    path = folder / _ID
+    if not path.exists():
+        new = folder / f"{_ID}.new"
+        new.write_text(uuid.uuid4().hex)
+        sync(str(new))
+        new.rename(path)
+        sync(str(folder))
+    return path.read_text().strip()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Raises Fenced when a process has the log there open."""
+    with (folder / LOCK).open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise fenced(folder) from error
+        yield
+
+
+def fenced(folder: Path) -> Fenced:
+    return Fenced("another process captures this source on this machine", where=str(folder), remedy="stop it first")
+
+
+def _bring(folder: Path, source: str) -> None:
+    old, halfway = folder.parent, folder.with_name(f".{folder.name}.moving")
+    if not halfway.exists() and _owner(old) != source:
+        return
+    with ExitStack() as held:
+        held.enter_context(locked(old))
+        if not halfway.exists() and _owner(old) != source:  # another process was faster
+            return
+        if folder.exists():
+            held.enter_context(locked(folder))
+            if _owner(folder):
+                raise ValueLogError(
+                    f"source {source} has two value logs, here and in {halfway if halfway.exists() else old}; which one"
+                    " has what bronze lacks isn't known",
+                    where=str(folder),
+                    remedy="`tidegate vlog` shows what is in each: move away the one that isn't this lake's",
+                )
+            folder.rename(folder.with_name(f"{folder.name}.left-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"))
+        make_folder(halfway)
+        for path in [*_files(old), *(one for one in [old / _STATUS] if one.exists())]:
+            path.rename(halfway / path.name)
+            failpoint("capture_log_half_moved")
+        sync(str(halfway))
+        sync(str(old))
+        halfway.rename(folder)
+        sync(str(old))
+    log.warning("the value log of %s was moved from %s to %s", source, old, folder)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.vlog"), key=file_number)
+
+
+def _owner(folder: Path) -> str:
+    """The source whose segments a log has; "" of one without any, or where there is none."""
+    for path in _files(folder):
+        if path.stat().st_size:
+            with opened(path) as found:
+                for record in found.heads():
+                    return record.segment.source
+    return ""
