@@ -28,6 +28,7 @@ from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds
 from tidegate.mysql.fence import FenceWatch
 from tidegate.mysql.hosts import Hosts
+from tidegate.mysql.log_end import LogEndWatch
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, check_continues
 from tidegate.mysql.prepared_watch import PreparedWatch
 from tidegate.mysql.second_connection import SecondConnection
@@ -129,6 +130,7 @@ class BinlogReader:
         self._quiet_ms: int | None = None  # the source's clock when it was quiet, not yet proved
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
         self._fence = FenceWatch(source.hosts, source.connection, second.facts)
+        self._log_end = LogEndWatch(source.connection, second.facts)
 
     # --- before the stream --------------------------------------------------------------------------------
 
@@ -151,8 +153,9 @@ class BinlogReader:
         source.connection, self._second, found = self._hosts.first_that(at, source.opened, checkpoint.server, goes_on)
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
         self._fence = FenceWatch(source.hosts, source.connection, self._second.facts)
+        self._log_end = LogEndWatch(source.connection, self._second.facts)
         facts = self._second.facts
-        if source.hosts.others and (facts.server_id, facts.server_uuid) != checkpoint.server:
+        if checkpoint.server[0] and (facts.server_id, facts.server_uuid) != checkpoint.server:
             log.warning("source %s is read from another server now: %s", source.source_name, facts.where)
         return found
 
@@ -245,6 +248,7 @@ class BinlogReader:
         self._second.keep_time()
         self._prepared.look(self._second.ask)
         self._fence.look(self._second.ask)
+        self._log_end.look(self._second.ask, self._cutter.reached, self.checkpoint.place.gtid_executed)
 
     def retention(self) -> Retention | None:
         """Raises SourceUnavailable."""

@@ -31,6 +31,8 @@ from tidegate.mysql.stream.carried import Carried
 from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpStream
 from tidegate.mysql.stream.event_facts import (
+    BEGINNINGS,
+    FRAME,
     compressed_query_names,
     described_format,
     flag_of,
@@ -50,17 +52,6 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 
 log = logging.getLogger(__name__)
 
-# Events that stand between transactions and say nothing of rows.
-_FRAME: Final = {
-    EventType.FORMAT_DESCRIPTION,
-    EventType.PREVIOUS_GTIDS,
-    EventType.MARIADB_GTID_LIST,
-    EventType.MARIADB_BINLOG_CHECKPOINT,
-    EventType.MARIADB_START_ENCRYPTION,
-    EventType.ROTATE,
-    EventType.STOP,
-}
-_BEGINNINGS: Final = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
 _NEVER_CUT: Final = 1 << 62
 _UNKNOWN: Final = -1  # a position at which no event can lie
 _PAYLOADS_KEPT_MAX: Final = 8  # as many as the queue to bronze holds by default
@@ -110,6 +101,12 @@ class Cutter:
     def open(self) -> bool:
         """Whether the stream is inside a transaction."""
         return bool(self._space.transaction[scan.PHASE] != scan.IDLE)
+
+    @property
+    def reached(self) -> Position | None:
+        """Where the server is in its log, as far as it has sent that; None while that isn't known."""
+        at = int(self._state["position"])
+        return None if at == _UNKNOWN or not self._file else Position.of(self._file, at)
 
     @property
     def waiting_bytes(self) -> int:
@@ -172,8 +169,7 @@ class Cutter:
 
         [] while that hasn't come, and inside a transaction.
         """
-        unknown = self.open or self._state["stop_at"] or self._state["position"] == _UNKNOWN
-        if unknown or Position.of(self._file, int(self._state["position"])) < asked_at:
+        if self.open or self._state["stop_at"] or self.reached is None or self.reached < asked_at:
             return []
         return [*self._cut_all(), self._between(SegmentKind.PREPARED, self.resolved_ts + 1, names)]
 
@@ -260,7 +256,7 @@ class Cutter:
         elif kind == EventType.GTID_TAGGED:
             name, number = tagged_gtid(event)
             self._state["tagged_index"], self._state["tagged_number"] = self._gtids.tagged(name), number
-        elif kind not in _FRAME:
+        elif kind not in FRAME:
             self._ddl_tables.add(EVERY_TABLE)
 
     def _note_heartbeat(self, offset: int) -> None:
@@ -277,11 +273,11 @@ class Cutter:
     def _elsewhere(self, header: EventHeader) -> tuple[bool, list[Segment]]:
         """An event that isn't where the last one ended: known already, or a leap that GTIDs prove, or corrupt."""
         position = int(self._state["position"])
-        if self._seeks() and header.type in _FRAME:
+        if self._seeks() and header.type in FRAME:
             return True, []
         end = header.next_pos if position == _UNKNOWN else position & ~0xFFFFFFFF | header.next_pos
         by_gtid = self.settings.dump is DumpMode.GTID and not self._state["stop_at"]
-        if by_gtid and not self.open and end - header.size > position and header.type in _FRAME | _BEGINNINGS:
+        if by_gtid and not self.open and end - header.size > position and header.type in FRAME | BEGINNINGS:
             segments = self._cut_all()
             self._state["position"] = end - header.size
             return False, segments

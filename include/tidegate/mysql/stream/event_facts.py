@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog import transaction_scan as scan
-from tidegate.binlog.events import closed_file
+from tidegate.binlog.events import EventType, closed_file
 from tidegate.binlog.expand import expand
 from tidegate.binlog.kernel import names as N  # noqa: N812 - a page of constants
 from tidegate.binlog.query import parse_query
@@ -39,6 +39,18 @@ DdlTables = Callable[[str, str, int], list[str]]
 Event = npt.NDArray[np.uint8]
 
 log = logging.getLogger(__name__)
+
+# Events that stand between transactions and say nothing of rows.
+FRAME: Final = {
+    EventType.FORMAT_DESCRIPTION,
+    EventType.PREVIOUS_GTIDS,
+    EventType.MARIADB_GTID_LIST,
+    EventType.MARIADB_BINLOG_CHECKPOINT,
+    EventType.MARIADB_START_ENCRYPTION,
+    EventType.ROTATE,
+    EventType.STOP,
+}
+BEGINNINGS: Final = {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
 
 
 def described_format(event: bytes, where: str) -> tuple[bytes, int]:

@@ -1,0 +1,94 @@
+"""Whether the server's log still has what its stream has sent: looked at now and then while capture is connected.
+
+In:  questions to the server over the second connection, the place in its log that the stream has reached.
+Out: nothing; or SourceUnavailable, which ends the connection: the next one compares what is captured with what is there
+     (mysql/continuity.py), and says what is missing.
+
+After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits on in a file that is gone, and sends
+heartbeats from there: they look as those of a quiet server do, and nothing that is committed from then on ever comes.
+Our place is taken before the server is asked, so a log that was not reset ends there or behind it. A log that was begun
+with a larger number (RESET ... TO n) doesn't end before our place: there the file at which the stream stands still is
+looked for. A proxy may ask another server than the one that sends: that one's log is not compared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tidegate.config import Flavour
+from tidegate.errors import SourceUnavailable
+from tidegate.limits import CLOCK_ASKED_SECONDS
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.server_facts import (
+    SERVER_IDS,
+    SourceFacts,
+    owned_gtids,
+    read_binary_logs,
+    read_binlog_status,
+    server_of,
+)
+from tidegate.position import MysqlGtidSet, Position
+
+Ask = Callable[[Callable[[Any], Any]], Any]
+
+
+class LogEndWatch:
+    """Of one connection of capture. at: the host that it reads, and its facts."""
+
+    def __init__(self, at: ConnectionInfo, facts: SourceFacts) -> None:
+        self._at = at
+        self._facts = facts
+        self._look_at = time.monotonic() + CLOCK_ASKED_SECONDS
+        self._stood: Position | None = None  # at the last look
+
+    def look(self, ask: Ask, reached: Position | None, gtid_executed: str) -> None:
+        """When it is time. reached, gtid_executed: where the stream is, and what is captured of it.
+
+        Raises SourceUnavailable.
+        """
+        if self._facts.position is None or reached is None or time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + CLOCK_ASKED_SECONDS
+        stands, self._stood = reached == self._stood, reached
+        why: str = ask(lambda cursor: self._lost(cursor, reached, gtid_executed, stands=stands))
+        if why:
+            raise SourceUnavailable(
+                f"the server's binlog no longer has what it sent: {why}",
+                where=self._at.where,
+                remedy="it was reset (RESET MASTER, RESET BINARY LOGS AND GTIDS), or its files were removed: what is"
+                " captured is compared with what it has now",
+            )
+
+    def _lost(self, cursor: Any, reached: Position, gtid_executed: str, *, stands: bool) -> str:
+        """What the log lacks, for a person; "" when nothing. stands: the stream was there at the last look."""
+        mysql = self._facts.flavour is Flavour.MYSQL
+        # A transaction is sent before its commit ends: until then it is owned, and afterwards executed.
+        owned = _owned(cursor) if mysql and gtid_executed else ""
+        row = read_binlog_status(cursor)
+        if row is None or not self._is_same(cursor):
+            return ""
+        end = Position.of(str(row[0]), int(row[1]))
+        if end.base != reached.base:
+            return ""
+        if end < reached:
+            return f"it ends at {end}, capture is at {reached}"
+        executed = "".join(str(row[4]).split()) if mysql else ""
+        if executed != gtid_executed and mysql:
+            lacking = MysqlGtidSet.parse(gtid_executed).minus(MysqlGtidSet.parse(executed)).minus(owned_gtids(owned))
+            if lacking.intervals:
+                return f"it lacks the captured GTIDs {lacking}"
+        if stands and end.file != reached.file and reached.file not in dict(read_binary_logs(cursor)):
+            return f"{reached.file} is gone, where capture is; it ends at {end}"
+        return ""
+
+    def _is_same(self, cursor: Any) -> bool:
+        cursor.execute(SERVER_IDS)
+        asked = server_of({str(name).lower(): str(value) for name, value in cursor.fetchall()})
+        return asked == (self._facts.server_id, self._facts.server_uuid)
+
+
+def _owned(cursor: Any) -> str:
+    cursor.execute("SELECT @@GLOBAL.gtid_owned")
+    return str(cursor.fetchone()[0] or "")
