@@ -45,6 +45,16 @@ class Captured:
                 seen = segment.seq
                 yield segment
 
+    def whole(self, segment: Segment) -> Segment | None:
+        """The same with context and payload; None when it can't be had now."""
+        for record in self.value_log.heads(segment.seq - 1):
+            if record.segment.seq == segment.seq:
+                return self.value_log.segment(record.pointer)
+        try:
+            return self.bronze.segment(segment.seq, whole=True)
+        except LakeUnavailable:
+            return None
+
     def _of_bronze(self) -> Iterator[Segment]:
         try:
             yield from self.bronze.newest_first()

@@ -53,6 +53,8 @@ FENCE_LOOK_SECONDS: Final = 30.0
 CONTINUITY_RECEIVE_SECONDS: Final = 1.0
 # How far back is looked for where the server's history parts from ours; beyond that the message says "at least".
 CONTINUITY_SEGMENTS_MAX: Final = 64
+# Of another server a captured transaction is read again; what it sends up to the end of that, at most.
+OTHER_HISTORY_BYTES_MAX: Final = 256 * MIB
 # A person waits for `tidegate accept`; it looks further back than capture does.
 ACCEPTANCE_SEGMENTS_MAX: Final = 1000
 # `tidegate check` waits so long for a source: it is asked many questions.
@@ -62,7 +64,7 @@ CLOCK_SKEW_SECONDS_MAX: Final = 1.0
 # The clocks' difference is taken from the quickest of so many answers.
 CLOCK_ATTEMPTS_MAX: Final = 5
 # Before a first start: prepared transactions end by themselves within this, or are said.
-PREPARED_WAIT_SECONDS: Final = 10.0
+PREPARED_WAIT_SECONDS: Final = 60.0
 # ... and are looked for so often.
 PREPARED_LOOK_SECONDS: Final = 0.2
 # Whether what is in the binlog is committed is looked for so often.

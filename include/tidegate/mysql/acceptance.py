@@ -28,11 +28,12 @@ from tidegate.limits import ACCEPTANCE_SEGMENTS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.continuity import Reader, check_gtids, is_same_server
 from tidegate.mysql.hosts import together
+from tidegate.mysql.other_history import other_history
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, beginning
 from tidegate.mysql.preflight import Wanted, preflight
 from tidegate.mysql.reader import BinlogSource
 from tidegate.mysql.server_facts import SourceFacts, read_facts
-from tidegate.mysql.start.position import Run, check_sends, continued, going_on, reading_again
+from tidegate.mysql.start.position import Run, check_sends, continued, dump_request, going_on, looking, reading_again
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
@@ -89,7 +90,7 @@ def _gap_at(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Binlog
             break  # as all before it are
         if not segment.flags & SegmentFlag.OPEN_AT_END and (not same or reader.has(segment)):
             point = _end_of(segment)
-            if _goes_on(run, facts, captured, point):
+            if _goes_on(run, facts, captured, point) and (same or not _another(run, facts, captured, segment)):
                 names = {name for one in lost for name in one.tables}
                 has_ddl = any(one.flags & SegmentFlag.HAS_DDL for one in lost)
                 return Gap(why, facts.where, _segment(run.source_name, checkpoint, point, names, has_ddl=has_ddl))
@@ -116,6 +117,12 @@ def _goes_on(run: Run, facts: SourceFacts, captured: Captured, point: BinlogChec
     except PositionLost:
         return False
     return True
+
+
+def _another(run: Run, facts: SourceFacts, captured: Captured, segment: Segment) -> bool:
+    """Whether another server has other transactions under the GTIDs up to a segment."""
+    plain = looking(dump_request(run.pipeline, run.source_name, facts, NOTHING))
+    return bool(other_history(run.connection, facts, captured, segment, plain))
 
 
 def _end_of(segment: Segment) -> BinlogCheckpoint:

@@ -188,7 +188,7 @@ class Reader:
 
 def probe(stream: DumpStream) -> None:
     """Wait for what the server sends first. Raises its refusal, SourceUnavailable."""
-    _Packets(stream).begin()
+    Packets(stream).begin()
 
 
 def _crcs_of(stream: DumpStream, start: int, end: int) -> set[int]:
@@ -196,7 +196,7 @@ def _crcs_of(stream: DumpStream, start: int, end: int) -> set[int]:
 
     Empty when no event ends there. Raises what the stream raises.
     """
-    packets, position, crcs = _Packets(stream), start, {0}
+    packets, position, crcs = Packets(stream), start, {0}
     while position < end:
         packets.begin()
         head = packets.take(_HEADER_BYTES)
@@ -231,7 +231,7 @@ def _forms(event: bytes) -> list[bytes]:
     return [event, without, without[:-4] + zlib.crc32(without[:-4]).to_bytes(4, "little")]
 
 
-class _Packets:
+class Packets:
     """Bytes of events, whichever packets they came in; nothing larger than the receive buffer is held."""
 
     def __init__(self, stream: DumpStream) -> None:

@@ -44,6 +44,7 @@ from tidegate.tables import SEGMENTS, SegmentFlag, capture_app_id
 
 _LOOKED_BACK_SEQS: Final = 4096  # the newest files are looked for in so many segments first: there may be 100,000 files
 _NARROW: Final = [name for name in SEGMENTS.schema.names if name not in ("context", "payload", "day", "source")]
+_WHOLE: Final = [*_NARROW, "context", "payload"]
 
 
 def check_writable(lake: LakeFiles) -> None:
@@ -132,6 +133,16 @@ class Bronze:
         for _, file in self._files():
             if file.has_bytes:
                 yield from (row for row in self._rows_backwards(file.path) if row.has_bytes)
+
+    def segment(self, seq: int, *, whole: bool = False) -> Segment | None:
+        """One of the newest segments; whole: with context and payload. Raises LakeUnavailable."""
+        for _, file in self._files():
+            if file.max_seq < seq:
+                return None
+            for row in self._rows_backwards(file.path, _WHOLE if whole else _NARROW):
+                if row.seq <= seq:
+                    return row if row.seq == seq else None
+        return None
 
     def append(self, segments: Sequence[Segment]) -> int:
         """Commit segments that aren't in the table yet, in one commit; the table's version.
@@ -248,14 +259,14 @@ class Bronze:
 
         return keep
 
-    def _rows_backwards(self, path: str) -> Iterator[Segment]:
-        """Segments of one file without context and payload, the newest first. Upkeep may have made it a large one."""
+    def _rows_backwards(self, path: str, columns: Sequence[str] = _NARROW) -> Iterator[Segment]:
+        """Segments of one file, the newest first. Upkeep may have made it a large one."""
         empty: dict[str, Any] = {"source": self.source, "context": b"", "payload": b""}
         with self._reached(), reading(self._lake, path) as parquet:
             for group in reversed(range(parquet.num_row_groups)):
-                rows = parquet.read_row_group(group, columns=_NARROW, use_threads=False).to_pylist()
+                rows = parquet.read_row_group(group, columns=columns, use_threads=False).to_pylist()
                 for row in sorted(rows, key=itemgetter("seq"), reverse=True):
-                    yield Segment.from_row(row | empty)
+                    yield Segment.from_row(empty | row)
 
     def _log_state(self, state: TableState | None = None) -> TableState:
         """The newest one; a table that was there can't be gone. Raises LakeUnavailable."""

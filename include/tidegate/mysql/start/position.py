@@ -19,6 +19,7 @@ from tidegate.errors import PositionLost
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.continuity import NEW_LAKE, check_continuity, check_gtids, is_server, probe
+from tidegate.mysql.other_history import check_same_history
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, BinlogPlace, without_open
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start.baseline import baseline_writer
@@ -54,7 +55,7 @@ def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Binlog
 
     A baseline is true for what follows its own place alone. When the source no longer has that, or start: was changed,
     a new baseline takes the old one's place; a table that holds rows by then waits, by name.
-    Raises PositionLost, SourceRefused, SourceUnavailable (a DDL ran, XA branches are prepared), LakeUnavailable.
+    Raises PositionLost, SourceRefused, SourceUnavailable (a DDL ran), LakeUnavailable.
     """
     source = run.pipeline.server(run.source_name)
     earlier = recorded_start(run.lake, run.source_name)
@@ -91,6 +92,8 @@ def going_on(
     check_continuity(run.connection, facts, captured, reading_again(run.pipeline, run.source_name, facts))
     if source.dump is DumpMode.GTID:
         check_gtids(facts, checkpoint.place.gtid_executed, captured, patient=patient)
+        plain = looking(dump_request(run.pipeline, run.source_name, facts, NOTHING))
+        check_same_history(run.connection, facts, captured, plain)
     return continued(facts, source, checkpoint)
 
 
@@ -159,7 +162,7 @@ def check_sends(run: Run, facts: SourceFacts, point: BinlogCheckpoint) -> None:
 
     Without semi_sync: a commit must not wait for the reply of a reader that goes away at once.
     """
-    asked = replace(dump_request(run.pipeline, run.source_name, facts, point), semi_sync=False)
+    asked = looking(dump_request(run.pipeline, run.source_name, facts, point))
     stream = DumpStream.open(run.connection, asked)
     try:
         probe(stream)
@@ -186,8 +189,21 @@ def _first_asked_for(facts: SourceFacts, place: BinlogPlace) -> Position:
 
 def reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> Callable[[Position], DumpRequest]:
     """How to ask for what is captured already, from a position on; nobody's commit waits for it."""
-    plain = replace(dump_request(pipeline, source_name, facts, NOTHING), mode=DumpMode.POSITION)
-    return lambda position: replace(plain, gtid="", position=position, semi_sync=False)
+    plain = looking(dump_request(pipeline, source_name, facts, NOTHING))
+    return lambda position: replace(plain, mode=DumpMode.POSITION, gtid="", position=position)
+
+
+def looking(request: DumpRequest) -> DumpRequest:
+    """The same as another replica than capture: a server ends the stream of one that comes again under its ids, which a
+    capture that runs would take for another one of its source. Nobody's commit waits for its replies.
+    """
+    name = f"{request.replica_uuid} looks"
+    return replace(
+        request,
+        server_id=zlib.crc32(name.encode()) | 0x80000000,
+        replica_uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
+        semi_sync=False,
+    )
 
 
 def _check_purged_gtids(facts: SourceFacts, place: BinlogPlace) -> None:
