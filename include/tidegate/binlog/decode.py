@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tidegate.binlog.batch import decode_batch
 from tidegate.binlog.event_index import EventIndex, index_pieces
-from tidegate.binlog.events import EventFlag, EventType, type_name
+from tidegate.binlog.events import EventFlag, EventType, type_name, unread_event
 from tidegate.binlog.fates import DECODED, FATE_OF_RULE, QUARANTINED, UNDECIDED, Fates, Settlement, fates_by_type
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
@@ -244,7 +244,7 @@ def _judge_others(
 def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
     """An event of a kind without a rule: it may change any table, unless it is flagged ignorable."""
     code = int(index.events[event, K.TYPE])
-    what = f"event {type_name(code)} can't be decoded"
+    what = unread_event(code)
     error = UnknownEvent(_LOST if code == EventType.INCIDENT else what, remedy=JUDGE)
     if index.header(event).flags & EventFlag.IGNORABLE:
         return Judged(event, "ignorable", (), error)

@@ -77,6 +77,7 @@ class EventType(IntEnum):
     MARIADB_WRITE_ROWS_COMPRESSED = 169
     MARIADB_UPDATE_ROWS_COMPRESSED = 170
     MARIADB_DELETE_ROWS_COMPRESSED = 171
+    MARIADB_PARTIAL_ROW_DATA = 172
 
 
 class EventFlag(IntFlag):
@@ -130,6 +131,14 @@ def type_name(code: int) -> str:
         return f"{EventType(code).name} ({code})"
     except ValueError:
         return f"unknown ({code})"
+
+
+def unread_event(code: int) -> str:
+    """That an event can't be decoded, and what to do about it where that is known, for messages."""
+    more = ""
+    if code == EventType.MARIADB_PARTIAL_ROW_DATA:
+        more = ": rows beyond binlog_row_event_fragment_threshold are logged in fragments; SET GLOBAL it = DEFAULT"
+    return f"event {type_name(code)} can't be decoded{more}"
 
 
 # Rows that this version can't read: the table they belong to is held. Their post-header starts with the

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import RULE_OF_TYPE, EventFlag, EventType, type_name
+from tidegate.binlog.events import RULE_OF_TYPE, EventFlag, EventType, unread_event
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.outcome import UNDOES_EARLIER, rolled_back_too_late
 from tidegate.binlog.statements import changed_tables, is_dml, named_tables, query_at
@@ -61,7 +61,7 @@ def judge(index: EventIndex) -> JudgedEvents:
         fates[number] = QUARANTINED
         code = int(events[number, K.TYPE])
         remedy = _INCIDENT if code == EventType.INCIDENT else "report it with the server's version"
-        judged.faults.append((number, UnknownEvent(f"event {type_name(code)} can't be decoded", remedy=remedy)))
+        judged.faults.append((number, UnknownEvent(unread_event(code), remedy=remedy)))
     return judged
 
 

@@ -26,6 +26,8 @@ _SEMI_SYNC_TIMEOUT: Final = ("rpl_semi_sync_source_timeout", "rpl_semi_sync_mast
 _LOGS_REPLICATED: Final = ("log_replica_updates", "log_slave_updates")
 
 
+# Below MariaDB's default of a gigabyte, as a person may set it.
+_FRAGMENTS_FROM_BYTES: Final = 1 << 29
 _ESCAPE: Final = re.compile(r"\\.")
 
 
@@ -149,6 +151,72 @@ def _filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
         )
 
 
+def _replication_filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+    """What a replica leaves out its log lacks, and so do rows that its primary has, while their GTIDs are equal."""
+    for replication in facts.replications:
+        lacking = [setting for setting, items in replication.filters if _leaves_out(setting, items, facts, wanted)]
+        if lacking:
+            yield _refuse(
+                f"it replicates from {replication.primary} without all that the pipeline keeps:"
+                f" {', '.join(name.replace('_', '-') for name in lacking)}",
+                "capture from the primary, or take these filters off the replica and build it anew",
+            )
+        elif replication.filters:
+            yield _caution(
+                f"it replicates from {replication.primary} with filters"
+                f" ({', '.join(name.replace('_', '-') for name, _ in replication.filters)}), which leave out no table"
+                " that it has and the pipeline keeps",
+                "capture from the primary where a table may be missing here",
+            )
+
+
+def _leaves_out(setting: str, items: tuple[str, ...], facts: SourceFacts, wanted: Wanted) -> bool:
+    """Whether a filter may leave out, or rename, what the pipeline keeps. items: databases, database.table, patterns of
+    these as LIKE has them, or (from,to).
+    """
+    kept = [name for name in facts.databases if wanted.tables.keeps_database(name)]
+    if setting == "replicate_do_db":
+        return any(name not in items for name in kept)
+    if setting == "replicate_ignore_db":
+        return any(wanted.tables.keeps_database(name) for name in items)
+    if setting == "replicate_ignore_table":
+        return any(wanted.tables.keeps(*item.split(".", 1)) for item in items if "." in item)
+    if setting == "replicate_wild_ignore_table":
+        return any(_is_like(item.partition(".")[0], name) for item in items for name in kept)
+    if setting == "replicate_wild_do_table":
+        whole = [item.partition(".")[0] for item in items if item.partition(".")[2] == "%"]
+        return any(not any(_is_like(pattern, name) for pattern in whole) for name in kept)
+    return bool(kept)  # single tables alone, or other names
+
+
+def _is_like(pattern: str, name: str) -> bool:
+    """As LIKE does: % is anything, _ one character, a backslash takes their meaning away."""
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    texts = [{"%": ".*", "_": "."}.get(part) or re.escape(part.removeprefix("\\") or part) for part in parts]
+    return re.fullmatch("".join(texts), name, re.DOTALL) is not None
+
+
+def _log_engine(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+    """MariaDB 12.3: its log in InnoDB has neither positions nor FORMAT_DESCRIPTIONs, and no BINLOG_GTID_POS."""
+    engine = facts.value("binlog_storage_engine")
+    if engine:
+        yield _refuse(
+            f"binlog_storage_engine is {engine}: that log has no positions, and can't be captured",
+            "capture from a replica that logs into files (log_slave_updates, no binlog_storage_engine), or start this"
+            " server without it, which begins an empty log",
+        )
+
+
+def _fragments(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+    """MariaDB 12.3 splits events of rows beyond a size into PARTIAL_ROW_DATA, which isn't read."""
+    name = "binlog_row_event_fragment_threshold"
+    if 0 < facts.number(name) < _FRAGMENTS_FROM_BYTES:
+        yield _caution(
+            f"{name} is {facts.value(name)}: rows that are larger are logged in fragments, at which every table waits",
+            f"SET GLOBAL {name} = DEFAULT, and end sessions older than that",
+        )
+
+
 def _row_image(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
     image = facts.variables.get("binlog_row_image", "FULL").upper()
     if image not in ("FULL", "FULL_NODUP"):
@@ -199,4 +267,16 @@ def _semi_sync(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
             )
 
 
-RULES: Final[tuple[Rule, ...]] = (_flavour, _binlog, _grants, _replicated, _filters, _names, _row_image, _semi_sync)
+RULES: Final[tuple[Rule, ...]] = (
+    _flavour,
+    _binlog,
+    _grants,
+    _replicated,
+    _filters,
+    _replication_filters,
+    _log_engine,
+    _fragments,
+    _names,
+    _row_image,
+    _semi_sync,
+)

@@ -27,6 +27,16 @@ SERVER_IDS: Final = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
     " ('server_id', 'server_uuid', 'server_uid', 'wsrep_on', 'wsrep_node_name', 'version')"
 )
+# Columns of SHOW REPLICA STATUS, in lower case.
+REPLICATION_FILTERS: Final = (
+    "replicate_do_db",
+    "replicate_ignore_db",
+    "replicate_do_table",
+    "replicate_ignore_table",
+    "replicate_wild_do_table",
+    "replicate_wild_ignore_table",
+    "replicate_rewrite_db",
+)
 # Values of gtid_mode with which a server gives its own transactions GTIDs.
 GTIDS_GIVEN: Final = ("ON", "ON_PERMISSIVE")
 _SYNTAX_OR_NAME: Final = {ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE}
@@ -35,11 +45,15 @@ _NOT_ALLOWED: Final = {ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR}
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """A primary that the server replicates from. received: the GTIDs that have reached its relay log, as text."""
+    """A primary that the server replicates from. received: the GTIDs that have reached its relay log, as text.
+
+    filters: what it is told to leave out or to rename, (setting, its items).
+    """
 
     primary: str
     received: str
     applies: bool
+    filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +101,7 @@ class SourceFacts:
     @property
     def gtid_owned(self) -> MysqlGtidSet:
         """MySQL: of transactions that are under way, logged or not; `uuid:31#12:32#14` names their sessions, too."""
-        return MysqlGtidSet.parse(re.sub(r"#\d+", "", self.value("gtid_owned")))
+        return owned_gtids(self.value("gtid_owned"))
 
     @property
     def gives_gtids(self) -> bool:
@@ -135,6 +149,11 @@ class SourceFacts:
         )
 
 
+def owned_gtids(text: str) -> MysqlGtidSet:
+    """What the variable gtid_owned says."""
+    return MysqlGtidSet.parse(re.sub(r"#\d+", "", text))
+
+
 def says_read_only(value: object) -> bool:
     """The variable read_only, however it comes: 0 and 1, OFF and ON, and in MariaDB 12 kinds of it (NO_LOCK ...)."""
     return str(value).upper() not in ("", "0", "OFF", "NONE")
@@ -177,7 +196,7 @@ def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
     do_dbs: tuple[str, ...] = ()
     ignore_dbs: tuple[str, ...] = ()
     if variables.get("log_bin", "OFF") == "ON" and _monitors(grants):
-        row = _binlog_status(cursor)
+        row = read_binlog_status(cursor)
         if row is not None:
             position = Position.of(str(row[0]), int(row[1]))
             executed = (
@@ -249,16 +268,18 @@ def _replication(row: dict[str, Any]) -> Replication:
         primary=f"{row.get('source_host')}:{row.get('source_port')}",
         received="".join(str(row.get("retrieved_gtid_set") or row.get("gtid_io_pos") or "").split()),
         applies=str(applies).upper() == "YES",
+        filters=tuple((name, _names(row[name])) for name in sorted(row) if name in REPLICATION_FILTERS and row[name]),
     )
 
 
 def current_position(cursor: Any) -> Position | None:
     """The end of the newest binlog file, by whichever statement this server has; None when binlog is off."""
-    row = _binlog_status(cursor)
+    row = read_binlog_status(cursor)
     return Position.of(str(row[0]), int(row[1])) if row else None
 
 
-def _binlog_status(cursor: Any) -> tuple[Any, ...] | None:
+def read_binlog_status(cursor: Any) -> tuple[Any, ...] | None:
+    """The newest file, its end, databases logged and not; MySQL: gtid_executed at that instant. None: binlog is off."""
     try:
         cursor.execute("SHOW BINARY LOG STATUS")
     except pymysql.err.MySQLError as error:

@@ -121,3 +121,49 @@ def test_a_node_of_a_cluster_without_a_server_uid_is_told_by_its_name_to_whoever
     assert server_of(node | {"server_uid": "u"}) == (1, "u")
     assert server_of(node | {"wsrep_on": "OFF"}) == (1, "")
     assert all(f"'{name}'" in SERVER_IDS for name in (*node, "server_uid", "server_uuid"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "items", "refused"),
+    [
+        ("replicate_do_db", ("shop",), True),
+        ("replicate_do_db", ("shop", "crm_1", "more"), False),
+        ("replicate_ignore_db", ("mysql", "other"), False),
+        ("replicate_ignore_db", ("shop",), True),
+        ("replicate_ignore_table", ("mysql.rds_monitor", "other.t"), False),
+        ("replicate_ignore_table", ("shop.orders",), True),
+        ("replicate_wild_ignore_table", ("mysql.%", r"oth_r.%"), False),
+        ("replicate_wild_ignore_table", (r"crm\_%.%",), True),
+        ("replicate_wild_do_table", ("shop.%", r"crm\_%.%"), False),
+        ("replicate_wild_do_table", ("shop.o%", r"crm\_%.%"), True),
+        ("replicate_do_table", ("shop.orders",), True),
+        ("replicate_rewrite_db", ("(a,shop)",), True),
+    ],
+)
+def test_a_replica_that_leaves_out_what_is_kept_is_refused(
+    setting: str, items: tuple[str, ...], *, refused: bool
+) -> None:
+    replication = Replication("primary:3306", "", applies=True, filters=((setting, items),))
+    found = facts(replications=(replication,), also={"log_slave_updates": "ON"})
+    if refused:
+        with pytest.raises(SourceRefused, match=f"from primary:3306 without all .*{setting.replace('_', '-')}"):
+            preflight(found, WANTED)
+    else:
+        (caution,) = preflight(found, WANTED)
+        assert "with filters" in caution
+
+
+def test_a_log_in_innodb_is_refused_by_name_and_fragments_are_a_caution() -> None:
+    with pytest.raises(SourceRefused, match=r"binlog_storage_engine is innodb.*replica that logs into files"):
+        preflight(facts(also={"binlog_storage_engine": "innodb"}), WANTED)
+    assert preflight(facts(also={"binlog_storage_engine": ""}), WANTED) == []
+    (caution,) = preflight(facts(also={"binlog_row_event_fragment_threshold": "65536"}), WANTED)
+    assert "binlog_row_event_fragment_threshold is 65536" in caution
+    assert preflight(facts(also={"binlog_row_event_fragment_threshold": "1073741824"}), WANTED) == []
+
+
+@pytest.mark.parametrize("version", ["9.7.4", "26.7.0", "26.10.0-commercial", "10.0.1"])
+def test_versions_are_numbers_however_many_digits_they_have(version: str) -> None:
+    found = facts(version=version, flavour=Flavour.MYSQL, variables={"version": version})
+    assert found.version_number >= (9, 7, 0)
+    assert found.version_number < (27,)
