@@ -3,8 +3,8 @@
 In:  a flavour, a folder, options.
 Out: own_server(): a Server, not started; own_server_or_skip(): the same, or a skipped test.
 
-Initialising takes longer than all that most tests do with a server. MySQL 9 can't be had everywhere: its tests are then
-skipped with the reason; with TIDEGATE_REQUIRE_SERVERS=1, which CI sets, that is an error instead.
+Initialising takes longer than all that most tests do with a server. MySQL 9 and MariaDB 11.8 can't be had everywhere:
+their tests are then skipped with the reason; with TIDEGATE_REQUIRE_SERVERS=1, which CI sets, that is an error instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Final
 
 import pytest
 
-from tests.kit import mysql9
+from tests.kit import mariadb118, mysql9
+from tests.kit.mariadb118 import MariaDB118
 from tidegate.errors import DownloadFailed, HostLacks
 from tidegate.local import mariadb
 from tidegate.local.ivy import locked
@@ -27,9 +28,11 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def own_server(flavour: str, folder: Path, *, options: tuple[str, ...] = ()) -> Server:
-    """flavour: mariadb or mysql9. Raises HostLacks or DownloadFailed where there is none."""
+    """flavour: mariadb, mariadb118 or mysql9. Raises HostLacks or DownloadFailed where there is none."""
     if flavour == "mariadb":
         return _MariaDB(folder, mariadb.install(ROOT), options=options)
+    if flavour == "mariadb118":
+        return MariaDB118(folder, mariadb118.install(ROOT), options=options)
     return _MySQL9(folder, mysql9.install(ROOT), options=options)
 
 
