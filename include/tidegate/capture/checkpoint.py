@@ -55,6 +55,26 @@ class Checkpoint(Generic[P]):
         return Checkpoint(segment.seq, segment.resolved_ts, segment.server, segment.end, self.place.after(segment))
 
 
+def check_alike(ours: Segment, theirs: Segment | None, folder: Path) -> None:
+    """A segment that the value log and bronze both have is the same: else another capture, with a value log of its own,
+    has landed under these numbers, and what is in here may be nowhere else. theirs: None when bronze no longer has it.
+
+    Raises StrayValueLog.
+    """
+    if theirs is None or _mark(ours) == _mark(theirs):
+        return
+    raise StrayValueLog(
+        f"the value log's segment {ours.seq} ends at {ours.end}, bronze's of this number at {theirs.end}",
+        where=str(folder),
+        remedy="another capture went on, or it belongs to another lake: move it away; what this log alone has is lost"
+        " with it (`tidegate vlog cat` shows it)",
+    )
+
+
+def _mark(segment: Segment) -> tuple[str, int, int, int, int]:
+    return (segment.source, segment.seq, segment.payload_crc32c, segment.prev_commit_ts, segment.resolved_ts)
+
+
 def check_belongs(first: Segment, newest: Segment | None, source: str, folder: Path) -> None:
     """The value log's first segment beyond bronze must continue bronze's newest, in seq and in commit_ts.
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidegate.capture.checkpoint import Checkpoint, check_belongs
+from tidegate.capture.checkpoint import Checkpoint, check_alike, check_belongs
 from tidegate.capture.lander import Backlog
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.errors import LakeUnavailable, StrayValueLog
@@ -78,7 +78,15 @@ def recover(bronze: Bronze, value_log: ValueLog, nothing: Checkpoint[Any]) -> Re
     for segment in found:
         checkpoint = checkpoint.after(segment)
     first, last, size, tail = None, None, 0, None
-    for record in value_log.heads(checkpoint.seq):
+    newest = value_log.newest()
+    ahead = newest is not None and newest.seq > checkpoint.seq
+    if newest is not None and not ahead:  # where bronze ends behind it, capture went on elsewhere
+        theirs = found[-1] if newest.seq == checkpoint.seq else bronze.segment(newest.seq)
+        check_alike(newest, theirs, value_log.folder)
+    for record in value_log.heads(max(checkpoint.seq - 1, 0) if ahead else checkpoint.seq):
+        if found and record.segment.seq == checkpoint.seq:
+            check_alike(record.segment, found[-1], value_log.folder)
+            continue
         if first is None:
             check_belongs(record.segment, found[-1] if found else None, bronze.source, value_log.folder)
             first = record.pointer

@@ -25,13 +25,15 @@ from tidegate import limits
 from tidegate.capture.captured import Captured
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.lander import Lander, LanderSettings, LoggedSegment
+from tidegate.capture.owing import Owing
 from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
 from tidegate.capture.recovery import Recovered, open_and_recover
 from tidegate.capture.retries import Retries
 from tidegate.capture.source import Source, SourceReader
 from tidegate.capture.source_lease import SourceLease
 from tidegate.capture.status_file import StatusFile
-from tidegate.capture.value_log.log import Budget, ValueLog, value_log_folder
+from tidegate.capture.value_log.folder import settled_folder
+from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUnavailable
@@ -145,11 +147,13 @@ class _Loop:
         name, run, settings, source = self.run.source_name, self.run, self.settings, self.source
         self.bronze = Bronze(run.lake, name, compression=settings.compression, continues=source.check_continues)
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
-        folder = value_log_folder(run.pipeline, name, run.state_dir)
+        folder = settled_folder(run.pipeline, name, run.state_dir)
         self.value_log, self.recovered = open_and_recover(
             self.bronze, folder, budget, source.nothing, promised=source.promises
         )
         try:
+            if source.promises:
+                Owing(run.lake, name).begin(self.value_log)
             self.captured = Captured(self.bronze, self.value_log, self.recovered.tail)
             found = self.recovered.checkpoint
             if found.seq:
@@ -197,6 +201,8 @@ class _Loop:
         finally:
             self.status_file.write(self.lander, self.checkpoint.seq, self.bytes)
         self.value_log.gc(self.lander.whole_seq)
+        if landed and self.source.promises:
+            Owing(self.run.lake, self.run.source_name).settle(self.value_log)
         point = self.checkpoint
         return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.end, landed)
 

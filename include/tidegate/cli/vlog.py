@@ -1,8 +1,9 @@
-"""`tidegate vlog ls|check|cat PLACE`: what is in a value log, while capture runs or after it died.
+"""`tidegate vlog ls|check|cat PLACE`: what is in a value log, while capture runs or after it died; `owed PIPELINE`.
 
 In:  a value log's folder, one of its files, or a pipeline whose log is on this machine.
 Out: ls: a line per file; check: every checksum compared, a line per damage, exit code 1 when there is one; cat: a
-     JSON line per segment, or its raw binlog events. Nothing is written, and no lock is taken.
+     JSON line per segment, or its raw binlog events; owed: which logs may have commits that the lake lacks, and
+     forgetting one. Else nothing is written, and no lock is taken.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate import pipelines
-from tidegate.cli.lake import source_named
+from tidegate.cli.lake import open_lake, source_named
+from tidegate.commit_ts import time_text
 from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR, state_folder
 
@@ -116,6 +118,35 @@ def cat(
     raise typer.Exit(EXIT_ERROR if failed else 0)
 
 
+@app.command("owed")
+def owed(
+    pipeline: Annotated[str, typer.Argument(help="A pipeline")],
+    source: Source = None,
+    forget: Annotated[str | None, typer.Option(help="Id of a log that is gone: what it alone has is lost")] = None,
+) -> None:
+    """Value logs, on whatever machines, whose acknowledged commits may not all be in the lake."""
+    from tidegate.capture.owing import Owing
+    from tidegate.lake.bronze.table import Bronze
+    from tidegate.lake.leases import take_lease
+
+    loaded, lake = open_lake(pipeline)
+    for name in [source_named(loaded, source)] if source or forget else loaded.sources:
+        owing = Owing(lake, name)
+        debts = [debt for debt in owing.debts() if forget in (None, debt.log)]
+        if forget and not debts:
+            raise UsageError(f"no value log {forget} owes source {name} anything", where=pipeline, remedy="see `owed`")
+        if not debts:
+            print(f"{name}: no value log owes the lake anything")
+        for debt in debts:
+            print(f"{name}: {debt.told()}")
+        if forget:
+            with take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)):
+                newest = next(reversed(Bronze(lake, name).last_segments()), None)
+                owing.forget(forget)
+            end = f"behind {newest.end}, {time_text(newest.resolved_ts)}" if newest else "since its beginning"
+            print(f"{name}: forgotten; what it acknowledged {end}, and bronze doesn't get again, is lost")
+
+
 def _segments(paths: list[Path], seq: int) -> Iterator[Segment | None]:
     """Good segments from seq on; None for a damage, which is told on stderr."""
     from tidegate.capture.value_log.file import Damage, Record, opened
@@ -145,7 +176,8 @@ def _shown(segment: Segment) -> dict[str, Any]:
 def _paths(place: str, source: str | None, state_dir: Path | None) -> list[Path]:
     """The files that a place means, oldest first. Raises UsageError, ConfigError."""
     from tidegate.capture.value_log.file import file_number
-    from tidegate.capture.value_log.log import log_files, value_log_folder
+    from tidegate.capture.value_log.folder import value_log_folder
+    from tidegate.capture.value_log.log import log_files
 
     given = Path(place)
     if given.suffix == ".vlog":

@@ -1,0 +1,117 @@
+"""Which value log may owe bronze commits that were acknowledged on its strength; remembered in the lake.
+
+In:  a lake, a source that promises (a Pump, semi_sync), the value log that it is captured into.
+Out: Owing.begin() before the first acknowledgement: nothing, or StrayValueLog, which names another log that owes;
+     settle() when all of a log is in bronze; debts() and forget() for a person who accepts what is lost.
+
+A value log is a folder on one machine. When capture starts on another one, bronze takes other segments under the
+numbers that the first log has, and what was acknowledged there alone would be forgotten: nobody can send it again. So
+the lake has an object per log that owes, control/value_logs/<source>/<id of the log>.json. It is made before anything
+is acknowledged, and removed when a run has ended with all of it landed; a log that was killed keeps it. The folder says
+by itself, too, that the object is there: then a start needs no lake.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Self
+
+from tidegate.capture.value_log.log import ValueLog
+from tidegate.delta.store import LogStore, log_store, sync
+from tidegate.errors import LakeRefused, LakeUnavailable, StrayValueLog, ValueLogError
+from tidegate.failpoint import failpoint
+from tidegate.lake.files import LakeFiles
+
+log = logging.getLogger(__name__)
+
+VALUE_LOGS: Final = "control/value_logs"
+_NOTED: Final = "owes"
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """log: the id of a value log; host, folder: where it was; since_ms: from when on it acknowledged, Unix time."""
+
+    log: str
+    host: str
+    folder: str
+    since_ms: int
+
+    @classmethod
+    def decoded(cls, name: str, data: bytes) -> Self:
+        """Of what can't be read only the name is known."""
+        try:
+            found = json.loads(data)
+            return cls(name, str(found["host"]), str(found["folder"]), int(found["since_ms"]))
+        except (ValueError, KeyError, TypeError):
+            return cls(name, "", "", 0)
+
+    def told(self) -> str:
+        since = f"{datetime.fromtimestamp(self.since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return f"value log {self.log} ({self.folder} on {self.host}, since {since})"
+
+
+class Owing:
+    """Of one source. Raises LakeUnavailable and LakeRefused as the lake does."""
+
+    def __init__(self, lake: LakeFiles, source: str) -> None:
+        self._source = source
+        self._store: LogStore = log_store(lake.uri(VALUE_LOGS), lake.storage_options).folder(source)
+
+    def begin(self, value_log: ValueLog) -> None:
+        """Before anything is acknowledged. Raises StrayValueLog, ValueLogError, LakeUnavailable."""
+        noted = value_log.folder / _NOTED
+        try:
+            others = [debt for debt in self.debts() if debt.log != value_log.id]
+            if others:
+                raise self._owed_elsewhere(others, value_log.folder)
+            debt = {"host": socket.gethostname(), "folder": str(value_log.folder), "since_ms": int(time.time() * 1000)}
+            self._store.create(f"{value_log.id}.json", json.dumps(debt).encode())
+        except LakeUnavailable as error:
+            if not noted.exists():
+                raise
+            log.warning("the lake can't be asked which value logs owe it something; this one does: %s", error)
+            return
+        failpoint("capture_debt_noted")
+        try:
+            noted.touch()
+            sync(str(value_log.folder))
+        except OSError as error:
+            raise ValueLogError(
+                f"can't be written: {error.strerror}", where=str(noted), remedy="check this disk"
+            ) from error
+
+    def settle(self, value_log: ValueLog) -> None:
+        """All of the log is in bronze, and nothing more is acknowledged. What fails is tried by the next run."""
+        try:
+            (value_log.folder / _NOTED).unlink(missing_ok=True)
+            sync(str(value_log.folder))
+            self.forget(value_log.id)
+        except (OSError, LakeUnavailable, LakeRefused) as error:
+            log.warning("the lake goes on to count on this machine's value log of %s: %s", self._source, error)
+
+    def debts(self) -> list[Debt]:
+        """The logs that owe, in order of their ids."""
+        names = [entry.name for entry in self._store.names() if entry.name.endswith(".json")]
+        found = {name: self._store.get(name) for name in names}
+        return [Debt.decoded(name.removesuffix(".json"), data) for name, data in found.items() if data is not None]
+
+    def forget(self, log_id: str) -> None:
+        """A log owes nothing any more, or a person accepts what it has alone as lost."""
+        self._store.delete([f"{log_id}.json"])
+
+    def _owed_elsewhere(self, others: list[Debt], folder: Path) -> StrayValueLog:
+        return StrayValueLog(
+            f"{', '.join(debt.told() for debt in others)} has acknowledged commits that bronze may lack;"
+            " nobody can send them again",
+            where=str(folder),
+            remedy="start capture where that log is, or bring that folder here in the place of this one; where it is"
+            f" gone for good, `tidegate vlog owed PIPELINE --source {self._source} --forget {others[0].log}` accepts"
+            " what is lost",
+        )
