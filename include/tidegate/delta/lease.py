@@ -48,7 +48,7 @@ from tidegate.delta.lease_entry import (
 )
 from tidegate.delta.store import LogStore
 from tidegate.errors import LakeRefused, LakeUnavailable, LeaseHeld, Overtaken
-from tidegate.limits import LEASE_KEPT_FILES, LEASE_POLL_SECONDS_MAX, LEASE_SECONDS_DEFAULT, LEASE_UNHELD_KEPT
+from tidegate.limits import LEASE_KEPT_FILES, LEASE_POLL_SECONDS_MAX, LEASE_SECONDS_DEFAULT, LEASE_UNHELD_ATTEMPTS_MAX
 
 # How much longer than the term a watcher waits: two clocks may differ in speed by as much.
 _PATIENCE: Final = 1.05
@@ -141,7 +141,7 @@ _unheld: list[str] = []
 
 def _note_unheld(attempt: str) -> None:
     _unheld.append(attempt)
-    del _unheld[:-LEASE_UNHELD_KEPT]
+    del _unheld[:-LEASE_UNHELD_ATTEMPTS_MAX]
 
 
 def make_entry(store: LogStore, entry: LeaseEntry) -> bool:

@@ -36,7 +36,7 @@ LEASE_ANSWER_SECONDS_MAX: Final = 5.0
 # Of a lease's entries the last ones stay: a reader between listing and reading finds what was listed.
 LEASE_KEPT_FILES: Final = 6
 # A process knows so many of its attempts for leases whose answer got lost.
-LEASE_UNHELD_KEPT: Final = 100
+LEASE_UNHELD_ATTEMPTS_MAX: Final = 100
 
 # --- Delta logs of silver tables, in the driver ---------------------------------------------------
 # What the file lists of all tables may take together; the least recently used are read again when asked for.
