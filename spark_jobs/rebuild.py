@@ -38,7 +38,6 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.rebuild import (
     SCRATCH,
     OnlyTables,
-    Physical,
     RebuildLake,
     begin_ts,
     history_pieces,
@@ -47,6 +46,7 @@ from tidegate.lake.rebuild import (
     silver_version,
 )
 from tidegate.lake.silver import REBUILT
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ class Rebuild:
         found.physical = physical_tables(history_pieces(lake), pipeline.tables, table, pipeline.sources)
         if not found.physical:
             raise UsageError(f"no table {table}", where=pipeline.pipeline, remedy="give database.table as in silver")
-        pairs = {pipeline.tables.logical(*name[1:])[:2] for name in found.physical}
+        pairs = {pipeline.tables.logical(*name.pair)[:2] for name in found.physical}
         found.database, found.name = next(pair for pair in pairs if ".".join(pair) == table)
-        pieces = history_pieces(lake, {name[2] for name in found.physical})
+        pieces = history_pieces(lake, {name.table for name in found.physical})
         known = (row for piece in pieces for row in piece.to_pylist())
         rows = [row for row in known if (row["source"], row["database"], row["table"]) in found.physical]
         own = [row for row in rows if pipeline.tables.logical(row["database"], row["table"])[:2] == found.pair]
@@ -108,9 +108,9 @@ class Rebuild:
     def application(self, spark: BackgroundSession, scratch: str) -> Application:
         """An apply of this table alone, in a lake of its own that stands where the table begins."""
         given = self.pipeline
-        only = OnlyTables(**given.tables.model_dump(), only=frozenset(name[1:] for name in self.physical))
+        only = OnlyTables(**given.tables.model_dump(), only=frozenset(name.pair for name in self.physical))
         policies = {kind: _answered(policy) if isinstance(policy, Policy) else policy for kind, policy in given.ddl}
-        owners = {of[0] for of in self.physical}
+        owners = {of.source for of in self.physical}
         mine = {name: source for name, source in given.sources.items() if given.owner(name) in owners}
         pipeline = given.model_copy(update={"tables": only, "ddl": Ddl.model_validate(policies), "sources": mine})
         silver = tables.silver_path(self.database, self.name)

@@ -26,6 +26,7 @@ from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.repair_wave import Wanted, repair_wave
+from tidegate.table_names import Physical
 from tidegate.tables_snapshot import VERIFICATION
 from tidegate.verify.cut import newest_cut
 from tidegate.verify.report import Outcome, Report
@@ -46,8 +47,8 @@ class Repairs:
     connections: Mapping[str, ConnectionInfo]
     report: Callable[[str], None]
     timeout_seconds: float
-    wanted: dict[tuple[str, str, str], Wanted] = field(default_factory=dict)
-    counts: dict[tuple[str, str, str], int] = field(default_factory=dict)  # of keys
+    wanted: dict[Physical, Wanted] = field(default_factory=dict)
+    counts: dict[Physical, int] = field(default_factory=dict)  # of keys
 
     def note(self, found: Differing, silver: SilverSide) -> None:
         """Take a table in that differs."""
@@ -63,21 +64,21 @@ class Repairs:
             )
             conditions = tuple(keys_condition(found.table, keys) for keys in some)
             there = silver.whole_rows(found.table, found.silver, found.keys)
-            place = (found.source, found.table.database, found.table.table)
+            place = Physical(found.source, found.table.database, found.table.table)
             self.counts[place] = len(found.keys)
             zero_dates = ZeroDates(self.pipeline.apply.zero_dates)
             changefeed = isinstance(self.pipeline.sources[found.source], TicdcSource)
             marks = self.pipeline.snapshot.marks
-            self.wanted[place] = Wanted(*place[1:], conditions, there, zero_dates, marks, changefeed)
+            self.wanted[place] = Wanted(*place.pair, conditions, there, zero_dates, marks, changefeed)
 
     def run(self) -> list[str]:
         """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""
         for place, wanted in self.wanted.items():
-            with take_lease(self.lake, place[0], "snapshot", report=self.report):
-                self._mend(place[0], wanted)
-            name = ".".join(place[1:])
+            with take_lease(self.lake, place.source, "snapshot", report=self.report):
+                self._mend(place.source, wanted)
+            name = place.shown
             self.report(f"{name}: {self.counts[place]:,} keys differed; their rows are copied again")
-        return [".".join(place[1:]) for place in self.wanted]
+        return [place.shown for place in self.wanted]
 
     def _mend(self, source: str, wanted: Wanted) -> None:
         reason = ""

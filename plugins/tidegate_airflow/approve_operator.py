@@ -135,7 +135,7 @@ def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
         if prewrites.of_pump(one):
             return one.source == table
         named = (name.partition(".")[::2] for name in one.tables)
-        return table in {".".join(pipeline.tables.logical(*name)[:2]) for name in named if pipeline.tables.keeps(*name)}
+        return table in {pipeline.tables.logical(*name).name for name in named if pipeline.tables.keeps(*name)}
 
     found = (one for of_source in prewrites.unsettled(lake).values() for one in of_source)
     return [one for one in found if one.state is PrewriteState.PARKED and wrote(one)]

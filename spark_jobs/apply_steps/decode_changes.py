@@ -61,6 +61,7 @@ from tidegate.snapshot.chunks.chunk_table import ChunkFiles
 from tidegate.standing.causes import cause_of
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
+from tidegate.table_names import Physical
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.row_hash import row_hashes
 from tidegate.upsert.target import NotStaged, StagedUpsert
@@ -278,7 +279,7 @@ class _Stage:
             merged = pa.Table.from_batches(batches).combine_chunks()
             key = self._key(source, (database, table), version)
             for batch in merged.to_batches():
-                net = net_last_per_key(batch, key) if key else self._hashed(batch, (source, database, table))
+                net = net_last_per_key(batch, key) if key else self._hashed(batch, Physical(source, database, table))
                 yield self._write((source, database, table, version), net)
         yield from self._upserts.flush()
         self._held.clear()
@@ -287,10 +288,10 @@ class _Stage:
     def _key(self, source: str, name: Name, version: int) -> tuple[str, ...]:
         return next(v.silver_key for v in self._plan.versions[source][name] if v.version == version)
 
-    def _hashed(self, batch: pa.RecordBatch, physical: tuple[str, str, str]) -> pa.RecordBatch:
+    def _hashed(self, batch: pa.RecordBatch, physical: Physical) -> pa.RecordBatch:
         """Every change of a table without a key, with the hash of its row: of the shard it comes from, too."""
         columns = {name: batch.column(name) for name in batch.schema.names if name not in _SYSTEM}
-        if physical[1:] in self._plan.routed.get(physical[0], ()):
+        if physical.pair in self._plan.routed.get(physical.source, ()):
             shard = zip(tables.SHARDS, physical, strict=True)
             columns |= {name: pa.repeat(pa.scalar(text, pa.string()), batch.num_rows) for name, text in shard}
         return batch.append_column(tables.ROW_HASH, row_hashes(columns))
@@ -354,8 +355,8 @@ def _collect(app: Application, window: Window, found: Found) -> Trouble | NotSta
                 window.tables[logical].staged.append(found)
         case DamagedChunk():
             app.memory(DamagedWaves)[found.token, found.physical] = found.reason
-            what = f"{'.'.join(found.physical[1:])}: it catches up without a wave that can't be taken: {found.reason}"
-            send_below(app, window, app.names.logical_name(*found.physical[1:]), what)
+            what = f"{found.physical.shown}: it catches up without a wave that can't be taken: {found.reason}"
+            send_below(app, window, app.names.logical_name(*found.physical.pair), what)
         case _:
             return found
     return None

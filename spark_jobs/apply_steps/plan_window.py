@@ -23,7 +23,6 @@ from spark_jobs.window.window import Window
 from tidegate.commit_ts import compose
 from tidegate.errors import LakeUnavailable
 from tidegate.lake.bronze.backlog import Wanted, backlog
-from tidegate.lake.followed import Physical
 from tidegate.limits import WAVES_REACH_BACK_SECONDS
 from tidegate.remedy import Needs
 from tidegate.schema.ddl.reader import DdlNotRead
@@ -33,6 +32,7 @@ from tidegate.standing import shown
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
+from tidegate.table_names import Physical
 from tidegate.tables import TABLES_BY_ID, WATERMARK, SegmentFlag, State, splits
 
 
@@ -113,8 +113,8 @@ def _released(app: Application) -> dict[str, Collection[Physical]]:
 
 def _unknown(app: Application, name: str) -> set[Physical]:
     """The physical tables that a name stands for which no history knows."""
-    found = {(source, *pair) for source in app.pipeline.sources for pair in splits(name)}
-    return {one for one in found if app.names.keeps(*one) and app.names.logical_name(*one[1:]) == name}
+    found = {Physical(source, *pair) for source in app.pipeline.sources for pair in splits(name)}
+    return {one for one in found if app.names.keeps(*one) and app.names.logical_name(*one.pair) == name}
 
 
 def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Window | None:
@@ -182,7 +182,7 @@ def _hold_behind_gaps(app: Application, window: Window) -> None:
 def _take(app: Application, window: Window) -> None:
     for ref in window.refs:
         for database, table in app.names.in_segment(ref):
-            take_in(app, window, (ref.source, database, table))
+            take_in(app, window, Physical(ref.source, database, table))
 
 
 def _reach_to(app: Application, window: Window, cut_ts: int) -> None:
@@ -218,7 +218,7 @@ def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
     sources = [window.behind] if window.behind else (list(app.histories) if window.main and app.unchecked() else [])
     if sources:
         physical = {
-            (source, *name)
+            Physical(source, *name)
             for source in sources
             for name in {*app.histories[source].ever(*WAITING), *app.histories[source].unusual}
         }

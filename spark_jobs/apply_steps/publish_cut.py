@@ -22,10 +22,10 @@ from spark_jobs.window.waves.snapshots import record_answers, take_answers
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.failpoint import failpoint
-from tidegate.lake.followed import Physical
 from tidegate.standing.events import CaughtUp, CutReached, SourceBack
 from tidegate.standing.standing import Standing
 from tidegate.standing.step import step
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 

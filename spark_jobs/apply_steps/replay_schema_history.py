@@ -192,7 +192,7 @@ def _lacks_versions(app: Application, window: Window, name: str) -> bool:
 
 def _take_in(app: Application, window: Window, version: TableVersion) -> None:
     """Bring the version's logical table into the window, or hold it, or let a mended one go on."""
-    physical = (version.source, version.database, version.table)
+    physical = version.physical
     if not app.names.keeps(*physical) and version.engine == SEQUENCE:
         _leave_out(app, window, version)
     if not app.names.keeps(*physical) or not _may_be_ours(app, window, version):
@@ -235,6 +235,6 @@ def _leave_out(app: Application, window: Window, version: TableVersion) -> None:
     """What this window's DDL shows to be a sequence is no table: its rows are not asked for."""
     entry = window.tables.get(app.names.logical_name(version.database, version.table))
     if entry is not None:
-        entry.physical.discard((version.source, version.database, version.table))
+        entry.physical.discard(version.physical)
         if not entry.physical:
             del window.tables[entry.name]

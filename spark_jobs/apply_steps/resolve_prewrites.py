@@ -31,6 +31,7 @@ from tidegate.segments.prewrites import Prewrite
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
+from tidegate.table_names import Physical
 
 
 def resolve_prewrites(app: Application, window: Window) -> None:
@@ -65,7 +66,7 @@ def _is_wanted(app: Application, window: Window, one: Prewrite) -> bool:
     """Let a committed prewrite's tables take part; whether the window wants rows of any."""
     wanted = False
     for database, table in app.names.kept(one.source, one.tables):
-        name, physical = app.names.logical_name(database, table), (one.source, database, table)
+        name, physical = app.names.logical_name(database, table), Physical(one.source, database, table)
         if is_left_out(app, window, physical):
             continue
         if one.answer_ts > window.low_ts and name not in window.tables:
@@ -137,5 +138,5 @@ def _tables_of(app: Application, source: str) -> Iterable[tuple[str, str, str, s
     """Kept tables of a source: logical name, then the physical one."""
     for name, physical in sorted(app.names.flows().items()):
         for one in sorted(physical):
-            if one[0] == source:
+            if one.source == source:
                 yield (name, *one)

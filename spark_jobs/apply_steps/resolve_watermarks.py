@@ -36,11 +36,10 @@ from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunks.chunk import rows_of, schema_of, shape_of
 from tidegate.snapshot.chunks.chunk_table import ChunkRef, chunk_refs
 from tidegate.snapshot.chunks.spans import is_whole
-from tidegate.snapshot.progress.events import EventKind
+from tidegate.snapshot.progress.events import EventKind, TableKey
 from tidegate.snapshot.waves import EndedWave, OpenWave, WholeTable, follow, refusals
+from tidegate.table_names import Physical
 from tidegate.tables import State
-
-Physical = tuple[str, str, str]  # source, database, table
 
 
 def resolve_watermarks(app: Application, window: Window) -> None:
@@ -108,7 +107,7 @@ def _take(app: Application, window: Window, source: str, wave: EndedWave) -> Non
     changed = {told.name for told in wave.tables if not wave.refused and _is_changed(history, told.name, wave)}
     refused = refusals(wave, [ref.chunk for ref in refs], changed)
     for told in wave.tables:
-        share = _Share(wave, (source, *told.name), by_name.get(told.name, []))
+        share = _Share(wave, Physical(source, *told.name), by_name.get(told.name, []))
         if not _is_here(app, window, share.physical, wave.snapshot):
             continue
         if reason := refused.get(told.name) or _taken(app, window, share):
@@ -124,7 +123,7 @@ def _is_changed(history: SchemaHistory, name: tuple[str, str], wave: EndedWave) 
 
 def _is_here(app: Application, window: Window, physical: Physical, snapshot: str) -> bool:
     """Whether this window answers for a table; else one does that is still to come, when the table is released."""
-    name = app.names.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical.pair)
     if window.catches_up is not None:
         return name in window.catches_up
     if window.behind is not None or not app.names.keeps(*physical):
@@ -142,22 +141,22 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
     physical, wave = share.physical, share.wave
     if not app.names.keeps(*physical):
         return "the pipeline file doesn't keep the table, as apply read it when it began"
-    name = app.names.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical.pair)
     if several := several_sources(app, name):
         return several
-    history = app.histories[physical[0]]
+    history = app.histories[physical.source]
     state = window.held.get(name) or app.states.get(name)
-    whole = history.versions(*physical[1:]) and (state is None or state.state is not State.HELD)
+    whole = history.versions(*physical.pair) and (state is None or state.state is not State.HELD)
     if whole and is_shard(app, physical):
         whole = all(part(app, physical, 0, at_ts) is not None for at_ts in (wave.low_ts, window.cut_ts))
-    if reason := _is_there(app, history.version_at(*physical[1:], wave.low_ts), share):
+    if reason := _is_there(app, history.version_at(*physical.pair, wave.low_ts), share):
         return reason
-    anew = not whole or _replaces(history.versions(*physical[1:]), share)
+    anew = not whole or _replaces(history.versions(*physical.pair), share)
     if is_shard(app, physical) and (reason := splits_window(app, window, physical, wave.low_ts, anew=anew)):
         return reason
     if anew and (reason := begin(app, window, wave, physical, lambda version: _unfit_anew(app, version, share))):
         return reason
-    version = history.version_at(*physical[1:], wave.low_ts)
+    version = history.version_at(*physical.pair, wave.low_ts)
     if not anew and version is not None and not version.key and _begins(version, wave):
         begun_before(app, window, wave, physical)
     if reason := _unfit(version, share):
@@ -178,7 +177,7 @@ def _taken(app: Application, window: Window, share: _Share) -> str:
         entry.chunks += [WaveChunk(ref, version.version, wave.low_ts) for ref in share.refs if not damage]
     if not damage:
         window.waves.taken.append((name, answer(app, physical, EventKind.APPLIED, wave)))
-        key = (wave.snapshot, *physical)
+        key = TableKey(wave.snapshot, *physical)
         window.waves.lows[key] = min(wave.low_ts, window.waves.lows.get(key, wave.low_ts))
     return damage
 
@@ -202,7 +201,7 @@ def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version
 def _take_dropped(app: Application, entry: TableWindow, wave: EndedWave) -> None:
     """Shards that went while their table was held: begin() says at the wave's low mark that they are gone."""
     for one in app.names.flows().get(entry.name, ()):
-        versions = app.histories[one[0]].versions(*one[1:])
+        versions = app.histories[one.source].versions(*one.pair)
         if any(v.commit_ts == wave.low_ts and v.status is VersionStatus.DROPPED for v in versions):
             entry.physical.add(one)
             entry.shards[one] = wave.after_ts
@@ -286,23 +285,23 @@ def _refuse(app: Application, window: Window, entry: TableWindow) -> None:
 
 def _end(app: Application, window: Window, source: str, whole: WholeTable) -> None:
     """A table is whole with this window, when all of its waves were taken."""
-    physical = (source, whole.database, whole.table)
+    physical = Physical(source, whole.database, whole.table)
     if not app.names.keeps(*physical) or not _is_here(app, window, physical, whole.snapshot):
         return
     low_ts = _began(app, window, whole.snapshot, physical)
     if low_ts is not None:
-        name = app.names.logical_name(*physical[1:])
+        name = app.names.logical_name(*physical.pair)
         window.waves.sweeps.append((name, Sweep(whole.snapshot, physical, low_ts, whole.end_ts)))
 
 
 def _began(app: Application, window: Window, snapshot: str, physical: Physical) -> int | None:
     """L0 of a snapshot of a table, this window's waves included."""
-    here = window.waves.lows.get((snapshot, *physical))
+    here = window.waves.lows.get(TableKey(snapshot, *physical))
     known = [one for one in (app.snapshots.began(snapshot, physical), here) if one is not None]
     return min(known, default=None)
 
 
 def _note_open(app: Application, window: Window, source: str, wave: OpenWave) -> None:
     if app.snapshots.low_ts(source, wave.token) is None:
-        place = (source, "", "")
+        place = Physical(source, "", "")
         window.waves.answers.append(answer(app, place, EventKind.OPENED, wave))

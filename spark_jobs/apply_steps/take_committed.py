@@ -30,6 +30,7 @@ from tidegate.segments.result import Ledger
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place as HeldPlace
+from tidegate.table_names import Physical
 from tidegate.tidb.jobs import id_in
 from tidegate.tidb.live_tables import Change
 
@@ -46,7 +47,7 @@ def take_committed(app: Application, window: Window) -> None:
         _hold_for_lost(app, window, pairs)
         _hold_for_late(app, window, pairs)
         found[owner] = _names(app, window, pairs)
-        for physical in sorted({(owner, *name) for names in found[owner].values() for name in names}):
+        for physical in sorted({Physical(owner, *name) for names in found[owner].values() for name in names}):
             hold_where_unwhole(app, window, [physical])
             take_in(app, window, physical)
     for owner, after_ts in _below(app, window).items():
@@ -72,9 +73,9 @@ def _below(app: Application, window: Window) -> dict[str, int]:
     found: dict[str, int] = {}
     for entry in window.tables.values():
         for physical in entry.physical:
-            of, begins = app.pipeline.sources.get(physical[0]), entry.begins(physical)
+            of, begins = app.pipeline.sources.get(physical.source), entry.begins(physical)
             if isinstance(of, TidbSource) and begins < window.low_ts:
-                found[physical[0]] = min(begins, found.get(physical[0], begins))
+                found[physical.source] = min(begins, found.get(physical.source, begins))
     return found
 
 
@@ -87,7 +88,7 @@ def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Na
     ids = {table_id for touched in pairs.touched.values() for table_id in touched}
     by_id: dict[int, list[tuple[Name, int, int]]] = {}
     for table_id, name, from_ts, upto_ts in names_at(history, ids):
-        if app.names.keeps(pairs.owner, *name) and not is_left_out(app, window, (pairs.owner, *name)):
+        if app.names.keeps(pairs.owner, *name) and not is_left_out(app, window, Physical(pairs.owner, *name)):
             by_id.setdefault(table_id, []).append((name, from_ts, upto_ts))
     newest = newest_id(history)
     found: dict[Place, set[Name]] = {}
@@ -120,7 +121,7 @@ def _hold_for_lost(app: Application, window: Window, pairs: Pairs, *, below: boo
         logical = app.names.logical_name(*name)
         known = version is not None and version.status is VersionStatus.ACTIVE
         entry = window.tables.get(logical)
-        begins = app.positions.applied(logical) if entry is None else entry.begins((pairs.owner, *name))
+        begins = app.positions.applied(logical) if entry is None else entry.begins(Physical(pairs.owner, *name))
         if not known or not app.names.keeps(pairs.owner, *name) or begins >= last_ts or app.positions.is_held(logical):
             continue
         if below and entry is None:

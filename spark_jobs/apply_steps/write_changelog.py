@@ -33,6 +33,7 @@ from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 _Spans = Mapping[Name, CommitSpan]
@@ -74,8 +75,8 @@ def write_changelog(app: Application, window: Window) -> None:
     if not logs:
         return
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
-    for source in sorted({physical[0] for physical in of}):
-        mine = {physical[1:]: log for physical, log in of.items() if physical[0] == source}
+    for source in sorted({physical.source for physical in of}):
+        mine = {physical.pair: log for physical, log in of.items() if physical.source == source}
         whole = [_Asked(ref, source) for ref in window.refs if ref.whole and ref.source == source]
         later = [one for one in window.prewritten if one.source == source]
         answered = [_Asked(one.ref, source, one.answers, one.names) for one in later]
@@ -94,8 +95,8 @@ def _begun(app: Application, entry: TableWindow) -> _Log:
     appending = Appending(app.lake, table, app_id(app.pipeline.pipeline, entry.name))
     silver = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
     in_silver = silver.transaction(tables.app_id(app.pipeline.pipeline, entry.name))
-    source = min(entry.physical)[0]
-    place, at = (source, entry.database, entry.table), appending.from_ts
+    source = min(entry.physical).source
+    place, at = Physical(source, entry.database, entry.table), appending.from_ts
     if at is None:
         return _Log(entry, appending, entry.after_ts, [told(BEGIN, place, entry.after_ts)])
     if at < in_silver:  # windows that took the table didn't write it: it wasn't asked for meanwhile
@@ -136,7 +137,9 @@ def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Seque
             continue
         versions = {name: app.histories[one.owner].versions(*name) for name in there}
         upto_ts = ref.upto(window.cut_ts) if one.answers is None else window.cut_ts
-        afters = {name: max(log.after_ts, log.entry.shards.get((one.owner, *name), 0)) for name, log in logs.items()}
+        afters = {
+            name: max(log.after_ts, log.entry.shards.get(Physical(one.owner, *name), 0)) for name, log in logs.items()
+        }
         spans = {name: CommitSpan(afters[name], upto_ts, zero_dates) for name in there}
         known = Known(rolled_back_ts=ref.rolled_back_ts, answers=one.answers)
 
@@ -187,10 +190,10 @@ def _finish(window: Window, log: _Log) -> None:
     entry = log.entry
     for _, version in entry.changes:
         if log.after_ts < version.commit_ts <= window.cut_ts:
-            place = (version.source, version.database, version.table)
+            place = version.physical
             more = {"file": version.file, "pos": version.pos, "version": version.version, "note": version.ddl}
             log.words.append(told(version.kind, place, version.commit_ts, **more))
-    place = (min(entry.physical)[0], entry.database, entry.table)
+    place = Physical(min(entry.physical).source, entry.database, entry.table)
     if entry.chunks:
         low_ts = max(log.after_ts + 1, min(chunk.low_ts for chunk in entry.chunks))
         note = f"{len(entry.chunks)} chunks of rows were read from the table"

@@ -112,8 +112,8 @@ class LinkedWriter:
         assert shape is not None, "a taker has columns"
         given = taken_rows(writer, shape, moves, versions)
         partly = any(partial_taker(move.new) for move in moves)
-        gave = {_physical(move.old) for move in self._window.moves if move.commit_ts == moves[0].commit_ts}
-        carried = all(_physical(version) in gave for version in replaced)
+        gave = {move.old.physical for move in self._window.moves if move.commit_ts == moves[0].commit_ts}
+        carried = all(version.physical in gave for version in replaced)
 
         def beside(own: DataFrame | None) -> DataFrame:
             """What it gets and, of its own rows, what stays."""
@@ -159,10 +159,6 @@ class LinkedWriter:
             self._stopped[partner] = None
             self._app.positions.forget_applied(partner)
             hold_with(self._app, self._window, partner, name, str(error), error.needs)
-
-
-def _physical(version: TableVersion) -> tuple[str, str, str]:
-    return version.source, version.database, version.table
 
 
 def _in_phase(move: Move, phase: DdlPhase) -> bool:

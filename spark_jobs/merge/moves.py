@@ -90,7 +90,7 @@ def taken_rows(
 def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int) -> DataFrame:
     app, old, new = writer.app, move.old if move.moved is None else _aligned(move.old, move.new), move.new
     actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)))
-    shards = zip(tables.SHARDS, (new.source, new.database, new.table), strict=True) if shape.routed else ()
+    shards = zip(tables.SHARDS, new.physical, strict=True) if shape.routed else ()
     fixed = {name: literal(value) for name, value in shards}
     if version == _NO_TABLE:
         _never_had_rows(app, old)

@@ -198,7 +198,7 @@ def _add(writer: SilverWriter, actions: Sequence[SilverAction], new: TableVersio
         # Of a routed table silver's version is all shards', and says nothing of a statement on one.
         add_columns(writer.log, columns, None if writer.entry.routed else (writer.app_id, new.commit_ts))
         return
-    shard = dict(zip(SHARDS, (new.source, new.database, new.table), strict=True))
+    shard = dict(zip(SHARDS, new.physical, strict=True))
     filled = Reshape(
         facts=lambda read: columns_added(read, columns),
         key=shape.key,

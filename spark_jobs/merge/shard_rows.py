@@ -21,7 +21,7 @@ from tidegate.upsert.group import Group
 
 def empty_shard(writer: SilverWriter, version: TableVersion) -> None:
     """Delete the rows of its shard, once."""
-    shard = dict(zip(tables.SHARDS, (version.source, version.database, version.table), strict=True))
+    shard = dict(zip(tables.SHARDS, version.physical, strict=True))
     group, done = Group(shard), (writer.ddl_id("rows", version), version.commit_ts)
     state = writer.log.state()
     if not _by_position(writer, state, group.files(state.files)):

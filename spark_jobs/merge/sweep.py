@@ -20,13 +20,14 @@ from tidegate.delta.state import TableState
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.merge import silver_sql
+from tidegate.snapshot.progress.events import TableKey
 
 
 def sweep_whole_tables(app: Application, window: Window) -> dict[str, int | BaseException]:
     """The Delta version that each swept table came to, or why it didn't; those that need none aren't in it."""
     found: dict[str, int | BaseException] = {}
     for name, sweep in window.waves.sweeps:
-        known = app.snapshots.tables.get((sweep.snapshot, *sweep.physical))
+        known = app.snapshots.tables.get(TableKey(sweep.snapshot, *sweep.physical))
         if name in window.held or known is None or app.snapshots.opened(sweep.snapshot, sweep.physical) is not None:
             continue
         try:
@@ -43,7 +44,7 @@ def sweep_whole_tables(app: Application, window: Window) -> dict[str, int | Base
 
 def _sweep(app: Application, window: Window, name: str, sweep: Sweep) -> int | None:
     database, table = app.names.pair(name)
-    routed = app.names.logical(*sweep.physical[1:])[2]
+    routed = app.names.logical(*sweep.physical.pair).routed
     entry = window.tables.get(name) or TableWindow(name, database, table, routed, window.cut_ts)
     writer = SilverWriter(app, entry, window.ddl_times)
     state = writer.log.state()

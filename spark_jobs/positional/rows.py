@@ -37,6 +37,7 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.remedy import REFILL
+from tidegate.table_names import Physical
 from tidegate.upsert.actions import Actions, replaced
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.data_file import order, write
@@ -139,7 +140,7 @@ def _net(lake: LakeFiles, staged: Sequence[StagedFile], phase: StagePhase) -> _N
             read = pq.read_table(handle, use_threads=False).combine_chunks()
         for batch in read.to_batches():
             inside = within(batch, phase)
-            parts.append(laid_out(inside, phase.layout, (file.source, file.database, file.table)))
+            parts.append(laid_out(inside, phase.layout, Physical(file.source, file.database, file.table)))
     changes = pa.concat_tables(parts).combine_chunks()
     coded = changes.column(tables.ROW_HASH).combine_chunks().dictionary_encode()
     codes, count = coded.indices.to_numpy(), len(coded.dictionary)

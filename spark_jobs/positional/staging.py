@@ -23,6 +23,7 @@ from tidegate.binlog.decode import TableChanges
 from tidegate.errors import Terminal
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import last_per_hash
+from tidegate.table_names import Physical
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.keys.file import KeyFile, write_keys
 from tidegate.upsert.keys.hash import SEED, Seed, key_hashes
@@ -67,7 +68,7 @@ class UpsertStage:
     def _stage(self, target: UpsertTarget, source: str, parts: Sequence[TableChanges]) -> Iterator[StagedUpsert]:
         for phase in target.phases:
             laid = [
-                laid_out(inside, phase.layout, (source, changes.database, changes.table))
+                laid_out(inside, phase.layout, Physical(source, changes.database, changes.table))
                 for changes in parts
                 if (inside := within(changes.batch, phase)).num_rows
             ]
@@ -87,8 +88,8 @@ class UpsertStage:
         return StagedUpsert(target.name, phase.upto_ts, path, keys.changes, files)
 
 
-def laid_out(batch: pa.RecordBatch, layout: FileLayout, physical: tuple[str, str, str]) -> pa.Table:
-    """Silver's columns, whatever the physical table (source, database, table) has, then op and what orders changes."""
+def laid_out(batch: pa.RecordBatch, layout: FileLayout, physical: Physical) -> pa.Table:
+    """Silver's columns, whatever the physical table has, then op and what orders changes."""
     rows = batch.num_rows
     shard = dict(zip(tables.SHARDS, physical, strict=True))
     names = set(batch.schema.names)

@@ -11,10 +11,10 @@ from typing import Final
 
 from tidegate import tables
 from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
-from tidegate.lake.followed import Physical
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
+from tidegate.table_names import Logical, Physical
 from tidegate.tables import splits
 
 # A shadow with no other version was there before the log was followed.
@@ -30,15 +30,15 @@ class Names:
         self._pairs: dict[str, tuple[str, str]] = {}  # logical name -> database and table
         self._flows: tuple[list[int], dict[str, set[Physical]]] = ([], {})
 
-    def logical(self, database: str, table: str) -> tuple[str, str, bool]:
-        """(database, table, routed) of the logical table that a physical one flows into."""
-        found = self._pipeline.tables.logical(database, table)
-        self._pairs[f"{found[0]}.{found[1]}"] = found[:2]
-        return found
+    def logical(self, database: str, table: str) -> Logical:
+        """The logical table that a physical one flows into."""
+        logical = self._pipeline.tables.logical(database, table)
+        self._pairs[logical.name] = (logical.database, logical.table)
+        return logical
 
     def logical_name(self, database: str, table: str) -> str:
         """`database.table` of the logical table that a physical one flows into: the key of states and windows."""
-        return ".".join(self.logical(database, table)[:2])
+        return self.logical(database, table).name
 
     def pair(self, name: str) -> tuple[str, str]:
         """Database and table of a logical table's name, which may hold more than one dot."""
@@ -56,7 +56,9 @@ class Names:
             for source, history in self._histories.items():
                 for database, table in history.tables():
                     if self.keeps(source, database, table):
-                        flows.setdefault(self.logical_name(database, table), set()).add((source, database, table))
+                        flows.setdefault(self.logical_name(database, table), set()).add(
+                            Physical(source, database, table)
+                        )
             self._flows = (sizes, flows)
         return self._flows[1]
 

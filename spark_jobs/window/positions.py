@@ -99,7 +99,7 @@ class Positions:
     def late_sources(self, name: str) -> set[str]:
         """Those that feed a table and are behind the cut."""
         late = self.followed.behind.keys()
-        return {one[0] for one in self._names.flows().get(name, ())} & late if late else set()
+        return {one.source for one in self._names.flows().get(name, ())} & late if late else set()
 
     def held_at(self, name: str, error: BaseException) -> int:
         """applied_ts of a table that is held with an error; what another writer overwrote in silver isn't applied."""

@@ -22,6 +22,7 @@ from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunks.chunk_table import ChunkRef
 from tidegate.snapshot.progress.events import SnapshotEvent, TableKey
 from tidegate.standing.standing import Standing
+from tidegate.table_names import Physical
 from tidegate.upsert.keys.file import KeyFile
 from tidegate.upsert.target import StagedUpsert
 
@@ -93,8 +94,8 @@ class WaveChunk:
     low_ts: int
 
     @property
-    def physical(self) -> tuple[str, str, str]:
-        return self.ref.chunk.source, self.ref.chunk.database, self.ref.chunk.table
+    def physical(self) -> Physical:
+        return Physical(self.ref.chunk.source, self.ref.chunk.database, self.ref.chunk.table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +103,11 @@ class DamagedChunk:
     """Why a wave of a table can't be taken. token: the wave's."""
 
     token: str
-    physical: tuple[str, str, str]
+    physical: Physical
     reason: str
 
 
-class DamagedWaves(dict[tuple[str, tuple[str, str, str]], str]):
+class DamagedWaves(dict[tuple[str, Physical], str]):
     """Why waves can't be taken, as an application has seen: by token and physical table."""
 
 
@@ -143,16 +144,16 @@ class TableWindow:
     table: str
     routed: bool
     after_ts: int
-    physical: set[tuple[str, str, str]] = field(default_factory=set)  # (source, database, table)
+    physical: set[Physical] = field(default_factory=set)
     staged: list[StagedFile] = field(default_factory=list)
     upserts: list[StagedUpsert] = field(default_factory=list)
     chunks: list[WaveChunk] = field(default_factory=list)
     again_ts: int = 0
-    shards: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    shards: dict[Physical, int] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     plan: TablePlan = NOTHING_PLANNED
 
-    def begins(self, physical: tuple[str, str, str]) -> int:
+    def begins(self, physical: Physical) -> int:
         """A physical table's changes above it are the window's."""
         if not self.routed:
             return self.after_ts
@@ -177,7 +178,7 @@ class Sweep:
     """Rows of a physical table that neither a wave nor the log wrote from low_ts on aren't at the source."""
 
     snapshot: str
-    physical: tuple[str, str, str]
+    physical: Physical
     low_ts: int
     end_ts: int
 
@@ -213,7 +214,7 @@ class Window:
     low_ts: int
     cut_ts: int
     refs: list[SegmentRef]
-    catches_up: Mapping[str, Collection[tuple[str, str, str]]] | None = field(default=None, kw_only=True)
+    catches_up: Mapping[str, Collection[Physical]] | None = field(default=None, kw_only=True)
     behind: str | None = field(default=None, kw_only=True)
     began: float = field(default_factory=time.monotonic, init=False)
     tables: dict[str, TableWindow] = field(default_factory=dict)

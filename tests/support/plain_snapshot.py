@@ -24,6 +24,7 @@ from tidegate.snapshot.chunks.spans import WHOLE, Key, ReadSpans, Span, left_of
 from tidegate.snapshot.marks.watermark import BEGIN, CREATE, WRITE, Manifest, Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress
 from tidegate.snapshot.progress.standing import Known
+from tidegate.table_names import Physical
 
 
 @dataclass
@@ -42,7 +43,7 @@ class PlainReader:
     def __init__(self, road: Road, database: str, table: str, beside: PlainReader | None = None) -> None:
         """beside: another table's, of the same process."""
         self.road, self.name = road, (database, table)
-        self.physical = ("one", database, table)
+        self.physical = Physical("one", database, table)
         self.snapshot = uuid.uuid4().hex
         self.writer = beside.writer if beside else ChunkWriter(road.lake, "one", _claimed(road))
         self.wave: Wave | None = None

@@ -131,7 +131,7 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
     sources = tuple(_source(name, captured.get(name), server, behind.get(name)) for name, server in servers.items())
     cut_ts = lake_status.cut_ts(lake)
     tables = tuple(lake_status.table_statuses(lake, pipeline.lacks_snapshots))
-    there = {".".join(pipeline.tables.logical(*pair)[:2]) for server in servers.values() for pair in server.tables}
+    there = {pipeline.tables.logical(*pair).name for server in servers.values() for pair in server.tables}
     unseen = tuple(sorted(there - {table.table for table in tables}))
     rebuilt = tuple(rebuilt_tables(lake, sorted({table.table.partition(".")[0] for table in tables})))
     return Standing(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt)

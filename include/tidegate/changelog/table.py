@@ -20,6 +20,7 @@ from tidegate.errors import Overtaken
 from tidegate.lake.control.files import PROPERTIES, added, check, creation, write_file
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHANGELOG_GROUP_BYTES
+from tidegate.table_names import Physical
 from tidegate.tables_form import Table, field
 
 FOLDER: Final = "changelog"
@@ -129,7 +130,7 @@ class Appending:
         self._log.update(decide)
 
 
-def told(op: str, place: tuple[str, str, str], commit_ts: int, **more: Any) -> dict[str, Any]:
+def told(op: str, place: Physical, commit_ts: int, **more: Any) -> dict[str, Any]:
     """A row that is no row change. place: (source, database, table)."""
     source, database, table = place
     row = dict.fromkeys(SCHEMA.names) | {"file": "", "pos": 0, "seq": STATEMENT_SEQ, "ordinal": 0}

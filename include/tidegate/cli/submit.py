@@ -129,7 +129,7 @@ def known_table(pipeline: config.Pipeline, lake: LakeFiles, table: str) -> None:
     pair = ["database", "table"]
     history = control.newest(lake, tables.SCHEMA_HISTORY, by=pair, columns=pair)
     seen = {(row["database"], row["table"]) for row in history.to_pylist() if row["table"]}
-    known = {name for name in named if name} | {".".join(pipeline.tables.logical(*pair)[:2]) for pair in seen}
+    known = {name for name in named if name} | {pipeline.tables.logical(*pair).name for pair in seen}
     if table not in known:
         close = difflib.get_close_matches(table, known, n=1)
         remedy = f"did you mean {close[0]}?" if close else "give database.table as in silver"

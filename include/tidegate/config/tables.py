@@ -21,6 +21,7 @@ from tidegate.config.table_patterns import (
     matches_database,
     shadowed,
 )
+from tidegate.table_names import Logical
 from tidegate.watermark_table import WATERMARK
 
 _SHOWN = 8
@@ -115,9 +116,9 @@ class Tables(Section):
             return False
         return any(self.keeps(database, name) for name in shadowed(table))
 
-    def logical(self, database: str, table: str) -> tuple[str, str, bool]:
-        """(database, table, routed) of the logical table that a physical one flows into."""
+    def logical(self, database: str, table: str) -> Logical:
+        """The logical table that a physical one flows into."""
         for route in self.routes:
             if (target := route.target(database, table)) is not None:
-                return *target, True
-        return database, table, False
+                return Logical(*target, routed=True)
+        return Logical(database, table, routed=False)

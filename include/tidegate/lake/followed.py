@@ -20,13 +20,12 @@ from tidegate.config import Pipeline, Tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.follow import LeftAt
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 FOLLOWED, CATCHING_UP = "followed", "catching_up"
 SELECTION, SOURCE, TABLE = "selection", "source", "table"
 _SELECTS: Final = ("include", "exclude", "routes")
-
-Physical = tuple[str, str, str]  # source, database, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Change:
 
     @property
     def physical(self) -> Physical:
-        return self.source, self.database, self.table
+        return Physical(self.source, self.database, self.table)
 
 
 @dataclass(slots=True)

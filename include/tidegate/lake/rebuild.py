@@ -21,14 +21,13 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_states
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.table_names import Physical
 
 # One rebuild of a pipeline runs at a time; each has a folder of its own in here.
 SCRATCH: Final = "rebuild"
 _BRONZE: Final = tables.SEGMENTS.path.split("/", 1)[0]
 _OF_CUTS: Final = [("table", "=", "")]  # the row of the cut itself
 _EMPTIES: Final = ("create", "truncate", "snapshot")
-
-Physical = tuple[str, str, str]  # source, database, table
 
 
 @dataclass(slots=True)
@@ -130,14 +129,14 @@ def physical_tables(
     """
     links: dict[Physical, set[Physical | tuple[str, int]]] = {}
     for row in (row for piece in history for row in piece.to_pylist()):
-        name = (row["source"], row["database"], row["table"])
+        name = Physical(row["source"], row["database"], row["table"])
         if row["table"] and row["source"] in sources:
             version = TableVersion.from_row(row)
             mine = links.setdefault(name, {name})
             mine |= {(version.source, column.id) for column in version.columns}
             if version.moved is not None and version.moved.other[1]:
-                mine.add((version.source, *version.moved.other))
-    found = {name for name in links if ".".join(pipeline_tables.logical(*name[1:])[:2]) == table}
+                mine.add(Physical(version.source, *version.moved.other))
+    found = {name for name in links if pipeline_tables.logical(*name.pair).name == table}
     while True:
         shared = set().union(*(links[name] for name in found))
         more = {name for name, mine in links.items() if not mine.isdisjoint(shared)}

@@ -43,9 +43,8 @@ from tidegate.remedy import RECREATE, REFILL, Needs, Remedy
 from tidegate.schema.follow.renames import renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus, why_unproven
 from tidegate.schema.replay.history import BASELINE
+from tidegate.table_names import Physical
 from tidegate.tables import State
-
-Physical = tuple[str, str, str]  # source, database, table
 
 _ANEW: Final = ("create", "truncate")
 _SHARDS_NAMED_MAX: Final = 3
@@ -169,7 +168,7 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
     for physical, begin in sorted(found.items()):
         if isinstance(begin, Untold):
             return _held(name, joined, ground, begin)
-        if begin < ground.begins.get(physical[0], 0):
+        if begin < ground.begins.get(physical.source, 0):
             return _held(name, joined, ground, Untold("bronze no longer reaches back to its beginning"))
     start = min(begin for begin in found.values() if isinstance(begin, int))
     return Verdict(State.RELEASED, start, f"{name}: joins; it catches up from bronze", joined)
@@ -200,14 +199,14 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: G
         )
     start = left_ts
     for physical in joined:
-        if left_ts < ground.begins.get(physical[0], 0):
+        if left_ts < ground.begins.get(physical.source, 0):
             nothing = _gone_at(physical, left_ts, ground) and _dropped(physical, ground)
             if nothing and len(joined) == 1 and ground.emptied(name):
                 reason = f"{name}: is kept again; it was gone when it was left, and is gone"
                 return Verdict(State.RELEASED, ground.cut_ts, reason, joined)
             # Nothing of before is needed where all of it went since.
             start = _emptied_since(physical, left_ts, ground) if len(joined) == 1 and ground.emptied(name) else 0
-            if start < ground.begins[physical[0]]:
+            if start < ground.begins[physical.source]:
                 late = f"it was left at {left_ts}, and bronze no longer reaches back there"
                 gone = _dropped(physical, ground)
                 untold = Untold(f"{late}; it is gone at the source", GONE) if gone else Untold(late)
@@ -223,7 +222,7 @@ def _emptied_since(physical: Physical, left_ts: int, ground: Ground) -> int:
 
     Behind a gap that may hide DDL a TRUNCATE leaves the columns untold.
     """
-    gap_ts = ground.gaps.get(physical[0], 0)
+    gap_ts = ground.gaps.get(physical.source, 0)
     known = [version for version in ground.versions(physical) if left_ts < version.commit_ts <= ground.cut_ts]
     for at in range(len(known) - 1, -1, -1):
         version = known[at]
@@ -286,7 +285,7 @@ def _not_told(version: TableVersion) -> Untold | None:
 
 
 def _begun(name: str, physical: Physical, ground: Ground) -> int | Untold | None:
-    gap_ts = ground.gaps.get(physical[0], 0)
+    gap_ts = ground.gaps.get(physical.source, 0)
     return _beginning(ground.versions(physical), ground.cut_ts, gap_ts, emptied=ground.emptied(name))
 
 

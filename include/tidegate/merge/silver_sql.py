@@ -18,6 +18,7 @@ from tidegate import tables
 from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
 from tidegate.schema.model.columns import TableVersion
 from tidegate.spark_sql import literal, quote, table_at
+from tidegate.table_names import Physical
 
 # So many columns of a table, the first ones, have minima and maxima per file: Delta's default of
 # delta.dataSkippingNumIndexedCols, which silver keeps.
@@ -121,11 +122,11 @@ def properties() -> dict[str, str]:
 
 def only_shard(version: TableVersion) -> str:
     """SQL condition: the rows of one physical table in a routed one."""
-    return shard_is((version.source, version.database, version.table))
+    return shard_is(version.physical)
 
 
-def shard_is(physical: tuple[str, str, str]) -> str:
-    """The same by (source, database, table)."""
+def shard_is(physical: Physical) -> str:
+    """The same of a table."""
     return " AND ".join(f"{quote(name)} = {literal(text)}" for name, text in zip(tables.SHARDS, physical, strict=True))
 
 

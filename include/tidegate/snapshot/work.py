@@ -41,10 +41,11 @@ from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting
 from tidegate.snapshot.progress.captured_reading import lost_ends
 from tidegate.snapshot.progress.events import BY_ITSELF, EventKind, SnapshotState, TableProgress
-from tidegate.snapshot.progress.requests import Physical, Told, request, tell_tables
+from tidegate.snapshot.progress.requests import Told, request, tell_tables
 from tidegate.snapshot.progress.unheard import Unheard
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
+from tidegate.table_names import Physical
 from tidegate.tables import SCHEMA_HISTORY, TABLE_STATES
 from tidegate.text_layout import age_text, counted
 
@@ -73,7 +74,7 @@ def settings_of(section: Snapshot, zero_dates: ZeroDates = ZeroDates.NULL) -> Re
 
 def logical_name(pipeline: Pipeline, one: TableProgress) -> str:
     """The table as in silver."""
-    return ".".join(pipeline.tables.logical(*one.name)[:2])
+    return pipeline.tables.logical(*one.name).name
 
 
 def is_read(one: TableProgress) -> bool:
@@ -127,11 +128,11 @@ class SnapshotWork:
             wanted = {name for name, state in held_tables(self.lake).items() if state.lacks_rows}
             waits = waiting(self.pipeline, self.lake)
             shards = {one for name, of in waits.items() if name not in wanted for one in of}
-            shards = {one for one in shards if patterns.logical(*one[1:])[2]}
+            shards = {one for one in shards if patterns.logical(*one.pair).routed}
         if not wanted and not shards:
             return []
         kept = {
-            (source, *name): ".".join(patterns.logical(*name)[:2])
+            Physical(source, *name): patterns.logical(*name).name
             for source in self.pipeline.owners
             if not self.pipeline.lacks_snapshots(source)
             for name in self._there(source)
@@ -153,7 +154,7 @@ class SnapshotWork:
         for name in sorted(wanted - there):
             self.report(f"{name} waits, but no snapshot can fill it: no source has it as a table of its own")
         known = self.told.tables()
-        had = {(one.source, *one.name) for one in known if not one.state.is_over or one.snapshot == snapshot}
+        had = {Physical(one.source, *one.name) for one in known if not one.state.is_over or one.snapshot == snapshot}
         new = [physical for physical in found if physical not in had]
         if new:
             request(self.lake, self.pipeline.pipeline, new, snapshot=snapshot)
@@ -172,7 +173,7 @@ class SnapshotWork:
                 self._waits, self._waits_at = waiting(self.pipeline, self.lake), versions
             waits = dict(self._waits)
             for one in self._unheard.tables():
-                name = ".".join(self.pipeline.tables.logical(*one[1:])[:2])
+                name = self.pipeline.tables.logical(*one.pair).name
                 waits[name] = tuple(sorted({*waits.get(name, ()), one}))
             new = due(self.pipeline, waits, self.told.tables())
             if new:
@@ -188,7 +189,7 @@ class SnapshotWork:
             version = control.version(self.lake, TABLE_STATES)
             if version != self._held_at:
                 self._held, self._held_at = frozenset(held_tables(self.lake)), version
-            return ".".join(self.pipeline.tables.logical(*name)[:2]) in self._held
+            return self.pipeline.tables.logical(*name).name in self._held
 
     @property
     def unasked(self) -> list[TidegateError]:

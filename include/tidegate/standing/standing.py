@@ -34,7 +34,7 @@ class Place:
     @classmethod
     def of(cls, version: TableVersion) -> Place:
         """Where a version begins."""
-        name = (version.source, version.database, version.table)
+        name = version.physical
         return cls(*name, version.file, version.pos, version.commit_ts, version.ddl)
 
 

@@ -105,7 +105,7 @@ class Check:
         return shadow or kept.keeps(database, table)
 
     def _logical(self, database: str, table: str) -> str:
-        return ".".join(self.pipeline.tables.logical(database, table)[:2])
+        return self.pipeline.tables.logical(database, table).name
 
     def _wanted(self, *names: str) -> bool:
         return self.options.tables is None or any(name in self.options.tables for name in names)

@@ -23,10 +23,9 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.segment_kinds import changes_of
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan
 from tidegate.segments.segment import Segment, may_name
+from tidegate.table_names import Physical
 from tidegate.tables import SegmentFlag
 from tidegate.verify.settle import Key
-
-Physical = tuple[str, str, str]  # source, database, table
 
 
 def changed_keys(

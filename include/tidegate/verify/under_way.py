@@ -19,6 +19,7 @@ from tidegate.limits import (
     VERIFY_MEMORY_BYTES_DEFAULT,
     VERIFY_SETTLE_ATTEMPTS_MAX,
 )
+from tidegate.table_names import Physical
 from tidegate.verify.report import Difference, Outcome, TableResult
 from tidegate.verify.settle import Key, Row
 from tidegate.verify.silver_side import FirstPass, Silver, SilverSide
@@ -94,8 +95,8 @@ class Work:
     shown: list[Difference] = field(default_factory=list)
 
     @property
-    def physical(self) -> tuple[str, str, str]:
-        return self.source, self.database, self.name
+    def physical(self) -> Physical:
+        return Physical(self.source, self.database, self.name)
 
     @property
     def name_there(self) -> str:

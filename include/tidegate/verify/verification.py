@@ -97,6 +97,6 @@ def _named(
     known |= {name for work in unread for name in (work.name_there, work.logical)}
     for side in sources.values():
         for database, name in side.tables(pipeline.tables.keeps):
-            known |= {f"{database}.{name}", ".".join(pipeline.tables.logical(database, name)[:2])}
+            known |= {f"{database}.{name}", pipeline.tables.logical(database, name).name}
     remedy = "give database.table as at the source or in silver"
     return named_tables(names, known, where=pipeline.pipeline, lacks="there is no table '{}'", remedy=remedy)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.pairing.clusters import check_clusters
@@ -29,7 +29,7 @@ from tidegate.config import Policy, TidbSource
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
-from tidegate.lake.followed import CATCHING_UP, FOLLOWED, Change, Physical, Selection, rows_of
+from tidegate.lake.followed import CATCHING_UP, FOLLOWED, Change, Selection, rows_of
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge import follow as rules
 from tidegate.merge.follow import LeftAt
@@ -39,6 +39,7 @@ from tidegate.schema.replay.history import UNFOLLOWED
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import FlowsIn, Refused, Selected, SourceMeets, SourceStalls
 from tidegate.standing.standing import Standing
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 _FOREVER: Final = (1 << 63) - 1
@@ -131,10 +132,10 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
     gone = sorted(before.sources - now.sources)
     found += [Change(source, State.LEFT, app.positions.of(source)) for source in gone]
     known = needed_rows(app.lake, before.sources | now.sources, lambda *_: app.cut_ts)
-    names = {(of["source"], of["database"], of["table"]) for rows in known.values() for of in rows.rows if of["table"]}
+    names = {_physical(of) for rows in known.values() for of in rows.rows if of["table"]}
     old = _flows(before, before.sources, names)
     # Of a source that joins nobody knows all tables yet: its own windows meet the others.
-    tables_of = {name for name in names if name[0] not in app.histories or not _is_sequence(app, name)}
+    tables_of = {name for name in names if name.source not in app.histories or not _is_sequence(app, name)}
     new = _flows(now, now.sources, tables_of)
     versions = _versions(app, {name for name in new if old.get(name) != new[name]})
     ground = rules.Ground(
@@ -180,14 +181,19 @@ def _flows(selection: Selection, sources: Collection[str], names: Collection[Phy
     """The silver table of every physical one that a selection keeps, shadows of kept ones included."""
     patterns = selection.tables
     return {
-        (source, database, table): ".".join(patterns.logical(database, table)[:2])
+        Physical(source, database, table): patterns.logical(database, table).name
         for source, database, table in names
         if source in sources and (patterns.keeps(database, table) or patterns.shadows(database, table))
     }
 
 
+def _physical(row: Mapping[str, Any]) -> Physical:
+    """The table of a row of control/schema_history."""
+    return Physical(row["source"], row["database"], row["table"])
+
+
 def _is_sequence(app: Application, physical: Physical) -> bool:
-    return app.histories[physical[0]].is_sequence(physical[1:])
+    return app.histories[physical.source].is_sequence(physical.pair)
 
 
 def _left_at(app: Application, name: str) -> LeftAt:
@@ -210,11 +216,11 @@ def _left_at(app: Application, name: str) -> LeftAt:
 
 def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, list[TableVersion]]:
     """All versions of these tables, oldest first."""
-    rows = needed_rows(app.lake, {name[0] for name in joined}, lambda *name: -1 if name in joined else _FOREVER)
+    rows = needed_rows(app.lake, {name.source for name in joined}, lambda *name: -1 if name in joined else _FOREVER)
     found: dict[Physical, list[TableVersion]] = {}
     for of in rows.values():
         for row in sorted(of.rows, key=lambda row: (row["commit_ts"], row["version"])):
-            name = (row["source"], row["database"], row["table"])
+            name = _physical(row)
             if name in joined:
                 found.setdefault(name, []).append(TableVersion.from_row(row))
     return found
@@ -255,7 +261,7 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
     Tables first: a table that says it is as far as its source is so too when the source isn't behind yet.
     """
     for name, physical in app.names.flows().items():
-        if any(one[0] == source for one in physical):
+        if any(one.source == source for one in physical):
             note(app, name, SourceStalls(source, reason))
     app.record_states({})
     _record(app, [Change(source, CATCHING_UP, app.cut_ts, reason)])
@@ -274,7 +280,7 @@ def _shards_are_ahead(app: Application) -> bool:
     """Of any table: which ones a source may bring shards to isn't known before it has."""
     if not app.pipeline.tables.routes:
         return False
-    routed = (name for name, of in app.names.flows().items() if any(app.names.logical(*one[1:])[2] for one in of))
+    routed = (name for name, of in app.names.flows().items() if any(app.names.logical(*one.pair).routed for one in of))
     return any(app.positions.written(name) > app.cut_ts for name in routed)
 
 
@@ -294,7 +300,7 @@ def target(app: Application, physical: Collection[Physical]) -> int:
 
 def take_in(app: Application, window: Window, physical: Physical) -> bool:
     """Let a physical table's logical one take part in a window, if it does by the rules. True when it does."""
-    database, table, routed = app.names.logical(physical[1], physical[2])
+    database, table, routed = app.names.logical(physical.database, physical.table)
     name = f"{database}.{table}"
     state = app.states.get(name)
     if (
@@ -309,7 +315,7 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
             return False
         window.tables[name] = TableWindow(name, database, table, routed, after_ts)
     entry = window.tables[name]
-    if (entry.database, entry.table) != (database, table) and app.histories[physical[0]].versions(*physical[1:]):
+    if (entry.database, entry.table) != (database, table) and app.histories[physical.source].versions(*physical.pair):
         both = f"`{entry.database}`.`{entry.table}` and `{database}`.`{table}` are both {name} here"
         what = f"{both}; leave one of them out (tables.exclude), or rename it at the source"
         hold(app, window, name, Refused(Cause.SAME_NAME, what))
@@ -323,7 +329,7 @@ def _is_for(app: Application, window: Window, name: str, physical: Physical) -> 
         return name in window.catches_up
     if window.behind is not None:
         return not is_left_out(app, window, physical) and _meet(app, name, window.behind)
-    flows_in, state = FlowsIn(physical[0], ".".join(physical[1:])), app.states.get(name)
+    flows_in, state = FlowsIn(physical.source, physical.shown), app.states.get(name)
     if state is not None and state.state == State.LEFT:
         meet(app, window, name, flows_in)
         return False

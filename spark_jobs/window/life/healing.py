@@ -20,9 +20,9 @@ from tidegate import tables
 from tidegate.binlog.heal import Mismatch, heal
 from tidegate.errors import SchemaMismatch, TidegateError, Transient, unexpected
 from tidegate.failpoint import failpoint
-from tidegate.lake.followed import Physical
 from tidegate.remedy import RECREATE
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.table_names import Physical
 
 
 def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -> dict[str, str]:
@@ -34,7 +34,7 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
     for (source, database, table), found in sorted(_mismatches(troubles).items()):
         name = app.names.logical_name(database, table)
         try:
-            made.append(_healed(app, (source, database, table), found))
+            made.append(_healed(app, Physical(source, database, table), found))
         except Transient:
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours at one table's event is that table's
@@ -58,16 +58,16 @@ def _leave_out(app: Application, window: Window, troubles: Iterable[Trouble]) ->
     """
     found: dict[Physical, str] = {}
     for one in troubles:
-        physical = (one.source, one.problem.database, one.problem.table)
-        unknown = not app.histories[physical[0]].versions(*physical[1:])
+        physical = Physical(one.source, one.problem.database, one.problem.table)
+        unknown = not app.histories[physical.source].versions(*physical.pair)
         reread = one.problem.needs.rows and not one.problem.table_map  # else it may be healed
         if is_shard(app, physical) and (unknown or reread):
             found.setdefault(physical, one.problem.text)
     later = {app.names.logical_name(*one[1:]) for one in leave_out(app, sorted(found))}
     for physical, why in sorted(found.items()):
-        name = app.names.logical_name(*physical[1:])
+        name = app.names.logical_name(*physical.pair)
         if name not in window.held and name not in later:
-            send_below(app, window, name, f"{name}: {'.'.join(physical[1:])} of {physical[0]} is left out: {why}")
+            send_below(app, window, name, f"{name}: {physical.shown} of {physical.source} is left out: {why}")
 
 
 def _mismatches(troubles: Iterable[Trouble]) -> dict[Physical, Mismatch]:
@@ -75,7 +75,7 @@ def _mismatches(troubles: Iterable[Trouble]) -> dict[Physical, Mismatch]:
     found: dict[Physical, Mismatch] = {}
     for trouble in troubles:
         problem = trouble.problem
-        name = (trouble.source, problem.database, problem.table)
+        name = Physical(trouble.source, problem.database, problem.table)
         if problem.table_map and (name not in found or problem.commit_ts < found[name].commit_ts):
             place = (problem.commit_ts, problem.file, problem.pos)
             found[name] = Mismatch(problem.table_map, problem.mariadb, *place)

@@ -20,12 +20,12 @@ from spark_jobs.window.standing.standings import mend, note, standing_of
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves.told import told_of
 from spark_jobs.window.window import Window
-from tidegate.lake.followed import Physical
 from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.standing.events import Emptied
 from tidegate.standing.standing import Standing
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 _EMPTIED = "the table was emptied while it was held: all of its rows come by the log"
@@ -90,10 +90,10 @@ def _cancel(app: Application, ends: Iterable[TableVersion]) -> None:
     """Snapshots of these tables are over: all rows came behind this, and what passed while a table was held of waves
     and of an end mark is in no window to come. Before the table goes on, for that is said once.
     """
-    emptied = {(end.source, end.database, end.table): end for end in ends}
+    emptied = {Physical(end.source, end.database, end.table): end for end in ends}
     found = [
         told_of(app, snapshot, physical, EventKind.CANCELLED, f"{_EMPTIED} ({emptied[physical].ddl[:120]})")
-        for snapshot, physical in ((one[0], (one[1], one[2], one[3])) for one in app.snapshots.going)
+        for snapshot, physical in ((one.snapshot, one.physical) for one in app.snapshots.going)
         if physical in emptied
     ]
     if found:
@@ -120,7 +120,7 @@ class _Hold:
         while waiting:
             name = waiting.pop()
             end = found[name]
-            physical = end.source, end.database, end.table
+            physical = end.physical
             for taker, taken in still_given(self._app, physical, self._app.positions.applied(name), end.commit_ts):
                 if taker in found and found[taker].commit_ts > taken.commit_ts:
                     continue
@@ -169,9 +169,9 @@ class _Hold:
     def _versions(self, name: str) -> tuple[TableVersion, ...]:
         """Of a logical table that one physical table alone flows into."""
         physical: list[Physical] = list(self._app.names.flows().get(name, ()))
-        if len(physical) != 1 or self._app.names.logical(*physical[0][1:])[2]:
+        if len(physical) != 1 or self._app.names.logical(*physical[0].pair).routed:
             return ()
-        return self._app.histories[physical[0][0]].versions(*physical[0][1:])
+        return self._app.histories[physical[0].source].versions(*physical[0].pair)
 
     def _upto(self, source: str) -> int:
         return self._upto_ts if self._window else self._app.followed.position(source, self._upto_ts)

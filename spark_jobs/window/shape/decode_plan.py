@@ -22,6 +22,7 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.schema.replay.ended import ended_in
 from tidegate.segments.result import CommitSpan, Known
+from tidegate.table_names import Physical
 from tidegate.upsert.keys.hash import SEED, Seed
 from tidegate.upsert.target import UpsertTarget
 
@@ -57,7 +58,7 @@ def plan_decode(app: Application, window: Window) -> DecodePlan:
     for entry in window.tables.values():
         kept = entry.plan.keeps_deleted
         for source, database, table in entry.physical:
-            name, begin_ts = (database, table), entry.begins((source, database, table))
+            name, begin_ts = (database, table), entry.begins(Physical(source, database, table))
             if entry.plan.writer is TableWriter.POSITIONAL and entry.plan.target is not None:
                 targets.setdefault(source, {})[name] = entry.plan.target
             if entry.routed:

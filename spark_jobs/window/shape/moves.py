@@ -16,6 +16,7 @@ from spark_jobs.window.window import Move
 from tidegate.schema.follow.renames import renames, takers
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
+from tidegate.table_names import Physical
 
 
 def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
@@ -29,10 +30,7 @@ def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
         for old, new in pairs + _between_tables(history, low_ts, cut_ts):
             if old is None or new.status != VersionStatus.ACTIVE:
                 continue
-            if not (
-                app.names.keeps(old.source, old.database, old.table)
-                and app.names.keeps(new.source, new.database, new.table)
-            ):
+            if not (app.names.keeps(*old.physical) and app.names.keeps(*new.physical)):
                 continue
             taker = app.names.logical_name(new.database, new.table)
             if app.positions.applied(taker) < new.commit_ts:
@@ -50,14 +48,14 @@ def _between_tables(history: SchemaHistory, low_ts: int, cut_ts: int) -> list[tu
 
 
 def still_given(
-    app: Application, physical: tuple[str, str, str], after_ts: int, upto_ts: int
+    app: Application, physical: Physical, after_ts: int, upto_ts: int
 ) -> Iterator[tuple[str, TableVersion]]:
     """Who takes rows of a table in (after_ts, upto_ts] that silver doesn't have there yet: the logical table, and the
     version with which it takes them. Not those that wait for all of their rows anyway.
     """
-    history = app.histories[physical[0]]
+    history = app.histories[physical.source]
     old: TableVersion | None = None
-    for version in history.versions(*physical[1:]):
+    for version in history.versions(*physical.pair):
         if after_ts < version.commit_ts <= upto_ts:
             for taker in takers(history, old, version):
                 name = app.names.logical_name(taker.database, taker.table)

@@ -21,6 +21,7 @@ from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.types import canonical
 from tidegate.spark_sql import quote
+from tidegate.table_names import Physical
 
 
 def described(column: Column) -> str:
@@ -84,7 +85,7 @@ def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[C
     ignored = {kind for kind, policy in app.pipeline.ddl if policy is Policy.IGNORE}
     found: list[Change] = []
     for source, database, table in sorted(entry.physical):
-        before, begin_ts = None, entry.begins((source, database, table))
+        before, begin_ts = None, entry.begins(Physical(source, database, table))
         for version in app.histories[source].versions(database, table):
             if begin_ts < version.commit_ts <= cut_ts and not ignored.intersection(ddl_kinds(before, version)):
                 found.append((before, version))
@@ -110,12 +111,12 @@ def _planned(app: Application, entry: TableWindow, phase: Phase) -> PlannedPhase
     return PlannedPhase(phase, versions, shape, looked)
 
 
-def _all_physical(app: Application, entry: TableWindow) -> set[tuple[str, str, str]]:
+def _all_physical(app: Application, entry: TableWindow) -> set[Physical]:
     """Every physical table of a routed table, also those without changes in this window."""
     if not entry.routed:
         return entry.physical
     return entry.physical | {
-        (history.source, database, table)
+        Physical(history.source, database, table)
         for history in app.histories.values()
         for database, table in history.tables()
         if app.names.keeps(history.source, database, table)

@@ -13,10 +13,10 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.shape.shapes import there_at
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
-from tidegate.lake.followed import Physical
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.events import SnapshotEvent
 from tidegate.standing.facts import Facts
+from tidegate.table_names import Physical
 
 _FOREVER: Final = (1 << 63) - 1
 
@@ -34,8 +34,8 @@ def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -
         written=lambda: app.positions.written(name),
         mark=lambda: app.positions.mark(name),
         position=app.positions.of,
-        late=lambda: {one[0] for one in flows()} & app.followed.behind.keys(),
-        feeds=lambda: {one[0] for one in flows()},
+        late=lambda: {one.source for one in flows()} & app.followed.behind.keys(),
+        feeds=lambda: {one.source for one in flows()},
         dropped=lambda at_ts: is_dropped(app, name, flows(), at_ts),
         filled=lambda: _filled(app, name),
         has_silver=lambda: has_silver(app, name),
@@ -50,15 +50,15 @@ def has_silver(app: Application, name: str) -> bool:
 def is_dropped(app: Application, name: str, physical: Collection[Physical], at_ts: int) -> bool:
     """Whether no physical table is left, of a routed table also none without changes in this window."""
     database, table = app.names.pair(name)
-    known = [one for one in physical if app.histories[one[0]].version_at(*one[1:], at_ts) is not None]
-    routed = bool(known) and app.names.logical(*known[0][1:])[2]
+    known = [one for one in physical if app.histories[one.source].version_at(*one.pair, at_ts) is not None]
+    routed = bool(known) and app.names.logical(*known[0].pair).routed
     entry = TableWindow(name, database, table, routed, at_ts, set(physical))
     return bool(known) and not there_at(app, entry, at_ts)
 
 
 def _filled(app: Application, name: str) -> tuple[str, int] | None:
     for physical in app.names.flows().get(name, ()):
-        event = None if app.names.logical(*physical[1:])[2] else lacks_since(app, physical)
+        event = None if app.names.logical(*physical.pair).routed else lacks_since(app, physical)
         if event is not None and event.low_ts is not None:
             return event.snapshot, event.low_ts
     return None
@@ -71,7 +71,7 @@ def lacks_since(app: Application, physical: Physical, at_ts: int = _FOREVER) -> 
     event = app.snapshots.filled(physical)
     if event is None or event.low_ts is None or event.low_ts > at_ts:
         return None
-    versions = app.histories[physical[0]].versions(*physical[1:])
+    versions = app.histories[physical.source].versions(*physical.pair)
     anew = any(event.low_ts < version.commit_ts <= at_ts and empties_all(version) for version in versions)
     return None if anew else event
 

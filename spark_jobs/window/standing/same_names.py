@@ -11,16 +11,16 @@ from __future__ import annotations
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import Window
-from tidegate.lake.followed import Physical
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
+from tidegate.table_names import Physical
 
 
 def several_sources(app: Application, name: str) -> str:
     """What is wrong with a logical table that more than one source has and no route names; "" when nothing is."""
     there = sorted(one for one in app.names.flows().get(name, ()) if _is_there(app, one))
-    if len({source for source, *_ in there}) < 2 or app.names.logical(*there[0][1:])[2]:
+    if len({source for source, *_ in there}) < 2 or app.names.logical(*there[0].pair).routed:
         return ""
     sources = " and ".join(dict.fromkeys(source for source, *_ in there))
     way = "bring them together with tables.routes, or drop it at all but one; or use a pipeline for each source"
@@ -35,5 +35,5 @@ def hold_same_names(app: Application, window: Window) -> None:
 
 
 def _is_there(app: Application, physical: Physical) -> bool:
-    last = app.histories[physical[0]].last(physical[1:])
+    last = app.histories[physical.source].last(physical.pair)
     return last is not None and last.status is not VersionStatus.DROPPED

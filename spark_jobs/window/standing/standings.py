@@ -21,13 +21,13 @@ from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.window import Window
 from tidegate.errors import line_and_needs
-from tidegate.lake.followed import Physical
 from tidegate.remedy import Needs
 from tidegate.standing import shown
 from tidegate.standing.causes import Cause, cause_of
 from tidegate.standing.events import Emptied, Event, PartnerGoesOn, Refused, SentBelow
 from tidegate.standing.standing import Place, Standing
 from tidegate.standing.step import Step, step
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 

@@ -21,6 +21,7 @@ from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.standing.lacking import lacking
 from tidegate.standing.standing import Place
+from tidegate.table_names import Physical
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ class Cautioned(set[str]):
     """Tables whose unlogged changes an application has warned of."""
 
 
-def hold_where_unwhole(app: Application, window: Window, physical: Iterable[tuple[str, str, str]]) -> None:
+def hold_where_unwhole(app: Application, window: Window, physical: Iterable[Physical]) -> None:
     """Those of these tables wait whose rows aren't all known, or don't come by the log."""
     for source, database, table in physical:
         if not app.names.keeps(source, database, table) or (source in app.followed.behind and source != window.behind):

@@ -26,10 +26,10 @@ from spark_jobs.window.waves.told import told_of
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
-from tidegate.lake.followed import Physical
 from tidegate.schema.model.columns import WAITING, TableVersion, VersionStatus
-from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableKey
 from tidegate.standing.events import ShardsLack, Whole
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 NOT_FROM_THE_START = "what its earlier waves had is gone, so it is read from the start"
@@ -40,13 +40,13 @@ _NAMED_MAX = 3
 
 def is_shard(app: Application, physical: Physical) -> bool:
     """Whether a physical table flows into a routed one."""
-    return app.names.logical(*physical[1:])[2]
+    return app.names.logical(*physical.pair).routed
 
 
 def part(app: Application, physical: Physical, after_ts: int, cut_ts: int) -> int | None:
     """After which commit_ts a shard's changes in (after_ts, cut_ts] count; None when it lacks rows at the end."""
     begin, waits = after_ts, False
-    for version in app.histories[physical[0]].versions(*physical[1:]):
+    for version in app.histories[physical.source].versions(*physical.pair):
         if version.commit_ts > cut_ts:
             break
         if waits and not version.status.waits:
@@ -76,7 +76,7 @@ def is_left_out(app: Application, window: Window, physical: Physical) -> bool:
 
 def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
     """Whether rows of a shard that the source had at a commit_ts aren't in silver, and won't come by the log."""
-    version = app.histories[physical[0]].version_at(*physical[1:], at_ts)
+    version = app.histories[physical.source].version_at(*physical.pair, at_ts)
     if version is None or version.status is VersionStatus.DROPPED:
         return False
     return version.status.waits or lacks_since(app, physical) is not None
@@ -90,7 +90,7 @@ def rest_shards(app: Application, window: Window) -> dict[str, ShardsLack | Whol
     cut_ts = max(window.cut_ts, app.cut_ts)
     for physical in _doubted(app):
         if app.names.keeps(*physical) and is_shard(app, physical) and _lacks_at(app, physical, cut_ts):
-            lacking.setdefault(app.names.logical_name(*physical[1:]), []).append(physical)
+            lacking.setdefault(app.names.logical_name(*physical.pair), []).append(physical)
     found: dict[str, ShardsLack | Whole] = {
         name: ShardsLack(_lacks(app, name, of), window.cut_ts) for name, of in lacking.items()
     }
@@ -110,17 +110,17 @@ def _is_so(app: Application, name: str, event: ShardsLack | Whole) -> bool:
 
 def _lacks_at(app: Application, physical: Physical, cut_ts: int) -> bool:
     """A source that joins below the cut has brought nothing to a table that goes on with the others."""
-    version = app.histories[physical[0]].version_at(*physical[1:], cut_ts)
+    version = app.histories[physical.source].version_at(*physical.pair, cut_ts)
     there = version is not None and version.status is not VersionStatus.DROPPED
-    joins = there and physical[0] in app.followed.behind
-    return joins or lacks_rows(app, physical, app.followed.position(physical[0], cut_ts))
+    joins = there and physical.source in app.followed.behind
+    return joins or lacks_rows(app, physical, app.followed.position(physical.source, cut_ts))
 
 
 def _doubted(app: Application) -> set[Physical]:
-    found = {(source, *name) for source, history in app.histories.items() for name in history.ever(*WAITING)}
+    found = {Physical(source, *name) for source, history in app.histories.items() for name in history.ever(*WAITING)}
     behind = app.followed.behind.keys() & app.histories.keys()
-    found |= {(source, *name) for source in behind for name in app.histories[source].tables()}
-    return found | {physical for physical in app.snapshots.began_empty if physical[0] in app.histories}
+    found |= {Physical(source, *name) for source in behind for name in app.histories[source].tables()}
+    return found | {physical for physical in app.snapshots.began_empty if physical.source in app.histories}
 
 
 def _is_route(app: Application, name: str) -> bool:
@@ -146,18 +146,18 @@ def leave_out(
     """
     made, later = list[TableVersion](), list[Physical]()
     for physical in shards:
-        last = app.histories[physical[0]].last(physical[1:])
+        last = app.histories[physical.source].last(physical.pair)
         if last is not None and (last.status.waits or last.status is VersionStatus.DROPPED):
             continue
-        at_ts = app.positions.of(physical[0])  # statements above it are still to be replayed
-        if physical[0] in joins:
-            at_ts = min(at_ts, max(joins[physical[0]], last.commit_ts if last else 0))
+        at_ts = app.positions.of(physical.source)  # statements above it are still to be replayed
+        if physical.source in joins:
+            at_ts = min(at_ts, max(joins[physical.source], last.commit_ts if last else 0))
         if last is not None and last.commit_ts > at_ts:
             later.append(physical)
         else:
             made.append(_left_out(physical, last, at_ts))
     if made:
-        _fail_begun(app, {(version.source, version.database, version.table) for version in made})
+        _fail_begun(app, {version.physical for version in made})
         app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in made]))
         for version in made:
             app.histories[version.source].add([version])
@@ -167,8 +167,8 @@ def leave_out(
 def _fail_begun(app: Application, left: Collection[Physical]) -> None:
     """Before they are left out, for that is said once. Who wants their rows asks anew."""
     found = list[SnapshotEvent]()
-    for (snapshot, *place), told in app.snapshots.going.items():
-        physical = (place[0], place[1], place[2])
+    for key, told in app.snapshots.going.items():
+        snapshot, physical = key.snapshot, key.physical
         if physical in left and told.low_ts is not None:
             reason = f"it was left out meanwhile: {NOT_FROM_THE_START}"
             found.append(told_of(app, snapshot, physical, EventKind.FAILED, reason))
@@ -187,8 +187,13 @@ def _left_out(physical: Physical, last: TableVersion | None, commit_ts: int) -> 
 def let_shards_go(app: Application) -> None:
     """A shard whose snapshot is over without having ended lacks rows, and waits for another one."""
     for physical, event in list(app.snapshots.began_empty.items()):
-        told = app.snapshots.tables.get((event.snapshot, *physical))
-        if physical[0] not in app.histories or told is None or not told.state.is_over or not is_shard(app, physical):
+        told = app.snapshots.tables.get(TableKey(event.snapshot, *physical))
+        if (
+            physical.source not in app.histories
+            or told is None
+            or not told.state.is_over
+            or not is_shard(app, physical)
+        ):
             continue
         if told.state is not SnapshotState.DONE and lacks_rows(app, physical, app.cut_ts):
             leave_out(app, [physical])
@@ -196,9 +201,9 @@ def let_shards_go(app: Application) -> None:
 
 def unfit(app: Application, window: Window, physical: Physical, version: TableVersion) -> str:
     """Why a shard can't begin with these columns beside the others; "" when it can."""
-    entry = TableWindow(app.names.logical_name(*physical[1:]), *app.names.logical(*physical[1:]), window.cut_ts)
+    entry = TableWindow(app.names.logical_name(*physical.pair), *app.names.logical(*physical.pair), window.cut_ts)
     beside = [one for one in _others(app, entry.name, physical) if part(app, one, 0, window.cut_ts) is not None]
-    versions = [app.histories[one[0]].version_at(*one[1:], window.cut_ts) for one in beside]
+    versions = [app.histories[one.source].version_at(*one.pair, window.cut_ts) for one in beside]
     there = [one for one in versions if one is not None and one.status is VersionStatus.ACTIVE]
     try:
         shape_of([*there, version], routed=True)
@@ -213,7 +218,7 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
     A phase that ends where silver is, or below, counts as done. So nothing may begin a phase between the lowest low
     mark that the window takes and silver; nor right behind silver.
     """
-    name = app.names.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical.pair)
     applied, entry = app.positions.applied(name), window.tables.get(name)
     lows = {one: after_ts + 1 for one, after_ts in entry.shards.items()} if entry else {}
     lows[physical] = min(low_ts, lows.get(physical, low_ts))
@@ -223,7 +228,7 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
     begins = [low_ts] if anew else []
     for one in app.names.flows().get(name, ()):
         after_ts = lowest if one in lows else applied
-        begins += [v.commit_ts for v in app.histories[one[0]].versions(*one[1:]) if v.commit_ts > after_ts]
+        begins += [v.commit_ts for v in app.histories[one.source].versions(*one.pair) if v.commit_ts > after_ts]
     if any(lowest < commit_ts <= applied + 1 for commit_ts in begins):
         return "a DDL, or another shard's beginning, lies between its low watermark and what is in silver"
     return ""
@@ -231,7 +236,7 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
 
 def begin_over(app: Application, window: Window, physical: Physical) -> str:
     """Let a routed table that is held for rows go on: each of its shards is read anew. Why it can't, or ""."""
-    name = app.names.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical.pair)
     state = app.states.get(name)
     if name in window.held:
         return f"it is held: {window.held[name].reason}"
@@ -248,11 +253,11 @@ def begin_over(app: Application, window: Window, physical: Physical) -> str:
 
 def gone_again(app: Application, window: Window, physical: Physical, commit_ts: int) -> list[TableVersion]:
     """Versions that say once more that shards are gone: silver has their rows, as their table was held meanwhile."""
-    name = app.names.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical.pair)
     state = app.states.get(name)
     if state is None or state.state is not State.HELD:
         return []
-    last = [app.histories[one[0]].last(one[1:]) for one in _others(app, name, physical)]
+    last = [app.histories[one.source].last(one.pair) for one in _others(app, name, physical)]
     return [
         replace(one, version=one.version + 1, commit_ts=commit_ts, moved=None)
         for one in last

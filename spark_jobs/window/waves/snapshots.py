@@ -37,7 +37,7 @@ from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.types import UNKNOWN
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
-from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableKey
 from tidegate.snapshot.waves import EndedWave
 from tidegate.standing import shown
 from tidegate.standing import snapshots as rules
@@ -45,9 +45,8 @@ from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused, RowsGone, ShardBegins, SnapshotLost, WaveBegins, Whole
 from tidegate.standing.standing import Place, Standing
 from tidegate.standing.step import is_in
+from tidegate.table_names import Physical
 from tidegate.tables import State
-
-Physical = tuple[str, str, str]  # source, database, table
 
 
 def is_begun(app: Application, snapshot: str, physical: Physical, held: Standing) -> bool:
@@ -77,11 +76,11 @@ def begin(
     if last is not None and last.kind == SNAPSHOT_KIND and last.commit_ts == wave.low_ts:
         _fill(app, window, name, physical, wave)  # a try before this one was killed
         return ""
-    if logical[2] and (reason := begin_over(app, window, physical)):
+    if logical.routed and (reason := begin_over(app, window, physical)):
         return reason
     if window.behind is not None:
         return "its source is behind the cut"
-    told = app.snapshots.tables.get((wave.snapshot, *physical))
+    told = app.snapshots.tables.get(TableKey(wave.snapshot, *physical))
     if told is None or told.state.is_over:
         return "its snapshot is over" if told else "nobody has asked for its snapshot"
     if told.low_ts is not None and (last is None or last.key):  # this wave's low mark would empty silver of them
@@ -97,10 +96,10 @@ def begin(
         return "its columns aren't known here, and control/snapshots doesn't tell them"
     if reason := unlogged_reason(app, version) or unfit(version):
         return reason
-    if logical[2] and (reason := shards.unfit(app, window, physical, version)):
+    if logical.routed and (reason := shards.unfit(app, window, physical, version)):
         return reason
     opened = answer(app, physical, EventKind.OPENED, wave)
-    made = [version, *(shards.gone_again(app, window, physical, wave.low_ts) if logical[2] else ())]
+    made = [version, *(shards.gone_again(app, window, physical, wave.low_ts) if logical.routed else ())]
     app.snapshots.take_in([opened])
     for one in made:
         app.histories[one.source].add([one])
@@ -115,7 +114,7 @@ def begun_before(app: Application, window: Window, wave: EndedWave, physical: Ph
 
     Of a table that was whole, nothing else shows that: one that is held begins once more (`begin`).
     """
-    name = app.names.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical.pair)
     state = app.states.get(name)
     filled = state is not None and (state.state, state.snapshot) == (State.SNAPSHOT, wave.snapshot)
     if not filled and (state is None or state.state is not State.RELEASED):
@@ -144,7 +143,7 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
     """Its hold is over, whatever it was for; who waited for its rows from before waits for rows of its own."""
     window.waves.fills = True
     for one in app.names.flows().get(name, ()):
-        app.histories[one[0]].held.pop(one[1:], None)
+        app.histories[one.source].held.pop(one.pair, None)
     window.held.pop(name, None)
     if shards.is_shard(app, physical):  # the others' rows stay
         note(app, name, ShardBegins())
@@ -169,8 +168,8 @@ def _version(
     aren't what was read: an ALTER may have been lost, or not been followed. Nor is a changefeed's file, where it lacks
     the members of an ENUM.
     """
-    last = app.histories[physical[0]].last(physical[1:])
-    changefeed = isinstance(app.pipeline.sources[physical[0]], TicdcSource)
+    last = app.histories[physical.source].last(physical.pair)
+    changefeed = isinstance(app.pipeline.sources[physical.source], TicdcSource)
 
     def begun(base: TableVersion) -> TableVersion:
         return replace(
@@ -193,10 +192,10 @@ def _version(
 def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
     """A definition with column ids that nothing else has."""
     told = TableVersion.from_row(row)
-    ids = {column.id: app.histories[physical[0]].new_id() for column in told.columns}
+    ids = {column.id: app.histories[physical.source].new_id() for column in told.columns}
     return replace(
         told,
-        source=physical[0], database=physical[1], table=physical[2],
+        source=physical.source, database=physical.database, table=physical.table,
         columns=tuple(replace(column, id=ids[column.id]) for column in told.columns),
         key=tuple(ids[number] for number in told.key),
         indexes=tuple(replace(one, parts=tuple(ids.get(part, 0) for part in one.parts)) for one in told.indexes),
@@ -208,7 +207,7 @@ def let_go(app: Application, window: Window) -> None:
     shards.let_shards_go(app)
     for name, state in app.states.of(State.SNAPSHOT):
         for physical in app.names.flows().get(name, ()):
-            told = app.snapshots.tables.get((state.snapshot, *physical))
+            told = app.snapshots.tables.get(TableKey(state.snapshot, *physical))
             if told is not None and told.state.is_over and told.state is not SnapshotState.DONE:
                 why = f"its snapshot is {told.state}" + (f" ({told.reason})" if told.reason else "")
                 line = f"{name}: {why}, and rows are missing"
@@ -222,12 +221,12 @@ def fails_meanwhile(app: Application, window: Window) -> None:
     _refuse_earlier(app, window)
     flows = app.names.flows()
     touched = {physical for name in window.tables for physical in flows.get(name, ())}
-    for (snapshot, *place), told in app.snapshots.going.items():
-        physical = (place[0], place[1], place[2])
+    for key, told in app.snapshots.going.items():
+        snapshot, physical = key.snapshot, key.physical
         begun = told.low_ts is not None or app.snapshots.opened(snapshot, physical) is not None
-        if not (begun or physical in touched) or physical[0] not in app.histories or not app.names.keeps(*physical):
+        if not (begun or physical in touched) or physical.source not in app.histories or not app.names.keeps(*physical):
             continue
-        name = app.names.logical_name(*physical[1:])
+        name = app.names.logical_name(*physical.pair)
         held = _held_since(app, window, snapshot, physical)
         if held is not None and rules.fails(held):
             window.waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, held.reason))
@@ -235,7 +234,7 @@ def fails_meanwhile(app: Application, window: Window) -> None:
         if name not in window.tables:
             continue
         begun_ts = max(window.tables[name].after_ts, (told.low_ts or 0))
-        for version in app.histories[physical[0]].versions(*physical[1:]):
+        for version in app.histories[physical.source].versions(*physical.pair):
             if begun_ts < version.commit_ts <= window.cut_ts:
                 _meet_ddl(app, window, snapshot, physical, version)
 
@@ -244,13 +243,10 @@ def _refuse_earlier(app: Application, window: Window) -> None:
     """Waves that were read before their table came to wait for rows: none of its windows to come has their marks, when
     it waited for something else as they passed. A wave that is refused too early is read twice, and no more than that.
     """
-    for (snapshot, *place), told in app.snapshots.going.items():
-        physical = (place[0], place[1], place[2])
-        state = (
-            app.states.get(app.names.logical_name(*physical[1:]))
-            if told.waiting and app.names.keeps(*physical)
-            else None
-        )
+    for key, told in app.snapshots.going.items():
+        snapshot, physical = key.snapshot, key.physical
+        kept = told.waiting and app.names.keeps(*physical)
+        state = app.states.get(app.names.logical_name(*physical.pair)) if kept else None
         if state is None or not rules.refuses_read(state, told.read_at):
             continue
         refused = told_of(app, snapshot, physical, EventKind.REFUSED, f"its table is held since: {state.reason}")
@@ -259,7 +255,7 @@ def _refuse_earlier(app: Application, window: Window) -> None:
 
 def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> Standing | None:
     """What holds a table since a snapshot has begun, by this window or by whatever came before it."""
-    name = app.names.logical_name(*physical[1:])
+    name = app.names.logical_name(*physical.pair)
     if held := window.held.get(name):
         begun = app.snapshots.began(snapshot, physical) is not None
         return held if begun or app.snapshots.opened(snapshot, physical) is not None else None
@@ -272,7 +268,7 @@ def _held_since(app: Application, window: Window, snapshot: str, physical: Physi
 def _leave_takers(app: Application, window: Window) -> None:
     """Who takes the rows of a table that lacks some lacks them, too."""
     for move in list(window.moves):
-        giver = (move.old.source, move.old.database, move.old.table)
+        giver = move.old.physical
         lacks = move.giver != move.taker and (
             is_in(app.states.get(move.giver), State.SNAPSHOT) or lacks_since(app, giver, move.commit_ts - 1)
         )
@@ -296,8 +292,8 @@ def _lacks_too(app: Application, window: Window, taker: str, what: str, place: P
 
 
 def _meet_ddl(app: Application, window: Window, snapshot: str, physical: Physical, version: TableVersion) -> None:
-    name = app.names.logical_name(*physical[1:])
-    if empties_all(version) and not app.names.logical(*physical[1:])[2]:
+    name = app.names.logical_name(*physical.pair)
+    if empties_all(version) and not app.names.logical(*physical.pair).routed:
         _is_whole(app, window, name)
     reason = _over(app, physical, version)
     if reason:
@@ -319,7 +315,7 @@ def _over(app: Application, physical: Physical, version: TableVersion) -> str:
         return "the table was dropped"
     if version.status.waits and shards.is_shard(app, physical):
         return "its rows changed without row events"
-    before = app.histories[physical[0]].version_at(*physical[1:], version.commit_ts - 1)
+    before = app.histories[physical.source].version_at(*physical.pair, version.commit_ts - 1)
     if version.kind not in ("create", "truncate") and before is not None and "change_key" in ddl_kinds(before, version):
         return "the table has another key: begin from the start"
     return ""
@@ -341,7 +337,7 @@ def take_answers(app: Application, window: Window) -> list[SnapshotEvent]:
     known.take_in(found)
     ended = list[SnapshotEvent]()
     for name, sweep in waves.sweeps:
-        told = known.tables.get((sweep.snapshot, *sweep.physical))
+        told = known.tables.get(TableKey(sweep.snapshot, *sweep.physical))
         if name in window.held or told is None or (told.state.is_over and told.state is not SnapshotState.DONE):
             continue
         if told.left or told.waiting:

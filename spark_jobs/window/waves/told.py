@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from spark_jobs.window.application import Application
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.snapshot.waves import EndedWave, OpenWave
-
-Physical = tuple[str, str, str]  # source, database, table
+from tidegate.table_names import Physical
 
 
 def answer(
@@ -23,8 +22,9 @@ def answer(
     low_ts = None if kind is EventKind.REFUSED else wave.low_ts
     high_ts = wave.high_ts if isinstance(wave, EndedWave) else None
     return SnapshotEvent(
-        snapshot=wave.snapshot, pipeline=app.pipeline.pipeline, source=physical[0], event=kind,
-        recorded_at=datetime.now(UTC), database=physical[1], table=physical[2], wave=wave.wave, token=wave.token,
+        snapshot=wave.snapshot, pipeline=app.pipeline.pipeline, source=physical.source, event=kind,
+        recorded_at=datetime.now(UTC), database=physical.database, table=physical.table, wave=wave.wave,
+        token=wave.token,
         low_ts=low_ts, high_ts=high_ts, reason=reason,
     )  # fmt: skip
 
@@ -33,7 +33,7 @@ def told_of(app: Application, snapshot: str, physical: Physical, kind: EventKind
     """An event about a table's snapshot."""
     now = datetime.now(UTC)
     return SnapshotEvent(
-        snapshot, app.pipeline.pipeline, physical[0], kind, now, physical[1], physical[2], reason=reason
+        snapshot, app.pipeline.pipeline, physical.source, kind, now, physical.database, physical.table, reason=reason
     )
 
 

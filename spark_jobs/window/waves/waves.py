@@ -29,6 +29,7 @@ from tidegate.segments.segment import may_name
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.marks.watermark import Mark, MarkKind, watermark_version
 from tidegate.snapshot.waves import EndedWave, OpenWave, SeenMark, follow
+from tidegate.table_names import Physical
 from tidegate.tables import (
     COMMIT_TS,
     OP,
@@ -163,11 +164,9 @@ def _of_its_log(wave: EndedWave, refs: Iterable[SegmentRef]) -> Iterator[Segment
         yield ref
 
 
-def changed_by_ddl(
-    app: Application, window: Window, physical: tuple[str, str, str], after_ts: int, upto_ts: int
-) -> str:
+def changed_by_ddl(app: Application, window: Window, physical: Physical, after_ts: int, upto_ts: int) -> str:
     """A statement of (after_ts, upto_ts] that changes a table, followed or not; "" when there is none."""
-    source, name = physical[0], physical[1:]
+    source, name = physical.source, physical.pair
     for version in app.histories[source].versions(*name):
         if version.commit_ts > after_ts and version.commit_ts <= upto_ts:
             return version.ddl[:120] or version.kind
@@ -189,19 +188,19 @@ def changed_by_ddl(
     return ""
 
 
-def _touches(app: Application, statement: DdlStatement, physical: tuple[str, str, str]) -> bool:
+def _touches(app: Application, statement: DdlStatement, physical: Physical) -> bool:
     """Whether a statement changes a table, or may."""
-    server = app.histories[physical[0]].server_of(statement)
+    server = app.histories[physical.source].server_of(statement)
     try:
         parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
     except DdlNotRead as error:
         names = [pair for text in error.tables for pair in splits(text)]
-        return not names or physical[1:] in names
-    if isinstance(parsed, DropDatabase) and parsed.database == physical[1]:
+        return not names or physical.pair in names
+    if isinstance(parsed, DropDatabase) and parsed.database == physical.database:
         return True
     if isinstance(parsed, CreateTable) and parsed.if_not_exists and statement.said.atomic:
         # A changefeed's file of a table that was there says it once in each run of capture (ticdc/statements.py).
-        there = app.histories[physical[0]].version_at(*physical[1:], statement.commit_ts - 1)
+        there = app.histories[physical.source].version_at(*physical.pair, statement.commit_ts - 1)
         if there is not None and there.status is not VersionStatus.DROPPED:
             return False
-    return not statement.legible or physical[1:] in touched_tables(parsed)
+    return not statement.legible or physical.pair in touched_tables(parsed)

@@ -21,6 +21,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.merge.phases import DdlPhase, RowsPhase
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.replay.history import SchemaHistory
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT)"
@@ -46,7 +47,7 @@ def planned(folder: Path, writer: str, *statements: tuple[int, str]) -> tuple[Ap
         *pair, routed = app.names.logical(database, table)
         name = app.names.logical_name(database, table)
         entry = window.tables.setdefault(name, TableWindow(name, pair[0], pair[1], routed, after_ts=0))
-        entry.physical.add(("s", database, table))
+        entry.physical.add(Physical("s", database, table))
     window.moves = find_moves(app, 0, 50)
     for entry in window.tables.values():
         entry.changes = version_changes(app, entry, 50)

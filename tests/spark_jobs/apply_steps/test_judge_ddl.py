@@ -23,6 +23,7 @@ from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b CHAR(3))"
@@ -77,7 +78,9 @@ def _app(folder: Path, policies: str, *statements: str) -> Application:
 def _judged(app: Application, after_ts: int = 10) -> Window:
     window = Window(after_ts, 99, [])
     for table in ("t", "other"):
-        entry = TableWindow(f"d.{table}", "d", table, routed=False, after_ts=after_ts, physical={("s", "d", table)})
+        entry = TableWindow(
+            f"d.{table}", "d", table, routed=False, after_ts=after_ts, physical={Physical("s", "d", table)}
+        )
         window.tables[entry.name] = entry
     window.moves = find_moves(app, after_ts, 99)
     judge_ddl(app, window)

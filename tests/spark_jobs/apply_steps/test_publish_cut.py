@@ -19,6 +19,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 
@@ -73,7 +74,7 @@ def test_a_released_table_stays_released_with_its_approval_until_a_window_reache
     app.record_states({"d.t": released, "d.waits": Standing(State.HELD, "why", Cause.MISMATCH, 5, place)})
     for cut_ts, expected in ((50, State.RELEASED), (90, State.ACTIVE)):
         low_ts = app.positions.mark("d.t")
-        window = Window(low_ts, cut_ts, [], catches_up={"d.t": {("s", "d", "t")}})
+        window = Window(low_ts, cut_ts, [], catches_up={"d.t": {Physical("s", "d", "t")}})
         window.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=low_ts)
         publish_cut(app, window)
         again = application(tmp_path)

@@ -23,6 +23,7 @@ from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.result import Ledger
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 
@@ -36,7 +37,7 @@ def application(folder: Path) -> Application:
 
 
 def window(cut_ts: int, *, catches_up: bool = False, seq: int = 7) -> Window:
-    found = Window(0, cut_ts, [], catches_up={"d.t": {("s", "d", "t")}} if catches_up else None)
+    found = Window(0, cut_ts, [], catches_up={"d.t": {Physical("s", "d", "t")}} if catches_up else None)
     ledger = Ledger(100, decoded_bytes=60, ignored={"xid": 10, "other table": 20}, quarantined_bytes=10, rows=3)
     found.ledger.append(Accounted("s", seq, ledger))
     return found

@@ -21,6 +21,7 @@ from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
 from tidegate.errors import LakeUnavailable, SchemaMismatch
 from tidegate.merge.phases import DdlPhase
+from tidegate.table_names import Physical
 from tidegate.upsert import reshape as upsert_reshape
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.rewrite import rewrite
@@ -233,7 +234,9 @@ def test_an_application_that_is_behind_brings_back_no_column_that_went_since(sho
     assert not held(other.apply(0, 40, {"t": [(31, UP, {"id": 1, "a": 1})]}))
     one.app.positions.forget_applied("d.t")
     window = Window(0, 25, [])
-    entry = window.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=15, physical={("s", "d", "t")})
+    entry = window.tables["d.t"] = TableWindow(
+        "d.t", "d", "t", routed=False, after_ts=15, physical={Physical("s", "d", "t")}
+    )
     entry.changes = version_changes(one.app, entry, 25)
     (planned,) = (found for found in planned_phases(one.app, entry, 25) if isinstance(found.phase, DdlPhase))
     change_schema(SilverWriter(one.app, entry, {}), planned)

@@ -39,6 +39,7 @@ from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
 from tidegate.schema.replay.history import SchemaHistory
+from tidegate.table_names import Physical
 from tidegate.upsert.row_hash import row_hashes
 
 pytestmark = pytest.mark.spark
@@ -83,7 +84,7 @@ class Shop:
             entry = window.tables.setdefault(
                 name, TableWindow(name, database, table, routed, max(low, self.app.positions.applied(name)))
             )
-            entry.physical.add(("s", "d", physical))
+            entry.physical.add(Physical("s", "d", physical))
         window.moves = find_moves(self.app, low, cut)
         for entry in window.tables.values():
             entry.changes = version_changes(self.app, entry, cut)

@@ -18,9 +18,10 @@ from tidegate import tables
 from tidegate.lake import control
 from tidegate.snapshot.chunks.spans import Span
 from tidegate.snapshot.progress.automatic import waiting
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
-SHARD = ("one", "shop", "t_1")
+SHARD = Physical("one", "shop", "t_1")
 HALVES = (Span(None, ("9",)), Span(("9",), None))
 
 
@@ -76,7 +77,7 @@ def test_a_shard_of_a_source_that_is_behind_is_left_out_where_that_one_is(tmp_pa
     behind_ts = app.cut_ts
     app, _ = _window(log)
     assert app.cut_ts > behind_ts
-    assert leave_out(app, [("one", "shop", "t_2")]) == []
+    assert leave_out(app, [Physical("one", "shop", "t_2")]) == []
     last = app.histories["one"].last(("shop", "t_2"))
     assert last is not None
     assert (last.kind, last.commit_ts) == (LEFT_OUT, behind_ts)

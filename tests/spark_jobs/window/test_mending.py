@@ -22,6 +22,7 @@ from tidegate.errors import LakeRefused
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.snapshot.waves import EndedWave
 from tidegate.standing.causes import Cause
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 AWAY = ("RENAME TABLE shop.a TO shop.old", ("shop.a", "shop.old"))
@@ -123,5 +124,5 @@ def test_who_took_rows_of_a_table_that_a_snapshot_begins_anew_waits_for_its_own_
     last = history.versions("shop", "a")[-1]
     wave = EndedWave("s", 1, "token", window.cut_ts, window.cut_ts, "", ())
     history.add([replace(last, version=last.version + 1, kind=SNAPSHOT, commit_ts=wave.low_ts)])
-    assert begin(app, window, wave, ("one", "shop", "a"), lambda _: "") == ""
+    assert begin(app, window, wave, Physical("one", "shop", "a"), lambda _: "") == ""
     assert window.held["shop.old"].cause == Cause.NEEDS_ROWS

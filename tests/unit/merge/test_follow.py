@@ -10,8 +10,9 @@ import pytest
 from tidegate.merge.follow import Ground, LeftAt, follow
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.table_names import Physical
 
-T = ("s", "d", "t")
+T = Physical("s", "d", "t")
 HELD, DROPPED = VersionStatus.NEEDS_SNAPSHOT, VersionStatus.DROPPED
 
 
@@ -140,13 +141,13 @@ def test_a_table_that_comes_back_when_it_is_gone_isn_t_to_be_emptied_at_the_sour
 
 
 def test_a_shard_with_a_past_is_left_out_of_the_table_that_it_joins() -> None:
-    other, late = ("s", "d", "one"), ("s", "d", "two")
+    other, late = Physical("s", "d", "one"), Physical("s", "d", "two")
     flows = {other: "d.all", late: "d.all"}
     ground = Ground(90, lambda _: versions(CREATED), {}, lambda _: 40, lambda _: True, lambda _: True, {"s": 0})
     found = follow({other: "d.all"}, flows, ground)["d.all"]
     assert (found.state, found.commit_ts, found.physical) == ("snapshot", 40, (late,))
     assert found.reason.startswith("d.all: d.two of s flows into it now, and what it held before isn't in silver until")
-    third = ("s", "d", "three")
+    third = Physical("s", "d", "three")
     both = follow({other: "d.all"}, {**flows, third: "d.all"}, ground)["d.all"]
     assert "d.three of s, d.two of s flow" in both.reason
     assert follow(flows, {other: "d.all"}, ground) == {}, "it waits for nobody"

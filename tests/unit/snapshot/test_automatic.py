@@ -29,12 +29,13 @@ from tidegate.snapshot.progress.requests import request, told
 from tidegate.snapshot.progress.wakes import WaitingTables
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
+from tidegate.table_names import Physical
 from tidegate.tables import SegmentFlag, State
 
 __all__ = ["opened"]  # a fixture
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-TABLE = ("s", "d", "t")
+TABLE = Physical("s", "d", "t")
 
 
 def pipeline(more: str = "", section: str = "") -> Pipeline:
@@ -83,7 +84,7 @@ def test_who_is_not_asked_for_says_why() -> None:
     assert outlook(ended(SnapshotState.PAUSED, 0)).due_at is None, "a person paused it"
     assert "cancelled by a person" in outlook(ended(SnapshotState.CANCELLED, 900, by_hand=True)).why
     assert "manual" in outlook(of=pipeline(section="snapshot: {mode: manual}")).why
-    other, third = ("s", "d", "u"), ("s", "d", "v")
+    other, third = Physical("s", "d", "u"), Physical("s", "d", "v")
     both = pipeline(", routes: [{match: 'd.[tuv]', to: d.all}]")
     found = outlooks(both, {"d.all": (TABLE, other, third)}, (ended(SnapshotState.RUNNING, 0),), NOW)["d.all"]
     assert (found.due_at, found.physical) == (NOW, (other, third)), "each shard waits for itself"

@@ -19,6 +19,7 @@ from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, progress
 from tidegate.snapshot.progress.requests import Told
 from tidegate.snapshot.progress.standing import Known
+from tidegate.table_names import Physical
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -141,5 +142,5 @@ def test_what_is_carried_forward_is_what_all_events_say(drawn: list[tuple[EventK
     for table in ("t", "u"):
         ends = [one for one in told if one.table == table and one.event in (EventKind.OPENED, EventKind.DONE)]
         filled = ends[-1] if ends and ends[-1].event is EventKind.OPENED else None
-        assert known.filled(("s", "d", table)) == filled
-        assert (("s", "d", table) in known.began_empty) == (filled is not None)
+        assert known.filled(Physical("s", "d", table)) == filled
+        assert (Physical("s", "d", table) in known.began_empty) == (filled is not None)

@@ -17,8 +17,9 @@ from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.chunks.spans import Span
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.snapshot.progress.standing import Known, under_way
+from tidegate.table_names import Physical
 
-T = ("s", "d", "t")
+T = Physical("s", "d", "t")
 
 
 def event(kind: EventKind, seconds: int, table: str = "t", snapshot: str = "s1", **cells: Any) -> SnapshotEvent:

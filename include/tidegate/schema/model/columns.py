@@ -26,6 +26,7 @@ from tidegate.schema.model.partitions import (
 from tidegate.schema.model.server_settings import ServerSettings
 from tidegate.schema.model.unlogged import ForeignKey
 from tidegate.silver_names import silver_column
+from tidegate.table_names import Physical
 
 
 class Generated(StrEnum):
@@ -164,6 +165,10 @@ class TableVersion:
     merged_by: tuple[str, ...] = ()
     settings: ServerSettings | None = None
     origin: str = ""
+
+    @property
+    def physical(self) -> Physical:
+        return Physical(self.source, self.database, self.table)
 
     @property
     def name(self) -> str:

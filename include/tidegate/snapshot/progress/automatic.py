@@ -27,7 +27,8 @@ from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_AGAIN_SECONDS_MAX, 
 from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
-from tidegate.snapshot.progress.requests import Physical, told
+from tidegate.snapshot.progress.requests import told
+from tidegate.table_names import Physical
 from tidegate.tables import State, splits
 
 _DAY: Final = timedelta(days=1)
@@ -75,13 +76,13 @@ def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ..
             if status is VersionStatus.DROPPED:
                 gone.add(name)
             else:
-                found.setdefault(name, []).append((source, database, table))
+                found.setdefault(name, []).append(Physical(source, database, table))
     for of in found.values():
-        if len({source for source, *_ in of}) > 1 and not any(patterns.logical(*one[1:])[2] for one in of):
+        if len({source for source, *_ in of}) > 1 and not any(patterns.logical(*one.pair).routed for one in of):
             of.clear()  # apply refuses the rows of either
     for name in wanted - found.keys() - gone:  # no version is known of it: the reader asks the server
-        places = [(source, *pair) for source in servers for pair in splits(name) if patterns.keeps(*pair)]
-        found[name] = [one for one in places if not patterns.logical(*one[1:])[2]]
+        places = [Physical(source, *pair) for source in servers for pair in splits(name) if patterns.keeps(*pair)]
+        found[name] = [one for one in places if not patterns.logical(*one.pair).routed]
     return {name: tuple(sorted(physical)) for name, physical in found.items()}
 
 
@@ -92,7 +93,7 @@ def outlooks(
     snapshots: dict[str, list[TableProgress]] = {}
     for one in known:
         if one.source in pipeline.sources:
-            snapshots.setdefault(".".join(pipeline.tables.logical(*one.name)[:2]), []).append(one)
+            snapshots.setdefault(pipeline.tables.logical(*one.name).name, []).append(one)
     return {name: _of_all(pipeline, tuple(of), snapshots.get(name, ()), now) for name, of in waits.items()}
 
 
@@ -100,7 +101,7 @@ def _of_all(
     pipeline: Pipeline, physical: tuple[Physical, ...], past: Collection[TableProgress], now: datetime
 ) -> Outlook:
     """Each shard of a routed table waits for itself; what is due first says when."""
-    if not any(pipeline.tables.logical(*one[1:])[2] for one in physical):
+    if not any(pipeline.tables.logical(*one.pair).routed for one in physical):
         return _outlook(pipeline, physical, past, now)
     each = [_outlook(pipeline, (one,), [t for t in past if (t.source, *t.name) == one], now) for one in physical]
     due = [one for one in each if one.is_due(now)]

@@ -26,10 +26,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from tidegate.segments.segment import Server
 from tidegate.snapshot.chunks.spans import WHOLE, ReadSpans, Span, left_of, spans_from_text, spans_to_text
+from tidegate.table_names import Physical
 from tidegate.tables import SNAPSHOTS
 
 BY_ITSELF: Final = "by_itself"  # an option of a request
@@ -237,7 +238,17 @@ _STATE_OF: Final = {
 }
 
 
-TableKey = tuple[str, str, str, str]  # snapshot, source, database, table
+class TableKey(NamedTuple):
+    """A physical table in a snapshot."""
+
+    snapshot: str
+    source: str
+    database: str
+    table: str
+
+    @property
+    def physical(self) -> Physical:
+        return Physical(self.source, self.database, self.table)
 
 
 @dataclass(slots=True)
@@ -263,7 +274,7 @@ class Tally:
         """events: in any order, of any number of snapshots."""
         touched: dict[TableKey, None] = {}
         for event in sorted(events, key=lambda one: one.recorded_at):
-            key = (event.snapshot, event.source, *event.name)
+            key = TableKey(event.snapshot, event.source, *event.name)
             self.waves[event.snapshot] = max(event.wave, self.waves.get(event.snapshot, 0))
             if event.event is EventKind.MARKED:
                 self.marked.add(event.token)
@@ -296,14 +307,14 @@ class Tally:
         else:
             self.going[key] = told
         if before != (key in self.going):
-            self._going[key[0]] += -1 if before else 1
-            if not self._going[key[0]]:
-                del self._going[key[0]]
+            self._going[key.snapshot] += -1 if before else 1
+            if not self._going[key.snapshot]:
+                del self._going[key.snapshot]
 
     def _told(self, key: TableKey) -> TableProgress:
         snapshot, source, database, table = key
         places = ((source, database, table), ("", database, table), (source, "", ""), ("", "", ""))
-        mine = [one for place in places for one in self._said.get((snapshot, *place), ())]
+        mine = [one for place in places for one in self._said.get(TableKey(snapshot, *place), ())]
         return _table(self._requests[key], sorted(mine, key=lambda one: one.recorded_at))
 
 

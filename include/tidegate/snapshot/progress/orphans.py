@@ -29,7 +29,7 @@ from tidegate.limits import SNAPSHOT_ORPHAN_DAYS
 from tidegate.snapshot.chunks.chunk import Chunk
 from tidegate.snapshot.chunks.chunk_table import chunks_in
 from tidegate.snapshot.progress.event_log import EventLog
-from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, progress
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableKey, progress
 from tidegate.tables import CHUNKS
 
 _Pair = tuple[str, str, str, str]  # token, source and table
@@ -112,7 +112,7 @@ class _Judge:
         pair = (chunk.low_token, chunk.source, *chunk.name)
         if pair in self._applied:
             return False
-        table = self._tables.get((chunk.snapshot, chunk.source, *chunk.name))
+        table = self._tables.get(TableKey(chunk.snapshot, chunk.source, *chunk.name))
         return pair in self._refused or table is None or table.state.is_over
 
 

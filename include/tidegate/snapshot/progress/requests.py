@@ -16,9 +16,8 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress, Tally
+from tidegate.table_names import Physical
 from tidegate.tables import SNAPSHOTS
-
-Physical = tuple[str, str, str]  # source, database, table
 
 
 def request(

@@ -22,9 +22,8 @@ from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind, Meaning, SnapshotEvent, TableKey, TableProgress, Tally
+from tidegate.table_names import Physical
 from tidegate.tables import SNAPSHOTS
-
-Physical = tuple[str, str, str]  # source, database, table
 
 
 class Known:
@@ -79,10 +78,10 @@ class Known:
         told = sorted(events, key=lambda one: one.recorded_at)
         self._tally.take_in(told)
         for one in told:
-            physical = (one.source, *one.name)
+            physical = Physical(one.source, *one.name)
             self._by_table.setdefault(physical, []).append(one)
             if one.meaning is Meaning.BEGUN:
-                self._opened.setdefault((one.snapshot, *physical), one)
+                self._opened.setdefault(TableKey(one.snapshot, *physical), one)
                 self._filled.pop(physical, None)  # the newest stands last
                 self._filled[physical] = one
             elif one.meaning is Meaning.WAVE_OPEN:
@@ -147,7 +146,7 @@ class Known:
 
     def began(self, snapshot: str, physical: Physical) -> int | None:
         """L0: from here on the snapshot's waves and the log are in silver; None before its first wave is."""
-        told = self.tables.get((snapshot, *physical))
+        told = self.tables.get(TableKey(snapshot, *physical))
         return told.low_ts if told is not None else None
 
     def filled(self, physical: Physical) -> SnapshotEvent | None:
@@ -161,7 +160,7 @@ class Known:
 
     def opened(self, snapshot: str, physical: Physical) -> SnapshotEvent | None:
         """The event with which this snapshot began with an empty silver; None when it didn't."""
-        return self._opened.get((snapshot, *physical))
+        return self._opened.get(TableKey(snapshot, *physical))
 
     def begun_by(self, physical: Physical, low_ts: int) -> str:
         """Token of the wave whose low mark empties a table in silver; "" when nobody said so."""

@@ -26,7 +26,7 @@ from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_UNHEARD_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.mysql.tables_there import tables_there
-from tidegate.snapshot.progress.requests import Physical
+from tidegate.table_names import Physical
 from tidegate.tables import FOLLOWED, SCHEMA_HISTORY
 
 
@@ -68,7 +68,7 @@ class Unheard:
                 continue
             reached_ms = physical_ms(self._now_followed().position(source, cut_ts(self.lake)))
             before = reached_ms / 1000 - SNAPSHOT_UNHEARD_SECONDS
-            found += [(source, *name) for name, made_at in told.unknown.items() if made_at < before]
+            found += [Physical(source, *name) for name, made_at in told.unknown.items() if made_at < before]
         return sorted(found)
 
     def _of(self, source: str) -> _Told | None:

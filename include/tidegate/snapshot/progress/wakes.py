@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.tail import LogTail
 from tidegate.limits import SNAPSHOT_SILENT_SECONDS, SNAPSHOT_WAKE_SECONDS_MAX
+from tidegate.table_names import Physical
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
-    from tidegate.snapshot.progress.requests import Physical, Told
+    from tidegate.snapshot.progress.requests import Told
 
 _NEVER: Final = -2  # below the version of a log that isn't there
 

@@ -1,0 +1,39 @@
+"""What a table is called: at its source, and in silver.
+
+In:  nothing; these are the values.
+Out: Physical, Logical. They are tuples: a plain one of the same texts is equal to them, and finds them in a dict.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Physical(NamedTuple):
+    """A table at a source."""
+
+    source: str
+    database: str
+    table: str
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Database and table: its name within the source."""
+        return self.database, self.table
+
+    @property
+    def shown(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+class Logical(NamedTuple):
+    """The silver table that physical ones flow into. routed: several may, by `tables.routes`."""
+
+    database: str
+    table: str
+    routed: bool
+
+    @property
+    def name(self) -> str:
+        """`database.table`: the key of states and windows."""
+        return f"{self.database}.{self.table}"
