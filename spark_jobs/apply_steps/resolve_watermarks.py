@@ -15,29 +15,21 @@ rebuild: marks and chunks are in bronze, and a valid wave that is applied once m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import take_in
-from spark_jobs.window.standing.same_names import several_sources
-from spark_jobs.window.waves.shards import is_shard, leave_out_shards, part, splits_window
-from spark_jobs.window.waves.snapshots import begin, begun_before, fails_meanwhile, is_begun, let_go, record_begun
-from spark_jobs.window.waves.told import answer, as_refused
-from spark_jobs.window.waves.unlogged_marks import unlogged_waves
-from spark_jobs.window.waves.waves import below, has_marks, marks_in, open_before, seen_upto
+from spark_jobs.window.waves.news import news, placed
+from spark_jobs.window.waves.shards import leave_out_shards
+from spark_jobs.window.waves.snapshots import fails_meanwhile, is_begun, let_go, record_begun, start
+from spark_jobs.window.waves.told import answer, as_refused, told_of
+from spark_jobs.window.waves.verdicts import Share, Verdict, begins_with, damage, verdict_of
+from spark_jobs.window.waves.waves import below
 from spark_jobs.window.window import DamagedWaves, Sweep, TableWindow, WaveChunk, Window
-from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.failpoint import failpoint
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.segments.window import SegmentRef
-from tidegate.snapshot.chunks.chunk import rows_of, schema_of, shape_of
 from tidegate.snapshot.chunks.chunk_table import ChunkRef, chunk_refs
-from tidegate.snapshot.chunks.spans import is_whole
 from tidegate.snapshot.progress.events import EventKind, TableKey
-from tidegate.snapshot.waves import EndedWave, OpenWave, WholeTable, follow, refusals
+from tidegate.snapshot.waves import EndedWave, OpenWave, WholeTable, refusals
 from tidegate.table_names import Physical
 from tidegate.tables import State
 
@@ -46,79 +38,72 @@ def resolve_watermarks(app: Application, window: Window) -> None:
     """Fill window.waves and what waves bring to window.tables."""
     let_go(app, window)
     fails_meanwhile(app, window)
-    by_source: dict[str, list[SegmentRef]] = {}
-    for ref in window.refs:
-        if has_marks(ref):
-            by_source.setdefault(ref.source, []).append(ref)
-    for source, refs in by_source.items():
-        marks = marks_in(app, refs, window.low_ts, window.cut_ts)
-        if not marks:
-            continue
-        found = follow(open_before(app, window, source, marks), marks)
-        for wave in found.ended:
-            _take(app, window, source, _placed(app, window, source, wave))
-        for whole in found.whole:
+    for source, of in news(app, window):
+        for wave in of.ended:
+            _take(app, window, source, placed(app, window, source, wave))
+        for whole in of.whole:
             _end(app, window, source, whole)
-        if found.open is not None:
-            _note_open(app, window, source, found.open)
-    for source, unlogged in unlogged_waves(app, window).items():
-        for wave in unlogged.ended:
-            _take(app, window, source, _placed(app, window, source, wave))
-        for whole in unlogged.whole:
-            _end(app, window, source, whole)
+        if of.open is not None:
+            _note_open(app, window, source, of.open)
     _begin_lower(app, window)
     leave_out_shards(app, window)
     if any(entry.chunks for entry in window.tables.values()):
         failpoint("apply_after_watermarks")
 
 
-def _placed(app: Application, window: Window, source: str, wave: EndedWave) -> EndedWave:
-    """With the low_ts that its view really has: that of the version which it made, where its low mark isn't known."""
-    if not wave.at or wave.refused:
-        return wave
-    known = [one for told in wave.tables for one in app.histories[source].versions(*told.name)]
-    begun_ts = max(
-        (one.commit_ts for one in known if one.kind == SNAPSHOT_KIND and one.commit_ts <= wave.high_ts), default=0
-    )
-    try:
-        low_ts = seen_upto(app, window, source, wave, wave.low_ts or max(0, begun_ts - 1))
-    except (StreamCorrupt, UnknownEvent) as error:
-        return replace(wave, refused=f"where its view lies in the log can't be told: {error}")
-    if low_ts is None or (not wave.low_ts and low_ts + 1 != begun_ts):
-        return replace(wave, refused="its low watermark isn't in the log, or bronze no longer reaches back to it")
-    return replace(wave, low_ts=low_ts + 1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """A wave's share of one table."""
-
-    wave: EndedWave
-    physical: Physical
-    refs: list[ChunkRef]
-
-
 def _take(app: Application, window: Window, source: str, wave: EndedWave) -> None:
+    """Each of its tables takes its share, or the wave is answered that it doesn't."""
     refs = chunk_refs(app.lake, source, [wave.token])
-    history = app.histories[source]
     by_name: dict[tuple[str, str], list[ChunkRef]] = {}
     for ref in refs:
         by_name.setdefault(ref.chunk.name, []).append(ref)
-    changed = {told.name for told in wave.tables if not wave.refused and _is_changed(history, told.name, wave)}
+    history = app.histories[source]
+    changed = {of.name for of in wave.tables if not wave.refused and _is_changed(history, of.name, wave)}
     refused = refusals(wave, [ref.chunk for ref in refs], changed)
-    for told in wave.tables:
-        share = _Share(wave, Physical(source, *told.name), by_name.get(told.name, []))
+    for of in wave.tables:
+        share = Share(wave, Physical(source, *of.name), by_name.get(of.name, []))
         if not _is_here(app, window, share.physical, wave.snapshot):
             continue
-        if reason := refused.get(told.name) or _taken(app, window, share):
+        if reason := refused.get(of.name) or _obeyed(app, window, share, verdict_of(app, window, share)):
             window.waves.answers.append(answer(app, share.physical, EventKind.REFUSED, wave, reason))
     record_begun(app, window)
+
+
+def _obeyed(app: Application, window: Window, share: Share, verdict: Verdict) -> str:
+    """Do what was decided of a share: why its rows aren't taken, or "" when they are."""
+    physical, wave = share.physical, share.wave
+    if verdict.fails:
+        window.waves.answers.append(told_of(app, wave.snapshot, physical, EventKind.FAILED, verdict.refused))
+    if verdict.begins:
+        start(app, window, wave, physical, verdict.made)
+    if verdict.refused:
+        return verdict.refused
+    version, name = verdict.version, app.names.logical_name(*physical.pair)
+    assert version is not None, "unfit otherwise"
+    entry = window.tables.get(name) if take_in(app, window, physical) else None
+    if entry is None:
+        return "its table takes no part in this window"
+    applied = app.positions.applied(name)
+    if applied >= wave.high_ts:  # a window that was killed has written them
+        damaged = damage(app, share)
+    else:
+        damaged = app.memory(DamagedWaves).get((wave.token, physical), "")
+        entry.again_ts = max(entry.again_ts, applied)
+        _again_from(entry, physical, wave, version)
+        if entry.routed and begins_with(version, wave):
+            _take_dropped(app, entry, wave)
+        entry.chunks += [WaveChunk(ref, version.version, wave.low_ts) for ref in share.refs if not damaged]
+    if not damaged:
+        window.waves.taken.append((name, answer(app, physical, EventKind.APPLIED, wave)))
+        key = TableKey(wave.snapshot, *physical)
+        window.waves.lows[key] = min(wave.low_ts, window.waves.lows.get(key, wave.low_ts))
+    return damaged
 
 
 def _is_changed(history: SchemaHistory, name: tuple[str, str], wave: EndedWave) -> bool:
     """Whether a DDL changed a table while a wave was read. What a snapshot's own wave begins is none."""
     mine = history.versions(*name)
-    return any(wave.ddl_after_ts < one.commit_ts <= wave.high_ts and not _begins(one, wave) for one in mine)
+    return any(wave.ddl_after_ts < one.commit_ts <= wave.high_ts and not begins_with(one, wave) for one in mine)
 
 
 def _is_here(app: Application, window: Window, physical: Physical, snapshot: str) -> bool:
@@ -136,59 +121,13 @@ def _is_here(app: Application, window: Window, physical: Physical, snapshot: str
     return state.state is not State.HELD or not is_begun(app, snapshot, physical, state)
 
 
-def _taken(app: Application, window: Window, share: _Share) -> str:
-    """Put a wave's chunks on its table's entry; why that can't be, or "" when it is done."""
-    physical, wave = share.physical, share.wave
-    if not app.names.keeps(*physical):
-        return "the pipeline file doesn't keep the table, as apply read it when it began"
-    name = app.names.logical_name(*physical.pair)
-    if several := several_sources(app, name):
-        return several
-    history = app.histories[physical.source]
-    state = window.held.get(name) or app.states.get(name)
-    whole = history.versions(*physical.pair) and (state is None or state.state is not State.HELD)
-    if whole and is_shard(app, physical):
-        whole = all(part(app, physical, 0, at_ts) is not None for at_ts in (wave.low_ts, window.cut_ts))
-    if reason := _is_there(app, history.version_at(*physical.pair, wave.low_ts), share):
-        return reason
-    anew = not whole or _replaces(history.versions(*physical.pair), share)
-    if is_shard(app, physical) and (reason := splits_window(app, window, physical, wave.low_ts, anew=anew)):
-        return reason
-    if anew and (reason := begin(app, window, wave, physical, lambda version: _unfit_anew(app, version, share))):
-        return reason
-    version = history.version_at(*physical.pair, wave.low_ts)
-    if not anew and version is not None and not version.key and _begins(version, wave):
-        begun_before(app, window, wave, physical)
-    if reason := _unfit(version, share):
-        return reason
-    assert version is not None, "unfit otherwise"
-    entry = window.tables.get(name) if take_in(app, window, physical) else None
-    if entry is None:
-        return "its table takes no part in this window"
-    applied = app.positions.applied(name)
-    damage = app.memory(DamagedWaves).get((wave.token, physical), "")
-    if applied >= wave.high_ts:  # a window that was killed has written them
-        damage = _damage(app, share)
-    else:
-        entry.again_ts = max(entry.again_ts, applied)
-        _again_from(entry, physical, wave, version)
-        if entry.routed and _begins(version, wave):
-            _take_dropped(app, entry, wave)
-        entry.chunks += [WaveChunk(ref, version.version, wave.low_ts) for ref in share.refs if not damage]
-    if not damage:
-        window.waves.taken.append((name, answer(app, physical, EventKind.APPLIED, wave)))
-        key = TableKey(wave.snapshot, *physical)
-        window.waves.lows[key] = min(wave.low_ts, window.waves.lows.get(key, wave.low_ts))
-    return damage
-
-
 def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version: TableVersion) -> None:
     """The table's changes are applied again from a wave's low mark on; of a routed one this shard's alone.
 
     version: in force there. Where that empties the table, what was read before it goes; other waves of the same low
     mark, as a quiet server without marks in its log has them, have rows of that very version, and stay.
     """
-    emptied = _begins(version, wave)
+    emptied = begins_with(version, wave)
     if emptied:
         entry.chunks = [one for one in entry.chunks if one.physical != physical or one.version >= version.version]
     if entry.routed:
@@ -199,57 +138,12 @@ def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version
 
 
 def _take_dropped(app: Application, entry: TableWindow, wave: EndedWave) -> None:
-    """Shards that went while their table was held: begin() says at the wave's low mark that they are gone."""
+    """Shards that went while their table was held: versions at the wave's low mark say that they are gone."""
     for one in app.names.flows().get(entry.name, ()):
         versions = app.histories[one.source].versions(*one.pair)
         if any(v.commit_ts == wave.low_ts and v.status is VersionStatus.DROPPED for v in versions):
             entry.physical.add(one)
             entry.shards[one] = wave.after_ts
-
-
-def _replaces(versions: Sequence[TableVersion], share: _Share) -> bool:
-    """Whether a wave's rows are to replace all that silver has: rows without a key can't be written twice."""
-    mine = [version for version in versions if version.commit_ts <= share.wave.low_ts]
-    return bool(mine) and not mine[-1].key and not _begins(mine[-1], share.wave)
-
-
-def _is_there(app: Application, version: TableVersion | None, share: _Share) -> str:
-    """Why a wave of a table without a key isn't taken that begins where another one's rows begin: it has the same."""
-    if version is None or version.key or not _begins(version, share.wave):
-        return ""
-    begun_by = app.snapshots.begun_by(share.physical, version.commit_ts)
-    return "" if begun_by in ("", share.wave.token) else "another wave has begun the table at this very place already"
-
-
-def _begins(version: TableVersion, wave: EndedWave) -> bool:
-    return version.kind == SNAPSHOT_KIND and version.commit_ts == wave.low_ts
-
-
-def _unfit(version: TableVersion | None, share: _Share) -> str:
-    """Why rows of a version can't be taken."""
-    if version is None or version.status is not VersionStatus.ACTIVE:
-        return "the log doesn't tell the table's columns at its low watermark"
-    if not version.key and not is_whole([ref.chunk.span for ref in share.refs]):
-        return "the table has no key, and wasn't read as a whole at one moment"
-    shape = shape_of(schema_of(version))
-    if any(ref.chunk.shape != shape for ref in share.refs):
-        return f"it was read with other columns than version {version.version} of the table has"
-    return ""
-
-
-def _unfit_anew(app: Application, version: TableVersion, share: _Share) -> str:
-    """... where they begin the table. Without a key its log can be applied only to all of them."""
-    return _unfit(version, share) or ("" if version.key else _damage(app, share))
-
-
-def _damage(app: Application, share: _Share) -> str:
-    """As the try before found it, which didn't take them then."""
-    try:
-        for ref in share.refs:
-            rows_of(ref.read(app.lake))
-    except StreamCorrupt as error:
-        return str(error)
-    return ""
 
 
 def _begin_lower(app: Application, window: Window) -> None:

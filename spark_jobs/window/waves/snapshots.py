@@ -7,9 +7,8 @@ Out: events of control/snapshots; the first version of a table that is filled; s
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.moves import still_given
@@ -23,20 +22,14 @@ from spark_jobs.window.standing.standings import (
     reads_snapshots,
     standing_of,
 )
-from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves import shards
-from spark_jobs.window.waves.shards import NOT_FROM_THE_START, begin_over
 from spark_jobs.window.waves.told import answer, as_refused, told_of
-from spark_jobs.window.waves.waves import changed_by_ddl
 from spark_jobs.window.window import Window
 from tidegate import tables
-from tidegate.config import TicdcSource
 from tidegate.failpoint import failpoint
 from tidegate.remedy import Needs
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.schema.model.types import UNKNOWN
-from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableKey
 from tidegate.snapshot.waves import EndedWave
 from tidegate.standing import shown
@@ -57,72 +50,20 @@ def is_begun(app: Application, snapshot: str, physical: Physical, held: Standing
     return app.snapshots.began(snapshot, physical) is not None
 
 
-def begin(
-    app: Application,
-    window: Window,
-    wave: EndedWave,
-    physical: Physical,
-    unfit: Callable[[TableVersion], str],
-) -> str:
-    """Let a table that isn't whole begin anew at a wave's low mark; why it can't, or "" when it does.
-
-    unfit: why the wave's rows aren't a version's.
-    """
-    source, database, table = physical
-    history = app.histories[source]
-    logical, name = app.names.logical(database, table), app.names.logical_name(database, table)
-    state = standing_of(app, window, name)
-    last = history.last((database, table))
-    if last is not None and last.kind == SNAPSHOT_KIND and last.commit_ts == wave.low_ts:
-        _fill(app, window, name, physical, wave)  # a try before this one was killed
-        return ""
-    if logical.routed and (reason := begin_over(app, window, physical)):
-        return reason
-    if window.behind is not None:
-        return "its source is behind the cut"
-    told = app.snapshots.tables.get(TableKey(wave.snapshot, *physical))
-    if told is None or told.state.is_over:
-        return "its snapshot is over" if told else "nobody has asked for its snapshot"
-    if told.low_ts is not None and (last is None or last.key):  # this wave's low mark would empty silver of them
-        reason = f"silver lost its rows while it was read: {NOT_FROM_THE_START}"
-        window.waves.answers.append(told_of(app, wave.snapshot, physical, EventKind.FAILED, reason))
-        return reason
-    if state is not None and rules.came_later(state, wave.low_ts):
-        return f"it is held for what came later: {state.reason}"
-    if changed := changed_by_ddl(app, window, physical, wave.ddl_after_ts, window.cut_ts):
-        return f"a DDL changed the table while it was read, or before it could be taken: {changed}"
-    version = _version(app, wave, physical, state, unfit)
-    if version is None:
-        return "its columns aren't known here, and control/snapshots doesn't tell them"
-    if reason := unlogged_reason(app, version) or unfit(version):
-        return reason
-    if logical.routed and (reason := shards.unfit(app, window, physical, version)):
-        return reason
-    opened = answer(app, physical, EventKind.OPENED, wave)
-    made = [version, *(shards.gone_again(app, window, physical, wave.low_ts) if logical.routed else ())]
-    app.snapshots.take_in([opened])
-    for one in made:
-        app.histories[one.source].add([one])
-    window.waves.opened.append(opened)
-    window.waves.begun += made
-    _fill(app, window, name, physical, wave)
-    return ""
-
-
-def begun_before(app: Application, window: Window, wave: EndedWave, physical: Physical) -> None:
-    """A window that was killed between a table's version and its state has the state told again.
-
-    Of a table that was whole, nothing else shows that: one that is held begins once more (`begin`).
-    """
-    name = app.names.logical_name(*physical.pair)
-    state = app.states.get(name)
-    filled = state is not None and (state.state, state.snapshot) == (State.SNAPSHOT, wave.snapshot)
-    if not filled and (state is None or state.state is not State.RELEASED):
-        _fill(app, window, name, physical, wave)
+def start(app: Application, window: Window, wave: EndedWave, physical: Physical, made: Sequence[TableVersion]) -> None:
+    """Let a table begin anew at a wave's low mark, with these versions; with none where a killed window made them."""
+    if made:
+        opened = answer(app, physical, EventKind.OPENED, wave)
+        app.snapshots.take_in([opened])
+        for one in made:
+            app.histories[one.source].add([one])
+        window.waves.opened.append(opened)
+        window.waves.begun += made
+    _fill(app, window, app.names.logical_name(*physical.pair), physical, wave)
 
 
 def record_begun(app: Application, window: Window) -> None:
-    """Write down what begin() said of a wave's tables, of all of them in one commit each.
+    """Write down what start() said of a wave's tables, of all of them in one commit each.
 
     That they were opened comes first, then their versions, then their states: a killed window finds a version that is
     there and fills its table; one that isn't there begins its table once more.
@@ -155,51 +96,6 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
         line = f"{taker}: rows that it should get from {name} are gone: that table begins anew by a snapshot"
         reason = shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, taker))
         meet_always(app, window, taker, RowsGone(reason, Place.of(taken)))
-
-
-def _version(
-    app: Application,
-    wave: EndedWave,
-    physical: Physical,
-    state: Standing | None,
-    unfit: Callable[[TableVersion], str],
-) -> TableVersion | None:
-    """The columns in force, of kind `snapshot`; those that the reader saw where the log's aren't to be trusted, or
-    aren't what was read: an ALTER may have been lost, or not been followed. Nor is a changefeed's file, where it lacks
-    the members of an ENUM.
-    """
-    last = app.histories[physical.source].last(physical.pair)
-    changefeed = isinstance(app.pipeline.sources[physical.source], TicdcSource)
-
-    def begun(base: TableVersion) -> TableVersion:
-        return replace(
-            base, version=last.version + 1 if last else 1, commit_ts=wave.low_ts, file="", pos=0, kind=SNAPSHOT_KIND,
-            ddl="", status=VersionStatus.ACTIVE, moved=None, settings=last.settings if last else None,
-        )  # fmt: skip
-
-    doubted = state is not None and state.columns_doubted
-    doubted |= changefeed and last is not None and any(UNKNOWN in column.type for column in last.columns)
-    known = last is not None and last.status not in (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
-    if last is not None and known and not doubted and not unfit(begun(last)):
-        return begun(last)
-    definition = app.snapshots.definition(wave.token, physical)
-    if definition:
-        told = _renumbered(app, physical, definition)
-        return begun(replace(told, origin="") if changefeed else told)  # its lines name no ids
-    return begun(last) if last is not None and known and not doubted else None
-
-
-def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
-    """A definition with column ids that nothing else has."""
-    told = TableVersion.from_row(row)
-    ids = {column.id: app.histories[physical.source].new_id() for column in told.columns}
-    return replace(
-        told,
-        source=physical.source, database=physical.database, table=physical.table,
-        columns=tuple(replace(column, id=ids[column.id]) for column in told.columns),
-        key=tuple(ids[number] for number in told.key),
-        indexes=tuple(replace(one, parts=tuple(ids.get(part, 0) for part in one.parts)) for one in told.indexes),
-    )  # fmt: skip
 
 
 def let_go(app: Application, window: Window) -> None:

@@ -15,7 +15,7 @@ from spark_jobs.apply_steps.plan_window import catches_up, plan_window
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.window.standing.standings import hold_for_error
-from spark_jobs.window.waves.snapshots import begin
+from spark_jobs.window.waves.snapshots import start
 from tests.support.event_log import TO_DECODE, Log, held
 from tests.support.seeds import share
 from tidegate.errors import LakeRefused
@@ -124,5 +124,5 @@ def test_who_took_rows_of_a_table_that_a_snapshot_begins_anew_waits_for_its_own_
     last = history.versions("shop", "a")[-1]
     wave = EndedWave("s", 1, "token", window.cut_ts, window.cut_ts, "", ())
     history.add([replace(last, version=last.version + 1, kind=SNAPSHOT, commit_ts=wave.low_ts)])
-    assert begin(app, window, wave, Physical("one", "shop", "a"), lambda _: "") == ""
+    start(app, window, wave, Physical("one", "shop", "a"), ())
     assert window.held["shop.old"].cause == Cause.NEEDS_ROWS

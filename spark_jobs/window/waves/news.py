@@ -1,0 +1,49 @@
+"""What a window's marks say of waves: which ended, which table is whole, which wave goes on.
+
+In:  the window's segments that name the watermark table; marks of control/snapshots where none may be in the log.
+Out: per source Followed, each ended wave with the low_ts that its view really has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.waves.unlogged_marks import unlogged_waves
+from spark_jobs.window.waves.waves import has_marks, marks_in, open_before, seen_upto
+from spark_jobs.window.window import Window
+from tidegate.errors import StreamCorrupt, UnknownEvent
+from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
+from tidegate.segments.window import SegmentRef
+from tidegate.snapshot.waves import EndedWave, Followed, follow
+
+
+def news(app: Application, window: Window) -> Iterator[tuple[str, Followed]]:
+    """By source: those with marks in their log first. Each is read when what the one before it said has been done."""
+    by_source: dict[str, list[SegmentRef]] = {}
+    for ref in window.refs:
+        if has_marks(ref):
+            by_source.setdefault(ref.source, []).append(ref)
+    for source, refs in by_source.items():
+        marks = marks_in(app, refs, window.low_ts, window.cut_ts)
+        if marks:
+            yield source, follow(open_before(app, window, source, marks), marks)
+    yield from unlogged_waves(app, window).items()
+
+
+def placed(app: Application, window: Window, source: str, wave: EndedWave) -> EndedWave:
+    """With the low_ts that its view really has: that of the version which it made, where its low mark isn't known."""
+    if not wave.at or wave.refused:
+        return wave
+    known = [one for told in wave.tables for one in app.histories[source].versions(*told.name)]
+    begun_ts = max(
+        (one.commit_ts for one in known if one.kind == SNAPSHOT_KIND and one.commit_ts <= wave.high_ts), default=0
+    )
+    try:
+        low_ts = seen_upto(app, window, source, wave, wave.low_ts or max(0, begun_ts - 1))
+    except (StreamCorrupt, UnknownEvent) as error:
+        return replace(wave, refused=f"where its view lies in the log can't be told: {error}")
+    if low_ts is None or (not wave.low_ts and low_ts + 1 != begun_ts):
+        return replace(wave, refused="its low watermark isn't in the log, or bronze no longer reaches back to it")
+    return replace(wave, low_ts=low_ts + 1)

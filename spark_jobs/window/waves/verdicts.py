@@ -1,0 +1,218 @@
+"""Whether a wave's rows of a table can be taken, and with which version of it: decided before anything is changed.
+
+In:  a wave's share of a table; schema histories, standings, control/snapshots, silver's positions as they are now.
+Out: Verdict. Whoever asked does what it says (apply_steps/resolve_watermarks.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.standing.same_names import several_sources
+from spark_jobs.window.standing.standings import standing_of
+from spark_jobs.window.standing.unlogged_tables import unlogged_reason
+from spark_jobs.window.waves import shards
+from spark_jobs.window.waves.shards import NOT_FROM_THE_START, is_shard
+from spark_jobs.window.waves.waves import changed_by_ddl
+from spark_jobs.window.window import Window
+from tidegate.config import TicdcSource
+from tidegate.errors import StreamCorrupt
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.types import UNKNOWN
+from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
+from tidegate.snapshot.chunks.chunk import rows_of, schema_of, shape_of
+from tidegate.snapshot.chunks.chunk_table import ChunkRef
+from tidegate.snapshot.chunks.spans import is_whole
+from tidegate.snapshot.progress.events import TableKey
+from tidegate.snapshot.waves import EndedWave
+from tidegate.standing import snapshots as rules
+from tidegate.standing.standing import Standing
+from tidegate.table_names import Physical
+from tidegate.tables import State
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A wave's share of one table."""
+
+    wave: EndedWave
+    physical: Physical
+    refs: list[ChunkRef]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """refused: why the rows aren't taken; "" when they are. version: whose rows they are. begins: the table begins anew
+    at the wave's low mark, whatever becomes of the rows; made: by these versions, which its history lacks. fails: the
+    snapshot has no use for its other waves, either.
+    """
+
+    version: TableVersion | None = None
+    refused: str = ""
+    begins: bool = False
+    made: tuple[TableVersion, ...] = ()
+    fails: bool = False
+
+
+def verdict_of(app: Application, window: Window, share: Share) -> Verdict:
+    """What becomes of a wave's share of a table."""
+    physical, wave = share.physical, share.wave
+    if not app.names.keeps(*physical):
+        return Verdict(refused="the pipeline file doesn't keep the table, as apply read it when it began")
+    name = app.names.logical_name(*physical.pair)
+    if several := several_sources(app, name):
+        return Verdict(refused=several)
+    version = app.histories[physical.source].version_at(*physical.pair, wave.low_ts)
+    if reason := _is_there(app, version, share):
+        return Verdict(refused=reason)
+    anew = not _is_whole(app, window, share) or _replaces(app, share)
+    if is_shard(app, physical) and (reason := shards.splits_window(app, window, physical, wave.low_ts, anew=anew)):
+        return Verdict(refused=reason)
+    if not anew:
+        begins = version is not None and not version.key and begins_with(version, wave)
+        return Verdict(version, unfit(version, share), begins=begins and not _is_filled(app, name, wave))
+    verdict = _anew(app, window, share)
+    return verdict if verdict.refused else replace(verdict, refused=unfit(verdict.version, share))
+
+
+def begins_with(version: TableVersion, wave: EndedWave) -> bool:
+    """Whether it is a wave's own version: the one by which its table begins anew."""
+    return version.kind == SNAPSHOT_KIND and version.commit_ts == wave.low_ts
+
+
+def damage(app: Application, share: Share) -> str:
+    """Why chunks can't be read; "" when they can. The try before found it, which didn't take them then."""
+    try:
+        for ref in share.refs:
+            rows_of(ref.read(app.lake))
+    except StreamCorrupt as error:
+        return str(error)
+    return ""
+
+
+def unfit(version: TableVersion | None, share: Share) -> str:
+    """Why rows of a version can't be taken."""
+    if version is None or version.status is not VersionStatus.ACTIVE:
+        return "the log doesn't tell the table's columns at its low watermark"
+    if not version.key and not is_whole([ref.chunk.span for ref in share.refs]):
+        return "the table has no key, and wasn't read as a whole at one moment"
+    shape = shape_of(schema_of(version))
+    if any(ref.chunk.shape != shape for ref in share.refs):
+        return f"it was read with other columns than version {version.version} of the table has"
+    return ""
+
+
+def _is_whole(app: Application, window: Window, share: Share) -> bool:
+    """Whether silver has all rows of a table that the log and earlier waves tell."""
+    physical = share.physical
+    name = app.names.logical_name(*physical.pair)
+    state = window.held.get(name) or app.states.get(name)
+    if not app.histories[physical.source].versions(*physical.pair) or (state and state.state is State.HELD):
+        return False
+    ends = (share.wave.low_ts, window.cut_ts)
+    return not is_shard(app, physical) or all(shards.part(app, physical, 0, at_ts) is not None for at_ts in ends)
+
+
+def _is_filled(app: Application, name: str, wave: EndedWave) -> bool:
+    """Whether a table's state says already that it begins with a wave's snapshot; else a window was killed between its
+    version and its state. Of a table that was whole, nothing else shows that: one that is held begins once more.
+    """
+    state = app.states.get(name)
+    filled = state is not None and (state.state, state.snapshot) == (State.SNAPSHOT, wave.snapshot)
+    return filled or (state is not None and state.state is State.RELEASED)
+
+
+def _replaces(app: Application, share: Share) -> bool:
+    """Whether a wave's rows are to replace all that silver has: rows without a key can't be written twice."""
+    versions = app.histories[share.physical.source].versions(*share.physical.pair)
+    mine = [version for version in versions if version.commit_ts <= share.wave.low_ts]
+    return bool(mine) and not mine[-1].key and not begins_with(mine[-1], share.wave)
+
+
+def _is_there(app: Application, version: TableVersion | None, share: Share) -> str:
+    """Why a wave of a table without a key isn't taken that begins where another one's rows begin: it has the same."""
+    if version is None or version.key or not begins_with(version, share.wave):
+        return ""
+    begun_by = app.snapshots.begun_by(share.physical, version.commit_ts)
+    return "" if begun_by in ("", share.wave.token) else "another wave has begun the table at this very place already"
+
+
+def _unfit_anew(app: Application, version: TableVersion, share: Share) -> str:
+    """... where they begin the table. Without a key its log can be applied only to all of them."""
+    return unfit(version, share) or ("" if version.key else damage(app, share))
+
+
+def _anew(app: Application, window: Window, share: Share) -> Verdict:
+    """Of a table that isn't whole: whether it can begin at the wave's low mark."""
+    physical, wave = share.physical, share.wave
+    routed, name = is_shard(app, physical), app.names.logical_name(*physical.pair)
+    state = standing_of(app, window, name)
+    last = app.histories[physical.source].last(physical.pair)
+    if last is not None and begins_with(last, wave):
+        return Verdict(last, begins=True)  # a try before this one was killed
+    if routed and (reason := shards.begin_over(app, window, physical)):
+        return Verdict(refused=reason)
+    if window.behind is not None:
+        return Verdict(refused="its source is behind the cut")
+    known = app.snapshots.tables.get(TableKey(wave.snapshot, *physical))
+    if known is None or known.state.is_over:
+        return Verdict(refused="its snapshot is over" if known else "nobody has asked for its snapshot")
+    if known.low_ts is not None and (last is None or last.key):  # this wave's low mark would empty silver of them
+        return Verdict(refused=f"silver lost its rows while it was read: {NOT_FROM_THE_START}", fails=True)
+    if state is not None and rules.came_later(state, wave.low_ts):
+        return Verdict(refused=f"it is held for what came later: {state.reason}")
+    if changed := changed_by_ddl(app, window, physical, wave.ddl_after_ts, window.cut_ts):
+        return Verdict(refused=f"a DDL changed the table while it was read, or before it could be taken: {changed}")
+    version = _version(app, share, state)
+    if version is None:
+        return Verdict(refused="its columns aren't known here, and control/snapshots doesn't tell them")
+    if reason := unlogged_reason(app, version) or _unfit_anew(app, version, share):
+        return Verdict(refused=reason)
+    if not routed:
+        return Verdict(version, begins=True, made=(version,))
+    if reason := shards.unfit(app, window, physical, version):
+        return Verdict(refused=reason)
+    gone = shards.gone_again(app, window, physical, wave.low_ts)
+    return Verdict(version, begins=True, made=(version, *gone))
+
+
+def _version(app: Application, share: Share, state: Standing | None) -> TableVersion | None:
+    """The columns in force, of kind `snapshot`; those that the reader saw where the log's aren't to be trusted, or
+    aren't what was read: an ALTER may have been lost, or not been followed. Nor is a changefeed's file, where it lacks
+    the members of an ENUM.
+    """
+    physical, wave = share.physical, share.wave
+    last = app.histories[physical.source].last(physical.pair)
+    changefeed = isinstance(app.pipeline.sources[physical.source], TicdcSource)
+
+    def begun(base: TableVersion) -> TableVersion:
+        return replace(
+            base, version=last.version + 1 if last else 1, commit_ts=wave.low_ts, file="", pos=0, kind=SNAPSHOT_KIND,
+            ddl="", status=VersionStatus.ACTIVE, moved=None, settings=last.settings if last else None,
+        )  # fmt: skip
+
+    doubted = state is not None and state.columns_doubted
+    doubted |= changefeed and last is not None and any(UNKNOWN in column.type for column in last.columns)
+    known = last is not None and last.status not in (VersionStatus.UNPROVEN, VersionStatus.DROPPED)
+    if last is not None and known and not doubted and not _unfit_anew(app, begun(last), share):
+        return begun(last)
+    definition = app.snapshots.definition(wave.token, physical)
+    if definition:
+        told = _renumbered(app, physical, definition)
+        return begun(replace(told, origin="") if changefeed else told)  # its lines name no ids
+    return begun(last) if last is not None and known and not doubted else None
+
+
+def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
+    """A definition with column ids that nothing else has."""
+    told = TableVersion.from_row(row)
+    ids = {column.id: app.histories[physical.source].new_id() for column in told.columns}
+    return replace(
+        told,
+        source=physical.source, database=physical.database, table=physical.table,
+        columns=tuple(replace(column, id=ids[column.id]) for column in told.columns),
+        key=tuple(ids[number] for number in told.key),
+        indexes=tuple(replace(one, parts=tuple(ids.get(part, 0) for part in one.parts)) for one in told.indexes),
+    )  # fmt: skip
