@@ -16,6 +16,7 @@ from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.window.standing.standings import hold_for_error
 from spark_jobs.window.waves.snapshots import start
+from spark_jobs.window.waves.verdicts import Share, verdict_of
 from tests.support.event_log import TO_DECODE, Log, held
 from tests.support.seeds import share
 from tidegate.errors import LakeRefused
@@ -124,5 +125,9 @@ def test_who_took_rows_of_a_table_that_a_snapshot_begins_anew_waits_for_its_own_
     last = history.versions("shop", "a")[-1]
     wave = EndedWave("s", 1, "token", window.cut_ts, window.cut_ts, "", ())
     history.add([replace(last, version=last.version + 1, kind=SNAPSHOT, commit_ts=wave.low_ts)])
-    start(app, window, wave, Physical("one", "shop", "a"), ())
+    before = (dict(app.states), dict(window.held), history.versions("shop", "a"))
+    verdict = verdict_of(app, window, Share(wave, Physical("one", "shop", "a"), []))
+    assert (verdict.begins, verdict.made) == (True, ()), "its version is there: a try before this one was killed"
+    assert (dict(app.states), dict(window.held), history.versions("shop", "a")) == before, "a verdict changes nothing"
+    start(app, window, wave, Physical("one", "shop", "a"), verdict.made)
     assert window.held["shop.old"].cause == Cause.NEEDS_ROWS
