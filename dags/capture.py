@@ -9,14 +9,16 @@ version of each table.
 **How it runs:** one task per source. A run reads for `run_for_seconds` and hands over to the next; one that has
 had nothing to read for `idle_seconds` gives its slot back and waits in the triggerer until the source writes.
 Ending, killing or pausing it loses nothing: the next run goes on where bronze and the value log end. While the lake is
-slow or down it reads on into the value log; `tidegate status` says how long this machine's disk lasts.
+slow or down it reads on into the value log; `tidegate status` says how long this machine's disk lasts. Of a
+TiDB's Pumps each but the first has a DAG of its own, and their runs end at different moments.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
 - *Up for retry:* the source can't be reached, or the lake is down and the value log's disk budget is used up. It tries
   again by itself, at most a minute apart.
 - *Failed:* a person must help (password, grants, binlog_format, a purged binlog, a full disk). Do what the line
-  says. A pipeline with one source pauses itself after three failures in a row: unpause it then.
+  says. A pipeline with one source pauses itself after three failures in a row: unpause it then. One of several is tried
+  again about once a minute.
 - A purged position can't be healed by a retry: rows are missing from the log, and the tables need a snapshot.
 """
 
@@ -32,19 +34,21 @@ from tidegate_airflow.params import params_of
 
 for file in pipelines.good_files():
     pipeline = file.pipeline
-    arguments = dag_arguments(pipeline, "capture", params_of(pipeline.capture), __doc__)
-    # With several sources the healthy ones must go on, and their reading spaces the failing runs out.
-    arguments["max_consecutive_failed_dag_runs"] = 3 if len(pipeline.sources) == 1 else 0
-    with DAG(
-        schedule="@continuous",
-        description=f"Binlogs of {', '.join(pipeline.sources)} into bronze",
-        **arguments,
-    ):
-        for source in pipeline.sources:
-            CaptureSensor(
-                task_id=source,
-                pipeline_file=str(file.path),
-                source=source,
-                outlets=[bronze_asset(pipeline)],  # for the asset graph; its events come from its watcher
-                max_active_tis_per_dag=1,
-            )
+    for work, sources in pipeline.captures.items():
+        arguments = dag_arguments(pipeline, work, params_of(pipeline.capture), __doc__)
+        # With several sources the healthy ones must go on; the sensor spaces the runs of those that are refused.
+        arguments["max_consecutive_failed_dag_runs"] = 3 if len(pipeline.sources) == 1 else 0
+        arguments["max_active_tasks"] = len(sources)  # all read at the same time, for all of the run
+        with DAG(
+            schedule="@continuous",
+            description=f"Binlogs of {', '.join(sources)} into bronze",
+            **arguments,
+        ):
+            for source in sources:
+                CaptureSensor(
+                    task_id=source,
+                    pipeline_file=str(file.path),
+                    source=source,
+                    outlets=[bronze_asset(pipeline)],  # for the asset graph; its events come from its watcher
+                    max_active_tis_per_dag=1,
+                )

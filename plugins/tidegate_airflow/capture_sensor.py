@@ -12,6 +12,7 @@ would wait for a reader that went away.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from pathlib import Path
@@ -21,9 +22,9 @@ from airflow.sdk import BaseSensorOperator
 
 from tidegate import pipelines
 from tidegate.config import MysqlSource
-from tidegate.errors import Transient
+from tidegate.errors import Terminal, Transient
 from tidegate.home import state_folder
-from tidegate.limits import REPORT_SECONDS
+from tidegate.limits import CAPTURE_REFUSED_SECONDS, REPORT_SECONDS
 from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.params import with_params
 from tidegate_airflow.source_trigger import WAITED, SourceAdvancedTrigger
@@ -60,7 +61,14 @@ class CaptureSensor(BaseSensorOperator):
     def execute(self, context: Context) -> None:
         """Read until the run's time is up. Raises what capture raises, or CaptureStopped."""
         pipeline = self._pipeline(context)
-        self._capture_or_wait(pipeline, time.time() + pipeline.capture.run_for_seconds)
+        try:
+            self._capture_or_wait(pipeline, run_ends_at(pipeline, self.source, time.time()))
+        except Terminal as error:
+            if len(pipeline.sources) > 1:
+                # Where all sources refuse, the next run would begin at once: thousands of logins a day.
+                self.log.error("%s; the task ends in %d s", error, CAPTURE_REFUSED_SECONDS)  # noqa: TRY400
+                self._stop.wait(CAPTURE_REFUSED_SECONDS)
+            raise
 
     def resume(self, context: Context, event: dict[str, Any], deadline: float) -> None:
         """Go on after SourceAdvancedTrigger has fired."""
@@ -127,3 +135,15 @@ class CaptureSensor(BaseSensorOperator):
         pipeline = pipelines.load(Path(self.pipeline_file))
         part = with_params(pipeline.capture, context["params"], where=str(context["run_id"]))
         return pipelines.resolved(pipeline.model_copy(update={"capture": part}))
+
+
+def run_ends_at(pipeline: Pipeline, source: str, now: float) -> float:
+    """When a run of a source that begins now ends, in Unix time. Of a TiDB's Pumps each ends at its own moment, counted
+    by the clock, so that TiDB finds the others meanwhile, whatever Airflow needs to start the next run.
+    """
+    seconds, pumps = pipeline.capture.run_for_seconds, pipeline.pumps(source)
+    if len(pumps) == 1:
+        return now + seconds
+    phase = seconds * pumps.index(source) / len(pumps)
+    least = now + seconds / 2
+    return phase + seconds * math.ceil((least - phase) / seconds)

@@ -57,8 +57,13 @@ def every_pipeline(user: GetUserDep) -> HTMLResponse:
 @app.get("/dags/{dag_id}")
 def one_dag(dag_id: str) -> HTMLResponse:
     """The pipeline that a DAG belongs to; access to that DAG is what the application demands."""
-    found = [file.pipeline for file in pipelines.good_files() if dag_id.rpartition("__")[0] == file.pipeline.pipeline]
+    found = [file.pipeline for file in pipelines.good_files() if _is_of(dag_id, file.pipeline)]
     return _page("".join(map(_shown, found)) or "<p>This DAG is no pipeline's.</p>")
+
+
+def _is_of(dag_id: str, pipeline: Pipeline) -> bool:
+    name, _, work = dag_id.removeprefix(pipeline.pipeline).partition("__")
+    return not name and (work in pipeline.captures or "__" not in work)
 
 
 def _page(body: str) -> HTMLResponse:

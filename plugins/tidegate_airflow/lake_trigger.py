@@ -20,6 +20,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from tidegate.limits import WATCH_PAUSE_SECONDS_MAX
 from tidegate_airflow.connections import astorage_options
+from tidegate_airflow.looks import looked
 
 # The pause after an event, in looks: Airflow persists a fired event within about a second.
 _SETTLE_LOOKS: Final = 10
@@ -72,9 +73,9 @@ class LakeTrigger(BaseEventTrigger):
                     await store.aset(self.kept_key, table.kept)
                     settled = True
                 if not opened:
-                    await asyncio.to_thread(table.open, self.lake, await astorage_options(self.conn_id, self.options))
+                    await looked(table.open, self.lake, await astorage_options(self.conn_id, self.options))
                     opened = True
-                payload = await asyncio.to_thread(table.look)
+                payload = await looked(table.look)
             except Exception as error:  # noqa: BLE001 - a watcher that ends isn't started again: say so, look again
                 opened = False
                 pause = min(pause * 2, WATCH_PAUSE_SECONDS_MAX)

@@ -18,6 +18,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tidegate.errors import TidegateError
 from tidegate_airflow.connections import asource_connection
+from tidegate_airflow.looks import looked
 
 ADVANCED = "advanced"
 WAITED = "waited"
@@ -57,7 +58,7 @@ class SourceAdvancedTrigger(BaseTrigger):
         asker: PositionAsker | None = None
         try:
             asker = PositionAsker(ConnectionInfo.of(await asource_connection(self.conn_id)), self.position)
-            while await asyncio.to_thread(asker.position) == self.position:
+            while await looked(asker.position) == self.position:
                 if time.time() >= self.until:
                     yield TriggerEvent({"reason": WAITED})  # type: ignore[no-untyped-call]
                     return
@@ -68,5 +69,5 @@ class SourceAdvancedTrigger(BaseTrigger):
             return
         finally:
             if asker is not None:
-                await asyncio.to_thread(asker.close)
+                await looked(asker.close)
         yield TriggerEvent({"reason": ADVANCED})  # type: ignore[no-untyped-call]

@@ -131,6 +131,29 @@ def test_capture_runs_continuously_with_one_sensor_per_source(parsed: dict[str, 
     assert pauses == [3, 0], "one source: pause what fails for good; several: the healthy ones go on"
 
 
+def test_each_pump_of_a_tidb_but_the_first_has_a_capture_dag_of_its_own(tmp_path: Path) -> None:
+    """A run ends for all its sources at once, and TiDB needs one Pump at any moment. All of a DAG's read at once."""
+    folder = tmp_path / "pipelines"
+    folder.mkdir()
+    pumps = "".join(
+        f"  pump_{n}: {{conn_id: tidb, flavour: tidb, listen: ['unix:/run/{n}.sock']}}\n" for n in (1, 2, 3)
+    )
+    others = "".join(f"  s{n}: {{conn_id: c{n}, flavour: mysql}}\n" for n in range(19))
+    (folder / "shop.yaml").write_text(SHOP.replace("sources:\n", f"sources:\n{pumps}{others}"))
+    dags = parse(folder, tmp_path)["dags"]
+    tasks = {
+        dag_id: ([task["__var"]["task_id"] for task in dag["serialised"]["dag"]["tasks"]], dag["serialised"]["dag"])
+        for dag_id, dag in dags.items()
+        if "__capture" in dag_id
+    }
+    assert {dag_id: len(found) for dag_id, (found, _) in tasks.items()} == {
+        "shop__capture": 21,
+        "shop__capture_pump_2": 1,
+        "shop__capture_pump_3": 1,
+    }
+    assert all(dag["max_active_tasks"] == len(found) for found, dag in tasks.values())
+
+
 def test_a_spark_job_that_hangs_is_ended(parsed: dict[str, Any]) -> None:
     for kind, seconds in (("apply", 3600 + JOB_HANGS_SECONDS), ("maintain", JOB_HANGS_SECONDS)):
         (task,) = parsed["dags"][f"shop__{kind}"]["serialised"]["dag"]["tasks"]

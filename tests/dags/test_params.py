@@ -181,3 +181,58 @@ def test_a_maintain_runs_params_become_the_jobs_arguments() -> None:
     for nothing in (None, ""):
         params = {"table": nothing, "dry_run": False}
         assert operator.configured(pipeline, {"params": params, "run_id": "m"})[1] == []
+
+
+TWO_PUMPS = """
+pipeline: orders
+lake: {path: lake}
+sources:
+  pump_1: {conn_id: tidb, flavour: tidb, listen: ["unix:/run/1.sock"]}
+  main: {conn_id: main, flavour: mysql}
+  pump_2: {conn_id: tidb, flavour: tidb, listen: ["unix:/run/2.sock"]}
+tables: {include: ["*.*"]}
+"""
+
+
+@pytest.mark.parametrize("begun", [0.0, 1.0, 299.0, 300.0, 300.5, 599.0])
+def test_no_two_pumps_of_a_tidb_end_their_runs_at_the_same_moment(begun: float) -> None:
+    """Each begins its next run some seconds after it ended, for ever."""
+    from tidegate import config
+    from tidegate_airflow.capture_sensor import run_ends_at
+
+    pipeline = config.parse(TWO_PUMPS, where="orders.yaml")
+    seconds = pipeline.capture.run_for_seconds
+    ends: dict[str, list[float]] = {"pump_1": [], "pump_2": []}
+    for source, moments in ends.items():
+        now = 1.7e9 + begun
+        for run in range(50):
+            end = run_ends_at(pipeline, source, now)
+            assert seconds / 2 <= end - now <= 1.5 * seconds
+            moments.append(end)
+            now = end + 2 + run % 4
+    apart = min(abs(one - other) for one in ends["pump_1"] for other in ends["pump_2"])
+    assert apart >= seconds / 2 - 1
+    assert run_ends_at(pipeline, "main", 7.0) == 7.0 + seconds
+
+
+@pytest.mark.parametrize("sources", [1, 3])
+def test_the_next_run_of_sources_that_are_all_refused_doesnt_begin_at_once(
+    sources: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidegate_airflow import capture_sensor
+
+    file = tmp_path / "p.yaml"
+    listed = ", ".join(f"s{number}: {{conn_id: c, flavour: mysql}}" for number in range(sources))
+    file.write_text(f"pipeline: p\nlake: {{path: x}}\nsources: {{{listed}}}\ntables: {{include: ['*.*']}}\n")
+
+    def refuse(*_: object) -> None:
+        raise SourceRefused("access denied")
+
+    waited = list[float]()
+    sensor = capture_sensor.CaptureSensor(task_id="s0", pipeline_file=str(file), source="s0")
+    monkeypatch.setattr(sensor, "_capture_or_wait", refuse)
+    monkeypatch.setattr(sensor._stop, "wait", waited.append)
+    monkeypatch.setattr(capture_sensor.pipelines, "resolved", lambda pipeline: pipeline)
+    with pytest.raises(SourceRefused):
+        sensor.execute({"params": {}, "run_id": "r"})
+    assert waited == ([] if sources == 1 else [60.0])

@@ -57,7 +57,7 @@ def up(
             airflow.start(keep=keep_history)
             print(f"tidegate: Airflow starts on port {airflow.port}", flush=True)
             airflow.wait_healthy()
-            for part in ("capture", "apply", "maintain", "snapshot", *(["approve"] if loaded.asks else [])):
+            for part in (*loaded.captures, "apply", "maintain", "snapshot", *(["approve"] if loaded.asks else [])):
                 airflow.unpause(f"{loaded.pipeline}__{part}")
             print(
                 f"tidegate: {airflow.url} login {airflow.user} password {airflow.password}; Ctrl-C ends it", flush=True

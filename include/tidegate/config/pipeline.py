@@ -59,6 +59,15 @@ class Pipeline(Section):
             if isinstance(one, TidbSource) and one.cluster_name == entry.cluster_name
         ]
 
+    @property
+    def captures(self) -> dict[str, list[str]]:
+        """What each capture DAG is called behind the pipeline's name -> its sources. A TiDB's Pumps are in DAGs of their
+        own: a DAG's run ends for all its sources at once, and TiDB needs one Pump at any moment.
+        """
+        apart = [name for name in self.sources if name in self.pumps(name)[1:]]
+        together = [name for name in self.sources if name not in apart]
+        return {"capture": together} | {f"capture_{name}": [name] for name in apart}
+
     def server(self, source: str) -> MysqlSource:
         """A source that is a server with a binlog to ask for. Raises ConfigError for another kind."""
         found = self.sources[source]

@@ -21,6 +21,10 @@ LATENCY_SUMMED_SECONDS: Final = 300
 REPORT_SECONDS: Final = 10.0
 # A lake that can't be read is looked at again, ever more slowly up to this.
 WATCH_PAUSE_SECONDS_MAX: Final = 60.0
+# Looks of all triggers at one time: three watchers a pipeline, and each may hang as long as a store may take to answer.
+WATCH_THREADS: Final = 64
+# A capture task of several sources that is refused ends no sooner: the next run begins as soon as all have ended.
+CAPTURE_REFUSED_SECONDS: Final = 60.0
 # A week of tries a minute apart; Airflow wants a number.
 TASK_ATTEMPTS_MAX: Final = 10_000
 # What is neither Terminal nor Transient may be a fault of the machine: it is tried so often.

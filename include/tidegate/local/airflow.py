@@ -27,15 +27,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from tidegate.errors import ProcessFailed
+from tidegate.errors import ConfigError, ProcessFailed
 from tidegate.home import HOME_ENV, PIPELINES_ENV, folder_of
 from tidegate.local.processes import end_all
 from tidegate.local.server import free_port
+from tidegate.pipelines import load
 
 # 20 s on an idle laptop; a machine that is busy otherwise may need minutes.
 _HEALTHY_SECONDS: Final = 300.0
 _CALL_SECONDS: Final = 30.0
 _ADMIN: Final = "admin"
+# Apply, maintain, snapshot, verify, and two for what a person starts.
+_TASKS_BESIDE: Final = 6
 _PARTS: Final = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 # A user's HTTP proxy knows nothing of this computer's ports.
 _DIRECT: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -202,7 +205,7 @@ class Airflow:
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder_of("plugins")),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-            "AIRFLOW__CORE__PARALLELISM": "8",
+            "AIRFLOW__CORE__PARALLELISM": str(_sources_in(pipelines) + _TASKS_BESIDE),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{_ADMIN}:admin",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
@@ -215,6 +218,15 @@ class Airflow:
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
         }
+
+
+def _sources_in(folder: Path) -> int:
+    """Of all pipeline files; each has a task that never ends for long."""
+    found = 0
+    for path in folder.glob("*.yaml"):
+        with contextlib.suppress(ConfigError):  # it becomes an import error, which Airflow shows
+            found += len(load(path).sources)
+    return found
 
 
 def _airflow() -> str:

@@ -1,0 +1,28 @@
+"""Threads for what triggers look at: a lake, a server. Theirs alone.
+
+In:  a function that blocks, and its arguments.
+Out: what it returns, without blocking the triggerer.
+
+asyncio's own threads are a few more than the machine has cores, for everybody: a store that hangs holds one for as long
+as its answer may take, and the wake-ups of other pipelines, and of other people's triggers, would wait behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
+
+from tidegate.limits import WATCH_THREADS
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_LOOKS: Final = ThreadPoolExecutor(WATCH_THREADS, thread_name_prefix="tidegate-look")
+
+
+async def looked(look: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+    """As asyncio.to_thread."""
+    return await asyncio.get_running_loop().run_in_executor(_LOOKS, partial(look, *arguments, **named))
