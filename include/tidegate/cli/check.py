@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from tidegate import pipelines
+from tidegate.cli.airflow_room import airflow_lines
 from tidegate.cli.lake import open_lake
 from tidegate.config import TicdcSource, TidbSource
 from tidegate.connections import from_environment
@@ -46,13 +47,14 @@ def check(
         else:
             pipelines.source_info(loaded, name, from_environment)
     found = examine(loaded, lake, ConnectionInfo.from_env, elsewhere)
+    found.lines += airflow_lines(sum(len(file.pipeline.sources) for file in pipelines.good_files()))
     if as_json:
         print(json.dumps(found.to_json(), ensure_ascii=False))
     else:
         of = ""
         for line in found.lines:
             if line.of != of:
-                print("lake:" if line.of == "lake" else f"source {line.of}:")
+                print(f"source {line.of}:" if line.of in loaded.sources else f"{line.of}:")
                 of = line.of
             head = "" if line.verdict is Verdict.NOTE else f"{str(line.verdict).upper()}: "
             print("\n".join(paragraph("", head + str(line))[1:]))

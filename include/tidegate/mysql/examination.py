@@ -56,7 +56,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """of: a source, or "lake"."""
+    """of: a source, "lake" or "Airflow"."""
 
     of: str
     verdict: Verdict
