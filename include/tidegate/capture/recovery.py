@@ -11,12 +11,12 @@ first segment lands (lander._attach).
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidegate.capture.checkpoint import Checkpoint, check_alike, check_belongs
 from tidegate.capture.lander import Backlog
+from tidegate.capture.value_log.folder import aside
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.errors import LakeUnavailable, StrayValueLog
 from tidegate.lake.bronze.table import Bronze
@@ -54,10 +54,10 @@ def open_and_recover(
         log_there.close()
         if promised:
             raise
-        aside = folder.with_name(f"{folder.name}.left-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
-        folder.rename(aside)
+        left = aside(folder)
+        folder.rename(left)
         log.warning(
-            "%s; moved aside to %s, which may be removed: the source is asked for what bronze lacks", error, aside
+            "%s; moved aside to %s, which may be removed: the source is asked for what bronze lacks", error, left
         )
     except BaseException:
         log_there.close()

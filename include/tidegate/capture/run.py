@@ -32,7 +32,7 @@ from tidegate.capture.retries import Retries
 from tidegate.capture.source import Source, SourceReader
 from tidegate.capture.source_lease import SourceLease
 from tidegate.capture.status_file import StatusFile
-from tidegate.capture.value_log.folder import settled_folder
+from tidegate.capture.value_log.folder import remove_left, settled_folder
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
@@ -148,6 +148,7 @@ class _Loop:
         self.bronze = Bronze(run.lake, name, compression=settings.compression, continues=source.check_continues)
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
         folder = settled_folder(run.pipeline, name, run.state_dir)
+        remove_left(folder)
         self.value_log, self.recovered = open_and_recover(
             self.bronze, folder, budget, source.nothing, promised=source.promises
         )

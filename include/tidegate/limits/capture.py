@@ -63,3 +63,5 @@ RETENTION_TOLD_SECONDS: Final = 600.0
 GATHER_SECONDS: Final = 0.0005
 # A record's head in the value log. Names of 4,096 tables of 2 x 64 characters, escaped, stay far below.
 RECORD_HEAD_BYTES_MAX: Final = 64 << 20
+# A value log that was moved aside is looked at within this, or by nobody.
+VALUE_LOG_LEFT_DAYS: Final = 14

@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.support.segments import segment
-from tidegate.capture.value_log.folder import settled_folder, value_log_folder
+from tidegate.capture.value_log.folder import aside, remove_left, settled_folder, value_log_folder
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Pipeline, parse
 from tidegate.errors import Fenced, ValueLogError
@@ -124,3 +125,16 @@ def test_what_a_killed_process_wrote_is_on_disk_before_it_counts(
     synced.clear()
     ValueLog(tmp_path / "c" / "d" / "log").close()
     assert {tmp_path, tmp_path / "c", tmp_path / "c" / "d", tmp_path / "c" / "d" / "log"} <= set(synced)
+
+
+def test_a_log_that_was_moved_aside_goes_after_some_weeks(tmp_path: Path) -> None:
+    folder = tmp_path / "main"
+    now = datetime.now(UTC)
+    names = {days: f"main.left-{now - timedelta(days=days):%Y%m%dT%H%M%S%f}" for days in (1, 13, 15, 400)}
+    others = ["main", "main.left-mine", "other.left-20200101T000000000000"]
+    for name in (*names.values(), *others):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "000001.vlog").write_bytes(b"x")
+    assert aside(folder).name.startswith("main.left-2")
+    remove_left(folder)
+    assert {path.name for path in tmp_path.iterdir()} == {names[1], names[13], *others}

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -25,12 +26,15 @@ from tidegate.config import Pipeline
 from tidegate.delta.store import sync
 from tidegate.errors import Fenced, ValueLogError
 from tidegate.failpoint import failpoint
+from tidegate.limits import VALUE_LOG_LEFT_DAYS
 
 log = logging.getLogger(__name__)
 
 LOCK: Final = "lock"
 _ID: Final = "id"
 _STATUS: Final = "status.json"
+_LEFT: Final = ".left-"
+_STAMP: Final = "%Y%m%dT%H%M%S%f"
 
 
 def value_log_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
@@ -53,6 +57,24 @@ def settled_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
                 remedy=f"move the .vlog files of {folder.parent} into it, while no capture runs",
             ) from error
     return folder
+
+
+def aside(folder: Path) -> Path:
+    """Where a log goes that is of no use any more, for a person to look at it."""
+    return folder.with_name(f"{folder.name}{_LEFT}{datetime.now(UTC):{_STAMP}}")
+
+
+def remove_left(folder: Path) -> None:
+    """Logs that were moved aside long ago: each may be as large as the log's budget."""
+    oldest = datetime.now(UTC) - timedelta(days=VALUE_LOG_LEFT_DAYS)
+    for path in folder.parent.glob(f"{folder.name}{_LEFT}*"):
+        try:
+            at = datetime.strptime(path.name.removeprefix(f"{folder.name}{_LEFT}"), _STAMP).replace(tzinfo=UTC)
+        except ValueError:  # a name of somebody else's
+            continue
+        if at < oldest and path.is_dir():
+            log.warning("removing %s, which was moved aside %d days ago or more", path, VALUE_LOG_LEFT_DAYS)
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def make_folder(folder: Path) -> None:
@@ -109,7 +131,7 @@ def _bring(folder: Path, source: str) -> None:
                     where=str(folder),
                     remedy="`tidegate vlog` shows what is in each: move away the one that isn't this lake's",
                 )
-            folder.rename(folder.with_name(f"{folder.name}.left-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"))
+            folder.rename(aside(folder))
         make_folder(halfway)
         for path in [*_files(old), *(one for one in [old / _STATUS] if one.exists())]:
             path.rename(halfway / path.name)
