@@ -6,9 +6,10 @@ Out: nothing; or SourceUnavailable, which ends the connection: the next one comp
 
 After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits on in a file that is gone, and sends
 heartbeats from there: they look as those of a quiet server do, and nothing that is committed from then on ever comes.
-Our place is taken before the server is asked, so a log that was not reset ends there or behind it. A log that was begun
-with a larger number (RESET ... TO n) doesn't end before our place: there the file at which the stream stands still is
-looked for. A proxy may ask another server than the one that sends: that one's log is not compared.
+Our place is taken before the server is asked, so a log that was not reset ends there or behind it. One that has grown
+since, or was begun with a larger number (RESET ... TO n), doesn't end before our place: there, where the stream stands
+still, GTIDs are compared (MySQL's) and its file is looked for. A proxy may ask another server than the one that sends:
+that one's log is not compared.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ class LogEndWatch:
 
     def _lost(self, cursor: Any, reached: Position, gtid_executed: str, *, stands: bool) -> str:
         """What the log lacks, for a person; "" when nothing. stands: the stream was there at the last look."""
-        mysql = self._facts.flavour is Flavour.MYSQL
+        compared = stands and gtid_executed and self._facts.flavour is Flavour.MYSQL
         # A transaction is sent before its commit ends: until then it is owned, and afterwards executed.
-        owned = _owned(cursor) if mysql and gtid_executed else ""
+        owned = _owned(cursor) if compared else ""
         row = read_binlog_status(cursor)
         if row is None or not self._is_same(cursor):
             return ""
@@ -74,8 +75,8 @@ class LogEndWatch:
             return ""
         if end < reached:
             return f"it ends at {end}, capture is at {reached}"
-        executed = "".join(str(row[4]).split()) if mysql else ""
-        if executed != gtid_executed and mysql:
+        executed = "".join(str(row[4]).split()) if compared else gtid_executed
+        if executed != gtid_executed:
             lacking = MysqlGtidSet.parse(gtid_executed).minus(MysqlGtidSet.parse(executed)).minus(owned_gtids(owned))
             if lacking.intervals:
                 return f"it lacks the captured GTIDs {lacking}"

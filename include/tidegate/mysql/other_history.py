@@ -35,7 +35,7 @@ from tidegate.tables import SegmentFlag, SegmentKind
 log = logging.getLogger(__name__)
 
 _ROWS: Final = (EventType.WRITE_ROWS_V1, EventType.UPDATE_ROWS_V1, EventType.DELETE_ROWS_V1)
-_TABLE_ID_BYTES: Final = 6  # each server's own
+_OWN_BYTES: Final = 6 + 2  # a table id, which is each server's own, and flags
 _TIMED: Final = (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED, EventType.TABLE_MAP)
 _ENDS: Final = (EventType.XID, EventType.XA_PREPARE)
 
@@ -78,7 +78,7 @@ class _Transaction:
         if self.seconds is None and event.kind in _TIMED:
             self.seconds = event.seconds
         if event.kind in _ROWS:
-            self.rows += event.bytes[HEADER_BYTES + _TABLE_ID_BYTES :]
+            self.rows += event.bytes[HEADER_BYTES + _OWN_BYTES :]
         elif EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1 <= event.kind <= EventType.MARIADB_DELETE_ROWS_COMPRESSED:
             self.plain = False
         self.whole = event.kind in _ENDS

@@ -11,6 +11,7 @@ from tidegate.config import DumpMode, Flavour, Tables
 from tidegate.errors import SourceRefused
 from tidegate.mysql.preflight import Wanted, preflight
 from tidegate.mysql.server_facts import SERVER_IDS, Replication, SourceFacts, server_of
+from tidegate.schema.model.server import ServerVersion
 
 WANTED = Wanted(Flavour.MARIADB, DumpMode.GTID, Tables(include=("shop.*", r"crm_\d+.*"), exclude=("crm_9.*",)))
 DATABASES = ("crm_1", "crm_9", "information_schema", "mysql", "other", "shop")
@@ -167,3 +168,4 @@ def test_versions_are_numbers_however_many_digits_they_have(version: str) -> Non
     found = facts(version=version, flavour=Flavour.MYSQL, variables={"version": version})
     assert found.version_number >= (9, 7, 0)
     assert found.version_number < (27,)
+    assert ServerVersion.of(version).number >= 90700
