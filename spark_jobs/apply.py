@@ -41,6 +41,7 @@ from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.spark import application_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import stalled, take_up_selection
+from spark_jobs.window.standing.silver_guard import ask_all, ask_released
 from spark_jobs.window.standing.tries import Tries, release_after_a_pause
 from spark_jobs.window.waves.waves import has_marks
 from spark_jobs.window.window import Window
@@ -119,6 +120,7 @@ def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[],
     upgrade(app.lake, report)  # nobody else writes apply's tables now, and a kill here loses nothing
     app.load()
     take_up_selection(app)
+    ask_all(app)
     app.lake.delete_folder("staging")
     look = Look(app)
     while True:
@@ -211,6 +213,7 @@ class Look:
             app.check_claim()
             app.refresh()
             release_after_a_pause(app)
+            ask_released(app)
             self._refresh_at = time.monotonic() + REFRESH_SECONDS
 
 

@@ -150,6 +150,10 @@ class CommitOverwritten(Terminal):
     """A writer that doesn't arbitrate wrote over a commit of tidegate's: what that held isn't in the table."""
 
 
+class SilverUnlike(Terminal):
+    """Silver's own log isn't what control tables say of the table; its rows must be read anew."""
+
+
 class DeltaUnsupported(Terminal):
     """A Delta table has a feature that tidegate's own reader or writer of logs doesn't know exactly."""
 

@@ -75,5 +75,7 @@ class Remedy:
 
 
 REFILL: Final = Remedy(needs=Needs.ROWS)
+# Of a file of silver. RESTORE takes rows back, and what came since is in no window any more.
+DAMAGED: Final = REFILL.after("put that file back from a copy and `tidegate release` it (not by Delta's RESTORE)")
 RECREATE: Final = Remedy(needs=Needs.COLUMNS)
 JUDGE: Final = Remedy(needs=Needs.JUDGEMENT)

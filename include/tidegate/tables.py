@@ -293,6 +293,8 @@ CUTS: Final = Table(
             _field("applied_ts", pa.int64(), "applied_ts of that version"),
             _field("state", pa.string(), "State, but for left: held and released ones are behind the cut"),
             _field("published_at", pa.timestamp("us", tz="UTC"), "when"),
+            _field("silver_id", pa.string(), "the Delta table's id; null without silver", nullable=True),
+            _field("silver_ts", pa.int64(), "the newest commit_ts recorded in it by a commit of ours", nullable=True),
         ]
     ),
 )

@@ -20,6 +20,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.plan import MergeOnly, TablePlan, TableWriter
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import keeps_deleted, planned_phases
+from spark_jobs.window.standing.silver_guard import check
 from spark_jobs.window.standing.standings import hold_for_error, take_along
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import config, limits, tables
@@ -75,6 +76,8 @@ def _share(shares: dict[str, int], payload_bytes: int, names: Sequence[str]) -> 
 
 
 def _planned(app: Application, window: Window, entry: TableWindow, share: int) -> TablePlan:
+    snapshot = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
+    check(app, entry.name, snapshot)
     keeps = keeps_deleted(app, entry)
     phases = planned_phases(app, entry, window.cut_ts)
     plan = TablePlan(phases, keeps, frozenset(partners(window.moves, entry.name)))
@@ -82,14 +85,13 @@ def _planned(app: Application, window: Window, entry: TableWindow, share: int) -
         return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
     if app.pipeline.apply.writer == config.Writer.MERGE:
         return plan
-    return _chosen(app, entry, plan, share)
+    return _chosen(app, entry, plan, snapshot, share)
 
 
-def _chosen(app: Application, entry: TableWindow, plan: TablePlan, share: int) -> TablePlan:
+def _chosen(app: Application, entry: TableWindow, plan: TablePlan, snapshot: TableState, share: int) -> TablePlan:
     known = [planned.shape for planned in plan.phases if planned.shape is not None]
     if why := app.memory(MergeOnly).get(entry.name) or _unfit(known):
         return replace(plan, why=why)
-    snapshot = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
     missing = not snapshot.created
     if missing:
         snapshot = new_silver(known[0])

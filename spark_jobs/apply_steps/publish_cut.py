@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import source_reached
 from spark_jobs.window.standing.facts import facts_of
+from spark_jobs.window.standing.silver_guard import note_published, silver_cells
 from spark_jobs.window.standing.standings import after
 from spark_jobs.window.waves.shards import rest_shards
 from spark_jobs.window.waves.snapshots import record_answers, take_answers
@@ -61,8 +62,10 @@ def publish_cut(app: Application, window: Window) -> None:
             (app.cuts_app_id, window.cut_ts),
         )
         app.positions.cut_ts = window.cut_ts
+        note_published(app, rows)
     elif rows:  # below the published cut only their own rows are new
         app.publish([{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
+        note_published(app, rows)
     if window.catches_up is not None:
         failpoint("apply_in_publish")
         app.record_caught_up(window, found)
@@ -151,4 +154,5 @@ def _row(app: Application, window: Window, name: str, state: Standing | None) ->
         "delta_version": version,
         "applied_ts": state.applied_ts if waits and state else window.cut_ts,
         "state": state.state if state else State.ACTIVE,
+        **silver_cells(app, name, version),
     }

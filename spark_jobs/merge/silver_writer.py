@@ -17,6 +17,7 @@ from spark_jobs.merge.rewrite import types_of
 from spark_jobs.session.spark import table_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.shapes import shape_of
+from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
@@ -75,10 +76,15 @@ class SilverWriter:
 
     def change(self, work: Callable[[PrivateLog], bool | None], transaction: tuple[str, int] | None = None) -> None:
         """What Spark does to silver: as change_table."""
-        change_table(self.app.lake, self.session, self.path, work, transaction)
+        change_table(self.app.lake, self.session, self.path, work, transaction, check=self.check)
+
+    def check(self, state: TableState) -> None:
+        """Raise SilverUnlike unless silver is what control tables say of it."""
+        silver_guard.check(self.app, self.entry.name, state)
 
     def ensure(self, shape: SilverShape) -> None:
         """Create silver when it isn't there."""
+        self.check(self.log.state())
         create_silver(self.log, shape)
 
     def once(self, what: str, version: TableVersion, sql: Callable[[PrivateLog], str]) -> None:
@@ -101,6 +107,7 @@ class SilverWriter:
 
     def ensure_columns(self, shape: SilverShape) -> None:
         """Create silver when it isn't there, or add the columns that a further shard brings."""
+        self.check(self.log.state())
         create_silver(self.log, shape)
         add_columns(self.log, shape.columns)
 

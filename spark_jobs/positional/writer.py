@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from spark_jobs.positional.probe import Probe, probe_all
 from spark_jobs.window.application import Application
+from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import limits, tables
 from tidegate.delta.actions import moved
@@ -144,6 +145,7 @@ def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
     applied = snapshot.transaction(upsert.app_id)
     if applied >= upsert.phase.upto_ts:
         return snapshot.version
+    silver_guard.check(app, upsert.entry.name, snapshot)
     upsert.entry.check_follows(upsert.phase.after_ts, applied)
     check_fit(snapshot, upsert.phase.layout)
     if upsert.resolved is None:

@@ -1,24 +1,59 @@
-"""`tidegate lake upgrade PIPELINE`: give a lake of an older release this one's format; apply does it by itself, too.
+"""`tidegate lake check PIPELINE`: silver held against what was published of it.
+
+`tidegate lake upgrade PIPELINE`: give a lake of an older release this one's format; apply does it by itself, too.
 
 In:  a pipeline; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); apply's lease.
-Out: a line for each control table: what is done, or with --dry-run would be. Killed anywhere, it goes on where it was.
+Out: check: a line for each table that isn't as published, and what the next apply does with it; 1 when there is one.
+     upgrade: a line for each control table: what is done, or with --dry-run would be. Killed anywhere, it goes on where
+     it was.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
 from tidegate.cli.lake import open_lake
 from tidegate.errors import LakeRefused
+from tidegate.home import EXIT_ERROR
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="The lake's format, and its upgrade.")
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="The lake: is silver as published; its format and upgrade."
+)
 
 
 @app.callback()
 def _group() -> None:
-    """The lake's format, and its upgrade."""
+    """The lake: is silver as published; its format and upgrade."""
+
+
+@app.command("check")
+def check(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="All tables, as JSON, for programs")] = False,
+) -> None:
+    """Hold silver against what was published of it: which tables apply goes on with, and how. It changes nothing."""
+    from tidegate.lake.check import check_silver
+    from tidegate.snapshot.progress.standing import Known
+    from tidegate.text_layout import counted
+
+    loaded, lake = open_lake(pipeline)
+    found = check_silver(lake, loaded, Known.read(lake).touched_since)
+    unlike = [one for one in found if one.unlike is not None]
+    if as_json:
+        print(json.dumps({"tables": [one.to_json() for one in found]}))
+    else:
+        for one in unlike:
+            print(one.what)
+        print(f"{counted(len(found), 'table', 'tables')}, {len(found) - len(unlike)} as published")
+        only = [one.table for one in found if not one.bronze]
+        if only and len(only) < len(found):
+            print(f"{counted(len(found) - len(only), 'table has', 'tables have')} all rows in bronze")
+    if unlike:
+        raise typer.Exit(EXIT_ERROR)
 
 
 @app.command("upgrade")

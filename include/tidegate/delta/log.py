@@ -92,6 +92,11 @@ class DeltaLog:
         """A rough measure of what the known state takes in memory."""
         return self._known.bytes
 
+    @property
+    def known(self) -> TableState:
+        """What was read last, or made by a commit of ours; without a look."""
+        return self._known
+
     def forget(self) -> None:
         """Hold no state; the next look reads the log from its checkpoint."""
         with self._lock:

@@ -45,6 +45,14 @@ class SentBelow:
 
 
 @dataclass(frozen=True, slots=True)
+class SilverOlder:
+    """Silver has less than control tables said, and bronze has the rest: it has all up to at_ts, by its own log."""
+
+    at_ts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Emptied:
     """Nothing from before at_ts counts any more: the table was emptied behind it. source: whose window it is, if it is
     one of a source that is behind.
@@ -188,6 +196,7 @@ Event = (
     Refused
     | NotWritten
     | SentBelow
+    | SilverOlder
     | Emptied
     | PartnerGoesOn
     | PauseOver

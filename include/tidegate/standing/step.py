@@ -134,6 +134,15 @@ def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> St
     return Step(below)
 
 
+def _silver_older(before: Standing | None, event: e.SilverOlder, _: Facts) -> Step:
+    """What a person approved stays so. Only who goes on, or catches up, can go on from lower down."""
+    if not is_in(before, State.ACTIVE, State.RELEASED):
+        return Step(before)
+    known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
+    at_ts = min(event.at_ts, before.applied_ts) if before is not None and before is known else event.at_ts
+    return Step(replace(known, reason=event.reason, source="", applied_ts=at_ts, since=None))
+
+
 def _emptied(before: Standing | None, event: e.Emptied, _: Facts) -> Step:
     """Whether the hold ends by it is known already: it may be one of several tables (Standing.ends_by_emptying). What
     wasn't read before it doesn't count any more; what a person approved may lie behind it.
@@ -333,6 +342,7 @@ RULES: Final[Mapping[type, Rule]] = MappingProxyType(
         e.RowsGone: _rows_gone,
         e.LoggedAgain: _logged_again,
         e.SentBelow: _sent_below,
+        e.SilverOlder: _silver_older,
         e.Emptied: _emptied,
         e.PartnerGoesOn: _partner_goes_on,
         e.PauseOver: _pause_over,

@@ -20,7 +20,7 @@ import numpy as np
 from tidegate.delta.live_file import VectorDescriptor
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
-from tidegate.remedy import REFILL
+from tidegate.remedy import DAMAGED
 from tidegate.upsert import roaring, z85
 from tidegate.upsert.roaring import DamagedBitmap, Positions
 
@@ -79,7 +79,7 @@ def _damaged(table_path: str, descriptor: VectorDescriptor, why: str) -> LakeRef
     return LakeRefused(
         f"deletion vector {descriptor.unique_id[:60]} is damaged: {why}",
         where=table_path,
-        remedy=REFILL.after("restore the table to an older version, then `tidegate release`"),
+        remedy=DAMAGED,
     )
 
 

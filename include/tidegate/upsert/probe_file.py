@@ -13,6 +13,7 @@ import numpy as np
 from tidegate.delta.live_file import LiveFile
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
+from tidegate.remedy import DAMAGED
 from tidegate.upsert import deletion_vector
 from tidegate.upsert.keys.columns import KeyColumns
 from tidegate.upsert.keys.hash import Cells
@@ -45,5 +46,5 @@ def probe_file(lake: LakeFiles, table_path: str, file: LiveFile, table: KeyTable
         return Hits(file, matched, none, rows)
     dead = deletion_vector.read(lake, table_path, file.deletion_vector)
     if len(dead) and dead[-1] >= rows:
-        raise LakeRefused(f"a deletion vector names row {dead[-1]} of {rows}", where=where, remedy="restore the table")
+        raise LakeRefused(f"a deletion vector names row {dead[-1]} of {rows}", where=where, remedy=DAMAGED)
     return Hits(file, np.setdiff1d(matched, dead, assume_unique=True), dead, rows)

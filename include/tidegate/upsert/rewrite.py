@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from tidegate.delta.live_file import LiveFile
 from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
+from tidegate.remedy import DAMAGED
 from tidegate.upsert import data_file, deletion_vector
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.partition_values import partition_value
@@ -61,7 +62,7 @@ def live_rows(
     where = f"{table_path}/{file.local_path}"
     with pq.ParquetFile(lake.open(where), coerce_int96_timestamp_unit="us") as parquet:
         if len(dead) and dead[-1] >= parquet.metadata.num_rows:
-            raise LakeRefused(f"a deletion vector names row {dead[-1]}", where=where, remedy="restore the table")
+            raise LakeRefused(f"a deletion vector names row {dead[-1]}", where=where, remedy=DAMAGED)
         at = 0
         for piece in _pieces(parquet, [name for name in parquet.schema_arrow.names if name in layout.schema.names]):
             first, last = np.searchsorted(dead, [at, at + piece.num_rows])

@@ -186,16 +186,20 @@ def change_table(
     path: str,
     work: Callable[[PrivateLog], bool | None],
     transaction: tuple[str, int] | None = None,
+    *,
+    check: Callable[[TableState], None] = lambda _: None,
 ) -> TableState:
     """What `work` does on a private log in one commit; again on the newer state when another commit came first.
 
     work: returns False to leave the table as it is. transaction: (application id, version); when the table has that
-    version or a later one, nothing is done. Raises CommitConflict when others came first every time.
+    version or a later one, nothing is done. check: raises what keeps a state from being written to. Raises
+    CommitConflict when others came first every time.
     """
     for attempt in range(1, COMMIT_ATTEMPTS_MAX + 1):
         state = lake.log(path).state()
         if transaction is not None and state.transaction(transaction[0]) >= transaction[1]:
             return state
+        check(state)
         try:
             with private_log(lake, session, path, state) as private:
                 if work(private) is False:

@@ -73,6 +73,7 @@ def events() -> Iterator[e.Event]:
             if (cause is not Cause.WRITE_FAILED)
             else e.NotWritten("why", "p")
         )
+    yield e.SilverOlder(5, "why")
     yield from (e.SentBelow("why"), e.SentBelow("why", unread=True), e.Emptied(12), e.Emptied(12, "s1"))
     yield from (e.PartnerGoesOn(), e.PauseOver(NOW), e.PauseOver(NOW + timedelta(days=2)), e.Released(), e.Answered())
     for state in (State.RELEASED, State.HELD, State.LEFT):

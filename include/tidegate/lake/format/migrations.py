@@ -69,6 +69,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         known_apart.STATES_BEFORE,
         known_apart.states,
     ),
+    Migration(2, "control/cuts", "by what silver's log is known: silver_id, silver_ts"),
 )
 
 # The first one that a lake could tell of itself; what had no control/format is 0.

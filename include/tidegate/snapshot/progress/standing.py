@@ -158,6 +158,12 @@ class Known:
         """Tables that lack rows by these events, with filled() of each."""
         return self._filled
 
+    def touched_since(self, physical: Physical, at_ts: int) -> bool:
+        """Whether a snapshot of a table isn't over, or rows that one read have a commit_ts above this."""
+        if any(key[1:] == physical for key in self.going):
+            return True
+        return any((one.low_ts or 0) > at_ts or (one.high_ts or 0) > at_ts for one in self._by_table.get(physical, ()))
+
     def opened(self, snapshot: str, physical: Physical) -> SnapshotEvent | None:
         """The event with which this snapshot began with an empty silver; None when it didn't."""
         return self._opened.get(TableKey(snapshot, *physical))

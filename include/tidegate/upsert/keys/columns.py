@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from tidegate.delta.live_file import LiveFile
 from tidegate.errors import LakeRefused, LakeUnavailable, SchemaMismatch
 from tidegate.lake.files import LakeFiles
-from tidegate.remedy import REFILL
+from tidegate.remedy import DAMAGED, REFILL
 from tidegate.upsert.candidates import lead_bounds
 from tidegate.upsert.keys.table import WHOLE, KeyTable
 from tidegate.upsert.partition_values import partition_value
@@ -40,11 +40,11 @@ class KeyColumns:
         except FileNotFoundError:
             raise LakeUnavailable("a data file is gone", where=self.where, remedy="read the newest version") from None
         except (pa.ArrowInvalid, OSError) as error:
-            raise LakeRefused(f"a data file can't be read: {error}", where=self.where, remedy="restore it") from None
+            raise LakeRefused(f"a data file can't be read: {error}", where=self.where, remedy=DAMAGED) from None
         self.rows = int(self._parquet.metadata.num_rows)
         if file.rows is not None and file.rows != self.rows:
             raise LakeRefused(
-                f"a data file has {self.rows} rows, the log says {file.rows}", where=self.where, remedy="restore it"
+                f"a data file has {self.rows} rows, the log says {file.rows}", where=self.where, remedy=DAMAGED
             )
         self._indices = self._find()
 

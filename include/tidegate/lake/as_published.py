@@ -1,0 +1,94 @@
+"""What a silver table's own log shows of it, to be held against control/cuts (standing/silver.py).
+
+In:  a table's log, its application id, what control says.
+Out: Shown; rows of control/cuts as Said.
+
+How much is read: nothing beside the newest state of a log that nobody else wrote to since its row of control/cuts. Else
+the commits since, newest first, up to the newest one of ours: they are few, since maintain names what it does in a row
+of its own. At an apply's start (`is_quiet`) one listing behind the published version, on a disk two looks, answers for
+a table that nothing happened to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.names import commit_name, commit_version
+from tidegate.delta.state import Action, TableState
+from tidegate.delta.store import LocalStore
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.standing.silver import NO_SILVER, Said, Shown, is_same_log
+from tidegate.tables import CUTS
+
+RESTORE: Final = "RESTORE"  # as Spark and delta-rs call it in a commit
+_COLUMNS: Final = ["table", "delta_version", "silver_id", "silver_ts"]
+
+
+def said_of_all(lake: LakeFiles) -> dict[str, Said]:
+    """Logical table -> what the newest row of control/cuts says of its silver. Raises LakeUnavailable, LakeRefused."""
+    rows = control.newest(
+        lake, CUTS, by=["table"], order=["cut_ts", "published_at"], columns=_COLUMNS, filters=[("table", "!=", "")]
+    )
+    return {row["table"]: said_by(row) for row in rows.to_pylist()}
+
+
+def said_by(row: Mapping[str, Any]) -> Said:
+    """A row of control/cuts."""
+    return Said(row["delta_version"], row.get("silver_id") or "", row.get("silver_ts") or 0)
+
+
+def own_ts(state: TableState, app_id: str) -> int:
+    """The newest commit_ts that a commit of ours recorded: under the rows' id, or a DDL's or a sweep's of the table."""
+    return max((at for name, at in state.transactions.items() if _is_own(name, app_id)), default=0)
+
+
+def is_quiet(log: DeltaLog, said: Said) -> bool:
+    """Whether the published version is there, and nothing behind it. One listing; on a disk two looks."""
+    if isinstance(log.store, LocalStore):
+        stat = log.store.stat
+        return stat(commit_name(said.version + 1)) is None and stat(commit_name(said.version)) is not None
+    versions = (commit_version(entry.name) for entry in log.store.names(commit_name(said.version)))
+    return [version for version in versions if version is not None] == [said.version]
+
+
+def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -> Shown:
+    """state: the table's newest. Raises LakeUnavailable, LakeRefused."""
+    if not state.created:
+        return Shown()
+    newest = own_ts(state, app_id)
+    has_rows = not newest and any(file.live_rows != 0 for file in state.files)  # asked only of what isn't ours
+    shown = Shown(state.version, state.table_id, newest, state.transaction(app_id), has_rows)
+    if said is None or said.never_filled:
+        return shown
+    same = is_same_log(said, shown)
+    restored = _restored(log, app_id, state.version, said.version if same else NO_SILVER)
+    born = said.table_id not in ("", state.table_id) and _born(log, state)
+    return Shown(shown.version, shown.table_id, shown.own_ts, shown.applied_ts, has_rows, restored=restored, born=born)
+
+
+def _restored(log: DeltaLog, app_id: str, newest: int, known: int) -> bool:
+    """Whether a RESTORE stands behind our newest commit, and behind the version that is known."""
+    for version in range(newest, known, -1):
+        actions = log.actions(version)
+        if actions is None:  # cleaned up, as is all before it
+            return False
+        if any(_is_own(str(txn["appId"]), app_id) for action in actions if (txn := action.get("txn"))):
+            return False
+        if any((action.get("commitInfo") or {}).get("operation") == RESTORE for action in actions):
+            return True
+    return False
+
+
+def _born(log: DeltaLog, state: TableState) -> bool:
+    return _first_id(log.actions(0) or ()) == state.table_id
+
+
+def _first_id(actions: Iterable[Action]) -> str:
+    return next((str(found["id"]) for action in actions if (found := action.get("metaData"))), "")
+
+
+def _is_own(name: str, app_id: str) -> bool:
+    return name == app_id or name.startswith(f"{app_id}/")

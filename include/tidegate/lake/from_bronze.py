@@ -1,0 +1,79 @@
+"""Whether bronze certainly has what silver lacks of a table, so that it catches up without its source.
+
+In:  what bronze and control tables tell of the one physical table that flows into a logical one.
+Out: FromBronze: whether it may go on from a commit_ts; from where it can be made anew; the way of an Answer.
+
+Certain is only the plain case: one physical table, no snapshot's rows and no rows of another table in between. All else
+is read anew from the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tidegate.config import Ddl, Policy, Tables
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.schema_rows import needed_rows
+from tidegate.schema.follow.renames import renamed_here
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.replay.history import SNAPSHOT
+from tidegate.standing.silver import Answer, Unlike
+from tidegate.table_names import Physical
+
+_FOREVER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FromBronze:
+    """versions: of the physical table, all of them, oldest first. begin_ts: bronze begins after it. gap_ts: of an
+    accepted gap that may hide DDL. keeps: whether something of before a CREATE or TRUNCATE stays in silver. touched:
+    whether a snapshot of it isn't over, or read rows that have a commit_ts above one.
+    """
+
+    cut_ts: int
+    versions: Sequence[TableVersion]
+    begin_ts: int
+    gap_ts: int
+    keeps: bool
+    touched: Callable[[int], bool]
+
+    def way(self, found: Answer) -> int | None:
+        """The commit_ts from which a table catches up whose silver isn't what control says; None: it waits for rows."""
+        if found.applied_ts and self.reaches(found.applied_ts):
+            return min(found.applied_ts, self.cut_ts)
+        return self.beginning() if found.unlike is Unlike.GONE else None
+
+    def reaches(self, at_ts: int) -> bool:
+        """Whether the log since at_ts alone makes the table whole, all of which is in silver up to there."""
+        since = [version for version in self.versions if at_ts < version.commit_ts <= self.cut_ts]
+        plain = not any(
+            version.status.waits or version.kind == SNAPSHOT or version.moved is not None or renamed_here(version)
+            for version in since
+        )
+        return at_ts >= max(self.begin_ts, self.gap_ts) and plain and not self.touched(at_ts)
+
+    def beginning(self) -> int | None:
+        """The commit_ts before the CREATE or TRUNCATE behind which all rows came; None when that isn't certain."""
+        known = [version for version in self.versions if version.commit_ts <= self.cut_ts]
+        anew = [at for at, version in enumerate(known) if _anew(version) and (not self.keeps or at == 0)]
+        begin_ts = max(0, known[anew[-1]].commit_ts - 1) if anew else 0
+        return begin_ts if begin_ts and self.reaches(begin_ts) else None
+
+
+def all_versions(lake: LakeFiles, physical: Physical) -> list[TableVersion]:
+    """Of a physical table, oldest first. Raises LakeUnavailable."""
+    rows = needed_rows(lake, {physical[0]}, lambda *name: -1 if name == physical else _FOREVER)
+    mine = (row for row in rows[physical[0]].rows if (row["source"], row["database"], row["table"]) == physical)
+    return sorted(
+        (TableVersion.from_row(row) for row in mine), key=lambda version: (version.commit_ts, version.version)
+    )
+
+
+def keeps_rows(tables: Tables, ddl: Ddl, database: str, table: str) -> bool:
+    """Whether something from before a CREATE or TRUNCATE stays in a silver table."""
+    return tables.keeps_deleted(database, table) or Policy.IGNORE in (ddl.truncate, ddl.drop_table)
+
+
+def _anew(version: TableVersion) -> bool:
+    return version.kind in ("create", "truncate") and version.status is VersionStatus.ACTIVE

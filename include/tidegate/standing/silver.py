@@ -1,0 +1,134 @@
+"""Whether silver is what control/ says of it: a table's own log against the newest row of control/cuts that names it.
+
+In:  what control says (Said), what the log shows (Shown).
+Out: Answer: it goes on, or what is wrong with it and from which commit_ts on silver's own transaction lets it go on.
+
+Pure. A table's log is ours when it has the id and the version that were published, the newest commit_ts that we had
+recorded in it then, and no RESTORE behind our own newest commit: RESTORE takes rows back, and leaves application
+transactions as they were. All else that others may do to silver (OPTIMIZE, VACUUM, DELETE, UPDATE, MERGE) makes the log
+longer, and keeps its id and what we recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from tidegate.tables import State
+
+NO_SILVER: Final = -1
+# Of these nothing in silver counts, or nobody goes on with them as they are: they aren't asked.
+AT_REST: Final = (State.HELD, State.LEFT, State.DROPPED)
+# These may go on from lower down. One that a snapshot fills lacks rows that no window has.
+CATCHES_UP: Final = (State.ACTIVE, State.RELEASED)
+
+
+class Unlike(StrEnum):
+    """What is wrong with silver. A word for its log and for tests; nothing is decided by it."""
+
+    GONE = "gone"  # there is no such table any more
+    OLDER = "older"  # its log lacks what was published
+    REPLACED = "replaced"  # another table lies in its place
+    RESTORED = "restored"  # somebody took rows back
+    FOREIGN = "foreign"  # a table that tidegate didn't fill lies where a new one is to be
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What control/cuts says of a table. version: NO_SILVER without silver.
+
+    table_id: of its log; "" where an older release wrote the row. own_ts: the newest commit_ts that a commit of ours
+    had recorded in it; 0 for none: then it never had a row of ours.
+    """
+
+    version: int = NO_SILVER
+    table_id: str = ""
+    own_ts: int = 0
+
+    @property
+    def never_filled(self) -> bool:
+        """Whether it certainly had no row of ours."""
+        return self.version == NO_SILVER or (bool(self.table_id) and not self.own_ts)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a table's log shows now. version: NO_SILVER without a table.
+
+    own_ts: as Said has it. applied_ts: up to which rows were committed by us; 0 for never. has_rows: False when it
+    certainly has none. restored: whether a RESTORE came behind our newest commit. born: whether its first commit gave
+    it the id that it has, so that nobody put another table into our log.
+    """
+
+    version: int = NO_SILVER
+    table_id: str = ""
+    own_ts: int = 0
+    applied_ts: int = 0
+    has_rows: bool = False
+    restored: bool = False
+    born: bool = False
+
+    @property
+    def said(self) -> Said:
+        """As control is to say from now on."""
+        return Said(self.version, self.table_id, self.own_ts)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """unlike: None: it goes on. applied_ts: up to there silver has all rows for certain, by its own transaction; 0:
+    nothing is certain.
+    """
+
+    unlike: Unlike | None = None
+    applied_ts: int = 0
+
+
+GOES_ON: Final = Answer()
+
+
+def is_same_log(said: Said, shown: Shown) -> bool:
+    """Whether it is the log of which control speaks, perhaps further on: what came since stands behind said.version."""
+    same = said.table_id in ("", shown.table_id)
+    return same and said.version != NO_SILVER and shown.version >= said.version and shown.own_ts >= said.own_ts
+
+
+def answer(said: Said | None, shown: Shown) -> Answer:
+    """said: None where control never named the table, or where nothing of it counts any more."""
+    if said is None or said.never_filled:
+        ours = bool(shown.own_ts) or (said is not None and bool(said.table_id) and said.table_id == shown.table_id)
+        foreign = shown.version != NO_SILVER and shown.has_rows and not ours
+        return Answer(Unlike.FOREIGN) if foreign else GOES_ON
+    if shown.version == NO_SILVER:
+        return Answer(Unlike.GONE)
+    if said.table_id not in ("", shown.table_id):
+        proven = shown.born and not shown.restored
+        return Answer(Unlike.REPLACED, shown.applied_ts if proven else 0)
+    if shown.restored:
+        return Answer(Unlike.RESTORED)
+    if not is_same_log(said, shown):
+        return Answer(Unlike.OLDER, shown.applied_ts)
+    return GOES_ON
+
+
+def catches_up(found: Answer, at_ts: int) -> str:
+    """Of a table that goes on from at_ts, for people."""
+    if found.applied_ts:
+        return f"by its own log it has all up to {at_ts}: it catches up from bronze"
+    return "bronze has all of its rows: it is made anew from bronze"
+
+
+def told(name: str, unlike: Unlike, said: Said | None) -> str:
+    """What is wrong, for people."""
+    version = said.version if said is not None else NO_SILVER
+    return (
+        f"{name}: "
+        + {
+            Unlike.GONE: f"its silver is gone: version {version} of it was published, and there is no table any more",
+            Unlike.OLDER: f"its silver is older than what was published (version {version}): the log lacks commits",
+            Unlike.REPLACED: "another table lies in the place of its silver",
+            Unlike.RESTORED: "somebody took its silver back to an older version (RESTORE)",
+            Unlike.FOREIGN: "silver has a table of this name already, with rows that tidegate didn't write",
+        }[unlike]
+    )

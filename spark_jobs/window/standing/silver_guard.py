@@ -1,0 +1,182 @@
+"""Silver is asked before it is believed: a table's own log against what control/cuts says of it.
+
+In:  control/cuts, silver's logs, the tables of a window.
+Out: tables that catch up from what silver's own transaction proves, or from their beginning in bronze; tables that wait
+     for rows, by name. Nothing is written to any of them before.
+
+Where a table is asked, and what it costs:
+- all of them once, when an apply starts: one listing behind the published version, on a disk two looks, and no more for
+  a table that nothing happened to since. They are recorded before the first window, in control/table_states and in a
+  row of control/cuts with the log as it is now, so that the next cut says the truth about them.
+- one that is released, as soon as it is met.
+- one that a window writes: by the very state on which the write is planned, and again by the one on which its commit
+  stands. Unless somebody else wrote to it meanwhile, that costs no look at the store.
+A quiet table costs a window nothing.
+
+What is found in a window holds the table, whatever silver's transaction proves: its rows were planned for another log.
+The next apply, or a snapshot, goes on with it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.standing.from_bronze import from_bronze
+from spark_jobs.window.standing.standings import note, reads_snapshots
+from tidegate import tables
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.state import TableState
+from tidegate.errors import SilverUnlike, Terminal
+from tidegate.lake.as_published import is_quiet, said_by, said_of_all, shown_by
+from tidegate.remedy import REFILL, Needs
+from tidegate.standing import shown as words
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Event, Refused, SilverOlder
+from tidegate.standing.silver import AT_REST, CATCHES_UP, NO_SILVER, Answer, Said, Shown, answer, catches_up, told
+from tidegate.tables import State
+
+
+@dataclass(slots=True)
+class _Said:
+    """By logical name, carried forward with what is published. released: tables that were asked as such."""
+
+    of: dict[str, Said] | None = None
+    released: dict[str, int] = field(default_factory=dict)
+
+    def known(self, app: Application) -> dict[str, Said]:
+        if self.of is None:
+            self.of = said_of_all(app.lake)
+        return self.of
+
+
+def ask_all(app: Application) -> None:
+    """As an apply starts: every table that is to go on. Raises LakeUnavailable."""
+    memory = app.memory(_Said)
+    memory.of = None
+    known = memory.known(app)
+    names = [name for name in known if not _is_at_rest(app, name)]
+    _take(app, names)
+
+
+def ask_released(app: Application) -> None:
+    """Tables that a person, or what they waited for, lets go on."""
+    memory = app.memory(_Said)
+    fresh = {
+        name: standing.applied_ts
+        for name, standing in app.states.of(State.RELEASED)
+        if memory.released.get(name) != standing.applied_ts
+    }
+    if fresh:
+        memory.released = {name: standing.applied_ts for name, standing in app.states.of(State.RELEASED)}
+        _take(app, fresh)
+
+
+def check(app: Application, name: str, state: TableState) -> None:
+    """Before silver is written on the ground of this state. Raises SilverUnlike, LakeUnavailable, LakeRefused."""
+    known = app.memory(_Said).known(app)
+    said = None if _is_dropped(app, name) else known.get(name)
+    if said is not None and state.created and (said.version, said.table_id) == (state.version, state.table_id):
+        return
+    shown = shown_by(_log(app, name), state, _app_id(app, name), said)
+    unlike = answer(said, shown).unlike
+    if unlike is not None:
+        raise SilverUnlike(told(name, unlike, said), where=state.place, remedy=REFILL)
+    if said is not None and not said.never_filled:
+        known[name] = shown.said  # what stands between is looked at once
+
+
+def silver_cells(app: Application, name: str, version: int) -> dict[str, Any]:
+    """Of a row of control/cuts that names this version: by what silver is known again."""
+    if version == NO_SILVER:
+        return {"silver_id": None, "silver_ts": None}
+    log = _log(app, name)
+    state = log.known if log.known.version >= version else log.state()
+    shown = shown_by(log, state, _app_id(app, name), None)
+    return {"silver_id": shown.table_id, "silver_ts": shown.own_ts}
+
+
+def note_published(app: Application, rows: Iterable[Mapping[str, Any]]) -> None:
+    """These rows of control/cuts are in the lake."""
+    app.memory(_Said).known(app).update({row["table"]: said_by(row) for row in rows if row["table"]})
+
+
+def _take(app: Application, names: Iterable[str]) -> None:
+    """Ask these tables, and record what becomes of those that aren't as control says."""
+    asked = {name: app.pool.submit(_asked, app, name) for name in names}
+    unlike = {name: answered for name, done in asked.items() if (answered := done.result()) is not None}
+    if not unlike:
+        return
+    known = app.memory(_Said).known(app)
+    app.index.refresh(app.cut_ts)  # where bronze begins
+    for name, (found, _) in sorted(unlike.items()):
+        done = note(app, name, _event(app, name, found))
+        reason = done.standing.reason if done.standing is not None else ""
+        print(f"tidegate: warning: {reason}", file=sys.stderr, flush=True)
+    app.record_states({})
+    now = datetime.now(UTC)
+    rows = []
+    for name, (_, shown) in sorted(unlike.items()):
+        standing = app.states[name]
+        cells = {"silver_id": shown.table_id or None, "silver_ts": shown.own_ts}
+        rows.append(
+            {"cut_ts": app.cut_ts, "table": name, "delta_version": shown.version, "applied_ts": standing.applied_ts}
+            | {"state": standing.state, "published_at": now, **cells}
+        )
+        known[name] = shown.said
+        app.positions.forget_applied(name)
+    app.publish(rows)
+    app.reload()  # versions of tables from below the cut are wanted now
+
+
+def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
+    """What is wrong with a table; None when nothing is. A log that can't be read is met when it is written."""
+    said = app.memory(_Said).known(app).get(name)
+    if said is None or said.version == NO_SILVER:
+        return None
+    log = _log(app, name)
+    try:
+        if is_quiet(log, said):
+            return None
+        shown = shown_by(log, log.state(), _app_id(app, name), said)
+    except Terminal:
+        return None
+    found = answer(said, shown)
+    return (found, shown) if found.unlike is not None else None
+
+
+def _event(app: Application, name: str, found: Answer) -> Event:
+    """It goes on from below where bronze certainly has the rest; else it waits for rows."""
+    assert found.unlike is not None, "asked of those"
+    said = app.memory(_Said).known(app).get(name)
+    what = told(name, found.unlike, said)
+    standing = app.states.get(name)
+    bronze = from_bronze(app, name) if standing is None or standing.state in CATCHES_UP else None
+    at_ts = bronze.way(found) if bronze is not None else None
+    if at_ts is not None:
+        return SilverOlder(at_ts, f"{what}; {catches_up(found, at_ts)}")
+    reason = words.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, name))
+    return Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS, at_ts=app.cut_ts)
+
+
+def _is_at_rest(app: Application, name: str) -> bool:
+    standing = app.states.get(name)
+    return standing is not None and standing.state in AT_REST
+
+
+def _is_dropped(app: Application, name: str) -> bool:
+    """Whether the source has none: its folder may be removed, and what comes there is new."""
+    standing = app.states.get(name)
+    return standing is not None and standing.state is State.DROPPED
+
+
+def _log(app: Application, name: str) -> DeltaLog:
+    return app.lake.log(tables.silver_path(*app.names.pair(name)))
+
+
+def _app_id(app: Application, name: str) -> str:
+    return tables.app_id(app.pipeline.pipeline, name)

@@ -1,0 +1,183 @@
+"""Silver that isn't what control/ says of it: nothing is completed in silence.
+
+A lake copied without silver, a folder that is lost or put back from an older copy, a rebuilt table in the live one's
+place, RESTORE, a table that was excluded and removed, a folder that somebody else filled: behind the next apply each
+table has the server's own rows, or is named as one that lacks rows.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.testing
+from pyspark.sql import SparkSession
+
+from spark_jobs.rebuild import Rebuild, rebuild
+from spark_jobs.session.background import BackgroundSession
+from tests.kit.road import Road
+from tests.support.servers import FreshDatabase
+from tidegate import config, tables
+from tidegate.cli.main import app as command_line
+from tidegate.lake.cuts import cut_at
+from tidegate.lake.held import last_states, release
+from tidegate.local.server import Server
+from tidegate.standing.causes import Cause
+from tidegate.tables import State
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+class Asked(Road):
+    """A road on which silver's folders go their own ways."""
+
+    database: str
+
+    def step(self, spark: SparkSession, *statements: str) -> None:
+        for statement in statements:
+            self.server.query(statement.replace("db.", f"{self.database}."))
+        self.capture()
+        self.apply(spark)
+
+    def path(self, table: str) -> Path:
+        return Path(self.lake.uri(tables.silver_path(self.database, table)))
+
+    def lacks(self) -> dict[str, str]:
+        """Tables that the newest cut names as lacking, with what it says."""
+        found = {name.partition(".")[2]: said for name, said in cut_at(self.lake, "road").missing.items()}
+        states = last_states(self.lake)
+        for name in found:
+            standing = states[f"{self.database}.{name}"]
+            assert (standing.state, standing.lacks_rows) == (State.HELD, True), standing
+            assert standing.cause is Cause.NEEDS_ROWS
+        return found
+
+    def selects(self, text: str) -> None:
+        self.file.write_text(self.text.replace("']}\n", f"']{text}}}\n", 1))
+        self.pipeline = config.load(self.file)
+
+
+def begun(server: Server, fresh: FreshDatabase, folder: Path) -> Asked:
+    database = fresh(server)
+    road = Asked(server, folder, include=f"{database}.*")
+    road.database = database
+    road.capture()
+    return road
+
+
+def checked(road: Asked, code: int) -> dict[str, dict[str, Any]]:
+    """`tidegate lake check`: by table's name."""
+    done = typer.testing.CliRunner().invoke(command_line, ["lake", "check", str(road.file), "--json"])
+    assert done.exit_code == code, (done.output, done.exception)
+    return {one["table"].partition(".")[2]: one for one in json.loads(done.stdout)["tables"]}
+
+
+def keyed(name: str, rows: int) -> tuple[str, str]:
+    return (
+        f"CREATE TABLE db.{name} (id INT PRIMARY KEY, v INT)",
+        f"INSERT INTO db.{name} SELECT seq, seq FROM db.seq_1_to_{rows}",
+    )
+
+
+@pytest.mark.timeout(600)
+def test_a_lake_put_back_without_silver_is_whole_again(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    road = begun(mariadb, fresh_database, tmp_path)
+    made = ("CREATE TABLE db.bag (v INT)", "INSERT INTO db.bag SELECT seq % 3 FROM db.seq_1_to_10")
+    road.step(spark, *keyed("a", 1000), *keyed("quiet", 1000), *made)
+    copy, lake = tmp_path / "copy", Path(road.lake.root)
+    for name in ("bronze", "control"):
+        shutil.copytree(lake / name, copy / name)
+    shutil.rmtree(lake)
+    shutil.copytree(copy, lake)
+    road.step(spark, "UPDATE db.a SET v = -1 WHERE id = 7", "INSERT INTO db.bag VALUES (5)")
+    assert not road.lacks()
+    assert road.assert_equal() == {"a": 1000, "bag": 11, "quiet": 1000}
+
+
+@pytest.mark.timeout(600)
+def test_folders_that_are_lost_older_rebuilt_or_restored(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    road = begun(mariadb, fresh_database, tmp_path)
+    names = ("lost", "older", "rebuilt", "restored", "damaged", "cut_short", "still")
+    road.step(spark, *(statement for name in names for statement in keyed(name, 20)))
+    shutil.copytree(road.path("older"), tmp_path / "older")
+    plan = Rebuild.plan(road.pipeline, road.lake, f"{road.database}.rebuilt", "", "")
+    assert rebuild(plan, BackgroundSession(lambda: spark), compare=False, report=road.lines.append) == 0
+    for value in (100, 200, 300):  # the live table's log gets longer than the rebuilt one's, or not
+        road.step(spark, *(f"UPDATE db.{name} SET v = {value} + id WHERE id < 5" for name in names))
+    road.assert_equal()
+
+    shutil.rmtree(road.path("lost"))
+    shutil.rmtree(road.path("older"))
+    shutil.copytree(tmp_path / "older", road.path("older"))
+    shutil.rmtree(road.path("rebuilt"))
+    shutil.move(road.lake.uri(plan.to), road.path("rebuilt"))
+    spark.sql(f"RESTORE TABLE delta.`{road.path('restored')}` TO VERSION AS OF 1")
+    newest = max(road.path("cut_short").glob("_delta_log/*.json"))
+    newest.unlink()
+    said = checked(road, 1)
+    road.step(spark, *(f"UPDATE db.{name} SET v = -1 WHERE id = 15" for name in names if name != "still"))
+    assert road.lacks().keys() == {"restored"}
+    assert {name: one["unlike"] for name, one in said.items() if one["unlike"]} == {
+        "lost": "gone", "older": "older", "cut_short": "older", "rebuilt": "replaced", "restored": "restored",
+    }  # fmt: skip
+    waits = [name for name, one in said.items() if one["unlike"] and one["goes_on_from"] is None]
+    assert waits == ["restored"], "what the command says apply does"
+    assert all(one["bronze"] for one in said.values())
+    assert [one["unlike"] for one in checked(road, 0).values()] == [None] * len(names)
+    counts = road.assert_equal()
+    assert counts == dict.fromkeys([name for name in names if name != "restored"], 20)
+
+    # What is emptied at the source begins anew, and so does what is known of its log.
+    road.step(spark, "TRUNCATE TABLE db.restored", "INSERT INTO db.restored VALUES (1, 1)")
+    road.step(spark, "INSERT INTO db.restored VALUES (2, 2)")
+    assert not road.lacks()
+    assert road.assert_equal()["restored"] == 2
+
+    _a_damaged_vector(road, spark)
+
+
+def _a_damaged_vector(road: Asked, spark: SparkSession) -> None:
+    """Who restores a table to get rid of a damaged file has restored it: it is seen."""
+    vector = max(road.path("damaged").rglob("*.bin"), key=lambda path: path.stat().st_mtime)
+    data = bytearray(vector.read_bytes())
+    data[-6] ^= 0xFF
+    vector.write_bytes(bytes(data))
+    road.step(spark, "DELETE FROM db.damaged WHERE id = 3")
+    name = f"{road.database}.damaged"
+    standing = last_states(road.lake)[name]
+    assert standing.lacks_rows
+    assert "restore the table" not in standing.reason
+    spark.sql(f"RESTORE TABLE delta.`{road.path('damaged')}` TO VERSION AS OF 1")
+    if standing.releasable:
+        release(road.lake, standing)
+    road.step(spark, "INSERT INTO db.damaged VALUES (50, 50)")
+    assert road.lacks().keys() == {"damaged"}
+
+
+@pytest.mark.timeout(600)
+def test_excluded_and_removed_and_a_folder_that_is_somebody_elses(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    road = begun(mariadb, fresh_database, tmp_path)
+    road.step(spark, *keyed("big", 5), *keyed("other", 5))
+    road.selects(f", exclude: ['{road.database}.big']")
+    road.step(spark, "UPDATE db.big SET v = 9 WHERE id = 1")
+    shutil.rmtree(road.path("big"))
+    road.selects("")
+    road.step(spark, "INSERT INTO db.big VALUES (6, 6)")
+    assert not road.lacks()
+    assert road.assert_equal() == {"big": 6, "other": 5}
+
+    spark.sql(f"CREATE TABLE delta.`{road.path('theirs')}` USING delta AS SELECT 7 AS id, 7 AS v")
+    road.step(spark, *keyed("theirs", 3))
+    road.step(spark, "INSERT INTO db.theirs VALUES (4, 4)")
+    (said,) = road.lacks().values()
+    assert "silver has a table of this name already" in said
+    assert spark.read.format("delta").load(str(road.path("theirs"))).count() == 1, "nothing was mixed into it"
