@@ -54,7 +54,13 @@ def _lead_bounds(file: LiveFile, field: pa.Field) -> tuple[int, int]:
     low, high = (_value(bound, field.type) for bound in found)
     if low is None or high is None:
         return WHOLE
-    return lead_bounds(low, high + _ROUNDED if isinstance(high, datetime) else high, field.type)
+    return lead_bounds(low, _rounded(high) if isinstance(high, datetime) else high, field.type)
+
+
+def _rounded(high: datetime) -> datetime:
+    """A maximum that holds what was cut off; behind 9999-12-31 23:59:59.999 come its last microseconds and no more."""
+    last = datetime.max.replace(tzinfo=high.tzinfo)
+    return last if high > last - _ROUNDED else high + _ROUNDED
 
 
 def lead_bounds(low: Any, high: Any, kind: pa.DataType) -> tuple[int, int]:

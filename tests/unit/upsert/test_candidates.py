@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -149,3 +149,17 @@ def test_a_maximum_cut_to_milliseconds_rules_nothing_out_within_it() -> None:
     """Spark rounds both bounds down."""
     keys = pa.table({"k": pa.array(["2024-01-01T00:00:00.000999"]).cast(pa.timestamp("us"))})
     assert candidates([file_between("2023-01-01T00:00:00.000", "2024-01-01T00:00:00.000")], table_of(keys))
+
+
+@pytest.mark.parametrize("end", ["59.999", "59.998", "59.999999"])
+@pytest.mark.parametrize(("zone", "tz"), [("", None), ("Z", "UTC")])
+def test_the_last_moment_that_there_is_can_be_a_bound(end: str, zone: str, tz: str | None) -> None:
+    """Temporal tables have it as "for ever"; a writer that cuts to milliseconds has rows a little behind its bound."""
+    key = datetime.fromisoformat(f"9999-12-31T23:59:{end}")
+    rows = pa.table({"k": pa.array([key.replace(tzinfo=UTC) if tz else key], pa.timestamp("us", tz=tz))})
+    cut = f"9999-12-31T23:59:{end[:6]}{zone}"
+    file = file_between(f"2024-01-01T00:00:00.000{zone}", cut)
+    assert candidates([file], table_of(rows)) == [file]
+    assert not candidates(
+        [file_between(f"2024-01-01T00:00:00.000{zone}", f"9999-12-31T00:00:00.000{zone}")], table_of(rows)
+    )
