@@ -39,12 +39,12 @@ class Actions:
         self.rows_added += other.rows_added
 
 
-def with_vector(add: Mapping[str, Any], descriptor: VectorDescriptor, *, data_change: bool = True) -> dict[str, Any]:
-    """An `add` of the same file with (another) deletion vector."""
+def with_vector(add: Mapping[str, Any], descriptor: VectorDescriptor, rows: int) -> dict[str, Any]:
+    """An `add` of the same file, of so many rows, with (another) deletion vector."""
     changed = {
         **add,
-        "dataChange": data_change,
-        "stats": loosened(add.get("stats")),
+        "dataChange": True,
+        "stats": loosened(add.get("stats"), rows),
         "deletionVector": descriptor.as_action(),
     }
     return {name: value for name, value in changed.items() if value is not None}
@@ -60,7 +60,7 @@ def replaced(hits: Iterable[Hits], vectors: VectorWriter) -> Actions:
         actions.rows_removed += len(hit.fresh)
         if hit.live_after:
             descriptor = vectors.add(_united(hit.dead, hit.fresh))
-            actions.adds.append(with_vector(hit.file.action, descriptor))
+            actions.adds.append(with_vector(hit.file.action, descriptor, hit.rows))
     return actions
 
 
@@ -68,12 +68,14 @@ def adopted(files: Iterable[NewFile], vectors: VectorWriter) -> Actions:
     """Of staged files: each with its losers dead from the start; one without a winner isn't adopted."""
     actions = Actions()
     for file in files:
-        live = rows_of(file.add) - len(file.losers)
+        rows = rows_of(file.add)
+        live = rows - len(file.losers)
         assert live >= 0, "no more losers than rows"
         if not live:
             continue
         actions.rows_added += live
-        actions.adds.append(with_vector(file.add, vectors.add(file.losers)) if len(file.losers) else file.add)
+        losers = len(file.losers)
+        actions.adds.append(with_vector(file.add, vectors.add(file.losers), rows) if losers else file.add)
     return actions
 
 

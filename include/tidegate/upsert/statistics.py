@@ -4,8 +4,10 @@ In:  the rows of one file, the columns to describe.
 Out: JSON text: numRecords, minValues, maxValues, nullCount, tightBounds.
 
 Bounds may be wide, never narrow: a text longer than 32 characters is cut, its maximum with a character on top that is
-larger than what was cut off; a timestamp has milliseconds, its maximum rounded up. What can't be said truly is left
-out: columns with NaN, dates no ISO text has, types without an order (binary, boolean, arrays).
+larger than what was cut off; a timestamp has milliseconds, its maximum rounded up. A bound of zero has the sign that
+holds both zeros: some readers order -0.0 below 0.0 and skip a file by that, although they take the two for equal in
+rows. What can't be said truly is left out: columns with NaN, dates no ISO text has, types without an order (binary,
+boolean, arrays).
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import uuid
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -26,6 +30,8 @@ TEXT_CHARACTERS: Final = 32
 _TIE_ASCII: Final = "\x7f"
 _TIE: Final = "\U0010ffff"
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_ZERO_BOUND: Final = re.compile(r":\s*-?0\.0\s*[,}]")
+_NO_COUNT: Final = re.compile(r'("numRecords"\s*:\s*)null\b')
 _TIGHT: Final = re.compile(r'"tightBounds"\s*:\s*true')
 
 
@@ -65,16 +71,43 @@ class Seen:
         )
 
 
-def loosened(text: str | None) -> str | None:
-    """The statistics of a file that got a deletion vector: they are then of all its rows, dead ones too."""
-    if not text:
-        return text
-    known = json.loads(text).get("tightBounds")
-    if known is None:
-        inner = text.lstrip()[1:]
-        return '{"tightBounds":false' + ("" if inner.lstrip().startswith("}") else ",") + inner
+def loosened(text: str | None, rows: int) -> str:
+    """The statistics of a file that got a deletion vector: they are then of all its rows, dead ones too.
+
+    rows: in the file. Writers may leave statistics out, but not the number of rows of a file with a vector: readers
+    refuse the table.
+    """
+    made = text or "{}"
+    known = json.loads(made)
+    if "numRecords" not in known:
+        made = _with_member(made, f'"numRecords":{rows}')
+    elif known["numRecords"] is None:
+        made = _NO_COUNT.sub(rf"\g<1>{rows}", made)
+    if known.get("tightBounds") is None:
+        return _with_member(made, '"tightBounds":false')
     # As text, so that decimals keep their digits; quotes within a value are escaped and can't match.
-    return _TIGHT.sub('"tightBounds":false', text) if known else text
+    return _TIGHT.sub('"tightBounds":false', made)
+
+
+def _with_member(text: str, member: str) -> str:
+    inner = text.lstrip()[1:]
+    return "{" + member + ("" if inner.lstrip().startswith("}") else ",") + inner
+
+
+def with_both_zeros(text: str | None, floats: AbstractSet[str]) -> str | None:
+    """Statistics that another writer made: where a float's bound is one zero, it is the one that holds both.
+
+    floats: the columns of these types, as statistics name them.
+    """
+    if not text or not floats or not _ZERO_BOUND.search(text):
+        return text
+    mark = uuid.uuid4().hex  # numbers pass as marked texts, so that each keeps its digits
+    known = json.loads(text, parse_float=lambda digits: mark + digits)
+    for bounds, zero in (("minValues", "-0.0"), ("maxValues", "0.0")):
+        of = known.get(bounds) or {}
+        of |= {name: mark + zero for name in floats & of.keys() if of[name] in (f"{mark}0.0", f"{mark}-0.0")}
+    made = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+    return re.sub(f'"{mark}([^"]*)"', r"\1", made)
 
 
 @dataclass(slots=True)
@@ -133,6 +166,8 @@ def _json(value: Any, *, upper: bool) -> str | None:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
+        if value == 0:
+            return "0.0" if upper else "-0.0"
         return repr(value) if math.isfinite(value) else None
     if isinstance(value, Decimal):
         return f"{value:f}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import unicodedata
 import uuid
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -22,6 +23,7 @@ from tidegate.delta.live_file import LiveFile
 from tidegate.delta.state import Action, TableState, file_key
 from tidegate.errors import DeltaUnsupported, LakeRefused
 from tidegate.upsert import z85
+from tidegate.upsert.statistics import with_both_zeros
 
 _VECTOR_UUID_CHARACTERS: Final = 20
 # What java.net.URI leaves as it is in a path; Spark compares such texts, so ours must be the same to the letter.
@@ -149,17 +151,20 @@ class PrivateCopy:
 
     def _adds(self, before: TableState, after: TableState, *, data_change: bool) -> list[Action]:
         found: list[Action] = []
+        floats = _floats(after)
         for key, file in after.live.items():
             known = before.live.get(key)
             if known is None or _without_change(known) != _without_change(file):
-                found.append({"add": {**self._returned(file), "dataChange": data_change}})
+                found.append({"add": {**self._returned(file, floats), "dataChange": data_change}})
         return found
 
-    def _returned(self, file: LiveFile) -> dict[str, Any]:
+    def _returned(self, file: LiveFile, floats: AbstractSet[str]) -> dict[str, Any]:
         """The `add` of a file of the copy in the words of the table's log."""
         action = dict(file.action)
         own = action["path"] not in self._paths
         action["path"] = self._own(file.path) if own else self._paths[file.path]
+        if own and "stats" in action:
+            action["stats"] = with_both_zeros(action["stats"], floats)
         if own and "defaultRowCommitVersion" in action:
             action["defaultRowCommitVersion"] = self.state.version + 1  # Spark gave it the copy's version
         if vector := action.get("deletionVector"):
@@ -202,6 +207,12 @@ class PrivateCopy:
         return LakeRefused(
             what, where=f"{self._root}/{self.name}", remedy="look for such a setting in apply.spark_conf"
         )
+
+
+def _floats(state: TableState) -> set[str]:
+    """Columns of floats, as the table's statistics name them."""
+    columns = [column for column in state.schema["fields"] if column["type"] in ("float", "double")]
+    return {(one.get("metadata") or {}).get("delta.columnMapping.physicalName", one["name"]) for one in columns}
 
 
 def java_uri(place: str) -> str:

@@ -26,7 +26,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import columns_added, create_silver, reshaped
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.upsert import data_file
-from tidegate.upsert.actions import with_vector
+from tidegate.upsert.actions import rows_of, with_vector
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.reshape import Reshape, Reshaping, value_of
@@ -74,7 +74,7 @@ class Made:
         adds = data_file.write(self.lake, PATH, layout.fit(pa.table(columns)), layout)
         if dead:
             with VectorWriter(self.lake, PATH) as vectors:
-                adds[0] = with_vector(adds[0], vectors.add(np.array(dead)))
+                adds[0] = with_vector(adds[0], vectors.add(np.array(dead)), rows_of(adds[0]))
         self.lake.log(PATH).commit(state, Change(moved([], adds, data_change=True), "WRITE"))
 
     def reshape(self, reshape: Reshape) -> list[LiveFile]:

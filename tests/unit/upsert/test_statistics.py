@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.upsert.statistics import loosened, statistics, upper_text
+from tidegate.upsert.statistics import loosened, statistics, upper_text, with_both_zeros
 
 
 def of(column: pa.Array) -> dict[str, Any]:
@@ -102,9 +102,35 @@ def test_only_indexed_columns_are_described() -> None:
 )
 def test_loosened_statistics_differ_in_nothing_else(text: str) -> None:
     was = json.loads(text, parse_float=Decimal)
-    now = json.loads(loosened(text) or "", parse_float=Decimal)
-    assert now == {**was, "tightBounds": False}
+    now = json.loads(loosened(text, 7), parse_float=Decimal)
+    assert now == {"numRecords": 7, **was, "tightBounds": False}
 
 
-def test_no_statistics_stay_none() -> None:
-    assert loosened(None) is None
+@pytest.mark.parametrize("text", [None, "", "{}", '{"numRecords":null}', '{"tightBounds":true,"numRecords" : null}'])
+def test_a_file_with_a_vector_says_its_rows_whatever_its_writer_left_out(text: str | None) -> None:
+    assert json.loads(loosened(text, 7)) == {"numRecords": 7, "tightBounds": False}
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize("values", [[-0.0], [0.0], [-0.0, 0.0], [-5.0, -0.0], [-0.0, 5.0], [None, 0.0]])
+def test_a_bound_of_zero_holds_both_zeros_in_the_order_of_any_reader(kind: pa.DataType, values: list[Any]) -> None:
+    """-0.0 is less than 0.0 for some readers' bounds, and equal to it for their rows."""
+    text = statistics(pa.table({"c": pa.array(values, kind)}), ["c"])
+    found = json.loads(text, parse_float=str)
+    there = [value for value in values if value is not None]
+    assert found["minValues"]["c"] == ("-0.0" if min(there) == 0 else "-5.0")
+    assert found["maxValues"]["c"] == ("0.0" if max(there) == 0 else "5.0")
+
+
+def test_another_writers_bounds_of_zero_are_made_to_hold_both() -> None:
+    text = (
+        '{"numRecords":2,"minValues":{"d":0.0,"f":-1.5,"amount":0.0,"t":"\\"d\\":0.0,","wide":0.10000000000000000555},'
+        '"maxValues":{"d":-0.0,"f":-0.0,"amount":0.0,"t":"ü\\u0001"},"nullCount":{"d":0,"f":0}}'
+    )
+    made = with_both_zeros(text, {"d", "f", "gone"})
+    assert made is not None
+    was, now = (json.loads(one, parse_float=str) for one in (text, made))
+    was["minValues"]["d"], was["maxValues"]["d"], was["maxValues"]["f"] = "-0.0", "0.0", "0.0"
+    assert now == was
+    assert with_both_zeros(text, set()) == text
+    assert with_both_zeros(None, {"d"}) is None
