@@ -13,7 +13,7 @@ from __future__ import annotations
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import version_changes
-from spark_jobs.window.standing.same_names import hold_same_names
+from spark_jobs.window.standing.same_names import hold_other_kinds, hold_same_names
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.config import Policy
@@ -30,6 +30,7 @@ def judge_ddl(app: Application, window: Window) -> None:
     hold_same_names(app, window)
     for entry in window.tables.values():
         entry.changes = version_changes(app, entry, window.cut_ts)
+    hold_other_kinds(app, window)
     for entry in list(window.tables.values()):
         if entry.name in window.tables:  # else a partner took it along
             _judge(app, window, entry)

@@ -17,7 +17,7 @@ from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.rewrite import keeps_values, rewrite
-from spark_jobs.merge.shard_rows import empty_shard
+from spark_jobs.merge.shard_rows import empty_of_no_shard, empty_shard
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_all
 from spark_jobs.merge.values import literals
@@ -86,6 +86,8 @@ def _delete_partitions(writer: SilverWriter, old: TableVersion, new: TableVersio
 def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
     """No live rows (of this shard) from here on, and the columns of `shape`, whatever they were before."""
     if shape is None and writer.columns() is None:
+        return
+    if shape is not None and writer.entry.routed and empty_of_no_shard(writer, version, shape):
         return
     if shape is not None:
         (writer.ensure_columns if writer.entry.routed else writer.ensure)(shape)

@@ -2,7 +2,8 @@
 
 In:  a routed table's writer, the version of the shard that begins without rows.
 Out: one commit, recorded under the statement. Without Spark where the driver can look through the files: a statement of
-     Spark's costs seconds, and a table may have a hundred shards that are read anew in one window.
+     Spark's costs seconds, and a table may have a hundred shards that are read anew in one window. Rows of no shard go
+     with them: silver has some where a table of its own name was brought there before routes named it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from tidegate.delta.actions import moved
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
+from tidegate.errors import SchemaMismatch
+from tidegate.lake.silver_tables import empty_silver, has_shards
 from tidegate.limits import PROBE_DRIVER_ROWS_MAX
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
+from tidegate.spark_sql import quote
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.group import Group
 
@@ -35,6 +40,28 @@ def empty_shard(writer: SilverWriter, version: TableVersion) -> None:
         return Change(moved(found.removes, found.adds, data_change=True), "DELETE", dict([done]))
 
     writer.log.update(decide)
+
+
+def empty_of_no_shard(writer: SilverWriter, version: TableVersion, shape: SilverShape) -> bool:
+    """Take out the rows of a table of silver's name that was no shard. True when silver had nothing else, and has the
+    shape now.
+    """
+    state, done = writer.log.state(), (writer.ddl_id("rows", version), version.commit_ts)
+    if not state.live:
+        return False
+    if has_shards(state):
+        if any(file.nulls(tables.SHARD_SOURCE) != 0 for file in state.files):
+            condition = f"{quote(tables.SHARD_SOURCE)} IS NULL"
+            writer.once("no shard's", version, lambda private: f"DELETE FROM {private.target} WHERE {condition}")
+        return False
+    if writer.entry.plan.keeps_deleted:
+        raise SchemaMismatch(
+            f"{writer.entry.name}: silver keeps deleted rows of a table that no route named",
+            where=version.where,
+            remedy="give the route another table (to), and release it",
+        )
+    empty_silver(writer.log, done, shape)
+    return True
 
 
 def _by_position(writer: SilverWriter, state: TableState, files: list[LiveFile]) -> bool:

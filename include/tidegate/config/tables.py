@@ -6,6 +6,7 @@ Out: a Tables, frozen, which answers for a table's name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator
@@ -122,3 +123,9 @@ class Tables(Section):
             if (target := route.target(database, table)) is not None:
                 return Logical(*target, routed=True)
         return Logical(database, table, routed=False)
+
+    def mixes(self, names: Iterable[tuple[str, str]]) -> bool:
+        """Whether routes name some of these physical tables, which flow into one logical table, and others not."""
+        if not self.routes:
+            return False
+        return len({self.logical(*name).routed for name in names}) > 1

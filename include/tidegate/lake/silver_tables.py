@@ -16,6 +16,7 @@ from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_json
 from tidegate.errors import CommitConflict, SchemaMismatch
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, properties
+from tidegate.tables import SHARDS
 
 # What Delta itself gives a table with deletion vectors; the first two are older protocols' own.
 _FEATURES: Final = frozenset({"appendOnly", "invariants", "deletionVectors"})
@@ -99,6 +100,11 @@ def empty_silver(log: DeltaLog, transaction: tuple[str, int], shape: SilverShape
     shape: the columns from here on; None: as they are.
     """
     return log.update(_once(transaction, lambda read: _emptied(read, shape)))
+
+
+def has_shards(read: TableState) -> bool:
+    """Whether the table's rows have in their key which shard they are of."""
+    return {field["name"] for field in read.schema["fields"]}.issuperset(SHARDS)
 
 
 def _once(

@@ -1,20 +1,28 @@
-"""Tables of one name that several sources bring, and that no route brings together.
+"""Tables of one name that no route brings together: several sources have it, or shards flow into a table's own name.
 
-In:  what the sources' histories know, the tables of a window.
+In:  what the sources' histories know, the tables of a window, silver's columns.
 Out: why a table is none of them; such tables are held.
 
 Silver would have the rows of all of them under one key, and a snapshot of the one would take the others' for its own.
+A routed table's rows have their shard in their key, and an unrouted one's don't: one silver table can't have both.
 """
 
 from __future__ import annotations
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import hold
-from spark_jobs.window.window import Window
+from spark_jobs.window.window import TableWindow, Window
+from tidegate import tables
+from tidegate.lake.silver_tables import has_shards
+from tidegate.remedy import Needs
+from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import VersionStatus
+from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.table_names import Physical
+
+_SHOWN = 3
 
 
 def several_sources(app: Application, name: str) -> str:
@@ -27,13 +35,75 @@ def several_sources(app: Application, name: str) -> str:
     return f"{name}: {sources} have a table of this name each, and silver has one for them; {way}"
 
 
+def mixed_with_shards(app: Application, name: str, entry: TableWindow | None = None) -> str:
+    """What is wrong with a logical table that has shards and a table which no route names; "" when nothing is.
+
+    entry: its share of a window; a table that went meanwhile has rows in it.
+    """
+    if not app.pipeline.tables.routes:
+        return ""
+    physical = {one for one in app.names.flows().get(name, ()) if _is_there(app, one)}
+    if entry is not None:
+        physical |= {one for one in entry.physical if app.histories[one.source].versions(*one.pair)}
+    if not app.pipeline.tables.mixes(one.pair for one in physical):
+        return ""
+    plain = sorted(one for one in physical if not app.names.logical(*one.pair).routed)
+    shards = sorted(physical - set(plain))
+    return (
+        f"{name}: a route brings {_named(shards)} into the name of {_named(plain)}, which no route names: silver can't"
+        " tell its rows from theirs; give the route another table (to), leave one of them out (tables.exclude), or name"
+        " both by the route"
+    )
+
+
 def hold_same_names(app: Application, window: Window) -> None:
     """It comes behind the replay of DDL, and before anything of the window is decoded."""
     for name in list(window.tables):
-        if name in window.tables and (what := several_sources(app, name)):
+        if name not in window.tables:  # a partner took it along
+            continue
+        if what := several_sources(app, name):
             hold(app, window, name, Refused(Cause.NEEDS_ROWS, what))
+        elif what := mixed_with_shards(app, name, entry := window.tables[name]):
+            # Silver that was written while both were there may have lost rows of either.
+            needs = Needs.ROWS if _were_mixed(app, name, entry.after_ts) else Needs.NOTHING
+            hold(app, window, name, Refused(Cause.SAME_NAME, what, needs=needs))
+
+
+def hold_other_kinds(app: Application, window: Window) -> None:
+    """Tables that routes name and whose silver is from before they did, or the other way round. Behind entry.changes.
+
+    What begins anew in this window empties silver of them, and gives it its columns.
+    """
+    for entry in list(window.tables.values()):
+        if entry.name not in window.tables or not _is_of_other_kind(app, entry):
+            continue
+        what = (
+            f"{entry.name}: routes name its tables now, and silver's rows are of a table that none named"
+            if entry.routed
+            else f"{entry.name}: no route names it any more, and silver's rows are of shards"
+        )
+        hold(app, window, entry.name, Refused(Cause.NEEDS_ROWS, what, needs=Needs.ROWS))
+
+
+def _is_of_other_kind(app: Application, entry: TableWindow) -> bool:
+    state = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
+    if not state.live or has_shards(state) == entry.routed:
+        return False
+    anew = (v for old, v in entry.changes if v.kind == SNAPSHOT or (not entry.routed and old and empties(v)))
+    return not entry.physical <= {(version.source, version.database, version.table) for version in anew}
+
+
+def _were_mixed(app: Application, name: str, at_ts: int) -> bool:
+    known = [(one, app.histories[one.source].version_at(*one.pair, at_ts)) for one in app.names.flows().get(name, ())]
+    physical = [one.pair for one, v in known if v is not None and v.status is not VersionStatus.DROPPED]
+    return app.pipeline.tables.mixes(physical)
 
 
 def _is_there(app: Application, physical: Physical) -> bool:
     last = app.histories[physical.source].last(physical.pair)
     return last is not None and last.status is not VersionStatus.DROPPED
+
+
+def _named(physical: list[Physical]) -> str:
+    more = f" and {len(physical) - _SHOWN} others" if len(physical) > _SHOWN else ""
+    return ", ".join(f"{one.shown} of {one.source}" for one in physical[:_SHOWN]) + more

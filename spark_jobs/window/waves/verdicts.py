@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.standing.same_names import several_sources
+from spark_jobs.window.standing.same_names import mixed_with_shards, several_sources
 from spark_jobs.window.standing.standings import standing_of
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves import shards
@@ -62,7 +62,7 @@ def verdict_of(app: Application, window: Window, share: Share) -> Verdict:
     if not app.names.keeps(*physical):
         return Verdict(refused="the pipeline file doesn't keep the table, as apply read it when it began")
     name = app.names.logical_name(*physical.pair)
-    if several := several_sources(app, name):
+    if several := several_sources(app, name) or mixed_with_shards(app, name):
         return Verdict(refused=several)
     version = app.histories[physical.source].version_at(*physical.pair, wave.low_ts)
     if reason := _is_there(app, version, share):

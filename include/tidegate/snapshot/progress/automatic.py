@@ -78,7 +78,8 @@ def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ..
             else:
                 found.setdefault(name, []).append(Physical(source, database, table))
     for of in found.values():
-        if len({source for source, *_ in of}) > 1 and not any(patterns.logical(*one.pair).routed for one in of):
+        several = len({source for source, *_ in of}) > 1 and not any(patterns.logical(*one.pair).routed for one in of)
+        if several or patterns.mixes(one.pair for one in of):
             of.clear()  # apply refuses the rows of either
     for name in wanted - found.keys() - gone:  # no version is known of it: the reader asks the server
         places = [Physical(source, *pair) for source in servers for pair in splits(name) if patterns.keeps(*pair)]
