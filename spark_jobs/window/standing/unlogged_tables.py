@@ -15,6 +15,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import hold, send_below
 from spark_jobs.window.window import Window
 from tidegate.config import Cascades
+from tidegate.schema.follow.computed import computed_by_whoever_reads
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.standing.causes import Cause
@@ -64,6 +65,8 @@ def unlogged_reason(app: Application, version: TableVersion) -> str:
         return (
             f"{place}: {why}; exclude it, or give it an engine of its own at the source, and a snapshot reads it anew"
         )
+    if why := computed_by_whoever_reads(version):
+        return f"{place}: {why}; drop the column there, and a snapshot reads the table anew; or exclude it"
     why = unlogged_cascade(version)
     if why and app.pipeline.ddl.unlogged_cascades is Cascades.HOLD:
         return (

@@ -23,6 +23,7 @@ ANSI_QUOTES: Final = 4
 ORACLE: Final = 512
 MAXDB: Final = 4096
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
+PAD_CHAR_TO_FULL_LENGTH: Final = 1 << 31
 
 # No length that means anything has more digits, no whole number that has a type either (decimals end at 65).
 LENGTH_DIGITS: Final = 65

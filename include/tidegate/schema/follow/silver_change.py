@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidegate.schema.follow.added_columns import existing_row_value
-from tidegate.schema.follow.computed import computes_the_same, renamed_between
+from tidegate.schema.follow.computed import computes_the_same, reads_default, renamed_between
 from tidegate.schema.follow.recast import Recast, recast
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import TEXT_BYTES, Kind
@@ -107,11 +107,15 @@ def _change(was: Column, now: Column, names: Mapping[str, str]) -> list[SilverAc
 
 
 def _computed_anew(column: Column, shared: list[tuple[Column, Column]]) -> list[SilverAction]:
-    """A generated column is computed again when a column of its expression changes: 1.5 may be '1.50' in a text."""
+    """A generated column is computed again when a column of its expression changes: 1.5 may be '1.50' in a text. One
+    that reads DEFAULT(a) when that default does.
+    """
     if not column.generation_expression:
         return []
     expression = column.generation_expression.lower()
-    changed = [now for was, now in shared if now.name.lower() in expression and not _reads_the_same(was, now)]
+    named = [(was, now) for was, now in shared if now.name.lower() in expression]
+    defaults = reads_default(column.generation_expression)
+    changed = [now for was, now in named if not _reads_the_same(was, now) or (defaults and not _same_default(was, now))]
     return [ValuesRewritten(column, f"it is computed from {changed[0].name}, which changed")] if changed else []
 
 
@@ -123,6 +127,10 @@ def _reads_the_same(was: Column, now: Column) -> bool:
     if "zerofill" in was.type + now.type or (was.charset, was.collation) != (now.charset, now.collation):
         return False
     return old.kind is new.kind and old.kind in (Kind.INT, Kind.TEXT) and "char" not in (old.text.base, new.text.base)
+
+
+def _same_default(was: Column, now: Column) -> bool:
+    return (was.default, was.default_is_expression) == (now.default, now.default_is_expression)
 
 
 def _rewritten(was: Column, now: Column) -> str:

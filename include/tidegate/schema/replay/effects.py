@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from tidegate.errors import DDLError
 from tidegate.remedy import RECREATE
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.ddl.tokens import Cursor
+from tidegate.schema.ddl.tokens import PAD_CHAR_TO_FULL_LENGTH, Cursor
 from tidegate.schema.ddl.tree import (
     AlterTable,
     CreateLike,
@@ -119,7 +119,7 @@ class TableEffects:
         proven = (
             not statement.if_not_exists
             or self._history.columns_of_query is not None
-            or (known is not None and known.commit_ts >= gap_ts)
+            or (known is not None and bool(known.columns) and known.commit_ts >= gap_ts)
             or (database is not None and database.commit_ts >= gap_ts and makes_database(database.ddl))
             or surely_new(name, self._logged, self._context.server, self._context.settings)
         )
@@ -140,11 +140,29 @@ class TableEffects:
             columns = self._history.columns_of_query
             taken = columns(cursor, self._logged.database, lambda table: self._source(table).columns)
         shape = create(statement, self._context, taken)
-        last = self._history.last(statement.table)
-        if last is not None and last.merged_by:
-            shape = _emptied(replace(shape, merged_by=last.merged_by), self._context, self._work.lives)
+        if under := self._merged(statement.table):
+            shape = _emptied(replace(shape, merged_by=under), self._context, self._work.lives)
         self._work.put(statement.table, shape, "create", status)
-        _mark_merged(statement.table, shape, [statement.storage], self._work)
+        self._mark_merged(statement.table, shape, [statement.storage])
+
+    def _merged(self, name: TableName) -> tuple[str, ...]:
+        """The MERGE table that names a table, which is about to be made; () without one."""
+        last = self._history.last(name)
+        if last is None or not last.merged_by or not self._work.lives((last.merged_by[0], last.merged_by[1])):
+            return ()
+        return last.merged_by
+
+    def _mark_merged(self, table: TableName, shape: Shape, actions: Iterable[object]) -> None:
+        """Rows come to the tables under a MERGE table through it, too; also to such as are made later."""
+        for action in actions:
+            if isinstance(action, Storage) and action.union and shape.engine in MERGES:
+                for under in action.union:
+                    if self._work.lives(under):
+                        was, status = self._work.shape(under), self._work.status(under)
+                        self._work.put(under, replace(was, merged_by=table), "alter", status)
+                    elif self._history.keeps(*under):
+                        awaited = Shape((), (), *self._context.defaults, merged_by=table)
+                        self._work.put(under, awaited, "drop", VersionStatus.DROPPED)
 
     def _source(self, table: TableName) -> Shape:
         """A table that another one takes columns from."""
@@ -156,6 +174,7 @@ class TableEffects:
         if statement.temporary or (statement.if_not_exists and self._work.lives(statement.table)):
             return
         shape = copy(self._source(statement.like), self._context.new_id)
+        shape = replace(shape, merged_by=self._merged(statement.table))
         if self._work.status(statement.like) is VersionStatus.UNPROVEN:
             status = VersionStatus.UNPROVEN
         self._work.put(statement.table, shape, "create", status)
@@ -173,8 +192,11 @@ class TableEffects:
             return
         before = self._work.shape(table)
         after = alter(before, statement.actions, self._context)
-        self._work.put(table, after, "alter", self._work.status(table))
-        _mark_merged(table, after, statement.actions, self._work)
+        status = self._work.status(table)
+        if self._logged.sql_mode & PAD_CHAR_TO_FULL_LENGTH and _pads(before, after):
+            status = status.without_rows
+        self._work.put(table, after, "alter", status)
+        self._mark_merged(table, after, statement.actions)
         moves.follow(table, before, statement.actions)
         if renamed not in (None, table):
             self._rename(table, renamed)
@@ -189,7 +211,8 @@ class TableEffects:
         if self._history.keeps(*new) and not self._history.keeps(*old):
             status = status.without_rows  # nobody followed them
         self._work.drop(old, "rename")
-        shape = replace(shape, foreign_keys=renamed_keys(shape.foreign_keys, old, new))
+        under = self._merged(new) or shape.merged_by
+        shape = replace(shape, foreign_keys=renamed_keys(shape.foreign_keys, old, new), merged_by=under)
         self._work.put(new, shape, "rename", status)
 
     def _database(self, statement: DefineDatabase) -> None:
@@ -222,10 +245,11 @@ def _emptied(shape: Shape, context: Context, lives: Callable[[tuple[str, str]], 
     return replace(shape, foreign_keys=keys, merged_by=shape.merged_by if under else ())
 
 
-def _mark_merged(table: TableName, shape: Shape, actions: Iterable[object], work: Work) -> None:
-    """Rows come to the tables under a MERGE table through it, too."""
-    for action in actions:
-        if isinstance(action, Storage) and action.union and shape.engine in MERGES:
-            for under in action.union:
-                if work.lives(under):
-                    work.put(under, replace(work.shape(under), merged_by=table), "alter", work.status(under))
+def _pads(before: Shape, after: Shape) -> bool:
+    """Whether values of CHAR columns, read with all their spaces, may have gone into other types: those of a column
+    that became one, or of one that is computed.
+    """
+    types = {column.id: column.type for column in after.columns}
+    chars = [column for column in before.columns if column.type.startswith("char(")]
+    computed = any(column.generation_expression for column in after.columns)
+    return any(column.id in types and (computed or not types[column.id].startswith("char(")) for column in chars)

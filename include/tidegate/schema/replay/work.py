@@ -77,7 +77,7 @@ class Work:
         for name, after in self._after.items():
             version = self._last(name)
             if version is None or after.kind in _ALWAYS:
-                if version is not None or after.status is not VersionStatus.DROPPED:
+                if version is not None or after.status is not VersionStatus.DROPPED or after.shape.merged_by:
                     yield name, after
             elif (after.shape, after.status) != (Shape.of(version), version.status) or after.moved is not None:
                 yield name, after

@@ -140,3 +140,13 @@ def test_a_default_of_more_digits_than_python_counts_by_itself_is_known() -> Non
     )
     values = [action.value for action in found if isinstance(action, AddSilverColumn)]
     assert [f"{value}" for value in values] == ["1.5" + "0" * 29, "-123456789012345678901234567.0000000000"]
+
+
+def test_what_reads_a_default_is_computed_anew_where_the_default_changes() -> None:
+    table = "a INT DEFAULT 3, b INT DEFAULT 3, g INT AS (DEFAULT(a) + b) VIRTUAL"
+    for alter in ("ALTER a SET DEFAULT 7", "MODIFY a INT DEFAULT 7", "ALTER a DROP DEFAULT", "MODIFY a INT"):
+        (found,) = _actions(table, alter)
+        assert isinstance(found, ValuesRewritten)
+        assert (found.column.name, found.recast) == ("g", None)
+    assert _actions(table, "MODIFY a INT DEFAULT 3 COMMENT 'as before'") == []
+    assert _actions("a INT DEFAULT 3, `default` INT, g INT AS (a + `default`)", "ALTER a SET DEFAULT 7") == []

@@ -114,6 +114,16 @@ def test_after_an_upgrade_truncate_shows_that_the_server_logs_cascades_now() -> 
     assert not unlogged_cascade(log.last("c"))
 
 
+def test_tables_that_a_merge_table_names_before_they_are_made_are_under_it() -> None:
+    log = Log()
+    log.run("CREATE TABLE m (a INT) ENGINE=MERGE UNION=(t1, t2, t3)", "CREATE TABLE t1 (a INT) ENGINE=MyISAM")
+    log.run("CREATE TABLE other (a INT) ENGINE=MyISAM", "CREATE TABLE t2 LIKE other", "RENAME TABLE other TO t3")
+    for name in ("t1", "t2", "t3"):
+        assert "MERGE table db.m" in kept_elsewhere(log.last(name)), name
+    log.run("DROP TABLE m", "DROP TABLE t1", "CREATE TABLE t1 (a INT)")
+    assert not kept_elsewhere(log.last("t1"))
+
+
 def test_engines_that_keep_rows_elsewhere_are_named() -> None:
     log = Log()
     log.run("CREATE TABLE t1 (a INT) ENGINE=MyISAM", "CREATE TABLE m (a INT) ENGINE=MRG_MyISAM UNION=(t1)")

@@ -1,0 +1,150 @@
+"""Columns whose values the server computes: what it computes anew, and what nobody can compute twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kit.road import Road
+from tests.support.servers import FreshDatabase
+from tidegate.local.server import Server
+from tidegate.standing.causes import Cause
+from tidegate.tables import silver_path
+
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def _held(road: Road, spark: SparkSession) -> dict[str, Cause | None]:
+    road.capture()
+    app = road.apply(spark)
+    return {name.split(".")[1]: state.cause for name, state in app.states.items() if state.state == "held"}
+
+
+def test_a_column_that_reads_a_default_is_computed_anew_where_the_default_changes(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(any_server)
+    made = "(id INT PRIMARY KEY, a INT DEFAULT 3, `default` INT, g INT AS ({}) {})"
+    road = Road.begun(
+        any_server,
+        tmp_path,
+        database,
+        f"CREATE TABLE v {made.format('DEFAULT(a)', 'VIRTUAL')}",
+        f"CREATE TABLE s {made.format('DEFAULT( `A` ) + a', 'STORED')}",
+        f"CREATE TABLE m {made.format('DEFAULT(a)', 'VIRTUAL')}",
+        f"CREATE TABLE none {made.format('a + `default`', 'STORED')}",
+        *(f"INSERT INTO {name} (id, a) VALUES (1, 1)" for name in ("v", "s", "m", "none")),
+    )
+    assert _held(road, spark) == {}
+    for name in ("v", "s", "none"):
+        any_server.query(f"ALTER TABLE {name} ALTER a SET DEFAULT 7", database=database)
+    any_server.query("ALTER TABLE m MODIFY a INT DEFAULT 9, MODIFY `default` INT DEFAULT 1", database=database)
+    road.capture()
+    lacking = {name.split(".")[1] for name, state in road.apply(spark).states.items() if state.lacks_rows}
+    assert lacking == {"v", "s", "m"}, "a snapshot reads them anew, by itself"
+    assert road.assert_equal() == {"none": 1}
+
+
+def test_a_virtual_column_with_a_prefix_index_has_its_whole_value(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(any_server)
+    road = Road.begun(
+        any_server,
+        tmp_path,
+        database,
+        "CREATE TABLE r5 (id INT PRIMARY KEY, a LONGBLOB, n INT, v LONGBLOB AS (a) VIRTUAL, KEY (v(10)))",
+        "INSERT INTO r5 (id, a, n) VALUES (1, REPEAT('x', 100000), 1), (2, REPEAT('z', 9000), 1)",
+        "UPDATE r5 SET n = 2",
+        "UPDATE r5 SET a = REPEAT('y', 90000) WHERE id = 1",
+        "DELETE FROM r5 WHERE id = 2",
+        "REPLACE INTO r5 (id, a, n) VALUES (1, REPEAT('q', 80000), 1)",
+    )
+    assert _held(road, spark) == {}
+    assert road.assert_equal() == {"r5": 1}
+
+
+def test_a_virtual_column_that_each_reader_computes_holds_its_table_until_it_goes(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road.begun(
+        mariadb,
+        tmp_path,
+        database,
+        "CREATE TABLE chance (id INT PRIMARY KEY, v DOUBLE AS (RAND()) VIRTUAL)",
+        "CREATE TABLE moment (id INT PRIMARY KEY, v DATETIME AS (CURRENT_TIMESTAMP) VIRTUAL)",
+        "CREATE TABLE steady (id INT PRIMARY KEY, v VARCHAR(9) AS (CONCAT(id, 'now()')) VIRTUAL)",
+        *(f"INSERT INTO {name} (id) VALUES (1)" for name in ("chance", "moment", "steady")),
+    )
+    assert _held(road, spark) == dict.fromkeys(("chance", "moment"), Cause.UNLOGGED)
+    assert road.assert_equal() == {"steady": 1}
+    mariadb.query("ALTER TABLE chance DROP v", database=database)
+    assert _held(road, spark) == {"chance": Cause.NEEDS_ROWS, "moment": Cause.UNLOGGED}
+
+
+def test_years_of_two_digits(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    made = "(id INT PRIMARY KEY, y YEAR(2))"
+    road = Road.begun(
+        mariadb,
+        tmp_path,
+        database,
+        *(f"CREATE TABLE {name} {made}" for name in ("stays", "four", "number", "words")),
+        *(f"INSERT INTO {name} VALUES (1, 1), (2, 99), (3, 0)" for name in ("stays", "four", "number", "words")),
+        "ALTER TABLE four MODIFY y YEAR",
+        "ALTER TABLE number MODIFY y INT",
+        "ALTER TABLE words MODIFY y VARCHAR(9)",
+        "CREATE TABLE two (id INT PRIMARY KEY, y YEAR)",
+        "INSERT INTO two VALUES (1, 2001), (2, 1999), (3, 0)",
+        "ALTER TABLE two MODIFY y YEAR(2)",
+    )
+    assert set(_held(road, spark)) == {"number", "words"}
+    for name in ("stays", "four", "two"):
+        frame = spark.sql(f"SELECT y FROM delta.`{road.lake.spark_uri(silver_path(database, name))}` ORDER BY id")
+        print(name, [row[0] for row in frame.collect()], mariadb.query(f"SELECT y FROM {database}.{name} ORDER BY id"))
+    raise AssertionError
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
+def test_char_columns_that_leave_their_type_padded_are_read_anew(
+    key: str, any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(any_server)
+    road = Road.begun(
+        any_server,
+        tmp_path,
+        database,
+        *(f"CREATE TABLE {name} (id INT {key}, c CHAR(5), n INT)" for name in ("t", "u", "usual")),
+        *(f"INSERT INTO {name} VALUES (1, 'a', 1)" for name in ("t", "u", "usual")),
+    )
+    assert _held(road, spark) == {}
+    with any_server.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE usual MODIFY c VARCHAR(9)")
+        cursor.execute("SET sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'")
+        cursor.execute("ALTER TABLE t MODIFY c VARCHAR(20)")
+        cursor.execute("ALTER TABLE u MODIFY c CHAR(9), MODIFY n BIGINT")
+    assert _held(road, spark) == {"t": Cause.NEEDS_ROWS}
+    assert road.assert_equal() == {"u": 1, "usual": 1}
+
+
+def test_rows_that_come_through_a_merge_table_hold_what_it_names(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Also where it names them before they are made."""
+    database = fresh_database(any_server)
+    road = Road.begun(
+        any_server,
+        tmp_path,
+        database,
+        "CREATE TABLE m (a INT) ENGINE=MERGE UNION=(t2, t3) INSERT_METHOD=LAST",
+        "CREATE TABLE t2 (a INT) ENGINE=MyISAM",
+        "CREATE TABLE t3 (a INT) ENGINE=MyISAM",
+        "INSERT INTO t2 VALUES (1)",
+        "INSERT INTO m VALUES (2), (3)",
+    )
+    assert _held(road, spark) == dict.fromkeys(("m", "t2", "t3"), Cause.UNLOGGED)
