@@ -28,6 +28,7 @@ from spark_jobs.session.spark import application_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate import tables
+from tidegate.commit_ts import physical_ms
 from tidegate.config import Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease
 from tidegate.errors import LakeRefused, TidegateError, UsageError
@@ -135,6 +136,7 @@ class Rebuild:
         windows = 0
         try:
             app.load()
+            self._check_reaches(app)
             while (window := self._next(app)) is not None:
                 window = apply_window(app, window)
                 windows += 1
@@ -151,6 +153,18 @@ class Rebuild:
             app.checkpoints.close()
             self.lake.delete_folder(SCRATCH if self.lease is None or self.lease.held else scratch)
         return windows
+
+    def _check_reaches(self, app: Application) -> None:
+        """Raises LakeRefused when what the table begins with has left bronze."""
+        app.index.refresh(app.cut_ts)
+        for source in app.pipeline.sources:
+            if (reaches_ts := app.index.begin(source)) > self.begin_ts:
+                raise LakeRefused(
+                    f"can't be rebuilt at {self.at_ts}: its rows begin at {_time(self.begin_ts)}, and bronze has no log"
+                    f" of {source} from before {_time(reaches_ts)} any more (maintain.keep_bronze_days)",
+                    where=self.table,
+                    remedy="tidegate snapshot start reads it anew: it can be rebuilt from that snapshot's beginning on",
+                )
 
     def _next(self, app: Application) -> Window | None:
         """Apply's next window, which ends at at_ts at the latest; None when all is applied up to there."""
@@ -189,6 +203,10 @@ class Rebuild:
 
 def _answered(policy: Policy) -> Policy:
     return Policy.IGNORE if policy is Policy.IGNORE else Policy.APPLY
+
+
+def _time(commit_ts: int) -> str:
+    return datetime.fromtimestamp(physical_ms(commit_ts) / 1000, UTC).isoformat(timespec="seconds")
 
 
 def _at(spark: SparkSession, uri: str, version: int | None) -> DataFrame:

@@ -1,8 +1,10 @@
 """After the tables: what was recorded of work long done goes.
 
-In:  control/ledger, latency, maintenance, table_states, prewrites and snapshots; maintain.keep_records_days.
+In:  control/ledger, latency, maintenance, table_states, prewrites, snapshots and verification;
+     maintain.keep_records_days.
 Out: each without its old rows; of table_states the last event of each table stays; of prewrites what bronze
-     still has the answer of, and what has none; of snapshots what tidegate/snapshot/worth_keeping.py says.
+     still has the answer of, and what has none; of snapshots what tidegate/snapshot/worth_keeping.py says; of
+     verification each table's newest result.
 
 The ledger and latency may grow by rows a second. Of these whole files go, by the log's statistics, without a look
 inside: older rows that share a file with younger ones stay.
@@ -27,8 +29,10 @@ from tidegate.lake.control.upkeep import drop_files, rewrite
 from tidegate.lake.prewrites import begins_of, worth_keeping
 from tidegate.lake.status import cut_ts
 from tidegate.snapshot.progress.worth_keeping import worth_keeping as snapshots_kept
+from tidegate.tables_snapshot import VERIFICATION
 
 _EVENT: Final = ["pipeline", "table", "recorded_at"]
+_VERIFIED: Final = ["source", "database", "table", "silver"]
 
 
 def forget_records(job: Maintenance) -> None:
@@ -57,6 +61,7 @@ def forget_records(job: Maintenance) -> None:
         job, tables.SNAPSHOTS, lambda: rewrite(job.lake, tables.SNAPSHOTS, lambda rows: snapshots_kept(rows, oldest))
     )
     _forget(job, tables.TABLE_STATES, lambda: rewrite(job.lake, tables.TABLE_STATES, lambda rows: _counting(rows, at)))
+    _forget(job, VERIFICATION, lambda: rewrite(job.lake, VERIFICATION, lambda rows: _newest(rows, at)))
 
 
 def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
@@ -64,6 +69,15 @@ def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
     old = rows.filter(pc.less(rows["recorded_at"], oldest))
     last = last_of(rows, _EVENT[:2], _EVENT[2:])
     return pa.concat_tables([old.join(last.select(_EVENT), keys=_EVENT, join_type="left semi"), young])
+
+
+def _newest(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
+    """Of old runs those that say the newest of a table: with the ranges that they compared."""
+    young = rows.filter(pc.greater_equal(rows["recorded_at"], oldest))
+    old = rows.filter(pc.less(rows["recorded_at"], oldest))
+    last = last_of(rows.filter(pc.equal(rows["chunk"], 0)), _VERIFIED, ["recorded_at"])
+    of = [*_VERIFIED, "verification"]
+    return pa.concat_tables([old.join(last.select(of), keys=of, join_type="left semi"), young])
 
 
 def _forget(job: Maintenance, table: tables.Table, act: Callable[[], tuple[int, int] | None]) -> None:

@@ -51,6 +51,6 @@ class Maintain(Section):
     keep_records_days: int | None = Field(
         90,
         ge=1,
-        description="Records of work leave control/ledger, latency, maintenance and table_states (but for each table's"
-        " last event), and control/snapshots what no one reads of a snapshot that is over, after so many days; null: never",
+        description="Records of work leave control/ledger, latency, maintenance, table_states and verification (but for each"
+        " table's last event and newest result), and control/snapshots what no one reads of a snapshot that is over, after so many days; null: never",
     )

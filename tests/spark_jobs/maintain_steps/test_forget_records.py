@@ -15,6 +15,7 @@ from tidegate.commit_ts import compose
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_states
+from tidegate.tables_snapshot import VERIFICATION
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -86,3 +87,20 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
 
 def event(table: str, state: str, days: float) -> dict[str, Any]:
     return filled(tables.TABLE_STATES, pipeline="p", table=table, state=state, recorded_at=ago(days))
+
+
+def test_of_verifications_each_table_s_newest_result_stays_with_its_ranges(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    for table, days in (("a", 30), ("a", 20), ("b", 40), ("b", 1)):
+        run = {"verification": f"{table}{days}", "table": table, "recorded_at": ago(days)}
+        found = [filled(VERIFICATION, chunk=number, **run) for number in (1, 2, 0)]
+        control.append(lake, VERIFICATION, found)
+    text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
+    pipeline = config.parse(text + "maintain: {keep_records_days: 10}\n", where="p.yaml")
+    no_spark: Any = None
+    forget_records(Maintenance(no_spark, pipeline, lake, print, NOW))
+    left = control.read(lake, VERIFICATION).to_pylist()
+    assert sorted((row["verification"], row["chunk"]) for row in left) == [
+        *(("a20", number) for number in (0, 1, 2)),
+        *(("b1", number) for number in (0, 1, 2)),
+    ]

@@ -86,3 +86,27 @@ def test_a_wave_that_apply_took_whole_is_not_looked_into_again(tmp_path: Path, o
     remove(lake, found)
     left = [(ref.chunk.low_token[0], ref.chunk.table) for ref in chunk_refs(lake, "s", ["a" * 32, "b" * 32])]
     assert sorted(left) == [("a", "t"), ("a", "t"), ("a", "u"), ("b", "t"), ("b", "t")]
+
+
+def test_chunks_that_apply_took_go_with_the_segments_that_a_rebuild_needs_with_them(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    writer = ChunkWriter(lake, "s", claim_reader(ControlTables(lake), "s"))
+    first = SnapshotEvent("c" * 32, "p", "s", EventKind.REQUESTED, OLD, "d", "t")
+    goes_on = replace(first, snapshot="e" * 32)
+    events = [first, goes_on]
+    for token, of, low_ts, told in (("a", first, 5, 1), ("b", first, 9, 1), ("d", first, 5, 2), ("f", goes_on, 5, 1)):
+        writer.append([replace(chunk(1, [(1, "a")]), low_token=token * 32, snapshot=of.snapshot, read_at=OLD)])
+        wave = replace(of, event=EventKind.WAVE, token=token * 32, chunks=told)  # of `d` not all was landed
+        events += [wave, replace(wave, event=EventKind.APPLIED, chunks=0, low_ts=low_ts)]
+    events.append(replace(first, event=EventKind.DONE))
+    told_at = [replace(one, recorded_at=OLD + timedelta(seconds=at)) for at, one in enumerate(events)]
+    control.append(lake, tables.SNAPSHOTS, [one.to_row() for one in told_at])
+
+    def gone(begin_ts: int, keep_days: int) -> int:
+        return len(orphan_files(lake, NOW, {"s": begin_ts}, keep_days))
+
+    assert (gone(4, 7), gone(5, 7), gone(8, 7), gone(9, 7)) == (0, 2, 2, 3), "a rebuild begins behind a commit_ts"
+    assert gone(9, 30) == 0, "as young as segments that are kept"
+    remove(lake, orphan_files(lake, NOW, {"s": 8}, 7))
+    tokens = [letter * 32 for letter in "abdf"]
+    assert {ref.chunk.low_token[0] for ref in chunk_refs(lake, "s", tokens)} == set("bf")

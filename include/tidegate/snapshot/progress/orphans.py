@@ -1,9 +1,11 @@
-"""Chunks that no rebuild reads leave bronze: of waves that apply refused, or that ended with their reader.
+"""Chunks that no rebuild reads leave bronze: of waves that apply refused, or that ended with their reader, or that no
+rebuild reaches any more.
 
-In:  bronze/chunks, control/snapshots, the time.
+In:  bronze/chunks, control/snapshots, the time, where bronze begins.
 Out: files that can go, all of whose chunks are such; a commit without them.
 
-Apply answers each wave once per table. A chunk whose wave apply took stays: a rebuild reads it. Without an answer it
+Apply answers each wave once per table. A chunk whose wave apply took stays as long as bronze has the segments from its
+low mark on: a rebuild reads both, and without the segments it could use neither. Without an answer it
 stays as long as its snapshot isn't over, for a table that is held may take it when it goes on; and a repair, which
 nobody asked for in control/snapshots, has no end but its answer. So what nobody answered goes by age, too, and nothing
 goes that is younger than a few days: a reader lands chunks before anybody hears of them.
@@ -12,8 +14,9 @@ goes that is younger than a few days: a reader lands chunks before anybody hears
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from tidegate.delta.actions import moved
@@ -36,21 +39,28 @@ _Pair = tuple[str, str, str, str]  # token, source and table
 _Wave = tuple[str, str]  # token and source
 
 
-def orphan_files(lake: LakeFiles, now: datetime) -> list[LiveFile]:
-    """Raises LakeUnavailable, StreamCorrupt."""
+def orphan_files(
+    lake: LakeFiles, now: datetime, begins: Mapping[str, int] = MappingProxyType({}), keep_days: int = 0
+) -> list[LiveFile]:
+    """begins: source -> the commit_ts at or below which bronze's segments are gone; keep_days: what apply took stays as
+    long in any case. Raises LakeUnavailable, StreamCorrupt.
+    """
     state = lake.log(CHUNKS.path).state()
     day = (now - timedelta(days=SNAPSHOT_ORPHAN_DAYS)).date()
     old = [file for file in state.files if _day(file) < day] if state.created else []
     if not old:
         return []
     _, events = EventLog(lake).look()
-    judge = _Judge(events)
-    whole = judge.whole(state.files)
-    return [
-        file
-        for file in old
-        if _wave(file) not in whole and all(map(judge.is_orphan, chunks_in(lake, _source(file), unquote(file.path))))
-    ]
+    judge = _Judge(events, begins)
+    whole, kept_since = judge.whole(state.files), (now - timedelta(days=keep_days)).date()
+
+    def goes(file: LiveFile) -> bool:
+        taken = _day(file) < kept_since  # whether it may go although apply took it
+        if _wave(file) in whole:
+            return taken and judge.is_below(_wave(file))
+        return all(judge.is_orphan(one, taken=taken) for one in chunks_in(lake, _source(file), unquote(file.path)))
+
+    return [file for file in old if goes(file)]
 
 
 def remove(lake: LakeFiles, files: Iterable[LiveFile]) -> None:
@@ -89,12 +99,18 @@ def vacuum_chunks(lake: LakeFiles) -> list[str]:
 
 
 class _Judge:
-    def __init__(self, events: Iterable[SnapshotEvent]) -> None:
-        told = list(events)
+    def __init__(self, events: Iterable[SnapshotEvent], begins: Mapping[str, int]) -> None:
+        told, self._begins = list(events), begins
         self._applied = {_pair(one) for one in told if one.event is EventKind.APPLIED}
         self._refused = {_pair(one) for one in told if one.event is EventKind.REFUSED}
         self._waves = [one for one in told if one.event is EventKind.WAVE]
         self._tables = progress(told)
+        goes_on = {key.snapshot for key, table in self._tables.items() if not table.state.is_over}
+        self._lows = {  # of waves that apply took, where nothing of their snapshot is to come
+            (one.token, one.source): one.low_ts
+            for one in told
+            if one.event is EventKind.APPLIED and one.low_ts is not None and one.snapshot not in goes_on
+        }
 
     def whole(self, files: Iterable[LiveFile]) -> set[_Wave]:
         """Waves that apply took with all that was landed of them: no file of theirs has to be opened to know it."""
@@ -108,10 +124,16 @@ class _Judge:
                 doubted.add((wave.token, wave.source))
         return {wave for wave, chunks in told.items() if chunks == landed[wave] and wave not in doubted}
 
-    def is_orphan(self, chunk: Chunk) -> bool:
+    def is_below(self, wave: _Wave) -> bool:
+        """Whether bronze begins above the low mark of a wave that apply took."""
+        low_ts = self._lows.get(wave)
+        return low_ts is not None and low_ts <= self._begins.get(wave[1], 0)
+
+    def is_orphan(self, chunk: Chunk, *, taken: bool) -> bool:
+        """taken: whether what apply took may go, too."""
         pair = (chunk.low_token, chunk.source, *chunk.name)
         if pair in self._applied:
-            return False
+            return taken and self.is_below(pair[:2])
         table = self._tables.get(TableKey(chunk.snapshot, chunk.source, *chunk.name))
         return pair in self._refused or table is None or table.state.is_over
 
