@@ -27,6 +27,7 @@ from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.hosts import host_of
 from tidegate.mysql.other_hosts import about
 from tidegate.mysql.preflight import Level, Wanted, findings
+from tidegate.mysql.same_server import same_server, shares_rows
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
@@ -92,7 +93,7 @@ def examine(
     """connection_of: conn_id -> ConnectionInfo. elsewhere: who tells of a source that is no server. A source that fails
     is a line, and the others are asked.
     """
-    found = Examination(pipeline.pipeline)
+    found, known = Examination(pipeline.pipeline), dict[str, _Source]()
     try:
         check_writable(lake)
         found.lines.append(Line("lake", Verdict.NOTE, f"{lake.root} can be written"))
@@ -103,20 +104,42 @@ def examine(
             if elsewhere and name in elsewhere:
                 found.lines += elsewhere[name]()
                 continue
-            found.lines += _source_lines(pipeline, name, lake, connection_of(pipeline.server(name).conn_id))
+            hosts = connection_of(pipeline.server(name).conn_id)
+            found.lines += _source_lines(pipeline, name, lake, hosts, known)
         except TidegateError as error:
             found.lines.append(failed(name, error))
+    found.lines += _mixed(pipeline, known)
     return found
 
 
-def _source_lines(pipeline: Pipeline, name: str, lake: LakeFiles, hosts: ConnectionInfo) -> list[Line]:
-    """Of several hosts the one that capture reads, or else would; then of each other one whether it can take over."""
+def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
+    """Tables that no route names, and into whose name a route brings others."""
+    flows: dict[tuple[str, str], list[tuple[str, tuple[str, str]]]] = {}
+    for name, source in known.items():
+        for table in source.names:
+            flows.setdefault(pipeline.tables.logical(*table)[:2], []).append((name, table))
+    for logical, of in flows.items():
+        if pipeline.tables.mixes(one for _, one in of):
+            plain = [(name, one) for name, one in of if not pipeline.tables.logical(*one)[2]]
+            text = f"no route names it, and a route brings other tables into {'.'.join(logical)}: both are held"
+            yield Line(plain[0][0], Verdict.HELD, text, tuple(f"{d}.{t}" for _, (d, t) in plain))
+
+
+def _source_lines(
+    pipeline: Pipeline, name: str, lake: LakeFiles, hosts: ConnectionInfo, known: dict[str, _Source]
+) -> list[Line]:
+    """Of several hosts the one that capture reads, or else would; then of each other one whether it can take over.
+
+    known: the sources before it, to which it is added.
+    """
     info = host_of(hosts, captured_server(lake, name) if hosts.others else None)
     others = [(host, _facts_or_error(host)) for host in hosts.each if host.endpoint != info.endpoint]
     with connect(info, read_timeout=CHECK_ANSWER_SECONDS) as connection:
         try:
             source = _Source(pipeline, name, lake, info, connection)
             found = list(source.lines())
+            found += source.beside(known)
+            known[name] = source
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, info) from error
     for host, told in others:
@@ -153,6 +176,7 @@ class _Source:
     info: ConnectionInfo
     connection: Any
     facts: SourceFacts = field(init=False)
+    names: list[tuple[str, str]] = field(init=False, default_factory=list)
 
     def lines(self) -> Iterator[Line]:
         facts = self.facts = read_facts(self.connection, self.info)
@@ -168,6 +192,14 @@ class _Source:
         if facts.position is not None and not refused:
             yield from self._tables(facts, began)
             yield from self._marks(facts)
+
+    def beside(self, others: Mapping[str, _Source]) -> Iterator[Line]:
+        """Other sources of the pipeline that bring the same rows."""
+        ours, known = (self.info, self.facts), {name: (one.info, one.facts) for name, one in others.items()}
+        if text := same_server(ours, known):
+            yield self._line(Verdict.REFUSED, text)
+        elif text := shares_rows(ours, known):
+            yield self._line(Verdict.CAUTION, text)
 
     def _line(self, verdict: Verdict, text: str, tables: tuple[str, ...] = ()) -> Line:
         return Line(self.name, verdict, text, tables)
@@ -203,6 +235,7 @@ class _Source:
         assert facts.position is not None, "asked for before"
         versions = read_baseline(self.connection, self.name, keeps, facts.position)
         versions = [version for version in versions if version.table]
+        self.names = [(version.database, version.table) for version in versions]
         if not versions:
             read = self.pipeline.tables.include_as_read
             text = f"tables.include matches no table that the server shows this account ({read}): see its grants"

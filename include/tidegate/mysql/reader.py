@@ -31,6 +31,7 @@ from tidegate.mysql.hosts import Hosts
 from tidegate.mysql.log_end import LogEndWatch
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, check_continues
 from tidegate.mysql.prepared_watch import PreparedWatch
+from tidegate.mysql.same_server import check_apart
 from tidegate.mysql.second_connection import SecondConnection
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.source_clock import SourceClock
@@ -136,7 +137,9 @@ class BinlogReader:
 
     def first_checkpoint(self, captured: Captured) -> BinlogCheckpoint:
         """Raises PositionLost, SourceRefused, SourceUnavailable, LakeUnavailable."""
-        return first_checkpoint(self._source, self._second.facts, captured)
+        source = self._source
+        check_apart(source.lake, source.pipeline, source.source_name, self._second.facts)
+        return first_checkpoint(source, self._second.facts, captured)
 
     def resume(self, checkpoint: BinlogCheckpoint, captured: Captured, *, patient: bool) -> BinlogCheckpoint:
         """At the first host that goes on. Raises PositionLost, SourceBehind, SourceUnavailable, SourceRefused."""

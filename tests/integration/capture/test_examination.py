@@ -7,19 +7,24 @@ Out: findings, as JSON and as lines.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from tests.kit.decoding import segment
 from tests.support.servers import FreshDatabase
 from tidegate.cli import main
 from tidegate.config import load
+from tidegate.errors import SourceRefused
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo, connect
+from tidegate.mysql.same_server import check_apart
 from tidegate.mysql.server_facts import read_facts
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, record_baseline
@@ -183,3 +188,30 @@ def test_a_server_that_is_down_is_unknown_not_refused(checked: Checked) -> None:
     code, found = checked.findings()
     assert code == EXIT_TRANSIENT
     assert "connection refused" in found["unknown"][0]["text"]
+
+
+def test_a_server_under_two_names_is_refused_and_a_route_into_a_table_s_own_name_is_told(checked: Checked) -> None:
+    """Every row would come twice: at the check, and where the second of them begins."""
+    checked.server.query("CREATE TABLE orders (id INT PRIMARY KEY)", database=checked.database)
+    checked.server.query("CREATE TABLE orders_1 (id INT PRIMARY KEY)", database=checked.database)
+    text = checked.file.read_text()
+    route = f"routes: [{{match: '{checked.database}.orders_\\d', to: {checked.database}.orders}}]"
+    checked.file.write_text(
+        text.replace(
+            "sources: {", f"sources: {{copy: {{conn_id: checked, flavour: {checked.server.flavour}}}, "
+        ).replace("']}", f"'], {route}}}")
+    )
+    code, found = checked.findings()
+    assert code == EXIT_ERROR
+    assert [line["text"].split(":")[0] for line in found["refused"]] == ["it is the server of source copy"]
+    mixed = [line for line in found["held"] if "no route names it" in line["text"]]
+    assert [line["tables"] for line in mixed] == [[f"{checked.database}.orders"] * 2]
+    pipeline, info = load(checked.file), ConnectionInfo.from_env("checked")
+    with connect(info) as connection:
+        facts = read_facts(connection, info)
+    Bronze(checked.lake, "copy").append(
+        [replace(segment(b"", b""), source="copy", seq=1, server_id=facts.server_id, server_uuid=facts.server_uuid)]
+    )
+    with pytest.raises(SourceRefused, match="source copy is captured from this very server"):
+        check_apart(checked.lake, pipeline, "main", facts)
+    check_apart(checked.lake, pipeline, "copy", facts)
