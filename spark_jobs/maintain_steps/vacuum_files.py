@@ -13,15 +13,19 @@ finds their data files, unless these are the table's.
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 from spark_jobs.maintenance import DONE, LEFT, Maintenance, SilverTable
 from spark_jobs.merge.private.folders import remove_leftovers
 from tidegate.delta.retention import tombstones_ms
 from tidegate.delta.state import TableState
+from tidegate.delta.vacuum import newest_at
 from tidegate.lake.control.upkeep import commit_times
 from tidegate.limits import VACUUM_CLOCK_SECONDS
+from tidegate.upsert.deletion_vector import stored_path
 
 
 def vacuum_files(job: Maintenance, table: SilverTable) -> None:
@@ -40,14 +44,32 @@ def vacuum_files(job: Maintenance, table: SilverTable) -> None:
         return
     # One listing says whether VACUUM, which takes a few Spark jobs, has anything to do.
     there = job.written(table)
-    state = job.files(table)
-    oldest = _kept_since(state)
-    live = {unquote(file.path) for file in state.files}
-    if not any(at < oldest for path, at in there.items() if path not in live):
+    if not _may_go(job, table, there):
         return
     job.spark.sql(f"VACUUM {job.sql_name(table)}").collect()
     if gone_now := len(there.keys() - job.written(table).keys()):
         job.note(table.name, "vacuum", DONE, time.monotonic() - started, f"removed {gone_now} files")
+
+
+def _may_go(job: Maintenance, table: SilverTable, there: Mapping[str, float]) -> bool:
+    """Whether one of the files that are there is neither the table's now nor was when what VACUUM keeps began."""
+    state = job.files(table)
+    oldest = _kept_since(state)
+    left = {path for path, at in there.items() if at < oldest} - _paths(job, table, state)
+    if not left:
+        return False
+    then = newest_at(job.log(table), int(oldest * 1000))
+    return then is None or bool(left - _paths(job, table, then))
+
+
+def _paths(job: Maintenance, table: SilverTable, state: TableState) -> set[str]:
+    """The data files of a version and their deletion vectors, within the table's folder."""
+    found = {unquote(file.path) for file in state.files}
+    for vector in (file.deletion_vector for file in state.files):
+        if vector is not None and vector.storage_type != "i":
+            with contextlib.suppress(ValueError):  # of a shallow clone: it lies elsewhere
+                found.add(stored_path(job.lake, table.path, vector).removeprefix(f"{table.path}/"))
+    return found
 
 
 def why_not(job: Maintenance, table: SilverTable) -> str | None:

@@ -43,7 +43,7 @@ def unneeded(log: DeltaLog, written_ms: Mapping[str, int], *, keep_seconds: floa
     keep_seconds: as above. Raises LakeUnavailable, LakeRefused.
     """
     before_ms = now_ms() - int(keep_seconds * 1000)
-    then = _newest_at(log, before_ms)
+    then = newest_at(log, before_ms)
     if then is None:
         return []
     needed = {file.local_path for file in then.files}
@@ -54,7 +54,7 @@ def unneeded(log: DeltaLog, written_ms: Mapping[str, int], *, keep_seconds: floa
     return [path for path in old if path not in needed]
 
 
-def _newest_at(log: DeltaLog, at_ms: int) -> TableState | None:
+def newest_at(log: DeltaLog, at_ms: int) -> TableState | None:
     """The newest version at a moment, or an older one; None when the log doesn't tell."""
     later = [commit_version(entry.name) for entry in log.store.names() if entry.modified_ms > at_ms]
     young = min((version for version in later if version is not None), default=None)

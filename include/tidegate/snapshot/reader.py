@@ -315,8 +315,7 @@ class SnapshotReader:
                 del self._keyed[one.name]
                 continue
             pace = self._paces.setdefault(one.name, Pace())
-            where = str(one.options.get("where", ""))
-            work.append(TableWork(version, list(one.left), pace, where, self._settings.zero_dates))
+            work.append(TableWork(version, list(one.left), pace, self._settings.zero_dates))
         self._record(events)
         return work
 

@@ -198,7 +198,7 @@ class ExactView:
             failpoint("snapshot_after_landing")
 
         connection = self.connection
-        reader = ChunkReader(connection.raw, connection.info, work.version, work.where, work.zero_dates)
+        reader = ChunkReader(connection.raw, connection.info, work.version, zero_dates=work.zero_dates)
         for chunk in reader.read_whole(way.bounds, wave):
             waiting.append(replace(chunk, chunk=len(work.chunks) + len(waiting) + 1))
             if sum(one.payload_bytes for one in waiting) >= SNAPSHOT_LAND_BYTES:

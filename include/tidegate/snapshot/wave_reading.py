@@ -58,7 +58,6 @@ class TableWork:
     version: TableVersion
     left: list[Span]
     pace: Pace
-    where: str = ""
     zero_dates: ZeroDates = ZeroDates.NULL
     chunks: list[Chunk] = field(default_factory=list)
     reads: dict[Span, Span] = field(default_factory=dict)  # by the span that was left; each is one reader's at a time
@@ -120,8 +119,8 @@ class WaveReading:
                 if work.trouble is not None:
                     continue
                 try:
-                    if reader is None or not reader.reads(work.version, work.where):
-                        reader = ChunkReader(connection.raw, self._info, work.version, work.where, work.zero_dates)
+                    if reader is None or not reader.reads(work.version):
+                        reader = ChunkReader(connection.raw, self._info, work.version, zero_dates=work.zero_dates)
                     self._read(reader, *item)
                 except TidegateError as error:
                     connection.close()

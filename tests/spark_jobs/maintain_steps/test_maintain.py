@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs import maintenance
 from spark_jobs.maintain import run
+from spark_jobs.maintain_steps.vacuum_files import _may_go
 from spark_jobs.maintenance import Maintenance, SilverTable
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.session.spark import maintenance_session
@@ -276,3 +277,18 @@ def test_private_logs_of_killed_processes_are_removed(lake: Lake) -> None:
 def test_table_names_are_quoted() -> None:
     job = Maintenance(None, None, LakeFiles("/a`b"), print)  # type: ignore[arg-type]
     assert job.sql_name(SilverTable("d.t", "silver/d/t", [])) == "delta.`/a``b/silver/d/t`"
+
+
+def test_vacuum_looks_only_where_something_may_go(lake: Lake) -> None:
+    """Not for a deletion vector that is old and in use, nor for what died a moment ago: VACUUM keeps both."""
+    lake.window(0, 100, 1)
+    lake.window(0, 60, 2)
+    lake.age(30 * DAY)
+    job = lake.maintain()
+    table = SilverTable(NAME, PATH, [])
+    assert any(file.deletion_vector for file in job.files(table).files)
+    assert not _may_go(job, table, job.written(table))
+    lake.window(60, 100, 3)
+    assert not _may_go(job, table, job.written(table))
+    lake.age(30 * DAY)
+    assert _may_go(job, table, job.written(table))

@@ -158,7 +158,7 @@ class ChunkReader:
         self._connection = connection
         self._info = info
         self._where = where
-        self._of = (version, where)
+        self._of = version
         self.plan: ReadPlan = make_read_plan(version, zero_dates)
         self._stream = ResultStream(connection, info, self.plan)  # for all statements: its memory serves again
         self._shape = shape_of(self.plan.schema)
@@ -168,9 +168,9 @@ class ChunkReader:
         self.repeats = bool(self._key) and not version.key and described is not None and bool(described.partition)
         self._hint = f" FORCE INDEX ({quote_name(version.key_index)})" if version.key_index else ""
 
-    def reads(self, version: TableVersion, where: str) -> bool:
+    def reads(self, version: TableVersion) -> bool:
         """Whether it is one of this table, and goes on with its memory."""
-        return self._of[0] is version and self._of[1] == where
+        return self._of is version
 
     def statement(self, span: Span, limit: int) -> str:
         """The SELECT of a span's first rows."""
