@@ -24,7 +24,7 @@ BOUNDS = ChunkBounds(10, 10, 1.0)
 class Reader:
     """Each table is one chunk."""
 
-    def __init__(self, _connection: Any, _info: Any, version: Any, *_: Any) -> None:
+    def __init__(self, _connection: Any, _info: Any, version: Any, **_: Any) -> None:
         self._version = version
 
     def reads(self, *_: Any) -> bool:
