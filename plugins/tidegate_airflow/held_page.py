@@ -94,6 +94,8 @@ def _summary(found: Standing) -> str:
     count, held = len(found.tables), len(found.held)
     if not found.cut_ts:
         state = "<span class='held'>Nothing is applied yet</span>"
+    elif found.ahead:
+        state = "<span class='held'>The cut is in the future, and apply goes no further: its log says why</span>"
     elif found.nothing_missing:
         state = "<span class='good'>Nothing is missing</span>"
     else:

@@ -16,12 +16,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidegate.commit_ts import physical_ms, time_text
-from tidegate.config import Pipeline
+from tidegate.config import MysqlSource, Pipeline
 from tidegate.lake import followed
 from tidegate.lake import status as lake_status
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
+from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.tables import State
 
 # The name of a source -> what it answers; every failure is an answer too.
@@ -65,7 +66,8 @@ class Standing:
     """lag_seconds: of silver, the tables that are held aside; None before the first cut.
 
     unseen: logical tables that a source has and no cut names, since they had no change yet. rebuilt: paths in the lake
-    of what `tidegate rebuild` left beside silver.
+    of what `tidegate rebuild` left beside silver. ahead: the cut is of a TiDB's or a changefeed's future, and apply
+    goes no further.
     """
 
     pipeline: str
@@ -75,6 +77,7 @@ class Standing:
     tables: tuple[TableStatus, ...]
     unseen: tuple[str, ...]
     rebuilt: tuple[str, ...]
+    ahead: bool = False
 
     @property
     def held(self) -> list[TableStatus]:
@@ -94,7 +97,7 @@ class Standing:
     @property
     def nothing_missing(self) -> bool:
         """Of all sources, and all of it is in silver, the tables that are held aside."""
-        return bool(self.sources) and self.lag_seconds == 0
+        return bool(self.sources) and self.lag_seconds == 0 and not self.ahead
 
     def seconds_behind(self, table: TableStatus) -> float | None:
         """Of one table, by this machine's clock."""
@@ -115,6 +118,7 @@ class Standing:
             "cut_at": time_text(self.cut_ts),
             "lag_seconds": self.lag_seconds,
             "nothing_missing": self.nothing_missing,
+            "ahead": self.ahead,
             "sources": sources,
             "skew_seconds": self.skew_seconds,
             "tables": tables,
@@ -134,7 +138,9 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
     there = {pipeline.tables.logical(*pair).name for server in servers.values() for pair in server.tables}
     unseen = tuple(sorted(there - {table.table for table in tables}))
     rebuilt = tuple(rebuilt_tables(lake, sorted({table.table.partition(".")[0] for table in tables})))
-    return Standing(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt)
+    outside = any(not isinstance(entry, MysqlSource) for entry in pipeline.sources.values())
+    ahead = outside and physical_ms(cut_ts) / 1000 > time.time() + TIMESTAMP_AHEAD_SECONDS_MAX
+    return Standing(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead)
 
 
 def _source(name: str, captured: SourceStatus | None, server: Server, behind_ts: int | None) -> SourceStanding:

@@ -77,7 +77,7 @@ def status(
         if markers:
             print(f"\nCommit to visible, {markers.markers} markers of the last minutes: {markers}")
     late = max_lag is not None and (found.lag_seconds is None or found.lag_seconds > max_lag)
-    raise typer.Exit(EXIT_ERROR if found.held or found.left_behind or late else 0)
+    raise typer.Exit(EXIT_ERROR if found.held or found.left_behind or found.ahead or late else 0)
 
 
 def status_lines(found: Standing) -> list[str]:
@@ -126,6 +126,8 @@ def _headline(found: Standing) -> str:
     if not found.cut_ts:
         return f"{found.pipeline}: nothing is applied yet"
     behind = "nothing is missing" if found.nothing_missing else f"{age_text(found.lag_seconds)} behind"
+    if found.ahead:
+        behind = "its cut is in the future, and apply goes no further: its log says why"
     held = f", but for {len(found.held)} of {len(found.tables)} tables, held" if found.held else ""
     filled = sum(table.state is State.SNAPSHOT for table in found.tables)
     held += f"; {filled} tables lack rows until their snapshots end" if filled else ""
