@@ -6,6 +6,7 @@ Out: bronze, and the exception by which a sensor tells Airflow what to do next.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -37,7 +38,7 @@ class Setting:
         self.file.write_text(
             f"pipeline: sensor\nlake: {{path: {self.lake}}}\nsources:\n{lines}\n"
             f"tables: {{include: ['{database}.*']}}\n"
-            f"capture: {{heartbeat_seconds: 0.5, land_seconds: 0.1, value_log_path: {tmp / 'value_log'}}}\n"
+            f"capture: {{idle_seconds: 60, heartbeat_seconds: 0.5, land_seconds: 0.1, value_log_path: {tmp / 'value_log'}}}\n"
         )
         server.query(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY)")
 
@@ -46,7 +47,10 @@ class Setting:
 
         return CaptureSensor(task_id="main", pipeline_file=str(self.file), source="main")
 
-    def context(self, **params: Any) -> dict[str, Any]:
+    def context(self, *, idle_seconds: int = 60, **params: Any) -> dict[str, Any]:
+        """idle_seconds: the pipeline file's, which no run may change."""
+        text = re.sub(r"idle_seconds: \d+", f"idle_seconds: {idle_seconds}", self.file.read_text())
+        self.file.write_text(text)
         return {"params": params, "run_id": "test__1"}
 
     def insert(self, key: int) -> None:
