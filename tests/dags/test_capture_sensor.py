@@ -38,7 +38,8 @@ class Setting:
         self.file.write_text(
             f"pipeline: sensor\nlake: {{path: {self.lake}}}\nsources:\n{lines}\n"
             f"tables: {{include: ['{database}.*']}}\n"
-            f"capture: {{idle_seconds: 60, heartbeat_seconds: 0.5, land_seconds: 0.1, value_log_path: {tmp / 'value_log'}}}\n"
+            "capture: {idle_seconds: 60, heartbeat_seconds: 0.5, land_seconds: 0.1,"
+            f" value_log_path: {tmp / 'value_log'}}}\n"
         )
         server.query(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY)")
 
