@@ -140,6 +140,14 @@ def _prefixed(*parameters: int) -> _Reader:
     return lambda wire, _column, _kind: (L.CELL_BYTES, wire.length, parameters) if 1 <= wire.length <= 4 else None
 
 
+def _vector(wire: WireColumn, column: Column, kind: CanonicalType) -> Cell | None:
+    """MariaDB logs one as a VARBINARY of four bytes for each number."""
+    if wire.type == Wire.VECTOR:
+        return _prefixed()(wire, column, kind)
+    length = 4 * (kind.text.numbers or (0,))[0]
+    return (L.CELL_BYTES, 1 if length < 256 else 2, ()) if wire.length == length else None
+
+
 _Reader = Callable[[WireColumn, Column, CanonicalType], Cell | None]
 # By the kind of a type's row, before its numbers and its character set count.
 _CELLS: Final[dict[Kind, _Reader]] = {
@@ -160,6 +168,6 @@ _CELLS: Final[dict[Kind, _Reader]] = {
     Kind.UUID: _address,
     Kind.INET: _address,
     Kind.JSON: _prefixed(),
-    Kind.VECTOR: _prefixed(),
+    Kind.VECTOR: _vector,
     Kind.GEOMETRY: _prefixed(0, 1),
 }

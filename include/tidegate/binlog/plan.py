@@ -228,7 +228,7 @@ def _check_metadata(wire: WireColumn, column: Column, kind: CanonicalType) -> No
     text = kind.text
     if wire.unsigned is not None and wire.type != Wire.YEAR and wire.unsigned != text.unsigned:
         raise _differs(f"{column.name} is {'unsigned' if wire.unsigned else 'signed'}", column.type)
-    charset = "binary" if kind.kind in (Kind.BINARY, Kind.UUID, Kind.INET) else column.charset
+    charset = "binary" if kind.kind in (Kind.BINARY, Kind.UUID, Kind.INET, Kind.VECTOR) else column.charset
     if wire.charset is not None and charset and not same_charset(wire.charset, charset):
         raise _differs(f"{column.name} has character set {wire.charset}", charset)
     if wire.geometry is not None and text.base not in GEOMETRY_NAMES[min(wire.geometry, len(GEOMETRY_NAMES) - 1)]:

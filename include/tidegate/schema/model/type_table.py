@@ -148,7 +148,7 @@ _ROWS: Final = (
     ColumnType("enum", Kind.ENUM, *_STRING, (Wire.ENUM,)),
     ColumnType("set", Kind.SET, *_STRING, (Wire.SET,)),
     ColumnType("json", Kind.JSON, *_STRING, (Wire.JSON,)),
-    ColumnType("vector", Kind.VECTOR, pa.list_(pa.float32()), "array<float>", (Wire.VECTOR,)),
+    ColumnType("vector", Kind.VECTOR, pa.list_(pa.float32()), "array<float>", (Wire.VECTOR, Wire.VARCHAR)),
     ColumnType("uuid", Kind.UUID, *_STRING, _FIXED, 16),
     ColumnType("inet4", Kind.INET, *_STRING, _FIXED, 4),
     ColumnType("inet6", Kind.INET, *_STRING, _FIXED, 16),
