@@ -133,7 +133,7 @@ def note(bounds: Bounds, state: State, table: int, event: Event) -> State:
 # --- the pipeline file ------------------------------------------------------------------------------
 def physical_name(bounds: Bounds, at: int) -> Physical:
     """Source, database, table."""
-    return SOURCES[bounds.feeds[at][0]], "d", f"p{at}"
+    return Physical(SOURCES[bounds.feeds[at][0]], "d", f"p{at}")
 
 
 @cache
@@ -171,6 +171,11 @@ def verdicts(bounds: Bounds, state: State, old: set[int], new: set[int]) -> Mapp
         lambda name: not state.tables[NAMES.index(name)].rows,
     )
     return follow({names[at]: tables[at] for at in old}, {names[at]: tables[at] for at in new}, ground)
+
+
+def joins_at(state: State, source: int) -> int:
+    """From where on a source counts that joins: until its own windows have reached the cut it is behind."""
+    return state.left_sources[source]
 
 
 def left_at(state: State, table: int) -> LeftAt:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tests.model import asked, publishing
+from tests.model import asked, publishing, waves
 from tests.model.mending import ends
 from tests.model.planning import Plan, cancelled
 from tests.model.world import (
@@ -96,6 +96,8 @@ class Life:
                     f"{asked.SOURCES[source]}: {kind} of {at}",
                     self._captured(state._replace(logs=tuple(logs), clock=clock)),
                 )
+        if b.snaps:
+            yield from ((what, self._captured(after)) for what, after in waves.read(b, state))
         for source in b.lags:
             if state.seen[source] != state.clock and state.keeps[1][source]:
                 seen = swapped(state.seen, source, state.clock)
@@ -183,7 +185,7 @@ class Life:
                     left_sources=swapped(state.left_sources, source, at),
                 )
             if now[1][source] and not was[1][source]:
-                state = state._replace(behind=swapped(state.behind, source, state.left_sources[source]))
+                state = state._replace(behind=swapped(state.behind, source, asked.joins_at(state, source)))
         return state._replace(chosen=now, pending=tuple(pending))
 
     def _show(self, state: State) -> State:
@@ -204,7 +206,7 @@ class Life:
 
     # --- the application's turns ----------------------------------------------------------------------
     def _turn(self, state: State) -> Iterator[tuple[str, State]]:
-        is_waiting = any(rules.is_in(of.standing, Is.RELEASED) for of in state.tables)
+        is_waiting = any(rules.is_in(of.standing, Is.RELEASED, Is.SNAPSHOT) for of in state.tables)
         if state.ticks < self.ticks and state.cut == state.clock and is_waiting:
             yield "time passes", self._captured(state._replace(clock=state.clock + 1, ticks=state.ticks + 1))
         freed = self._freed(state)
@@ -283,11 +285,18 @@ class Life:
         self, state: State, kind: str, low: int, most: int, catches: tuple[int, ...], source: int
     ) -> Iterator[tuple[str, State]]:
         """A window may end at any transaction, or at the most."""
-        upto_all = {at for log in state.logs for at, _ in log if low < at < most} | ({most} if most > low else set())
+        marks = {at for snap in state.snaps if snap for at in (snap.low, snap.high, snap.end)}
+        upto_all = {at for at in marks | {at for log in state.logs for at, _ in log} if low < at < most} | (
+            {most} if most > low else set()
+        )
         for upto in sorted(upto_all):
-            planned = Plan(self.bounds, state, kind, low, upto, catches, source).made()
+            plan = Plan(self.bounds, state, kind, low, upto, catches, source)
+            planned = plan.made()
             if planned is not None:
                 yield f"{kind} window ({low}, {upto}]", planned
+            if plan.half is not None and state.kills < self.bounds.kills:
+                killed = plan.half._replace(read=None, window=None, kills=state.kills + 1)
+                yield "killed between a table's version and its state", killed
 
     # --- a window ---------------------------------------------------------------------------------------
     def _write(self, state: State, window: Window) -> Iterator[tuple[str, State]]:
@@ -376,8 +385,9 @@ class Life:
         if standing is not None and standing.source:
             source = asked.SOURCES.index(standing.source)
             return "" if state.behind[source] != NOT_BEHIND else "it goes on with a source that is back"
-        is_late = bool(asked.late(self.bounds, state, table))
-        if not is_late and rules.is_in(standing, Is.ACTIVE) and asked.dropped(self.bounds, state, table, state.cut):
+        is_late = any(state.behind[self.bounds.feeds[at][0]] != NOT_BEHIND for at in self.bounds.physical(table))
+        is_there = state.tables[table].version > 0 and not is_late  # else nobody reads of it
+        if is_there and rules.is_in(standing, Is.ACTIVE) and asked.dropped(self.bounds, state, table, state.cut):
             return "it is gone at the source, and active"
         return ""
 

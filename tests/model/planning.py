@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from tests.model import asked
 from tests.model.mending import ends
-from tests.model.world import EMPTIES, NOT_BEHIND, Bounds, Op, State, Window, is_unlogged, swapped, taker_of
+from tests.model.waves import resolve
+from tests.model.world import EMPTIES, NOT_BEHIND, Bounds, Op, Snap, State, Window, is_unlogged, swapped, taker_of
 from tidegate.remedy import Needs
 from tidegate.standing import events as e
 from tidegate.standing import step as rules
@@ -36,40 +37,57 @@ class Plan:
     tables: dict[int, int] = field(default_factory=dict)
     held: dict[int, Standing] = field(default_factory=dict)
     moves: list[tuple[int, int, int]] = field(default_factory=list)
-    fills: set[int] = field(default_factory=set)
+    waves: dict[int, int] = field(default_factory=dict)
+    answers: dict[int, Snap] = field(default_factory=dict)
+    taken: set[int] = field(default_factory=set)
+    sweeps: set[int] = field(default_factory=set)
+    whole: set[int] = field(default_factory=set)
+    half: State | None = None
 
     def made(self) -> State | None:
         """The state with the window; None when it can't be had yet."""
         taken = self._ops("".join((*_DDL, "REP")))
         for at, _ in taken:
-            self._take_in(at)
-        while self.kind == "main" and (reach := max([0, *self.tables.values()])) > self.upto:
-            if reach > min(self.state.seen[source] for source in self._sources()):
+            self.take_in(at)
+        while self.kind == "main" and (reach := self._reach()) > self.upto:
+            if reach > min(self.state.seen[source] for source in self.sources()):
                 return None
             self.upto = reach
             for at, _ in self._ops("".join((*_DDL, "REP"))):
-                self._take_in(at)
+                self.take_in(at)
         known = self.state.known
-        for source in self._sources():
+        for source in self.sources():
             known = swapped(known, source, max(known[source], self.upto))
         self.state = self.state._replace(known=known)
         self._replay()
+        resolve(self)
         self._judge()
         return self.state._replace(window=self._window())
 
+    def _reach(self) -> int:
+        """What an earlier try has written of its tables, and was killed before its cut."""
+        return max([0, *self.tables.values()])
+
     def _window(self) -> Window:
+        answers = self.answers | {at: self._answer(at) for at in self.taken}
         todo = sorted(self.tables.items(), key=lambda item: (-self._takes(item[0]), item[0]))
         return Window(
             self.kind, self.low, self.upto, tuple(todo), tuple(sorted(self.held.items())), (),
-            tuple(sorted(self.tables)), self.catches, self.source,
+            tuple(sorted(self.tables)), self.catches, self.source, waves=tuple(sorted(self.waves.items())),
+            answers=tuple(sorted(answers.items())), swept=tuple(sorted(self.sweeps)), whole=tuple(sorted(self.whole)),
         )  # fmt: skip
+
+    def _answer(self, at: int) -> Snap:
+        snap = self.state.snaps[at]
+        assert snap is not None, "it was taken"
+        return snap._replace(taken=True)
 
     def _takes(self, table: int) -> int:
         """Who takes rows is written before who gives them."""
         return max([0, *(at for _, taker, at in self.moves if taker == table)])
 
     # --- what the window has --------------------------------------------------------------------------
-    def _sources(self) -> list[int]:
+    def sources(self) -> list[int]:
         if self.kind == "source":
             return [self.source]
         assert self.state.read is not None
@@ -83,14 +101,14 @@ class Plan:
         assert self.state.read is not None
         found = []
         for at, (source, table) in enumerate(self.bounds.feeds):
-            if source not in self._sources() or not self.state.read[0][table]:
+            if source not in self.sources() or not self.state.read[0][table]:
                 continue
             if self.kind == "tables" and table not in self.catches:
                 continue
             found += [(at, op) for op in self.state.logs[at] if self.low < op[0] <= self.upto and op[1] in kinds]
         return sorted(found, key=lambda item: item[1])
 
-    def _take_in(self, at: int) -> bool:
+    def take_in(self, at: int) -> bool:
         table = self.bounds.feeds[at][1]
         if table in self.held or asked.is_held(self.state, table) or not self._is_for(table, at):
             return False
@@ -134,20 +152,17 @@ class Plan:
         if kind == "X":
             self._unread(table, place)
         elif kind == "S":
-            if not is_waiting and not self.bounds.routed(table) and self._take_in(at):
+            if not is_waiting and not self.bounds.routed(table) and self.take_in(at):
                 self.hold(table, Cause.NEEDS_ROWS, place, Needs.ROWS)
         elif is_unlogged(self.state.logs[at], commit_ts):
-            if not is_waiting and self._take_in(at):
+            if not is_waiting and self.take_in(at):
                 self.hold(table, Cause.UNLOGGED, place)
         else:
             if kind in EMPTIES and not self.bounds.routed(table) and self._mended(at, commit_ts):
                 return
-            if table in self.held:
-                done = rules.step(self.held[table], e.LoggedAgain(""), asked.facts(self.bounds, self.state, table))
-                self.held[table] = asked.plain(done.standing) or self.held[table]
-            elif asked.is_held(self.state, table):
-                self.note(table, e.LoggedAgain(""))
-            self._take_in(at)
+            if table in self.held or asked.is_held(self.state, table):
+                self.meet_always(table, e.LoggedAgain(""))
+            self.take_in(at)
 
     def _unread(self, table: int, place: Place) -> None:
         if asked.waits_below(self.bounds, self.state, table, self.low):
@@ -221,8 +236,16 @@ class Plan:
                 return
             self.tables.pop(table, None)
             self.held[table] = standing
-        if isinstance(event, e.Refused | e.SentBelow):
+        if isinstance(event, e.Refused | e.SentBelow | e.SnapshotLost):
             self.take_along({table})
+
+    def meet_always(self, table: int, event: e.Event) -> None:
+        """Whether or not it has left the window."""
+        if table in self.held:
+            done = rules.step(self.held[table], event, asked.facts(self.bounds, self.state, table))
+            self.held[table] = asked.plain(done.standing) or self.held[table]
+        else:
+            self.note(table, event)
 
     def _put(self, table: int, standing: Standing | None) -> None:
         from tests.model.world import replaced

@@ -12,7 +12,7 @@ from collections import defaultdict
 from tests.model import asked
 from tests.model.checker import Result, TooLargeError
 from tests.model.life import UNNEEDED, Life
-from tests.model.world import Bounds, State, is_unlogged
+from tests.model.world import Bounds, State, is_there, is_unlogged
 from tidegate.standing.causes import Cause
 from tidegate.tables import State as Is
 
@@ -44,7 +44,8 @@ def stuck(bounds: Bounds, states_max: int) -> Result[State]:
             if before not in good:
                 good.add(before)
                 waiting.append(before)
-    bad = next((state for state in order if not state.ticks and state not in good), None)
+    looked = (state for state in order if not state.ticks and (not bounds.snaps or state.waves < bounds.snaps))
+    bad = next((state for state in looked if state not in good), None)
     if bad is None:
         return Result(len(order))
     trace, step = [], came[bad]
@@ -66,16 +67,24 @@ def _who(life: Life, state: State) -> str:
 def _waits(life: Life, state: State, table: int) -> bool:
     standing = state.tables[table].standing
     sources = {life.bounds.feeds[at][0] for at in life.bounds.physical(table)}
-    if table in state.failing:
+    if table in state.failing or _is_read(life.bounds, state, table):
         return True
     if standing is None or not state.chosen[0][table] or not all(state.chosen[1][source] for source in sources):
         return False
+    if standing.state is Is.SNAPSHOT or (life.bounds.snaps and standing.lacks_rows):
+        return any(is_there(state.logs[at], state.clock) for at in life.bounds.physical(table))
     if standing.cause is Cause.UNLOGGED and _is_logged(life.bounds, state, table):
         return True
     if standing.state is Is.HELD:
         partner = state.tables[asked.NAMES.index(standing.partner)].standing if standing.partner else standing
         return partner is None or not partner.is_blocked
     return standing.state is Is.RELEASED
+
+
+def _is_read(bounds: Bounds, state: State, table: int) -> bool:
+    """Whether a reader waits for apply's answer."""
+    snaps = (state.snaps[at] for at in bounds.physical(table))
+    return any(snap is not None and snap.high and not (snap.taken or snap.over) for snap in snaps)
 
 
 def _is_logged(bounds: Bounds, state: State, table: int) -> bool:

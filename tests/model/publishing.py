@@ -8,9 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.model import asked
-from tests.model.world import NOT_BEHIND, ROWS, Bounds, State, Table, Window, giver_of, is_unlogged, replaced, swapped
+from tests.model import asked, waves
+from tests.model.world import (
+    NOT_BEHIND,
+    ROWS,
+    Bounds,
+    Snap,
+    State,
+    Table,
+    Window,
+    giver_of,
+    is_unlogged,
+    replaced,
+    rows_at,
+    swapped,
+)
 from tidegate.standing import events as e
+from tidegate.standing import step as rules
 from tidegate.standing.standing import Standing
 from tidegate.tables import State as Is
 
@@ -20,16 +34,17 @@ Found = dict[int, Standing]
 def written(bounds: Bounds, state: State, window: Window, table: int, after: int) -> Table:
     """Silver behind a window's rows."""
     before = state.tables[table]
-    after = max(after, before.version)
-    if after >= window.upto:
+    low = dict(window.waves).get(table)
+    if max(after, before.version) >= window.upto:
         return before
-    rows = set(before.rows)
+    rows = set(before.rows) if low is None else set(rows_at(state.logs, bounds.physical(table)[0], low))
+    after = max(after, before.version, window.low) if low is None else low
     for at in bounds.physical(table):
         if not _has(bounds, state, window, bounds.feeds[at][0]):
             continue
         own = {commit_ts for commit_ts, _ in state.logs[at]}
         for commit_ts, kind in state.logs[at]:
-            if not max(after, window.low) < commit_ts <= window.upto:
+            if not after < commit_ts <= window.upto:
                 continue
             if kind == "K":
                 rows = _taken(bounds, state, commit_ts)
@@ -69,10 +84,10 @@ def closing(bounds: Bounds, state: State, window: Window) -> Iterator[tuple[str,
         found = decided(bounds, state, window)
         window = window._replace(found=tuple(sorted(found.items())))
         state = state._replace(window=window)
-    stages = {"main": (_states, _main_rows), "tables": (_rows, _states), "source": (_states, _rows, _reached, _back)}
-    for stage in range(window.stage, len(stages[window.kind])):
-        made = stages[window.kind][stage](bounds, state, window)
-        last = stage == len(stages[window.kind]) - 1
+    stages = STAGES[window.kind]
+    for stage in range(window.stage, len(stages)):
+        made = stages[stage](bounds, state, window)
+        last = stage == len(stages) - 1
         if made != state or last:
             further = None if last else window._replace(stage=stage + 1)
             yield f"{window.kind} window: commit {stage + 1}", made._replace(window=further)
@@ -83,19 +98,54 @@ def decided(bounds: Bounds, state: State, window: Window) -> Found:
     """What a window says of tables."""
     found = dict(window.held)
     if window.kind == "source":
-        return found
+        return _whole(bounds, state, window, found)
     event: e.Event = e.CutReached(window.low, window.upto) if window.kind == "main" else e.CaughtUp(window.upto)
     assert state.read is not None
     names = window.catches if window.kind == "tables" else bounds.tables
     for table in names:
         standing = state.tables[table].standing
         is_met = table in window.taken or (standing is not None and standing.state is Is.RELEASED)
-        if table in found or table in window.unseen or not is_met or not state.read[0][table]:
+        if table in found or is_unseen(window, table) or not is_met or not state.read[0][table]:
             continue
         after, _ = asked.after(bounds, state, table, event)
         if after is not None and after != standing:
             found[table] = after
+    return _whole(bounds, state, window, found)
+
+
+def _whole(bounds: Bounds, state: State, window: Window, found: Found) -> Found:
+    """Tables whose snapshot ended well, or which a statement emptied."""
+    ended = {bounds.feeds[at][1] for at in window.swept if _ends_well(bounds, state, window, at)}
+    for table in {*window.whole, *ended} - found.keys():
+        after, _ = asked.after(bounds, state, table, e.Whole(window.upto))
+        if after is not None and after != state.tables[table].standing:
+            found[table] = after
     return found
+
+
+def _ends_well(bounds: Bounds, state: State, window: Window, at: int) -> bool:
+    snap = dict(window.answers).get(at) or state.snaps[at]
+    return snap is not None and snap.taken and not snap.over and bounds.feeds[at][1] not in dict(window.held)
+
+
+def _answers(bounds: Bounds, state: State, window: Window) -> State:
+    """What becomes of snapshots: of a table that left the window for want of rows the wave is read again."""
+    held = dict(window.held)
+    for at, snap in window.answers:
+        standing = held.get(bounds.feeds[at][1])
+        if not snap.taken or standing is None:
+            state = waves.put(state, at, snap)
+        elif standing.lacks_rows:
+            state = waves.put(state, at, Snap(begun=snap.begun, filled=snap.filled))
+    for at in window.swept:
+        if _ends_well(bounds, state, window, at):
+            state = waves.put(state, at, state.snaps[at]._replace(over="done"))  # type: ignore[union-attr]
+    return state
+
+
+def is_unseen(window: Window, table: int) -> bool:
+    """Whether a person let it go on since the window was planned: the window has it as it was."""
+    return table in window.unseen
 
 
 def _states(bounds: Bounds, state: State, window: Window) -> State:
@@ -110,10 +160,7 @@ def _rows(bounds: Bounds, state: State, window: Window) -> State:
     named = {*window.wrote, *held}
     named |= {table for table, standing in found.items() if standing.state is not Is.RELEASED}
     if window.kind == "source" and window.upto >= state.cut:
-        for table in bounds.tables:
-            standing = state.tables[table].standing
-            if standing is not None and standing.source == asked.SOURCES[window.source]:
-                named.add(table)
+        named |= goes_back(bounds, state, window.source)
     for table in named:
         standing = found.get(table) or state.tables[table].standing
         is_waiting = standing is not None and standing.state in (Is.HELD, Is.RELEASED)
@@ -122,10 +169,20 @@ def _rows(bounds: Bounds, state: State, window: Window) -> State:
     return state
 
 
+def _swept(bounds: Bounds, window: Window) -> set[int]:
+    return {bounds.feeds[at][1] for at in window.swept}
+
+
+def goes_back(bounds: Bounds, state: State, source: int) -> set[int]:
+    """Tables of a source that a window brings to the cut, written in it or not."""
+    standings = [(table, state.tables[table].standing) for table in bounds.tables]
+    return {table for table, of in standings if of is not None and of.source == asked.SOURCES[source]}
+
+
 def _main_rows(bounds: Bounds, state: State, window: Window) -> State:
-    held = {table: None for table, _ in window.held}
     found = dict(window.found)
-    for table in {*window.wrote, *held}:
+    whole = {table for table, of in window.found if rules.is_in(state.tables[table].standing, Is.ACTIVE) and of}
+    for table in {*window.wrote, *dict(window.held), *(whole & {*window.whole, *_swept(bounds, window)})}:
         standing = found.get(table) or state.tables[table].standing
         is_waiting = standing is not None and standing.state in (Is.HELD, Is.RELEASED)
         waits = standing.applied_ts if is_waiting and standing is not None else -1
@@ -151,3 +208,10 @@ def back(bounds: Bounds, state: State, source: int) -> State:
     for table in bounds.tables:
         state = asked.note(bounds, state, table, e.SourceBack(asked.SOURCES[source]))
     return state
+
+
+STAGES = {
+    "main": (_states, _answers, _main_rows),
+    "tables": (_answers, _rows, _states),
+    "source": (_states, _answers, _rows, _reached, _back),
+}

@@ -50,8 +50,7 @@ class Table(NamedTuple):
 class Snap(NamedTuple):
     """A snapshot of a physical table: its marks' commit_ts, 0 where there is none yet. over: "", done, failed, lost.
 
-    begun: the low mark at which it emptied silver. brings: what its first wave read, in order of commit_ts. by_hand:
-    a person asked for it.
+    begun: the low mark at which it emptied silver; filled: its table's state says so. taken: apply has its wave.
     """
 
     low: int = 0
@@ -59,14 +58,16 @@ class Snap(NamedTuple):
     end: int = 0
     over: str = ""
     begun: int = 0
-    by_hand: bool = False
+    filled: bool = False
     taken: bool = False
 
 
 class Window(NamedTuple):
     """kind: main, tables (that catch up) or source (that is behind). todo: tables to write; wrote: those that the cut
-    gets a row of. held: what became of those that it couldn't take on. unseen: tables that a person released since it
-    was planned. stage: how many of its closing commits are there; found: what they record.
+    gets a row of. waves: tables that a wave begins, and its low mark. held: what became of those that it couldn't take
+    on. unseen: tables that a person released since it was planned. answers: what becomes of snapshots; swept: those
+    whose end mark is here; whole: tables that lack no rows any more. stage: how many of its closing commits are there;
+    found: what they record.
     """
 
     kind: str
@@ -81,6 +82,10 @@ class Window(NamedTuple):
     unseen: tuple[int, ...] = ()
     stage: int = 0
     found: tuple[tuple[int, Standing], ...] = ()
+    waves: tuple[tuple[int, int], ...] = ()
+    answers: tuple[tuple[int, Snap], ...] = ()
+    swept: tuple[int, ...] = ()
+    whole: tuple[int, ...] = ()
 
 
 class State(NamedTuple):
@@ -113,6 +118,8 @@ class State(NamedTuple):
     kills: int = 0
     stalls: int = 0
     ticks: int = 0
+    waves: int = 0
+    cancels: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,8 @@ class Bounds:
     """How much may happen.
 
     feeds: of each physical table its source and its logical table; ops: how many operations it may have, of which
-    kinds; specials: how many in all beside C, R, D and T. lags: sources that may be captured later than the others.
+    kinds; specials: how many in all beside C, R, D and T. snaps: how many waves are read; cancels: how many snapshots a
+    person ends. lags: sources that may be captured later than the others.
     keeps: what the file keeps at first; toggles: which tables and sources it may take in or leave out.
     """
 
@@ -138,7 +146,7 @@ class Bounds:
     kills: int = 0
     stalls: int = 0
     snaps: int = 0
-    by_hand: int = 0
+    cancels: int = 0
     keeps_deleted: bool = False
 
     @property

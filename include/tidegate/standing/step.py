@@ -256,10 +256,11 @@ def _shard_begins(before: Standing | None, _: e.ShardBegins, facts: Facts) -> St
     return Step(Standing(State.SNAPSHOT, "its shards are read anew", applied_ts=facts.cut_ts))
 
 
-def _whole(before: Standing | None, event: e.Whole, _: Facts) -> Step:
+def _whole(before: Standing | None, event: e.Whole, facts: Facts) -> Step:
+    """Its last mark may lie in a window without changes of it, and silver have more, by a window that was killed."""
     if not is_in(before, State.SNAPSHOT):
         return Step(before)
-    return Step(Standing(State.ACTIVE, applied_ts=event.at_ts))
+    return Step(_ahead(facts, event.at_ts) or Standing(State.ACTIVE, applied_ts=event.at_ts))
 
 
 def _shards_lack(before: Standing | None, event: e.ShardsLack, _: Facts) -> Step:
@@ -306,10 +307,16 @@ def _at_the_cut(before: Standing, facts: Facts, upto_ts: int) -> Standing:
     """A window that was killed before its cut wrote more than is published: no version of silver is the table at this
     cut. The main window whose cut gets there takes it in.
     """
-    if (at_ts := facts.applied()) > facts.cut_ts:
-        reason = shown.waits_for_the_cut(facts.name, at_ts)
-        return Standing(State.RELEASED, reason, applied_ts=at_ts, **_known(before))
+    if waits := _ahead(facts, facts.cut_ts):
+        return replace(waits, **_known(before))
     return _gone(upto_ts) if facts.dropped(upto_ts) else _rests(facts, upto_ts)
+
+
+def _ahead(facts: Facts, cut_ts: int) -> Standing | None:
+    """Of a table that silver has more of than this cut."""
+    if (at_ts := facts.applied()) <= cut_ts:
+        return None
+    return Standing(State.RELEASED, shown.waits_for_the_cut(facts.name, at_ts), applied_ts=at_ts)
 
 
 def _gone(at_ts: int) -> Standing:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
@@ -57,3 +59,23 @@ def test_a_table_without_a_key_that_is_read_twice_at_one_place_is_taken_once(tmp
     assert "shop.t" not in window.tables or not _taken(window), "silver has these rows"
     publish_cut(app, window)
     assert waves.answers() == {first: "applied", second: "refused"}
+
+
+def test_a_table_whose_end_mark_lies_below_what_a_killed_apply_wrote_waits_for_that_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(tmp_path)
+    waves = Waves(log, baseline(log, "shop", "t"))
+    waves.read([1, 2], L, L)
+    log.level()
+    app, window = _window(log)
+    publish_cut(app, window)
+    waves.end(app.cut_ts + 1)
+    log.level()
+    app, window = _window(log)
+    ahead = window.cut_ts + 7
+    monkeypatch.setattr(type(app.positions), "written", lambda _self, name: ahead if name == "shop.t" else 0)
+    publish_cut(app, window)
+    assert waves.state == "done"
+    standing = log.started().states["shop.t"]
+    assert (standing.state, standing.applied_ts) == (State.RELEASED, ahead)

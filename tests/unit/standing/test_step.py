@@ -136,6 +136,14 @@ def test_what_was_not_read_counts_no_more_behind_what_empties_the_table() -> Non
     assert (emptied.state, emptied.approved_ts, emptied.is_unread) == (State.RELEASED, 40, False)
 
 
+def test_a_table_whose_snapshot_ends_at_a_cut_that_silver_is_ahead_of_waits_for_the_cut() -> None:
+    fills = Standing(State.SNAPSHOT, "fills", applied_ts=10, snapshot="a")
+    for applied, state, at_ts in ((CUT, State.ACTIVE, CUT), (40, State.RELEASED, 40)):
+        whole = step(fills, e.Whole(CUT), facts(applied)).standing
+        assert whole is not None
+        assert (whole.state, whole.applied_ts) == (state, at_ts)
+
+
 def test_an_approval_reaches_up_to_its_statement() -> None:
     for cause, approved_ts in ((Cause.DDL_ASKS, PLACE.at_ts), (Cause.DDL_STOPS, 8)):
         released = step(replace(waits(cause), approved_ts=8), e.Released(), facts()).standing

@@ -7,6 +7,8 @@ Out: per kind of event, the pairs that differ, by their line.
 Where rules were meant to become others the trace has no pair, so each is a test of its own (test_step.py): the first
 cause counts, a held table isn't sent below, a gate stays when rows go. What a table is known for was the cause of a
 released one then, and was lost when it came to wait again: `_now` says it as it is said now.
+
+The old code made a table active at the end of its snapshot without a look at silver; those pairs say it isn't ahead.
 """
 
 from __future__ import annotations
