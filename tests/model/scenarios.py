@@ -160,6 +160,7 @@ STEPS: Final[dict[str, tuple[Any, str, Any]]] = {
 MUTATIONS: Final = (*RULES, *GUARDS, *STEPS)
 # Where a mutation is looked for first: by most of these somebody waits for ever, which is looked for last.
 WHERE: Final = {
+    "no FlowsIn": "routed",
     "no NotWritten": "fails",
     "no PauseOver": "fails",
     "no Answered": "causes",
@@ -170,6 +171,7 @@ WHERE: Final = {
     "no SnapshotLost": "snapshot, emptied",
     "no CutReached": "stop",
     "no SourceBack": "stall",
+    "tables of a source that is back have rows": "stall",
     "dropped: it rests": "stop",
     "a release forgets": "ask",
     "states first, then the cut": "joins",

@@ -1,0 +1,102 @@
+"""The promises of tables' lives, which no state of the model breaks.
+
+In:  Bounds, a State.
+Out: Promises.broken(): which one a state breaks. life.py says what they are.
+"""
+
+from __future__ import annotations
+
+from tests.model import asked
+from tests.model.world import (
+    NOT_BEHIND,
+    Bounds,
+    State,
+    rows_at,
+)
+from tidegate.standing import step as rules
+from tidegate.tables import State as Is
+
+
+class Promises:
+    """See the module's docstring."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+
+    def broken(self, state: State) -> str:
+        """Which promise this state breaks; "" when none."""
+        pending = {table for table, _ in state.pending}
+        for table in self.bounds.tables:
+            sources = [self.bounds.feeds[at][0] for at in self.bounds.physical(table)]
+            kept = state.chosen[0][table] and all(state.chosen[1][source] for source in sources)
+            if kept and table not in pending and (what := self._wrong(state, table)):
+                return what
+        return ""
+
+    def _wrong(self, state: State, table: int) -> str:
+        of, b = state.tables[table], self.bounds
+        standing, name = of.standing, asked.NAMES[table]
+        if any(row > gate for gate in self._gates(state, table, of.version) for row in of.rows if row >= gate):
+            return f"{name}: rows {of.rows} behind a gate that nobody has opened"
+        if standing is not None and (standing.state is Is.LEFT or standing.lacks_rows):
+            return ""
+        if what := self._said_wrong(state, table):
+            return f"{name}: {what}"
+        if asked.filled(b, state, table) and not (standing is None or standing.state is Is.ACTIVE):
+            return ""
+        upto = asked.applied(state, table)
+        wanted = self._wanted(state, table, upto)
+        where = standing.state if standing is not None else "active"
+        if (
+            standing is not None
+            and standing.state in (Is.RELEASED, Is.HELD)
+            and self._is_emptied(state, table, upto + 1)
+        ):
+            return ""
+        if of.rows != wanted:
+            return f"{name} ({where}) has rows {of.rows} at {upto}, the log {wanted}"
+        return self._shown_wrong(state, table)
+
+    def _said_wrong(self, state: State, table: int) -> str:
+        """What people read of a table, once a window is done: not that of one that lives on as gone, or the reverse."""
+        standing = state.tables[table].standing
+        if state.window is not None or state.kills:
+            return ""
+        if standing is not None and standing.source:
+            source = asked.SOURCES.index(standing.source)
+            return "" if state.behind[source] != NOT_BEHIND else "it goes on with a source that is back"
+        is_late = any(state.behind[self.bounds.feeds[at][0]] != NOT_BEHIND for at in self.bounds.physical(table))
+        is_there = state.tables[table].version > 0 and not is_late  # else nobody reads of it
+        if is_there and rules.is_in(standing, Is.ACTIVE) and asked.dropped(self.bounds, state, table, state.cut):
+            return "it is gone at the source, and active"
+        return ""
+
+    def _gates(self, state: State, table: int, upto: int) -> list[int]:
+        if state.policy == "apply":
+            return []
+        logs = (state.logs[at] for at in self.bounds.physical(table))
+        passed = state.tables[table].passed
+        return [at - 1 for log in logs for at, kind in log if kind == "A" and passed < at <= upto]
+
+    def _wanted(self, state: State, table: int, upto: int) -> tuple[int, ...]:
+        """Of a physical table that no window has met, its source being behind, as far as that is."""
+        rows: set[int] = set()
+        for at in self.bounds.physical(table):
+            behind = state.behind[self.bounds.feeds[at][0]]
+            is_met = bool(asked.known_log(self.bounds, state, at))
+            rows |= set(rows_at(state.logs, at, upto if is_met or behind == NOT_BEHIND else min(upto, behind)))
+        return tuple(sorted(rows))
+
+    def _is_emptied(self, state: State, table: int, commit_ts: int) -> bool:
+        return any(at == commit_ts and k in "CDTG" for p in self.bounds.physical(table) for at, k in state.logs[p])
+
+    def _shown_wrong(self, state: State, table: int) -> str:
+        of, standing = state.tables[table], state.tables[table].standing
+        if standing is not None and standing.state is not Is.ACTIVE:
+            return ""
+        if standing is not None and standing.applied_ts > state.cut:
+            return ""  # it waits until the cut is there that its state speaks of, and readers see that
+        wanted = self._wanted(state, table, state.cut)
+        if of.shown == wanted:
+            return ""
+        return f"the cut's row of {asked.NAMES[table]} shows {of.shown} at {state.cut}, the log says {wanted}"
