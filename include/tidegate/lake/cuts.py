@@ -14,11 +14,13 @@ Why the versions of a cut belong together, whatever number of sources there are:
    another (kept_cuts.py).
 5. A table that can't be at the cut is named in control/table_states before the cut is published; and a source that is
    left behind, with its tables, before the cut goes on without it. What is said there after the table's row counts.
+6. A table's versions go up, in one log. Where a later row has a lower one, or another id, silver was put back or
+   made anew since: a version from before is something else now, or nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -33,7 +35,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import State
 
-_COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at"]
+_COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at", "silver_id"]
 _STATE_COLUMNS: Final = ["table", "state", "reason", "commit_ts", "recorded_at"]
 
 
@@ -78,6 +80,7 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
     told = _told(lake, pipeline, None if cut_ts == stamps[-1] else published_at)
     if any(_is_back(row, told.get(row["table"])) for row in last):  # its row may have come since, but before its event
         last = _last(control.read(lake, tables.CUTS, columns=_COLUMNS), cut_ts)
+    anew = _anew(rows, cut_ts)
     found, missing, dropped = dict[str, CutTable](), dict[str, str](), set[str]()
     states = dict[str, tuple[State, str]]()
     for row in sorted(last, key=lambda row: str(row["table"])):
@@ -88,6 +91,8 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
         elif state is not State.ACTIVE:
             until = f"complete up to {time_text(row['applied_ts'])}" if row["applied_ts"] else "never complete"
             missing[name] = f"{state}{f', {until}' if state.waits else ''}{': ' if reason else ''}{reason}"
+        elif anew(row):
+            missing[name] = "its silver was put back or made anew since: this cut's version of it is gone"
         elif row["delta_version"] >= 0:
             found[name] = _table(lake, name, row["delta_version"])
     for name, event in told.items():
@@ -146,6 +151,20 @@ def _last(rows: pa.Table, cut_ts: int) -> list[dict[str, Any]]:
     mine = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.less_equal(rows["cut_ts"], cut_ts)))
     found: list[dict[str, Any]] = control.last_of(mine, ["table"], ["cut_ts", "published_at"]).to_pylist()
     return found
+
+
+def _anew(rows: pa.Table, cut_ts: int) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a row of the cut is of a log that isn't there any more, by what later cuts say of the table."""
+    later = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.greater(rows["cut_ts"], cut_ts)))
+    told = later.group_by("table").aggregate([("delta_version", "min"), ("silver_id", "distinct")]).to_pylist()
+    of = {one["table"]: (one["delta_version_min"], one["silver_id_distinct"]) for one in told}
+
+    def anew(row: Mapping[str, Any]) -> bool:
+        lowest, ids = of.get(row["table"], (row["delta_version"], ()))
+        other = row["silver_id"] is not None and any(one not in (None, row["silver_id"]) for one in ids)
+        return bool(row["delta_version"] >= 0 and (lowest < row["delta_version"] or other))
+
+    return anew
 
 
 def _is_back(row: Mapping[str, Any], event: Mapping[str, Any] | None) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tidegate.config import Ddl, Policy, Tables
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
-from tidegate.schema.follow.renames import renamed_here
+from tidegate.schema.follow.renames import RENAME, renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.standing.silver import Answer, Unlike
@@ -48,7 +48,10 @@ class FromBronze:
         """Whether the log since at_ts alone makes the table whole, all of which is in silver up to there."""
         since = [version for version in self.versions if at_ts < version.commit_ts <= self.cut_ts]
         plain = not any(
-            version.status.waits or version.kind == SNAPSHOT or version.moved is not None or renamed_here(version)
+            version.status.waits
+            or version.kind in (SNAPSHOT, RENAME)
+            or version.moved is not None
+            or renamed_here(version)
             for version in since
         )
         return at_ts >= max(self.begin_ts, self.gap_ts) and plain and not self.touched(at_ts)

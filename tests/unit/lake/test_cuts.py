@@ -71,6 +71,29 @@ def test_a_table_without_a_change_is_at_its_earlier_version(lake: Lake) -> None:
     assert cut_at(lake.files, "p", 19).cut_ts == 10
 
 
+def test_versions_of_a_log_that_was_put_back_or_made_anew_since_are_no_versions_of_older_cuts(lake: Lake) -> None:
+    lake.publish(10, a=5, b=5, c=5, d=1)
+    lake.publish(20, a=6, b=6, c=6)
+    lake.publish(20, new=False, a=2, b=-1)  # an older copy of a, and b is lost
+    lake.publish(30, a=7, b=7, c=7, d=2)
+    assert lake.seen() == {"a": 7, "b": 7, "c": 7, "d": 2}
+    assert (lake.seen(10), lake.missing(10)) == ({"c": 5, "d": 1}, {"a", "b"})
+
+
+def test_another_tables_log_has_no_versions_of_older_cuts(lake: Lake) -> None:
+    def row(cut_ts: int, version: int, silver_id: str | None) -> dict[str, Any]:
+        now = BEGIN + timedelta(seconds=cut_ts)
+        told = {"cut_ts": cut_ts, "table": "shop.a", "delta_version": version, "state": "active", "applied_ts": cut_ts}
+        return told | {"published_at": now, "silver_id": silver_id}
+
+    for cut_ts, name in ((10, None), (20, "one"), (30, "two")):
+        lake.publish(cut_ts)
+        control.append(lake.files, tables.CUTS, [row(cut_ts, cut_ts, name)])
+    assert lake.seen() == {"a": 30}
+    assert (lake.seen(20), lake.missing(20)) == ({}, {"a"})
+    assert lake.seen(10) == {"a": 10}, "an older release said nothing of it"
+
+
 def test_between_two_kept_cuts_the_earlier_one_is_read_whole(lake: Lake) -> None:
     """Rows of a forgotten cut are left for one table and not for the other: together they were never so."""
     lake.publish(10, a=1, b=1)
