@@ -161,6 +161,8 @@ MUTATIONS: Final = (*RULES, *GUARDS, *STEPS)
 # Where a mutation is looked for first: by most of these somebody waits for ever, which is looked for last.
 WHERE: Final = {
     "no FlowsIn": "routed",
+    "no Released": "causes",
+    "no CaughtUp": "causes",
     "no NotWritten": "fails",
     "no PauseOver": "fails",
     "no Answered": "causes",
