@@ -119,7 +119,7 @@ class Check:
         there = self.cut.tables.get(logical)
         if there is None or there.version < 0:
             return -1
-        return self.lake.version_found(tables.silver_path(*logical.split(".", 1)), there.version)
+        return self.lake.version_found(there.path, there.version)
 
     def _without_source(self, logical: str) -> TableResult:
         state, reason = self._state(logical)
@@ -142,7 +142,8 @@ class Check:
 
     def _at(self, logical: str, version: int, only: tuple[tuple[str, str], ...] = ()) -> Silver:
         """A silver table as DuckDB can read it: where it lies, or a copy of it."""
-        path = tables.silver_path(*logical.split(".", 1))
+        there = self.cut.tables.get(logical)
+        path = there.path if there is not None else tables.silver_path(*tables.splits(logical)[0])
         if self.lake.lake.is_local:
             return Silver(f"{self.lake.lake.root}/{path}", version, only)
         return Silver(self.copies.at(path, version), 0, only)
