@@ -64,19 +64,21 @@ def run(job: Maintenance, only: str | None = None) -> int:
     found = silver_tables(job, only)
     troubles = []
     for table in found:
-        if table.gone and not job.written(table):
-            continue  # dropped before every kept cut, and VACUUM has been there since
         job.check()
+        at = "look"
         try:
+            if table.gone and not job.written(table):
+                continue  # dropped before every kept cut, and VACUUM has been there since
             for table_step in STEPS:
+                at = table_step.__name__
                 table_step(job, table)
         except TidegateError as error:
-            troubles.append(error.what)
-            job.note(table.name, table_step.__name__, LEFT, 0.0, str(error))
+            troubles.append(f"{table.name}: {error.what}")
+            job.note(table.name, at, LEFT, 0.0, str(error))
         except Exception as error:  # noqa: BLE001 - Spark's and Delta's own; another table may still be helped
             line = (str(error).strip().splitlines() or [type(error).__name__])[0]
             troubles.append(f"{table.name}: {line}")
-            job.note(table.name, table_step.__name__, LEFT, 0.0, line)
+            job.note(table.name, at, LEFT, 0.0, line)
     job.record_cuts()
     for step in () if only else BRONZE:
         job.check()

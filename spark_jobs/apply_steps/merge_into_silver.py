@@ -40,14 +40,19 @@ def merge_into_silver(app: Application, window: Window) -> None:
 
     A table that the positional writer gives back is released: it catches up by MERGE.
     """
-    entries = []
+    entries, written = [], list[TableWindow]()
     for entry in window.tables.values():
         if entry.staged or entry.upserts or entry.changes:
             entries.append(entry)
         elif entry.after_ts > app.cut_ts:
             # A try that was killed had written it: silver is at this cut already, but no cut names its version yet.
-            window.delta_versions[entry.name] = app.lake.log(silver_path(entry.database, entry.table)).state().version
+            written.append(entry)
     found = _kept(app, _write_all(app, window, entries))
+    for entry in written:
+        if (silver := app.positions.silver(entry.name)) is not None:
+            window.delta_versions[entry.name] = silver.version
+        else:
+            found[entry.name] = app.positions.unread[entry.name]
     failures: dict[str, BaseException] = {}
     for name, outcome in found.items():
         if isinstance(outcome, int):

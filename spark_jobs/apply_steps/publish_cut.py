@@ -17,11 +17,10 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import source_reached
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.standing.silver_guard import note_published, silver_cells
-from spark_jobs.window.standing.standings import after
+from spark_jobs.window.standing.standings import after, hold_for_error
 from spark_jobs.window.waves.shards import rest_shards
 from spark_jobs.window.waves.snapshots import record_answers, take_answers
 from spark_jobs.window.window import Window
-from tidegate import tables
 from tidegate.failpoint import failpoint
 from tidegate.standing.events import CaughtUp, CutReached, SourceBack
 from tidegate.standing.standing import Standing
@@ -43,6 +42,7 @@ def publish_cut(app: Application, window: Window) -> None:
         found.setdefault(name, state)
     shards = _shards(app, window, found)
     found |= shards
+    _hold_unread(app, window, found)
     # Its row of the cut comes before a table that caught up is active: were it the other way, a kill in between would
     # leave readers of the cut with the version from before, until the table changes again.
     if window.catches_up is None:
@@ -53,7 +53,8 @@ def publish_cut(app: Application, window: Window) -> None:
     if window.catches_up is not None:
         named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
     named |= dict.fromkeys(_goes_back(app, window))
-    rows = [_row(app, window, name, found.get(name) or app.states.get(name)) for name in named]
+    found_rows = (_row(app, window, name, found.get(name) or app.states.get(name)) for name in named)
+    rows = [row for row in found_rows if row is not None]
     now = datetime.now(UTC)
     if window.main:
         cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": State.ACTIVE}
@@ -78,6 +79,15 @@ def publish_cut(app: Application, window: Window) -> None:
     app.index.forget(app.cut_ts)
     app.forget_versions()
     failpoint("apply_after_publish")
+
+
+def _hold_unread(app: Application, window: Window, found: dict[str, Standing]) -> None:
+    """What is to be active, and can't be read: a row of the cut would have no version of it."""
+    for name, standing in list(found.items()):
+        unwritten = standing.state is State.ACTIVE and name not in window.delta_versions
+        if unwritten and app.positions.silver(name) is None:
+            hold_for_error(app, window, name, app.positions.unread[name])
+            found[name] = window.held[name]
 
 
 def _shards(app: Application, window: Window, found: Mapping[str, Standing]) -> dict[str, Standing]:
@@ -142,13 +152,19 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Stand
     return found
 
 
-def _row(app: Application, window: Window, name: str, state: Standing | None) -> dict[str, object]:
-    """A row of control/cuts."""
+def _row(app: Application, window: Window, name: str, state: Standing | None) -> dict[str, object] | None:
+    """A row of control/cuts; None of a table that waits and can't be read: its standing is told, and what was known of
+    its silver stays so.
+    """
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
-    database, table = app.names.pair(name)
     version = window.delta_versions.get(name)
     if version is None:
-        version = app.lake.log(tables.silver_path(database, table)).state().version
+        silver = app.positions.silver(name)
+        if silver is None:
+            if state is None or state.state is State.ACTIVE:
+                raise app.positions.unread[name]  # the cut would say that it is complete without it
+            return None
+        version = silver.version
     return {
         "table": name,
         "delta_version": version,

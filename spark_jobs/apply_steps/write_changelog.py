@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import TypeVar
 
 import pyarrow as pa
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.standing.standings import hold_for_error, take_along
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.binlog.batch import RowsError
@@ -36,6 +39,7 @@ from tidegate.segments.window import SegmentRef
 from tidegate.table_names import Physical
 from tidegate.tables import State
 
+_T = TypeVar("_T")
 _Spans = Mapping[Name, CommitSpan]
 _Versions = Mapping[Name, Sequence[TableVersion]]
 _Changes = list[tuple[Name, pa.Table]]
@@ -71,7 +75,8 @@ class _Log:
 def write_changelog(app: Application, window: Window) -> None:
     """Append to each changelog; nothing is looked at when no table of the window asks for one."""
     keeps = app.pipeline.tables.keeps_changelog
-    logs = [_begun(app, entry) for entry in window.tables.values() if keeps(entry.database, entry.table)]
+    asked = [entry for entry in window.tables.values() if keeps(entry.database, entry.table)]
+    logs = [log for entry in asked if (log := _own(app, window, entry, partial(_begun, app, entry))) is not None]
     if not logs:
         return
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
@@ -85,9 +90,19 @@ def write_changelog(app: Application, window: Window) -> None:
                 for name, rows in found:
                     mine[name].appending.add(rows)
                 _write_large([log.appending for log in logs])
-    for log in logs:
-        _finish(window, log)
+    for log in (one for one in logs if one.entry.name in window.tables):  # else held with one before it
+        _own(app, window, log.entry, partial(_finish, window, log))
     failpoint("apply_after_changelog")
+
+
+def _own(app: Application, window: Window, entry: TableWindow, step: Callable[[], _T]) -> _T | None:
+    """What a step gives; None where its table, or that table's changelog, can't be read or written: it is held."""
+    try:
+        return step()
+    except Terminal as error:
+        hold_for_error(app, window, entry.name, error)
+        take_along(app, window, [entry.name])
+        return None
 
 
 def _begun(app: Application, entry: TableWindow) -> _Log:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from spark_jobs.window.application import Application
 from tidegate.delta.live_file import LiveFile
-from tidegate.errors import TidegateError
+from tidegate.errors import TidegateError, unexpected
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import PROBE_DRIVER_ROWS_MAX, PROBE_TASK_ROWS
 from tidegate.upsert import roaring
@@ -41,7 +41,7 @@ class Probe:
     table: KeyTable
     files: Sequence[LiveFile]
     hits: list[Hits] = field(default_factory=list)
-    error: TidegateError | None = None
+    error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def probe_all(app: Application, probes: Sequence[Probe]) -> None:
         probe, at = item
         try:
             found = probe_file(app.lake, probe.path, probe.files[at], probe.table)
-        except TidegateError as error:
+        except Exception as error:  # noqa: BLE001 - it is this table's alone
             probe.error = error
             return
         if len(found.fresh):
@@ -108,7 +108,7 @@ def _in_workers(app: Application, probes: Sequence[Probe]) -> None:
     for row in app.spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
         probe, at = places[row.number]
         found = pickle.loads(row.found)  # noqa: S301
-        if isinstance(found, TidegateError):
+        if isinstance(found, Exception):
             probe.error = found
         else:
             probe.hits.append(found.hits(probe.files[at]))
@@ -117,11 +117,13 @@ def _in_workers(app: Application, probes: Sequence[Probe]) -> None:
 def _probed(lake: LakeFiles, part: _Part) -> Iterator[pa.RecordBatch]:
     table = KeyTable.open(lake, part.keys)
     for number, file in zip(part.numbers, part.files, strict=True):
-        found: _Packed | TidegateError
+        found: _Packed | Exception
         try:
             hits = probe_file(lake, part.path, file, table)
-        except TidegateError as error:
+        except (TidegateError, OSError) as error:
             found = error
+        except Exception as error:  # noqa: BLE001 - it is this table's alone
+            found = unexpected(error)
         else:
             if not len(hits.fresh):
                 continue

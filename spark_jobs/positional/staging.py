@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from tidegate import tables
 from tidegate.binlog.decode import TableChanges
-from tidegate.errors import Terminal
+from tidegate.delta.store import REFUSED
+from tidegate.errors import LakeRefused, Terminal, Transient, unexpected
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import last_per_hash
 from tidegate.table_names import Physical
@@ -62,8 +63,13 @@ class UpsertStage:
         name, source = of
         try:
             return list(self._stage(self._targets[name], source, parts))
-        except Terminal as error:
-            return [NotStaged(name, type(error).__name__, error.line, error.needs)]
+        except (Transient, MemoryError):
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno not in REFUSED:
+                raise
+            own = error if isinstance(error, Terminal) else _refused(self._targets[name].path, error)
+            return [NotStaged(name, type(own).__name__, own.line, own.needs)]
 
     def _stage(self, target: UpsertTarget, source: str, parts: Sequence[TableChanges]) -> Iterator[StagedUpsert]:
         for phase in target.phases:
@@ -86,6 +92,14 @@ class UpsertStage:
             self.kept[path] = keys
         files = tuple(f"{target.path}/{unquote(add['path'])}" for add in keys.adds)
         return StagedUpsert(target.name, phase.upto_ts, path, keys.changes, files)
+
+
+def _refused(path: str, error: Exception) -> Terminal:
+    """What a table met that no other try passes by."""
+    if not isinstance(error, OSError):
+        return unexpected(error)
+    remedy = "check its owner and rights, then `tidegate release`"
+    return LakeRefused(f"no file can be made: {error.strerror or error}", where=path, remedy=remedy)
 
 
 def laid_out(batch: pa.RecordBatch, layout: FileLayout, physical: Physical) -> pa.Table:

@@ -30,7 +30,7 @@ from tidegate.delta.actions import moved
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
-from tidegate.errors import CommitConflict
+from tidegate.errors import CommitConflict, LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.upsert.actions import Actions, adopted, replaced, rows_of
 from tidegate.upsert.candidates import candidates
@@ -173,6 +173,8 @@ def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> in
     assert resolved is not None, "prepared"
     assert probe is not None, "prepared"
     if probe.error is not None:
+        if isinstance(probe.error, LakeRefused) and app.lake.log(upsert.path).state().version != snapshot.version:
+            raise CommitConflict("other files are live by now", where=upsert.path) from probe.error
         raise probe.error
     with VectorWriter(app.lake, upsert.path) as vectors:
         actions = replaced(probe.hits, vectors)

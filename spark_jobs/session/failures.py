@@ -20,6 +20,8 @@ from tidegate.errors import TidegateError, Transient
 from tidegate.lake.files import LakeFiles
 
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+# What Python raises at values that nobody foresaw: the same rows meet it in each try.
+OWN_FAULTS: Final = (ArithmeticError, AssertionError, UnicodeError)
 # By class or a class above it: the JVM's, the network's, or another writer's trouble.
 _PASSING: Final = {
     "java.lang.VirtualMachineError",

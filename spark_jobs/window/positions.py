@@ -15,7 +15,8 @@ from spark_jobs.window.names import Names
 from spark_jobs.window.states import States
 from spark_jobs.window.window import Window
 from tidegate import tables
-from tidegate.errors import CommitOverwritten
+from tidegate.delta.state import TableState
+from tidegate.errors import CommitOverwritten, Terminal
 from tidegate.lake import control
 from tidegate.lake.followed import Followed, load
 from tidegate.lake.held import last_states, to_row
@@ -33,6 +34,7 @@ class Positions:
         self.followed = Followed()
         self.states = States()
         self.states_version = -1
+        self.unread: dict[str, Terminal] = {}  # tables whose silver couldn't be read when it was asked last, and why
         self._applied: dict[str, int] = {}
         self._noted: dict[str, Standing] = {}  # states that are to be recorded
 
@@ -70,11 +72,26 @@ class Positions:
         return max(self.written(name), self.mark(name))
 
     def written(self, name: str) -> int:
-        """Up to where silver itself says that it has a logical table."""
+        """Up to where silver itself says that it has a logical table; 0 where it can't be read (unread)."""
         if name not in self._applied:
-            silver = self._handles.lake.log(tables.silver_path(*self._names.pair(name))).state()
+            silver = self.silver(name)
+            if silver is None:
+                return 0
             self._applied[name] = silver.transaction(tables.app_id(self._handles.pipeline.pipeline, name))
         return self._applied[name]
+
+    def silver(self, name: str) -> TableState | None:
+        """A logical table's silver as its log has it; None where that can't be read, and `unread` says why.
+
+        One table's log must not stop the others: who takes part in a window is asked for it there, and held.
+        """
+        try:
+            found = self._handles.lake.log(tables.silver_path(*self._names.pair(name))).state()
+        except Terminal as error:
+            self.unread[name] = error
+            return None
+        self.unread.pop(name, None)
+        return found
 
     def mark(self, name: str) -> int:
         """applied_ts as far as control tables tell: the cut; of a table that isn't followed up to there its own mark,

@@ -258,11 +258,13 @@ class Window:
 
     def writers(self) -> str:
         """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""
-        wrote = [entry for name, entry in self.tables.items() if name in self.delta_versions]
+        written = [entry for name, entry in self.tables.items() if name in self.delta_versions]
+        wrote = [entry for entry in written if entry.plan is not NOTHING_PLANNED]
+        earlier = [f"{len(written) - len(wrote)} by an earlier try"] if len(wrote) < len(written) else []
         merged = [f"{e.name} ({e.plan.why or 'by the pipeline file'})" for e in wrote if e.plan.target is None]
         parts = [f"{len(wrote) - len(merged)} by position"] if len(merged) < len(wrote) else []
         more = f" and {len(merged) - _NAMED_MAX} more" if len(merged) > _NAMED_MAX else ""
-        return "; ".join([*parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
+        return "; ".join([*earlier, *parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
 
     def take_out(self, name: str, state: Standing) -> None:
         """A table takes no part in this window any more; the first cause counts (window/standing/standings.py)."""

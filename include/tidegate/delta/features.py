@@ -25,6 +25,7 @@ KNOWN: Final = frozenset(
         "deletionVectors",
         "timestampNtz",
         "v2Checkpoint",
+        "checkpointProtection",  # it is about checkpoints and what is cleaned up: checkpoints/write.py, log_cleanup.py
         "vacuumProtocolCheck",
         "typeWidening",
         "typeWidening-preview",
@@ -41,6 +42,7 @@ KNOWN: Final = frozenset(
 )
 # Whose supported table asks something of each commit that ours don't give: row ids, Iceberg's rules.
 _NOT_WRITTEN: Final = frozenset({"rowTracking", "icebergCompatV1", "icebergCompatV2"})
+_ASKED_OF_FILES: Final = frozenset({"rowTracking"})  # of each `add`, and of nothing else
 _READER_VERSION, _WRITER_VERSION = 3, 7  # the highest that say what they ask for (PROTOCOL.md, "Protocol Evolution")
 _ON: Final = "true"
 _MAPPED: Final = ("delta.columnMapping.id", "delta.columnMapping.physicalName")  # of each column of a mapped table
@@ -53,11 +55,11 @@ def check_readable(state: TableState) -> None:
     _refuse(state, unknown(state.protocol), "can't be read")
 
 
-def unknown(protocol: Mapping[str, Any], known: frozenset[str] = KNOWN) -> list[str]:
-    """What a protocol asks for beyond some features, in words; [] when nothing."""
+def unknown(protocol: Mapping[str, Any]) -> list[str]:
+    """What a protocol asks for beyond the features that are known, in words; [] when nothing."""
     least = int(protocol.get("minReaderVersion", 0)), int(protocol.get("minWriterVersion", 0))
     versions = [f"protocol {least[0]}, {least[1]}"] if least[0] > _READER_VERSION or least[1] > _WRITER_VERSION else []
-    return versions + sorted(features(protocol) - known)
+    return versions + sorted(features(protocol) - KNOWN)
 
 
 def check_writable(state: TableState, actions: Sequence[Action], *, checked: bool = False) -> None:
@@ -69,7 +71,9 @@ def check_writable(state: TableState, actions: Sequence[Action], *, checked: boo
     check_readable(state)
     if checked:
         return
-    _refuse(state, sorted(state.features & _NOT_WRITTEN), "can't be written")
+    adds = any("add" in one for one in actions)
+    refused = _NOT_WRITTEN if adds else _NOT_WRITTEN - _ASKED_OF_FILES
+    _refuse(state, sorted(state.features & refused), "can't be written")
     mapped = state.configuration.get("delta.columnMapping.mode", "none") != "none"
     if mapped and not all(
         key in (column.get("metadata") or {}) for column in state.schema["fields"] for key in _MAPPED
@@ -79,11 +83,13 @@ def check_writable(state: TableState, actions: Sequence[Action], *, checked: boo
     if not changes:
         return
     on = {name for name, value in state.configuration.items() if value.strip().lower() == _ON}
-    if "delta.enableChangeDataFeed" in on and any("remove" in one for one in changes):
+    # Of a version without files of the feed its readers take the removed files' rows for deleted, and those of added
+    # files for inserted: right where rows only go.
+    if "delta.enableChangeDataFeed" in on and any("remove" in one for one in changes) and adds:
         _refuse(state, ["change data feed"], "can't be written")
     if "delta.appendOnly" in on and any("remove" in one for one in changes):
         _refuse(state, ["rows that only come (delta.appendOnly)"], "can't be written")
-    if mapped:
+    if mapped and adds:
         _refuse(state, ["column mapping"], "can't be written")
     if any("add" in one for one in changes):
         found = [name for name in state.configuration if name.startswith("delta.constraints.")]
@@ -106,5 +112,5 @@ def _refuse(state: TableState, names: Sequence[str], how: str) -> None:
         raise DeltaUnsupported(
             f"a table with {names[0]} {how} by tidegate",
             where=state.place,
-            remedy="take the feature or property off the table, or give silver a table of its own",
+            remedy="take the feature or property off the table, then `tidegate release`; or tables.exclude",
         )

@@ -24,7 +24,7 @@ from tidegate.failpoint import failpoint
 
 # What a name is written to before it is made: .<name>.<process>.<number>.<random>.tmp
 _TEMPORARY: Final = re.compile(r"\..+\.\d+\.\d+\.[0-9a-f]{8}\.tmp")
-_REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR}
+REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR}
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
 # Of a store that can't make an object on condition that it isn't there.
 CONDITIONS_REMEDY: Final = (
@@ -226,7 +226,7 @@ class LocalStore:
         return True
 
     def _raise(self, done: str, name: str, error: OSError) -> NoReturn:
-        kind = LakeRefused if error.errno in _REFUSED else LakeUnavailable
+        kind = LakeRefused if error.errno in REFUSED else LakeUnavailable
         remedy = "check its owner and rights" if kind is LakeRefused else "check the disk"
         raise kind(
             f"{name or 'it'} can't be {done}: {error.strerror or error}", where=self.where, remedy=remedy

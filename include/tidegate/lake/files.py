@@ -18,8 +18,8 @@ import pyarrow.fs as pafs
 
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.logs import DeltaLogs
-from tidegate.delta.store import LogStore, log_store, make_folder, sync
-from tidegate.errors import LakeUnavailable
+from tidegate.delta.store import REFUSED, LogStore, log_store, make_folder, sync
+from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.format_table import FORMAT
 from tidegate.lake.format.migrations import newest_format
 from tidegate.lake.format.version import check_format, tell_older
@@ -187,6 +187,14 @@ class LakeFiles:
                 make_folder(self.uri(path))
             return
         self.filesystem.create_dir(self.local(path), recursive=True)
+
+
+def refused_of(error: LakeUnavailable) -> LakeUnavailable | LakeRefused:
+    """A file's error; LakeRefused where the file's own place gives no right to it, which doesn't pass by itself."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno in REFUSED:
+        return LakeRefused(error.what, where=error.where, remedy="check its owner and rights, then `tidegate release`")
+    return error
 
 
 def _filesystem(root: str, options: Mapping[str, str]) -> pafs.FileSystem:

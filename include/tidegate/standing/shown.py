@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tidegate.limits import WINDOW_ATTEMPTS_MAX
 from tidegate.remedy import Needs
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import NotWritten
@@ -46,8 +45,8 @@ def not_written(name: str, event: NotWritten, times: int, minutes: int) -> str:
     """Of a table that couldn't be written in any try, so often in a row."""
     again = f"{times} times in a row now; " if times > 1 else ""
     return (
-        f"{name}: it could not be written in {WINDOW_ATTEMPTS_MAX} tries: {event.reason}; {again}mend the cause: it is"
-        f" tried again by itself in {minutes} minutes, and at once after `tidegate release {event.pipeline} {name}`"
+        f"{name}: it could not be written: {event.reason}; {again}it is tried again by itself in {minutes} minutes, and"
+        f" at once after `tidegate release {event.pipeline} {name}`"
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tidegate.delta.live_file import VectorDescriptor
 from tidegate.errors import LakeRefused, LakeUnavailable
-from tidegate.lake.files import LakeFiles
+from tidegate.lake.files import LakeFiles, refused_of
 from tidegate.remedy import DAMAGED
 from tidegate.upsert import roaring, z85
 from tidegate.upsert.roaring import DamagedBitmap, Positions
@@ -29,7 +29,7 @@ _UUID_CHARACTERS: Final = 20
 
 
 def read(lake: LakeFiles, table_path: str, descriptor: VectorDescriptor) -> Positions:
-    """Ascending positions of dead rows. Raises LakeRefused for a damaged one, LakeUnavailable when it isn't there."""
+    """Ascending positions of dead rows. Raises LakeRefused for one that is damaged or gone."""
     try:
         if descriptor.storage_type == "i":
             data = z85.decode(descriptor.path_or_inline)[: descriptor.size]
@@ -64,9 +64,9 @@ def _stored(lake: LakeFiles, path: str, descriptor: VectorDescriptor) -> bytes:
             version = source.read_at(1, 0)
             framed = source.read_at(descriptor.size + 8, offset)
     except FileNotFoundError:
-        raise LakeUnavailable(
-            "a deletion vector is gone", where=path, remedy="read the table's newest version"
-        ) from None
+        raise LakeRefused("a deletion vector is gone", where=path, remedy=DAMAGED) from None
+    except LakeUnavailable as error:
+        raise refused_of(error) from error
     data, checksum = framed[4:-4], framed[-4:]
     if version != _VERSION or len(framed) != descriptor.size + 8:
         raise ValueError(f"version {version!r}, {len(framed)} of {descriptor.size + 8} bytes")

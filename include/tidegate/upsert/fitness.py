@@ -23,6 +23,7 @@ _FEATURES_KEPT: Final = frozenset(
         "rowTracking",  # only as a feature: enabled, it is refused below
         "timestampNtz",
         "v2Checkpoint",
+        "checkpointProtection",
         "vacuumProtocolCheck",
         "checkConstraints",  # a feature of legacy protocols; a constraint itself is refused below
         "changeDataFeed",

@@ -19,6 +19,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED
 from tidegate.upsert import data_file, deletion_vector
 from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.opened import opened
 from tidegate.upsert.partition_values import partition_value
 from tidegate.upsert.roaring import Positions
 
@@ -60,7 +61,7 @@ def live_rows(
         vector = file.deletion_vector
         dead = deletion_vector.read(lake, table_path, vector) if vector else np.zeros(0, np.int64)
     where = f"{table_path}/{file.local_path}"
-    with pq.ParquetFile(lake.open(where), coerce_int96_timestamp_unit="us") as parquet:
+    with opened(lake, where) as parquet:
         if len(dead) and dead[-1] >= parquet.metadata.num_rows:
             raise LakeRefused(f"a deletion vector names row {dead[-1]}", where=where, remedy=DAMAGED)
         at = 0

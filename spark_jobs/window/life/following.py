@@ -20,7 +20,7 @@ from typing import Any, Final
 from spark_jobs.window.application import Application
 from spark_jobs.window.pairing.clusters import check_clusters
 from spark_jobs.window.standing.facts import has_silver
-from spark_jobs.window.standing.standings import after, hold, meet, note
+from spark_jobs.window.standing.standings import after, hold, hold_for_error, meet, note
 from spark_jobs.window.waves.shards import is_left_out, leave_out
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
@@ -146,7 +146,7 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
         lambda name: has_silver(app, name),
         lambda name: _emptied(app, name),
         {source: app.index.begin(source) for source in now.sources},
-        lambda name: not app.lake.log(tables.silver_path(*app.names.pair(name))).state().live,
+        lambda name: (silver := app.positions.silver(name)) is not None and not silver.live,
         {source: history.settings.gap_ts for source, history in app.histories.items()},
     )
     verdicts = rules.follow(old, new, ground)
@@ -277,11 +277,18 @@ def source_reached(app: Application, source: str, upto_ts: int) -> None:
 
 
 def _shards_are_ahead(app: Application) -> bool:
-    """Of any table: which ones a source may bring shards to isn't known before it has."""
+    """Of any table: which ones a source may bring shards to isn't known before it has. One whose silver can't be read
+    may be ahead until it is held.
+    """
     if not app.pipeline.tables.routes:
         return False
     routed = (name for name, of in app.names.flows().items() if any(app.names.logical(*one.pair).routed for one in of))
-    return any(app.positions.written(name) > app.cut_ts for name in routed)
+    positions = app.positions
+    return any(
+        positions.written(name) > app.cut_ts
+        or (name in positions.unread and not positions.is_held(name) and positions.silver(name) is None)
+        for name in routed
+    )
 
 
 def _meet(app: Application, name: str, source: str) -> bool:
@@ -311,6 +318,9 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
         return False
     if name not in window.tables:
         after_ts = app.positions.applied(name)
+        if name in app.positions.unread and app.positions.silver(name) is None:
+            hold_for_error(app, window, name, app.positions.unread[name])
+            return False
         if after_ts < window.low_ts:  # what lies between isn't in this window
             return False
         window.tables[name] = TableWindow(name, database, table, routed, after_ts)

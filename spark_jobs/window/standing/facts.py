@@ -12,7 +12,6 @@ from typing import Final
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.shapes import there_at
 from spark_jobs.window.window import TableWindow
-from tidegate import tables
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.events import SnapshotEvent
 from tidegate.standing.facts import Facts
@@ -43,8 +42,9 @@ def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -
 
 
 def has_silver(app: Application, name: str) -> bool:
-    """Whether silver has a table of this name."""
-    return app.lake.log(tables.silver_path(*app.names.pair(name))).state().created
+    """Whether silver has a table of this name; one that can't be read is there."""
+    silver = app.positions.silver(name)
+    return silver is None or silver.created
 
 
 def is_dropped(app: Application, name: str, physical: Collection[Physical], at_ts: int) -> bool:

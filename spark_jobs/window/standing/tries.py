@@ -1,6 +1,7 @@
 """A window's tries: what fails for a passing reason is tried again, what fails each time by itself holds its table.
 
-In:  the errors of the steps, one per try.
+In:  the errors of the steps, one per try. What a table's own values did to this process is the same in each: it isn't
+     tried again, since all other tables would wait for that.
 Out: tables held as not written, and how often in a row; released by themselves after a pause, which doubles
      each time; else the error itself, once no further try can help.
 
@@ -16,10 +17,10 @@ import time
 import traceback
 from datetime import UTC, datetime
 
-from spark_jobs.session.failures import TablesFailed, TableWriteError, first_line, passes
+from spark_jobs.session.failures import OWN_FAULTS, TablesFailed, TableWriteError, first_line, passes
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import note
-from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected
+from tidegate.errors import LakeUnavailable, Terminal, TidegateError, Unexpected, unexpected
 from tidegate.limits import WINDOW_ATTEMPTS_MAX
 from tidegate.standing.events import NotWritten, PauseOver
 from tidegate.tables import State
@@ -50,6 +51,11 @@ class Tries:
                 raise self._last(error) from error
         else:
             self._tables = {name: self._tables.get(name, 0) + 1 for name in error.failures}
+            certain = [name for name, failure in error.failures.items() if isinstance(failure, OWN_FAULTS)]
+            if certain:
+                self._hold(certain, error)
+                if not self._tables:
+                    return  # nobody is left who waits for something to pass
             spent = [name for name, count in self._tables.items() if count >= WINDOW_ATTEMPTS_MAX]
             if spent:
                 self._hold([name for name in spent if not passes(error.failures[name], self._app.lake)], error)
@@ -62,7 +68,9 @@ class Tries:
         if not names:
             return
         for name in names:
-            note(self._app, name, NotWritten(first_line(error.failures[name]), self._app.pipeline.pipeline))
+            failure = error.failures[name]
+            line = unexpected(failure).what if isinstance(failure, OWN_FAULTS) else first_line(failure)
+            note(self._app, name, NotWritten(line, self._app.pipeline.pipeline))
         self._app.record_states({})
         self._tables = {name: count for name, count in self._tables.items() if name not in names}
         self._count = 0

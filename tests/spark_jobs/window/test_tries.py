@@ -124,6 +124,21 @@ def test_what_passes_holds_no_table_however_often_it_comes(app: Application) -> 
     assert _held(app) == {"d.u": 1}
 
 
+def test_what_a_tables_own_values_do_is_not_tried_while_others_wait(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept = list[float]()
+    monkeypatch.setattr("time.sleep", slept.append)
+    Tries(app, 9).note(TablesFailed({"d.t": OverflowError("date value out of range")}))
+    assert _held(app) == {"d.t": 1}
+    assert "unexpected OverflowError: date value out of range" in app.states["d.t"].reason
+    assert not slept
+    tries = Tries(app, 9)
+    tries.note(TablesFailed({"d.u": OverflowError("date value out of range"), "d.v": KeyError("k")}))
+    assert _held(app) == {"d.t": 1, "d.u": 1}
+    assert slept, "something may pass"
+
+
 def test_an_error_of_no_table_ends_the_job_in_one_line_that_says_whether_to_try_again(
     app: Application, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -226,7 +226,7 @@ def test_domains_are_kept_and_removed() -> None:
     assert state.domains == {}
 
 
-@pytest.mark.parametrize("feature", ["somethingNew", "rowTracking", "catalogManaged"])
+@pytest.mark.parametrize("feature", ["somethingNew", "icebergCompatV2", "catalogManaged"])
 def test_what_we_do_not_know_exactly_is_refused(feature: str) -> None:
     store = MemoryStore()
     log = made(store)
@@ -236,12 +236,15 @@ def test_what_we_do_not_know_exactly_is_refused(feature: str) -> None:
     assert log.state().version == 0
 
 
-@pytest.mark.parametrize("switch", ["delta_enableChangeDataFeed", "delta_appendOnly"])
-def test_rows_are_not_taken_out_where_the_table_forbids_it(switch: str) -> None:
+@pytest.mark.parametrize(
+    ("switch", "adds"),
+    [("delta_enableChangeDataFeed", [file("c")]), ("delta_appendOnly", [file("c")]), ("delta_appendOnly", [])],
+)
+def test_rows_are_not_taken_out_where_the_table_forbids_it(switch: str, adds: list[Any]) -> None:
     log = made(MemoryStore(), **{switch: "true"})
     state = appended(log, "a")
     with pytest.raises(DeltaUnsupported):
-        log.commit(state, Change(moved(state.files, [], data_change=True), "DELETE"))
+        log.commit(state, Change(moved(state.files, adds, data_change=True), "DELETE"))
     assert paths(log.commit(state, Change(moved(state.files, [file("b")], data_change=False), "OPTIMIZE"))) == ["b"]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tidegate.delta.live_file import VectorDescriptor
-from tidegate.errors import LakeRefused, LakeUnavailable
+from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import deletion_vector, roaring, z85
 from tidegate.upsert.deletion_vector import VectorWriter
@@ -83,9 +83,9 @@ def test_a_vector_that_is_not_what_the_log_says_is_refused(lake: LakeFiles) -> N
         deletion_vector.read(lake, TABLE, replace(descriptor, storage_type="p", path_or_inline="file:///elsewhere.bin"))
 
 
-def test_a_file_that_is_gone_may_come_back_with_a_newer_version(lake: LakeFiles) -> None:
+def test_a_file_that_is_gone_holds_its_table_and_no_other(lake: LakeFiles) -> None:
     (descriptor,) = vectors_of(lake, [1, 2])
     (file,) = Path(lake.root, TABLE).iterdir()
     file.unlink()
-    with pytest.raises(LakeUnavailable, match="gone"):
+    with pytest.raises(LakeRefused, match="gone"):
         deletion_vector.read(lake, TABLE, descriptor)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidegate.delta.live_file import LiveFile
-from tidegate.errors import LakeRefused, LakeUnavailable, SchemaMismatch
+from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.keys import columns as key_columns
@@ -199,7 +199,7 @@ def test_files_that_are_not_what_the_log_says_are_refused(lake: LakeFiles) -> No
     table = keys(id=pa.array([1]))
     with pytest.raises(LakeRefused, match="2 rows, the log says 3"):
         probed(lake, LiveFile({**file.action, "stats": '{"numRecords":3}'}), table)
-    with pytest.raises(LakeUnavailable, match="gone"):
+    with pytest.raises(LakeRefused, match="gone"):
         probed(lake, LiveFile({**file.action, "path": "other.parquet"}), table)
     with pytest.raises(LakeRefused, match="outside"):
         probed(lake, LiveFile({**file.action, "path": "s3://b/other.parquet"}), table)

@@ -33,7 +33,7 @@ from tidegate.delta.checkpoints.checkpoint import find, read
 from tidegate.delta.checkpoints.contents import Contents
 from tidegate.delta.checkpoints.rows import SCHEMA, column, conformed, key, table
 from tidegate.delta.commit_file import read_commit
-from tidegate.delta.features import KNOWN, unknown
+from tidegate.delta.features import unknown
 from tidegate.delta.names import (
     LAST_CHECKPOINT,
     Checkpoint,
@@ -48,10 +48,8 @@ from tidegate.delta.store import LogStore
 from tidegate.errors import DeltaUnsupported, LakeRefused, LakeUnavailable
 from tidegate.limits import CHECKPOINT_BATCH_ROWS
 
-# Features that ask nothing else of a checkpoint: those that a log is read with, and one that is only about checkpoints.
-# Not among them: catalogManaged (its commits are a catalog's), adaptiveMetadata (its files aren't in checkpoints), and
-# whatever came after.
-_AS_USUAL: Final = KNOWN | {"checkpointProtection"}
+# Features that ask nothing else of a checkpoint are those that a log is read with. Not among them: catalogManaged (its
+# commits are a catalog's), adaptiveMetadata (its files aren't in checkpoints), and whatever came after.
 # Before this version only who knows each version's protocol may write checkpoints (RFC "Checkpoint Protection").
 _PROTECTED: Final = "delta.requireCheckpointProtectionBeforeVersion"
 _CODEC: Final = "zstd"
@@ -242,7 +240,7 @@ def _check(store: LogStore, version: int, later: _Later) -> None:
             where=store.where,
             remedy="restore its first commits, or a checkpoint",
         )
-    odd = unknown(later.protocol, _AS_USUAL)
+    odd = unknown(later.protocol)
     if version < int(later.configuration.get(_PROTECTED, 0)):
         odd.append(f"{_PROTECTED} after version {version}")
     if odd:

@@ -15,14 +15,14 @@ from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidegate.delta.live_file import LiveFile
-from tidegate.errors import LakeRefused, LakeUnavailable, SchemaMismatch
+from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED, REFILL
 from tidegate.upsert.candidates import lead_bounds
 from tidegate.upsert.keys.table import WHOLE, KeyTable
+from tidegate.upsert.opened import opened
 from tidegate.upsert.partition_values import partition_value
 
 _BATCH_ROWS: Final = 1 << 20
@@ -35,12 +35,7 @@ class KeyColumns:
         self.where = f"{table_path}/{file.local_path}"
         self._file, self._key_schema = file, key_schema
         self._stored = [field for field in key_schema if field.name not in file.partition_values]
-        try:
-            self._parquet = pq.ParquetFile(lake.open(self.where), coerce_int96_timestamp_unit="us", memory_map=False)
-        except FileNotFoundError:
-            raise LakeUnavailable("a data file is gone", where=self.where, remedy="read the newest version") from None
-        except (pa.ArrowInvalid, OSError) as error:
-            raise LakeRefused(f"a data file can't be read: {error}", where=self.where, remedy=DAMAGED) from None
+        self._parquet = opened(lake, self.where)
         self.rows = int(self._parquet.metadata.num_rows)
         if file.rows is not None and file.rows != self.rows:
             raise LakeRefused(
