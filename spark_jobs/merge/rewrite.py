@@ -7,6 +7,7 @@ Out: the table's rows and columns replaced in the private log; it commits them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from spark_jobs.merge.private.log import PrivateLog
@@ -15,7 +16,7 @@ from tidegate import tables
 from tidegate.delta.actions import clustering
 from tidegate.delta.state import TableState
 from tidegate.delta.types import sql_type
-from tidegate.lake.silver_tables import features_added
+from tidegate.lake.silver_tables import check_constraints, features_added, owners_columns
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.follow.silver_change import AddSilverColumn, RenameSilverColumn, SilverAction, ValuesRewritten
 from tidegate.schema.model.types import canonical
@@ -31,11 +32,15 @@ def rewrite(
     shape: SilverShape,
     recasts: Mapping[str, str],
     own: str = "true",
+    sources: AbstractSet[str] | None = frozenset(),
 ) -> None:
-    """The rows that it has, with the shape's columns. recasts: SQL text of new values, by column. own: SQL condition of
-    the rows that the actions are about; those of other shards keep what they have.
+    """The rows that it has, with the shape's columns and those of silver's owner. recasts: SQL text of new values, by
+    column. own: SQL condition of the rows that the actions are about; those of other shards keep what they have.
+    sources: columns that the source had until now; None: nobody knows, and all that the shape lacks go.
     """
     rows = private.rows()
+    more = owners_columns(private.inside, shape, sources)
+    check_constraints(private.inside, {*more, *(column.name for column in shape.all_columns)})
     renamed = {a.new_name: a.old_name for a in actions if isinstance(a, RenameSilverColumn)}
     added = literals([a for a in actions if isinstance(a, AddSilverColumn)])
     select = []
@@ -49,13 +54,16 @@ def rewrite(
     select += [*map(quote, tables.SHARDS if shape.routed else ()), quote(tables.COMMIT_TS)]
     if shape.keeps_deleted:
         select.append(tables.DELETED if tables.DELETED in rows.columns else f"false AS {tables.DELETED}")
-    overwrite(private, numbered(rows.selectExpr(*select), shape), shape)
+    select += map(quote, more)
+    overwrite(private, numbered(rows.selectExpr(*select), shape), shape, more)
 
 
-def overwrite(private: PrivateLog, rows: DataFrame, shape: SilverShape) -> None:
-    """These rows and the shape's columns instead of what is there. Clustering is put back: an overwrite drops it."""
+def overwrite(private: PrivateLog, rows: DataFrame, shape: SilverShape, more: Sequence[str] = ()) -> None:
+    """These rows, with the shape's columns and some more of theirs, instead of what is there. Clustering is put back:
+    an overwrite drops it.
+    """
     private.apply(features_added(private.inside, shape))
-    rows = rows.select(*(quote(c.name) for c in shape.all_columns))
+    rows = rows.select(*(quote(name) for name in (*(c.name for c in shape.all_columns), *more)))
     for column in shape.all_columns:
         rows = rows.withMetadata(column.name, {"comment": column.comment})
     rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(private.uri)

@@ -18,7 +18,7 @@ from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.rewrite import keeps_values, rewrite
 from spark_jobs.merge.shard_rows import empty_of_no_shard, empty_shard
-from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.merge.silver_writer import SilverWriter, columns_of
 from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_all
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
@@ -97,7 +97,7 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
         empty_shard(writer, version)
     else:
         done = (writer.ddl_id("rows", version), version.commit_ts)
-        empty_silver(writer.log, done, None if writer.is_as(shape, writer.log.state()) else shape)
+        empty_silver(writer.log, done, None if writer.is_as(shape, writer.log.state()) else shape, columns_of(old))
 
 
 def _alter(writer: SilverWriter, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
@@ -132,7 +132,7 @@ def _follow(
         writer.ensure(shape)
     elif actions and only_adds and (shape.key or not _gives_values(actions)):  # NULL changes no row's hash
         _add(writer, actions, new, shape)
-    elif actions and not reshape(writer, partial(_reshape_of, writer, actions, shape), (writer.app_id, upto_ts)):
+    elif actions and not reshape(writer, partial(_reshape_of, writer, actions, old, shape), (writer.app_id, upto_ts)):
 
         def work(private: PrivateLog) -> bool:
             recasts = recast_values(private.rows(), actions, new)
@@ -140,7 +140,8 @@ def _follow(
             stays = all(keeps_values(private.state, action, recasts) for action in actions)
             if not stays:
                 own = silver_sql.only_shard(new) if writer.entry.routed else "true"
-                rewrite(private, actions, shape, recasts, own)
+                check_renamed(private.state, actions, old)
+                rewrite(private, actions, shape, recasts, own, columns_of(old))
             return not stays
 
         writer.change(work, (writer.app_id, upto_ts))
@@ -148,7 +149,7 @@ def _follow(
 
 
 def _reshape_of(
-    writer: SilverWriter, actions: Sequence[SilverAction], shape: SilverShape, state: TableState
+    writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, shape: SilverShape, state: TableState
 ) -> Reshape | str | None:
     """What the actions make of the columns; a phrase where it takes Spark to know, or to look at every row at once."""
     if writer.entry.routed:
@@ -165,13 +166,27 @@ def _reshape_of(
             recasts[action.column.silver] = quote(action.old_name)
     if all(keeps_values(state, action, recasts) for action in actions):
         return None
+    check_renamed(state, actions, old)
     return Reshape(
-        facts=lambda read: reshaped(read, shape),
+        facts=lambda read: reshaped(read, shape, columns_of(old)),
         key=shape.key or (ROW_HASH,),
         renamed={a.new_name: a.old_name for a in actions if isinstance(a, RenameSilverColumn)},
         added={name: value_of(value, kind) for name, (value, kind) in _added(actions).items()},
         hashed=() if shape.key else shape.hashed_names,
     )
+
+
+def check_renamed(state: TableState, actions: Sequence[SilverAction], old: TableVersion) -> None:
+    """Raise SchemaMismatch where a column gets the name of one that silver's owner has added: its values would go."""
+    there = {str(field["name"]).lower() for field in state.schema["fields"]}
+    there -= {column.silver.lower() for column in old.columns}
+    for action in actions:
+        if isinstance(action, RenameSilverColumn) and action.new_name.lower() in there:
+            raise SchemaMismatch(
+                f"column {action.old_name} is {action.new_name} from here on, and silver has a column of that name",
+                where=state.place,
+                remedy="rename or drop silver's own column, then `tidegate release`",
+            )
 
 
 def _keeps(action: ValuesRewritten, state: TableState) -> bool:

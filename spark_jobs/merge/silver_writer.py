@@ -130,3 +130,8 @@ class SilverWriter:
     def only(self, version: TableVersion) -> str:
         """WHERE clause that keeps a statement to one shard; nothing for an unrouted table."""
         return f" WHERE {silver_sql.only_shard(version)}" if self.entry.routed else ""
+
+
+def columns_of(version: TableVersion | None) -> frozenset[str] | None:
+    """Silver's names of a source's columns; None: of none that is known."""
+    return None if version is None else frozenset(column.silver for column in version.columns)

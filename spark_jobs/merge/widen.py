@@ -33,7 +33,9 @@ def widen(writer: SilverWriter, shape: SilverShape) -> None:
             return None
         there = {name for name, _ in types_of(state)}
         missing = [column.name for column in wide.columns if column.name not in there]
-        return Reshape(lambda read: reshaped(read, wide), wide.key or (ROW_HASH,), added=dict.fromkeys(missing))
+        return Reshape(
+            lambda read: reshaped(read, wide, frozenset()), wide.key or (ROW_HASH,), added=dict.fromkeys(missing)
+        )
 
     wide = widened(writer, shape)
     if wide is not None and not reshape(writer, decide, None):

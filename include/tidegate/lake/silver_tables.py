@@ -7,7 +7,10 @@ Out: one commit each. Two that make the same change make it once.
 from __future__ import annotations
 
 import json
+import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from tidegate.delta.actions import clustering, metadata, protocol, remove
@@ -16,12 +19,18 @@ from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_json
 from tidegate.errors import CommitConflict, SchemaMismatch
 from tidegate.merge.silver_sql import SilverColumn, SilverShape, properties
-from tidegate.tables import SHARDS
+from tidegate.tables import SHARDS, SYSTEM_PREFIX
 
 # What Delta itself gives a table with deletion vectors; the first two are older protocols' own.
 _FEATURES: Final = frozenset({"appendOnly", "invariants", "deletionVectors"})
 _CLUSTERED: Final = frozenset({"clustering", "domainMetadata"})
 _NTZ: Final = "timestampNtz"
+_ID: Final = "delta.columnMapping.id"
+_PHYSICAL: Final = "delta.columnMapping.physicalName"
+_HIGHEST: Final = "delta.columnMapping.maxColumnId"
+_CHECK: Final = "delta.constraints."
+# A text of SQL, which names nothing; a quoted name; a plain one.
+_WORD: Final = re.compile(r"('(?:[^'\\]|\\.|'')*')|`([^`]+)`|([^\W\d]\w*)")
 # What Parquet's readers in Spark stumble over; Delta refuses it in names.
 _REFUSED_CHARACTERS: Final = " ,;{}()\n\t="
 _RENAME: Final = "rename the column at the source, or leave the table out (tables.exclude)"
@@ -94,12 +103,17 @@ def describe_columns(log: DeltaLog, comments: Mapping[str, str]) -> TableState:
     return log.update(decide)
 
 
-def empty_silver(log: DeltaLog, transaction: tuple[str, int], shape: SilverShape | None = None) -> TableState:
+def empty_silver(
+    log: DeltaLog,
+    transaction: tuple[str, int],
+    shape: SilverShape | None = None,
+    sources: AbstractSet[str] | None = None,
+) -> TableState:
     """No rows, in one commit under a transaction; nothing when that version is recorded.
 
-    shape: the columns from here on; None: as they are.
+    shape: the columns from here on; None: as they are. sources: as reshaped has it.
     """
-    return log.update(_once(transaction, lambda read: _emptied(read, shape)))
+    return log.update(_once(transaction, lambda read: _emptied(read, shape, sources)))
 
 
 def has_shards(read: TableState) -> bool:
@@ -120,24 +134,89 @@ def _once(
     return decide
 
 
-def _emptied(read: TableState, shape: SilverShape | None) -> list[Action]:
+def _emptied(read: TableState, shape: SilverShape | None, sources: AbstractSet[str] | None) -> list[Action]:
     gone: list[Action] = [remove(file, data_change=True) for file in read.files]
-    return gone if shape is None else [*gone, *reshaped(read, shape)]
+    return gone if shape is None else [*gone, *reshaped(read, shape, sources)]
 
 
-def reshaped(read: TableState, shape: SilverShape) -> list[Action]:
-    """The table's columns and clustering are the shape's. Raises SchemaMismatch as create_silver does."""
-    fields = [_field(column) for column in shape.all_columns]
-    domains = [clustering(shape.cluster_by)] if shape.cluster_by or "clustering" in read.features else []
-    return [*features_added(read, shape), _with_fields(read, fields), *domains]
+def reshaped(read: TableState, shape: SilverShape, sources: AbstractSet[str] | None = None) -> list[Action]:
+    """The table's columns and clustering are the shape's, and those of its owner's stay.
+
+    sources: columns that the source had until now; None: nobody knows, and all that the shape lacks go. Raises
+    SchemaMismatch as create_silver does, and where a column goes that a constraint names.
+    """
+    own = owners_columns(read, shape, sources)
+    fields = [*map(_field, shape.all_columns), *(field for field in read.schema["fields"] if field["name"] in own)]
+    check_constraints(read, {field["name"] for field in fields})
+    changed = _with_fields(read, fields)
+    names = _physical_names(json.loads(changed["metaData"]["schemaString"])["fields"])
+    domains: list[Action] = []
+    if shape.cluster_by or "clustering" in read.features:
+        domains.append(clustering([names[name] for name in shape.cluster_by]))
+    return [*features_added(read, shape), changed, *domains]
+
+
+def owners_columns(read: TableState, shape: SilverShape, sources: AbstractSet[str] | None) -> list[str]:
+    """Columns that silver's owner has added, in their order: the shape lacks them and the source never had them.
+
+    sources: as reshaped has it.
+    """
+    if sources is None:
+        return []
+    ours = sources | {column.name for column in shape.all_columns}
+    names = (str(field["name"]) for field in read.schema["fields"])
+    return [name for name in names if name not in ours and not name.startswith(SYSTEM_PREFIX)]
+
+
+def check_constraints(read: TableState, names: AbstractSet[str]) -> None:
+    """Raise SchemaMismatch where a CHECK of silver's names a column that isn't among these any more."""
+    lost = {str(field["name"]).lower() for field in read.schema["fields"]} - {name.lower() for name in names}
+    for name, text in sorted(read.configuration.items()):
+        if name.startswith(_CHECK) and (odd := sorted(lost & _named(text))):
+            raise SchemaMismatch(
+                f"silver's constraint {name.removeprefix(_CHECK)} ({text}) names column {odd[0]}, which goes",
+                where=read.place,
+                remedy="drop the constraint from silver, then `tidegate release`",
+            )
+
+
+def _named(expression: str) -> set[str]:
+    """What may be a column in a SQL expression."""
+    return {(quoted or plain).lower() for _, quoted, plain in _WORD.findall(expression)}
+
+
+def _physical_names(fields: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Column -> how files and clustering name it."""
+    mapped = {str(field["name"]): (field.get("metadata") or {}).get(_PHYSICAL) for field in fields}
+    return {name: physical or name for name, physical in mapped.items()}
 
 
 def _with_fields(read: TableState, fields: Sequence[Mapping[str, Any]]) -> Action:
     """The table's metadata with other columns."""
-    text = json.dumps({"type": "struct", "fields": _checked(fields)}, ensure_ascii=False, separators=(",", ":"))
+    configuration = read.configuration
+    mapped = _mapped(_checked(fields), configuration)
+    text = json.dumps({"type": "struct", "fields": mapped}, ensure_ascii=False, separators=(",", ":"))
     names = {field["name"] for field in fields}
     partitions = list(read.partition_columns) if names.issuperset(read.partition_columns) else []
-    return {"metaData": {**read.metadata, "schemaString": text, "partitionColumns": partitions}}
+    changed = {"schemaString": text, "partitionColumns": partitions, "configuration": configuration}
+    return {"metaData": {**read.metadata, **changed}}
+
+
+def _mapped(fields: Sequence[Mapping[str, Any]], configuration: dict[str, str]) -> list[Mapping[str, Any]]:
+    """New columns of a table with column mapping get a number and a name for files (PROTOCOL.md, "Column Mapping");
+    the highest number is noted in the properties.
+    """
+    if configuration.get("delta.columnMapping.mode", "none") == "none":
+        return list(fields)
+    found, highest = list[Mapping[str, Any]](), int(configuration.get(_HIGHEST, 0))
+    for field in fields:
+        known = dict(field.get("metadata") or {})
+        if _ID not in known:
+            highest += 1
+            known |= {_ID: highest, _PHYSICAL: f"col-{uuid.uuid4()}"}
+        found.append({**field, "metadata": known})
+    configuration[_HIGHEST] = str(highest)
+    return found
 
 
 def _with_features(read: TableState, asked: frozenset[str]) -> list[Action]:

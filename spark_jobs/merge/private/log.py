@@ -36,6 +36,7 @@ from tidegate.spark_sql import table_at
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_ROW_TRACKING: Final = "rowTracking"
 _FOLDERS: Final = Folders()
 
 
@@ -116,6 +117,8 @@ class PrivateLog:
 
         Raises CommitConflict when one of them changed.
         """
+        if _ROW_TRACKING in self.state.features:  # files say in which version they came
+            return self.commit()
         commits = self._commits()
         actions = self.copy.translated(commits)
         removes = [self.state.live[file_key(action["remove"])] for action in actions if "remove" in action]

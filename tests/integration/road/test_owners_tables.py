@@ -1,0 +1,137 @@
+"""Silver tables whose owner has set properties, added columns or had them rewritten follow their source on.
+
+In:  a real server, what an owner does to silver by Spark, statements at the source.
+Out: rows equal to the source, the owner's columns with their values; what can't be followed is held before anything is
+     lost, by name and with what to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs import maintain
+from spark_jobs.maintenance import Maintenance
+from spark_jobs.session.spark import maintenance_session
+from tests.kit.road import Road
+from tests.support.readers import READERS
+from tests.support.servers import FreshDatabase
+from tidegate.local.server import Server
+from tidegate.tables import State, silver_path
+
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
+
+_STATS: str = "spark.databricks.delta.stats.collect"
+_VECTORS: str = "spark.databricks.delta.update.persistentDeletionVectors.enabled"
+_CREATES = {
+    "noted": "(id INT PRIMARY KEY, v INT, w INT, x INT)",
+    "keyless": "(id INT, v INT)",
+    "cdf": "(id INT PRIMARY KEY, v INT)",
+    "tracked": "(id INT PRIMARY KEY, v INT)",
+    "mapped": "(id INT PRIMARY KEY, v INT)",
+    "checked": "(id INT PRIMARY KEY, v INT)",
+    "bare": "(id INT PRIMARY KEY, v INT)",
+    "forever": "(id INT, valid_to DATETIME(3), v INT, PRIMARY KEY (id, valid_to))",
+    "finer": "(id INT, valid_to DATETIME(6), v INT, PRIMARY KEY (id, valid_to))",
+}
+_ROWS = {
+    "noted": "(1, 1, 1, 1), (2, 2, 2, 2)",
+    "forever": "(1, '9999-12-31 23:59:59.999', 5)",
+    "finer": "(1, '9999-12-31 23:59:59.999999', 5)",
+}
+
+
+class Owned:
+    """A road, and what silver's owner does beside it."""
+
+    def __init__(self, server: Server, database: str, spark: SparkSession, folder: Path) -> None:
+        self.server, self.database, self.spark = server, database, spark
+        self.road = Road(server, folder, include=f"{database}.*")
+        self.road.capture()
+
+    def at_source(self, *statements: str) -> dict[str, str]:
+        """Run them, and apply what they did; the held tables, and why."""
+        with self.server.connect(self.database) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+                connection.commit()
+        self.road.capture()
+        app = self.road.apply(self.spark)
+        return {name: state.reason for name, state in app.states.items() if state.state is State.HELD}
+
+    def by_owner(self, table: str, *statements: str) -> None:
+        place = f"delta.`{self.road.lake.uri(silver_path(self.database, table))}`"
+        for statement in statements:
+            self.spark.sql(statement.format(t=place)).collect()
+
+    def silver(self, table: str, reader: str = "DuckDB") -> list[dict[str, Any]]:
+        return READERS[reader](self.road.lake.uri(silver_path(self.database, table))).to_pylist()
+
+    def assert_equal(self, *tables: str) -> None:
+        """By the source's own columns: verification takes those of silver's owner for a difference."""
+        for table in tables:
+            described = self.server.query(f"SHOW COLUMNS FROM {table}", database=self.database)
+            names = [str(name) for name, *_ in described]
+            rows = [tuple(row[name] for name in names) for row in self.silver(table)]
+            assert sorted(rows) == sorted(self.server.query(f"SELECT * FROM {table}", database=self.database)), table
+
+
+def changed_by_its_owner(it: Owned) -> None:
+    for table in ("noted", "keyless"):
+        it.by_owner(table, "ALTER TABLE {t} ADD COLUMN note STRING", "UPDATE {t} SET note = concat('n', id)")
+    it.by_owner("cdf", "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    it.by_owner("tracked", "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    it.by_owner("mapped", "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    it.by_owner("checked", "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (v > 0)")
+    for table in ("forever", "finer"):
+        it.by_owner(table, "UPDATE {t} SET v = v")  # so that its file is one of Spark's
+    for name in (_STATS, _VECTORS):
+        it.spark.conf.set(name, "false")
+    it.by_owner("bare", "UPDATE {t} SET v = v")
+    for name in (_STATS, _VECTORS):
+        it.spark.conf.unset(name)
+
+
+def test_silver_of_an_owners_own_making_follows_its_source(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    it = Owned(mariadb, fresh_database(mariadb), spark, tmp_path)
+    made = [f"CREATE TABLE {name} {columns}" for name, columns in _CREATES.items()]
+    made += [f"INSERT INTO {name} VALUES {_ROWS.get(name, '(1, 1), (2, 2)')}" for name in _CREATES]
+    assert not it.at_source(*made)
+    changed_by_its_owner(it)
+    assert not it.at_source(
+        *(f"UPDATE {table} SET v = v + 10" for table in ("cdf", "tracked", "mapped", "checked", "forever", "finer")),
+        *(f"ALTER TABLE {table} ADD COLUMN c INT" for table in ("cdf", "tracked", "mapped")),
+        *(f"INSERT INTO {table} VALUES (3, 3, 3)" for table in ("cdf", "tracked", "mapped")),
+        "UPDATE bare SET v = 7 WHERE id = 1",
+        "ALTER TABLE noted MODIFY v BIGINT",
+        "ALTER TABLE noted CHANGE w width INT",
+        "ALTER TABLE noted DROP COLUMN x",
+        "INSERT INTO noted VALUES (3, 3, 3)",
+        "ALTER TABLE noted DROP PRIMARY KEY, ADD PRIMARY KEY (id, v)",
+        "ALTER TABLE keyless MODIFY v BIGINT",
+    )
+    it.assert_equal(*_CREATES)
+    notes = {table: {row["id"]: row["note"] for row in it.silver(table)} for table in ("noted", "keyless")}
+    assert notes == {"noted": {1: "n1", 2: "n2", 3: None}, "keyless": {1: "n1", 2: "n2"}}
+    assert {row["id"]: row["v"] for row in it.silver("bare", "Polars")} == {1: 7, 2: 2}
+
+    job = Maintenance(maintenance_session(spark, 1 << 28), it.road.pipeline, it.road.lake, it.road.lines.append)
+    for table in ("tracked", "mapped", "cdf"):
+        maintain.run(job, f"{it.database}.{table}")
+    held = it.at_source(
+        *(f"TRUNCATE {table}" for table in ("cdf", "tracked", "mapped", "noted")),
+        *(f"INSERT INTO {table} VALUES (4, 4, 4)" for table in ("cdf", "tracked", "mapped", "noted")),
+        "DROP TABLE checked",
+        "CREATE TABLE checked (id INT PRIMARY KEY, amount INT)",
+        "INSERT INTO checked VALUES (1, 1)",
+    )
+    assert list(held) == [f"{it.database}.checked"]
+    assert "constraint positive (v > 0) names column v" in held[f"{it.database}.checked"]
+    it.assert_equal("cdf", "tracked", "mapped", "noted")
+    assert [row["note"] for row in it.silver("noted")] == [None]
+    assert list(it.at_source(*(f"DROP TABLE {table}" for table in ("cdf", "tracked", "mapped")))) == list(held)
