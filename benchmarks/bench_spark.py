@@ -81,6 +81,7 @@ def staged(plan: bytes, bulk: bool) -> Callable[[Iterator[pa.RecordBatch]], Iter
         import pickle
 
         from spark_jobs.apply_steps import decode_changes as work
+        from spark_jobs.positional import changes_stage as staging
 
         clock = Clock()
         mine = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]
@@ -92,11 +93,14 @@ def staged(plan: bytes, bulk: bool) -> Callable[[Iterator[pa.RecordBatch]], Iter
         timed: dict[str, Any] = {
             "segments_or_damage": lambda *a: clock.drawn("read bronze", segments_or_damage(*a)),
             "changes_of": lambda *a: clock.drawn("decode", changes_of(*a)),
-            "net_last_per_key": clock.timed("net per key", net_last_per_key),
         }
         with mock.patch.multiple(work, **timed):
-            write = clock.timed("write Parquet", work._Stage._write)
-            with mock.patch.object(work._Stage, "_write", write):
+            write = clock.timed("write Parquet", staging.ChangesStage._write)
+            net = clock.timed("net per key", net_last_per_key)
+            with (
+                mock.patch.object(staging, "net_last_per_key", net),
+                mock.patch.object(staging.ChangesStage, "_write", write),
+            ):
                 for _ in work.decode_refs(mine, given):
                     pass
         yield pa.RecordBatch.from_pydict({"part": list(clock.parts), "seconds": list(clock.parts.values())})

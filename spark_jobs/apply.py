@@ -23,6 +23,7 @@ from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
 from spark_jobs.apply_steps.choose_writers import choose_writers
 from spark_jobs.apply_steps.compact_silver import compact_silver
 from spark_jobs.apply_steps.decode_changes import decode_changes
+from spark_jobs.apply_steps.follow_cascades import follow_cascades
 from spark_jobs.apply_steps.judge_ddl import judge_ddl
 from spark_jobs.apply_steps.measure_latency import measure_latency
 from spark_jobs.apply_steps.merge_into_silver import merge_into_silver
@@ -66,6 +67,7 @@ STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
     choose_writers,
     prepare_silver,
     decode_changes,
+    follow_cascades,
     write_changelog,
     merge_into_silver,
     record_ledger,

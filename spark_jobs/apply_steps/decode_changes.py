@@ -17,18 +17,15 @@ from __future__ import annotations
 
 import os
 import pickle
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from spark_jobs.positional.staging import UpsertStage
+from spark_jobs.positional.changes_stage import ChangesStage, InDriver
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.healing import heal_tables
 from spark_jobs.window.pairing.prewritten import Run, prewritten_changes
@@ -44,13 +41,11 @@ from spark_jobs.window.window import (
     WaveChunk,
     Window,
 )  # fmt: skip
-from tidegate import limits, tables
+from tidegate import limits
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.limits import DRIVER_THREADS_MAX
-from tidegate.merge.net_change import net_last_per_key
-from tidegate.merge.soft_delete import marked
 from tidegate.schema.model.columns import was_there
 from tidegate.segment_kinds import changes_of
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Ledger, Problem, TableChanges
@@ -61,16 +56,12 @@ from tidegate.snapshot.chunks.chunk_table import ChunkFiles
 from tidegate.standing.causes import cause_of
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
-from tidegate.table_names import Physical
-from tidegate.upsert.keys.file import KeyFile
-from tidegate.upsert.row_hash import row_hashes
 from tidegate.upsert.target import NotStaged, StagedUpsert
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OUT = "found binary"
-_SYSTEM = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
 
 Name = tuple[str, str]
 Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChunk
@@ -113,14 +104,6 @@ def _fits_driver(app: Application, payload_bytes: int) -> bool:
     return alone and payload_bytes <= limits.DRIVER_DECODE_LOCAL_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class InDriver:
-    """key_files: takes key files in memory, by path, instead of the staging folder. pool: for writing tables' rows."""
-
-    key_files: dict[str, KeyFile]
-    pool: Executor | None = None
-
-
 def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> Iterator[Found]:
     """decode_refs() in as many threads as there is work for; together they hold no more than one worker would."""
     work = sum(ref.payload_bytes for ref in refs) // limits.DRIVER_DECODE_THREAD_BYTES
@@ -150,7 +133,7 @@ def decode_refs(
     """
     if here is None:
         plan.lake.make_folder(plan.folder)
-    stage = _Stage(plan, here, stage_bytes)
+    stage = ChangesStage(plan, here, stage_bytes)
     for ref, segment in segments_or_damage(plan.lake, refs):
         if isinstance(segment, StreamCorrupt):
             yield from _damaged(ref, plan, segment)
@@ -176,7 +159,7 @@ def decode_prewritten(
     """
     if here is None:
         plan.lake.make_folder(plan.folder)
-    stage = _Stage(plan, here, limits.STAGE_BYTES)
+    stage = ChangesStage(plan, here, limits.STAGE_BYTES)
     for found in prewritten_changes(segments, plan):
         if not isinstance(found, Run):
             yield found
@@ -193,7 +176,7 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
     """
     if here is None:
         plan.lake.make_folder(plan.folder)
-    stage = _Stage(plan, here, limits.STAGE_BYTES)
+    stage = ChangesStage(plan, here, limits.STAGE_BYTES)
     with ChunkFiles(plan.lake) as files:
         for one in sorted(chunks, key=lambda one: one.low_ts):
             source, database, table = one.physical
@@ -208,7 +191,7 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
     yield from stage.flush()
 
 
-def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: _Stage) -> Iterator[Found]:
+def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: ChangesStage) -> Iterator[Found]:
     """What an undamaged segment gives. Raises StreamCorrupt, UnknownEvent."""
     ledger = Ledger(payload_bytes=0)
     known = replace(plan.known.get(ref.source, NOTHING_KNOWN), rolled_back_ts=ref.rolled_back_ts)
@@ -245,71 +228,6 @@ def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[Fou
             yield Trouble(ref.source, Problem.of((database, table), error, place))
     ledger = Ledger(payload_bytes=ref.payload_bytes, quarantined_bytes=ref.payload_bytes)
     yield Accounted(ref.source, ref.seq, ledger)
-
-
-class _Stage:
-    """Decoded changes per table version, netted and written when they grow large."""
-
-    def __init__(self, plan: DecodePlan, here: InDriver | None, bytes_max: int) -> None:
-        self._plan = plan
-        self._bytes_max = bytes_max
-        kept, pool = (here.key_files, here.pool) if here else (None, None)
-        self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, kept, pool)
-        self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
-        self._bytes = 0
-
-    def add(self, source: str, changes: TableChanges) -> Iterator[Found]:
-        if changes.batch.num_rows == 0:
-            return
-        name = (changes.database, changes.table)
-        if self._plan.windows[source][name].whole_deletes and self._key(source, name, changes.version):
-            changes = replace(changes, batch=marked(changes.batch))
-        target = self._plan.targets.get(source, {}).get(name)
-        if target is not None:
-            self._upserts.add(target, source, changes)
-        else:
-            owner = (source, changes.database, changes.table, changes.version)
-            self._held.setdefault(owner, []).append(changes.batch)
-        self._bytes += changes.batch.nbytes
-        if self._bytes >= self._bytes_max:
-            yield from self.flush()
-
-    def flush(self) -> Iterator[Found]:
-        for (source, database, table, version), batches in self._held.items():
-            merged = pa.Table.from_batches(batches).combine_chunks()
-            key = self._key(source, (database, table), version)
-            for batch in merged.to_batches():
-                net = net_last_per_key(batch, key) if key else self._hashed(batch, Physical(source, database, table))
-                yield self._write((source, database, table, version), net)
-        yield from self._upserts.flush()
-        self._held.clear()
-        self._bytes = 0
-
-    def _key(self, source: str, name: Name, version: int) -> tuple[str, ...]:
-        return next(v.silver_key for v in self._plan.versions[source][name] if v.version == version)
-
-    def _hashed(self, batch: pa.RecordBatch, physical: Physical) -> pa.RecordBatch:
-        """Every change of a table without a key, with the hash of its row: of the shard it comes from, too."""
-        columns = {name: batch.column(name) for name in batch.schema.names if name not in _SYSTEM}
-        if physical.pair in self._plan.routed.get(physical.source, ()):
-            shard = zip(tables.SHARDS, physical, strict=True)
-            columns |= {name: pa.repeat(pa.scalar(text, pa.string()), batch.num_rows) for name, text in shard}
-        return batch.append_column(tables.ROW_HASH, row_hashes(columns))
-
-    def _write(self, owner: tuple[str, str, str, int], batch: pa.RecordBatch) -> StagedFile:
-        self._plan.lake.make_folder(self._plan.folder)
-        path = f"{self._plan.folder}/{uuid.uuid4().hex}.parquet"
-        stamps = pc.min_max(batch.column(batch.schema.get_field_index(tables.COMMIT_TS)))
-        pq.write_table(
-            pa.Table.from_batches([batch]),
-            self._plan.lake.local(path),
-            filesystem=self._plan.lake.filesystem,
-            compression="snappy",
-            use_dictionary=False,
-        )
-        source, database, table, version = owner
-        low, high = stamps["min"].as_py(), stamps["max"].as_py()
-        return StagedFile(source, database, table, version, path, batch.num_rows, batch.nbytes, low, high)
 
 
 def in_workers(

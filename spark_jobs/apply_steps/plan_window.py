@@ -17,6 +17,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.life.ahead import check_not_ahead
 from spark_jobs.window.life.following import take_in, target
 from spark_jobs.window.life.mending import release_emptied
+from spark_jobs.window.shape.cascading import ancestors, descendants
 from spark_jobs.window.standing.standings import hold, note, reads_snapshots, release_with_partners
 from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
@@ -125,7 +126,9 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
     wanted: dict[str, set[str]] = {}
     for owner, database, table in {one for of in tables.values() for one in of}:
         for source in app.pipeline.pumps(owner):
-            wanted.setdefault(source, {WATERMARK, TABLES_BY_ID}).add(f"{database}.{table}")
+            names = wanted.setdefault(source, {WATERMARK, TABLES_BY_ID})
+            names.add(f"{database}.{table}")
+            names.update(one.shown for one in ancestors(app, Physical(owner, database, table)))
     upto_ts, refs = backlog(
         app.lake,
         {source: Wanted(low_ts, names) for source, names in wanted.items()},
@@ -182,7 +185,10 @@ def _hold_behind_gaps(app: Application, window: Window) -> None:
 def _take(app: Application, window: Window) -> None:
     for ref in window.refs:
         for database, table in app.names.in_segment(ref):
-            take_in(app, window, Physical(ref.source, database, table))
+            physical = Physical(ref.source, database, table)
+            take_in(app, window, physical)
+            for child in descendants(app, physical):
+                take_in(app, window, child)
 
 
 def _reach_to(app: Application, window: Window, cut_ts: int) -> None:

@@ -21,6 +21,7 @@ from spark_jobs.window.life.following import take_in
 from spark_jobs.window.life.mending import mend_emptied
 from spark_jobs.window.pairing.defined import replay_jobs
 from spark_jobs.window.pairing.pairs import pairs_of
+from spark_jobs.window.shape.cascading import forget_cascades
 from spark_jobs.window.shape.moves import find_moves
 from spark_jobs.window.standing.standings import hold, meet_always, reads_snapshots, send_below, take_along
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
@@ -66,6 +67,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
         new += history.unfollowed
         history.unfollowed = []
     if new:
+        forget_cascades(app)
         failpoint("apply_before_schema_history")
         app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in new]))
         failpoint("apply_after_schema_history")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import take_in
+from spark_jobs.window.shape.cascading import ancestors
 from spark_jobs.window.waves.news import news, placed
 from spark_jobs.window.waves.shards import leave_out_shards
 from spark_jobs.window.waves.snapshots import fails_meanwhile, is_begun, let_go, record_begun, start
@@ -156,7 +157,9 @@ def _begin_lower(app: Application, window: Window) -> None:
         names: dict[str, set[str]] = {}
         for source, database, table in (one for one in entry.physical if entry.begins(one) < window.low_ts):
             for log in app.pipeline.pumps(source):  # a Pump's segments name no tables: take_committed finds them
-                names.setdefault(log, set()).add(f"{database}.{table}")
+                of = names.setdefault(log, set())
+                of.add(f"{database}.{table}")
+                of.update(one.shown for one in ancestors(app, Physical(source, database, table)))
         found = below(app, window, {source: sorted(of) for source, of in names.items()}, entry.after_ts)
         if found is None:
             _refuse(app, window, entry)

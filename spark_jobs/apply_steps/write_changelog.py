@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import hold_for_error, take_along
-from spark_jobs.window.window import TableWindow, Window
+from spark_jobs.window.window import MadeByKeys, TableWindow, Window
 from tidegate import tables
 from tidegate.binlog.batch import RowsError
 from tidegate.binlog.table_rows import HeldError
@@ -91,6 +91,8 @@ def write_changelog(app: Application, window: Window) -> None:
                     mine[name].appending.add(rows)
                 _write_large([log.appending for log in logs])
     for log in (one for one in logs if one.entry.name in window.tables):  # else held with one before it
+        if log.entry.name in window.memory(MadeByKeys).names:
+            log.lost = log.lost or "rows that foreign keys changed, which the server doesn't log, aren't here"
         _own(app, window, log.entry, partial(_finish, window, log))
     failpoint("apply_after_changelog")
 

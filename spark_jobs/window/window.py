@@ -67,6 +67,13 @@ class StagedFile:
     max_commit_ts: int
 
 
+@dataclass(slots=True)
+class MadeByKeys:
+    """Tables of which a window has rows that foreign keys changed below the log."""
+
+    names: set[str] = field(default_factory=set)
+
+
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """Why changes of a physical table in one segment could not be decoded."""

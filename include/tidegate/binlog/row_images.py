@@ -33,13 +33,17 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Known
 from tidegate.segments.segment import Segment
 
+_INSERTS: Final = (int(EventType.WRITE_ROWS_V1), int(EventType.WRITE_ROWS_V2))
+_FLAGS_AT: Final = HEADER_BYTES + 6  # behind the table id; their low byte
+NO_FOREIGN_KEYS: Final = 0x02  # a flag: foreign_key_checks was off in the session (NO_FOREIGN_KEY_CHECKS_F)
 _GTIDS: Final = (int(EventType.GTID), int(EventType.MARIADB_GTID))
 
 
 @dataclass(frozen=True, slots=True)
 class TableImages:
     """Images of a table under one plan. positions: per image, where its rows event starts in the file; ordinals: its
-    place in the segment. gtids: commit_ts -> GTID, of the transactions that have one which is read here.
+    place in the segment. gtids: commit_ts -> GTID, of the transactions that have one which is read here. flags: per
+    image, those of its rows event.
     """
 
     name: Name
@@ -49,6 +53,7 @@ class TableImages:
     positions: npt.NDArray[np.int64]
     ordinals: npt.NDArray[np.int64]
     gtids: Mapping[int, str]
+    flags: npt.NDArray[np.uint8]
 
 
 def row_images(
@@ -57,16 +62,20 @@ def row_images(
     windows: Mapping[Name, CommitSpan],
     *,
     known: Known = NOTHING_KNOWN,
+    inserts: bool = True,
 ) -> Iterator[TableImages]:
     """In pieces, tables in order of name within each. known: what was rolled back; which prepared rows are wanted, with
-    the commit_ts of their answer. Raises StreamCorrupt, UnknownEvent, HeldError, RowsError, and plans' Terminal errors.
+    the commit_ts of their answer. inserts: whether events of new rows are wanted, too.
+
+    Raises StreamCorrupt, UnknownEvent, HeldError, RowsError, and plans' Terminal errors.
     """
     gtids = _carried(segment)
     for index in index_pieces(segment):
         undo_known(index.events, segment, known.rolled_back_ts)
         gtids |= _gtids(index)
         for rows in judge_rows(index, windows, known, fates_by_type(index)):
-            for version, events in rows_by_version(index, rows, versions.get(rows.name, ())):
+            for version, numbers in rows_by_version(index, rows, versions.get(rows.name, ())):
+                events = numbers if inserts else numbers[~np.isin(index.events[numbers, K.TYPE], _INSERTS)]
                 contents = index.events[events, K.CONTENT]
                 for content in np.unique(contents).tolist():
                     mine = events[contents == content]
@@ -92,7 +101,8 @@ def _decoded(
     at = images.rows.column(tables.ORDINAL).to_numpy()
     event = events[np.searchsorted(records[:, L.EVENT_START], at, side="right") - 1]
     positions = index.segment.start_pos + index.events[event, K.ORIGIN]
-    return TableImages(name, version, plan, images, positions, at + index.base, gtids)
+    flags = index.data[index.events[event, K.OFFSET] + _FLAGS_AT]
+    return TableImages(name, version, plan, images, positions, at + index.base, gtids, flags)
 
 
 def _gtids(index: EventIndex) -> dict[int, str]:

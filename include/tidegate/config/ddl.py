@@ -26,6 +26,7 @@ class Policy(StrEnum):
 class Cascades(StrEnum):
     """What is done with a table that foreign keys change without row events."""
 
+    FOLLOW = "follow"  # they are worked out from the parent's rows; where that can't be certain it waits, by name
     HOLD = "hold"  # it waits, by name
     WARN = "warn"  # it goes on, with a warning: silver keeps what the cascade deleted or changed
 
@@ -78,9 +79,10 @@ class Ddl(Section):
     )
 
     unlogged_cascades: Cascades = Field(
-        Cascades.HOLD,
-        description="A table with ON DELETE or ON UPDATE CASCADE, SET NULL or SET DEFAULT on a server that doesn't log"
-        " what they change (MariaDB, MySQL before 9.6): hold it, or warn and let silver differ",
+        Cascades.FOLLOW,
+        description="A table with ON DELETE or ON UPDATE CASCADE or SET NULL on a server that doesn't log what they change"
+        " (MariaDB, MySQL before 9.6): follow works it out from the parent's rows, and holds the table where that can't be"
+        " certain; hold it; or warn and let silver differ",
     )
 
     statement_effects: Effects = Field(

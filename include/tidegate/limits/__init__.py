@@ -9,6 +9,7 @@ Out: constants, all under this one name. What a user may tune is a field of tide
 """
 
 from tidegate.limits.capture import *
+from tidegate.limits.cascades import *
 from tidegate.limits.commands import *
 from tidegate.limits.formats import *
 from tidegate.limits.jobs import *

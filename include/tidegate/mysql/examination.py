@@ -329,7 +329,7 @@ class _Source:
 
     def _unlogged(self, versions: list[TableVersion]) -> Iterator[Line]:
         """Tables whose rows change without row events."""
-        holds = self.pipeline.ddl.unlogged_cascades is Cascades.HOLD
+        holds = self.pipeline.ddl.unlogged_cascades is not Cascades.WARN
         for text, verdict, why_of in (
             ("lie where the binlog doesn't reach, and will be held", Verdict.HELD, kept_elsewhere),
             (

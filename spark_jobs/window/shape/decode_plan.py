@@ -48,8 +48,20 @@ class DecodePlan:
     routed: dict[str, set[Name]] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Made:
+    plan: DecodePlan | None = None
+
+
 def plan_decode(app: Application, window: Window) -> DecodePlan:
-    """Of all of a window's tables."""
+    """Of all of a window's tables, as they are when it is first asked for: what is staged by it belongs together."""
+    made = window.memory(_Made)
+    if made.plan is None:
+        made.plan = _planned(app, window)
+    return made.plan
+
+
+def _planned(app: Application, window: Window) -> DecodePlan:
     versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
     windows: dict[str, dict[Name, CommitSpan]] = {}
     targets: dict[str, dict[Name, UpsertTarget]] = {}

@@ -12,8 +12,11 @@ import logging
 from collections.abc import Iterable
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.shape.cascading import check_parent
 from spark_jobs.window.standing.standings import hold, send_below
 from spark_jobs.window.window import Window
+from tidegate.cascades.rules import check_definition, rules_of
+from tidegate.cascades.values import Doubt
 from tidegate.config import Cascades
 from tidegate.schema.follow.computed import computed_by_whoever_reads
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -56,6 +59,23 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[Phys
             hold(app, window, name, Refused(Cause.UNLOGGED, reason, Place.of(version), at_ts=app.positions.mark(name)))
 
 
+def _why_not_followed(app: Application, version: TableVersion) -> str:
+    """Why the rows that a version's foreign keys change can't be worked out, in one phrase; "" when they can."""
+    if app.names.logical(version.database, version.table).routed:
+        return "tables.routes brings it together with others"
+    try:
+        check_definition(version)
+        for key in version.foreign_keys:
+            if key.acts_unseen:
+                check_parent(app, version.source, key.parent)
+        last = app.histories[version.source].last
+        if last((version.database, version.table)) == version:
+            rules_of(version, {key.parent: last(key.parent) for key in version.foreign_keys})
+    except Doubt as doubt:
+        return doubt.why
+    return ""
+
+
 def unlogged_reason(app: Application, version: TableVersion) -> str:
     """One line for table_states: what, where, what to do."""
     if version.status is VersionStatus.DROPPED:
@@ -67,8 +87,13 @@ def unlogged_reason(app: Application, version: TableVersion) -> str:
         )
     if why := computed_by_whoever_reads(version):
         return f"{place}: {why}; drop the column there, and a snapshot reads the table anew; or exclude it"
-    why = unlogged_cascade(version)
-    if why and app.pipeline.ddl.unlogged_cascades is Cascades.HOLD:
+    why, policy = unlogged_cascade(version), app.pipeline.ddl.unlogged_cascades
+    if why and policy is Cascades.FOLLOW:
+        doubt = _why_not_followed(app, version)
+        if not doubt:
+            return ""
+        why = f"{why}; it can't be followed: {doubt}"
+    if why and policy is not Cascades.WARN:
         return (
             f"{place}: {why}; drop the constraint there (the application then deletes children itself), and a snapshot"
             " reads it anew; or exclude it, or set ddl.unlogged_cascades: warn and release it"

@@ -128,8 +128,7 @@ def _generated(cursor: Cursor, draft: _Draft) -> None:
 def _reference(cursor: Cursor, name: str = "") -> Reference:
     """Behind REFERENCES: t (c) [MATCH x] [ON DELETE action] [ON UPDATE action]."""
     database, table = cursor.table("-")
-    if cursor.is_mark("("):
-        cursor.skip_group()
+    columns = read_parts(cursor)[0] if cursor.is_mark("(") else ()
     rules = {"DELETE": "", "UPDATE": ""}
     while True:
         if cursor.take("MATCH"):
@@ -140,7 +139,8 @@ def _reference(cursor: Cursor, name: str = "") -> Reference:
             rule = cursor.next().upper
             rules[what] = f"{rule} {cursor.next().upper}" if rule in ("SET", "NO") else rule
         else:
-            return Reference(("" if database == "-" else database, table), rules["DELETE"], rules["UPDATE"], name)
+            parent = ("" if database == "-" else database, table)
+            return Reference(parent, rules["DELETE"], rules["UPDATE"], name, columns)
 
 
 def read_default(cursor: Cursor) -> Default:

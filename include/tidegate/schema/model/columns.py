@@ -261,7 +261,9 @@ class TableVersion:
             moved=moved_from_text(row.get("moved")),
             engine=row.get("engine") or "",
             foreign_keys=tuple(
-                ForeignKey(**{**cell, "parent": tuple(cell["parent"])})
+                ForeignKey(
+                    **{**cell, **{name: tuple(value) for name, value in cell.items() if isinstance(value, list)}}
+                )
                 for cell in json.loads(row.get("foreign_keys") or "[]")
             ),
             merged_by=tuple(row.get("merged_by") or ()),

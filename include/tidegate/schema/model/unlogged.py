@@ -10,7 +10,7 @@ innodb_native_foreign_keys is on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +39,8 @@ class ForeignKey:
     """A constraint that changes this table's rows when the parent's change.
 
     on_delete, on_update: "" for what changes no row (RESTRICT, NO ACTION). logged: whether the server logs what they
-    do.
+    do. columns: of this table, in order, and parent_columns, which they refer to; () where nobody said it, as in what
+    earlier releases recorded.
     """
 
     name: str
@@ -47,19 +48,27 @@ class ForeignKey:
     on_delete: str = ""
     on_update: str = ""
     logged: bool = False
+    columns: tuple[str, ...] = ()
+    parent_columns: tuple[str, ...] = ()
+
+    @property
+    def acts_unseen(self) -> bool:
+        """Whether it changes rows that no row event tells of."""
+        return bool(self.on_delete or self.on_update) and not self.logged
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """What REFERENCES says. parent: its database is "" when none is written. name: of the constraint, "" for none.
 
-    on_delete, on_update: in capitals, as written; "" when nothing is.
+    on_delete, on_update: in capitals, as written; "" when nothing is. columns: of the parent.
     """
 
     parent: TableName
     on_delete: str = ""
     on_update: str = ""
     name: str = ""
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,25 @@ def generated_name(table: str, keys: Iterable[ForeignKey]) -> str:
     start = f"{table}_ibfk_".lower()
     tails = (key.name[len(start) :] for key in keys if key.name.lower().startswith(start))
     return f"{table}_ibfk_{max((int(tail) for tail in tails if tail.isdigit()), default=0) + 1}"
+
+
+def repointed_keys(
+    keys: Iterable[ForeignKey], old: TableName, new: TableName, columns: Mapping[str, str]
+) -> tuple[ForeignKey, ...]:
+    """Keys whose parent, or columns of it, get another name. columns: old names in lower case -> new ones."""
+    return tuple(
+        replace(key, parent=new, parent_columns=_renamed(key.parent_columns, columns)) if key.parent == old else key
+        for key in keys
+    )
+
+
+def keys_with_columns(keys: Iterable[ForeignKey], columns: Mapping[str, str]) -> tuple[ForeignKey, ...]:
+    """Keys of a table whose own columns get other names."""
+    return tuple(replace(key, columns=_renamed(key.columns, columns)) for key in keys) if columns else tuple(keys)
+
+
+def _renamed(names: tuple[str, ...], columns: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(columns.get(name.lower(), name) for name in names)
 
 
 def renamed_keys(keys: Iterable[ForeignKey], old: TableName, new: TableName) -> tuple[ForeignKey, ...]:

@@ -6,7 +6,7 @@ Out: the states of its tables in a Work; nothing is recorded here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -31,12 +31,13 @@ from tidegate.schema.ddl.tree import (
 from tidegate.schema.model.charsets import default_collation, server_default, shown_charset
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.server import ServerVersion
-from tidegate.schema.model.unlogged import MERGES, SEQUENCE, Storage, logged_as, renamed_keys
+from tidegate.schema.model.unlogged import MERGES, SEQUENCE, Storage, logged_as, renamed_keys, repointed_keys
 from tidegate.schema.replay.context import Context
 from tidegate.schema.replay.logged_effects import makes_database, surely_new
 from tidegate.schema.replay.partition_moves import PartitionMoves
 from tidegate.schema.replay.said_columns import check_said
 from tidegate.schema.replay.shape import Shape, alter, copy, create
+from tidegate.schema.replay.storage import new_names
 from tidegate.schema.replay.table_charsets import resolve_charset
 from tidegate.schema.replay.work import Work
 
@@ -53,6 +54,8 @@ class KnownTables(Protocol):
     def columns_of_query(self) -> QueryColumns | None: ...
     @property
     def held(self) -> Collection[TableName]: ...
+    @property
+    def unusual(self) -> Collection[TableName]: ...
     def keeps(self, database: str, table: str) -> bool: ...
     def last(self, name: TableName) -> TableVersion | None: ...
     def defaults(self, database: str, server: ServerVersion) -> tuple[str, str]: ...
@@ -197,6 +200,8 @@ class TableEffects:
             status = status.without_rows
         self._work.put(table, after, "alter", status)
         self._mark_merged(table, after, statement.actions)
+        if columns := new_names(statement.actions):
+            self._repoint(table, table, columns)
         moves.follow(table, before, statement.actions)
         if renamed not in (None, table):
             self._rename(table, renamed)
@@ -214,6 +219,17 @@ class TableEffects:
         under = self._merged(new) or shape.merged_by
         shape = replace(shape, foreign_keys=renamed_keys(shape.foreign_keys, old, new), merged_by=under)
         self._work.put(new, shape, "rename", status)
+        self._repoint(old, new, {})
+
+    def _repoint(self, old: TableName, new: TableName, columns: Mapping[str, str]) -> None:
+        """Foreign keys of other tables follow their parent's names."""
+        for name in sorted(self._history.unusual):
+            if (name in (old, new) and old != new) or not self._work.lives(name):
+                continue
+            shape = self._work.shape(name)
+            keys = repointed_keys(shape.foreign_keys, old, new, columns)
+            if keys != shape.foreign_keys:
+                self._work.put(name, replace(shape, foreign_keys=keys), "alter", self._work.status(name))
 
     def _database(self, statement: DefineDatabase) -> None:
         name = (statement.database, "")

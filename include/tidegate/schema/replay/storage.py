@@ -6,9 +6,9 @@ Out: the engine in lower case ("" for InnoDB), and the foreign keys that change 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from tidegate.schema.ddl.tree import Action, DropIndex, IndexDefinition
+from tidegate.schema.ddl.tree import Action, ChangeColumn, DropIndex, IndexDefinition, RenameColumn
 from tidegate.schema.model.unlogged import (
     DropForeignKey,
     ForeignKey,
@@ -18,6 +18,7 @@ from tidegate.schema.model.unlogged import (
     engine_kept,
     generated_name,
     has_foreign_keys,
+    keys_with_columns,
     logged_as,
 )
 from tidegate.schema.replay.context import Context
@@ -34,7 +35,7 @@ def created_storage(
 def altered_storage(
     engine: str,
     keys: tuple[ForeignKey, ...],
-    actions: Iterable[Action],
+    actions: Sequence[Action],
     definitions: Iterable[IndexDefinition],
     context: Context,
 ) -> tuple[str, tuple[ForeignKey, ...]]:
@@ -46,7 +47,7 @@ def altered_storage(
         elif isinstance(action, DropForeignKey) or (isinstance(action, DropIndex) and action.may_be_constraint):
             dropped.add(action.name.lower())
     left = tuple(key for key in keys if key.name.lower() not in dropped)
-    return engine, _with_keys(left, definitions, engine, context)
+    return engine, _with_keys(keys_with_columns(left, new_names(actions)), definitions, engine, context)
 
 
 def _with_keys(
@@ -58,11 +59,18 @@ def _with_keys(
     found = list(logged_as(keys, logged=context.logs_cascades))
     for definition in definitions:
         if definition.refers is not None:
-            found.append(_key(definition.refers, found, context))
+            found.append(_key(definition, definition.refers, found, context))
     return tuple(found)
 
 
-def _key(refers: Reference, there: Iterable[ForeignKey], context: Context) -> ForeignKey:
+def new_names(actions: Iterable[Action]) -> dict[str, str]:
+    """Old names of columns, in lower case -> new ones."""
+    pairs = [(action.old, action.new) for action in actions if isinstance(action, RenameColumn)]
+    pairs += [(action.old, action.definition.name) for action in actions if isinstance(action, ChangeColumn)]
+    return {old.lower(): new for old, new in pairs if old.lower() != new.lower()}
+
+
+def _key(definition: IndexDefinition, refers: Reference, there: Iterable[ForeignKey], context: Context) -> ForeignKey:
     database, table = context.table
     return ForeignKey(
         refers.name or generated_name(table, there),
@@ -70,4 +78,6 @@ def _key(refers: Reference, there: Iterable[ForeignKey], context: Context) -> Fo
         action_kept(refers.on_delete),
         action_kept(refers.on_update),
         context.logs_cascades,
+        definition.columns,
+        refers.columns,
     )

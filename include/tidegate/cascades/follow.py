@@ -1,0 +1,198 @@
+"""Play a window's row changes through, and see what foreign keys do to the rows that may match.
+
+In:  rows as silver has them, logged changes in their order; rules.
+Out: every change that no event tells of, in order (Effect); of several the last per key.
+
+Only rows that a rule can reach need be given, but all of those. A row stands for itself: where it came from (origin),
+and which of its columns changed since (changed). As InnoDB does it, a parent's change is followed at once, before the
+next event; NULL matches nothing; an update counts where a referenced value changed at all, were it in case alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from tidegate.cascades.rules import Name, Rule
+from tidegate.cascades.values import Doubt
+
+_NEVER: Final = (1 << 63) - 1
+DEPTH_MAX: Final = 16  # InnoDB refuses more than 15 levels of cascades
+Key = tuple[Any, ...]
+Order = tuple[int, int, int]  # commit_ts, seq, ordinal
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """cells: its key's, and those that rules look at, by name. origin: where the whole row is to be had."""
+
+    key: Key
+    cells: Mapping[str, Any]
+    origin: Any
+    changed: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A logged change. checked: foreign keys were on in its session."""
+
+    order: Order
+    table: Name
+    before: Row | None
+    after: Row | None
+    checked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A change that the engine made. after: None of a delete."""
+
+    order: Order
+    table: Name
+    before: Row
+    after: Row | None
+
+
+class Cascades:
+    """keys: of each table whose rows are followed, its key's columns. begins: from above which commit_ts on. Rules may
+    be given anew at a later one (DDL).
+
+    asked: the forms that rows were looked for by, of each rule. Rows that have one must have been given, or what comes
+    out isn't the truth: whoever gives them looks, and plays it again.
+    """
+
+    def __init__(
+        self, keys: Mapping[Name, Sequence[str]], begins: Mapping[Name, int], rules: Sequence[Rule], effects_max: int
+    ) -> None:
+        self._keys = keys
+        self._begins = begins
+        self.asked: dict[Rule, set[tuple[Any, ...]]] = {}
+        self._room = effects_max
+        self._rows: dict[Name, dict[Key, Row]] = {table: {} for table in keys}
+        self._of_parent: dict[Name, list[Rule]] = {}
+        self._of_child: dict[Name, list[Rule]] = {}
+        self._index: dict[str, dict[tuple[Any, ...], dict[Key, None]]] = {}
+        self.effects: list[Effect] = []
+        self.use(rules)
+
+    def use(self, rules: Sequence[Rule]) -> None:
+        """These are in force from here on."""
+        self._of_parent, self._of_child = {}, {}
+        for rule in sorted(rules, key=lambda rule: rule.id):
+            self._of_parent.setdefault(rule.parent, []).append(rule)
+            self._of_child.setdefault(rule.child, []).append(rule)
+        self._index = {rule.id: {} for rule in rules}
+        for table, rows in self._rows.items():
+            for row in rows.values():
+                self._note(table, row)
+
+    def put(self, table: Name, row: Row) -> None:
+        """A row that is there, or comes."""
+        self.take(table, row.key)
+        self._rows[table][row.key] = row
+        self._note(table, row)
+
+    def take(self, table: Name, key: Key) -> Row | None:
+        """A row goes."""
+        row = self._rows[table].pop(key, None)
+        if row is not None:
+            for rule in self._of_child.get(table, ()):
+                form = rule.form(row.cells, rule.columns)
+                if form is not None:
+                    self._index[rule.id][form].pop(key, None)
+        return row
+
+    def empty(self, table: Name) -> None:
+        """TRUNCATE, DROP: no child's rows go with these."""
+        for key in list(self._rows.get(table, ())):
+            self.take(table, key)
+
+    def _note(self, table: Name, row: Row) -> None:
+        for rule in self._of_child.get(table, ()):
+            form = rule.form(row.cells, rule.columns)
+            if form is not None:
+                self._index[rule.id].setdefault(form, {})[row.key] = None
+
+    def follow(self, change: Logged) -> None:
+        """Take in a logged change, then what it does to others. Raises Doubt."""
+        table, before, after = change.table, change.before, change.after
+        if table in self._rows and change.order[0] > self._begins[table]:
+            if before is not None:
+                self.take(table, before.key)
+            if after is not None:
+                self.put(table, after)
+        if before is not None and change.checked:
+            self._act(change.order, table, before.cells, None if after is None else after.cells, 1)
+
+    def _act(
+        self, order: Order, table: Name, before: Mapping[str, Any], after: Mapping[str, Any] | None, depth: int
+    ) -> None:
+        if depth > DEPTH_MAX:
+            raise Doubt("foreign keys act on one another more often than a server lets them", table)
+        for rule in self._of_parent.get(table, ()):
+            action = rule.on_delete if after is None else rule.on_update
+            names = rule.parent_columns
+            if not action or (after is not None and all(before[name] == after[name] for name in names)):
+                continue
+            form = rule.form(before, names)
+            if form is None:
+                continue
+            if order[0] <= self._begins.get(rule.child, _NEVER):
+                self._check_unseen(order, rule.child)
+                continue
+            self.asked.setdefault(rule, set()).add(form)
+            for key in list(self._index[rule.id].get(form, ())):
+                row = self._rows[rule.child].get(key)
+                if row is not None:
+                    self._change(order, rule, row, _changed(rule, action, before, after), depth)
+
+    def _check_unseen(self, order: Order, table: Name) -> None:
+        """What became of a table's rows isn't seen here: nor may another table's rows hang on it."""
+        for rule in self._of_parent.get(table, ()):
+            if order[0] > self._begins.get(rule.child, _NEVER):
+                why = f"what becomes of {'.'.join(table)} isn't known here, and its foreign key hangs on it"
+                raise Doubt(why, rule.child)
+
+    def _change(self, order: Order, rule: Rule, row: Row, cells: Mapping[str, Any] | None, depth: int) -> None:
+        self._room -= 1
+        if self._room < 0:
+            raise Doubt("foreign keys change more rows of a window than are followed in memory", rule.child)
+        table = rule.child
+        made = None
+        self.take(table, row.key)
+        if cells is not None:
+            all_cells = {**row.cells, **cells}
+            key = tuple(all_cells[name] for name in self._keys[table])
+            made = replace(row, key=key, cells=all_cells, changed={**row.changed, **cells})
+            self.put(table, made)
+        self.effects.append(Effect(order, table, row, made))
+        self._act(order, table, row.cells, None if made is None else made.cells, depth + 1)
+
+
+def _changed(
+    rule: Rule, action: str, before: Mapping[str, Any], after: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """What becomes of a child's columns; None when the row goes."""
+    if action == "SET NULL":
+        return dict.fromkeys(rule.columns)
+    if after is None:
+        return None
+    pairs = zip(rule.columns, rule.parent_columns, strict=True)
+    found = {mine: after[theirs] for mine, theirs in pairs if before[theirs] != after[theirs]}
+    return {name: _fit(rule, name, value) for name, value in found.items()}
+
+
+def _fit(rule: Rule, name: str, value: Any) -> Any:
+    return value.rstrip(" ") if name in rule.fixed and isinstance(value, str) else value
+
+
+def last_changes(effects: Sequence[Effect]) -> Iterator[tuple[Name, Key, Effect]]:
+    """Per table and key its last effect; where the effect moved the row to another key, of both."""
+    found: dict[tuple[Name, Key], Effect] = {}
+    for effect in effects:
+        found[effect.table, effect.before.key] = effect
+        if effect.after is not None:
+            found[effect.table, effect.after.key] = effect
+    for (table, key), effect in found.items():
+        yield table, key, effect

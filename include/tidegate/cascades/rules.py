@@ -1,0 +1,120 @@
+"""Foreign keys as rules: which table's rows change with which other's, and how.
+
+In:  a child's version, its parent's.
+Out: Rules; a Doubt that says in a phrase why one can't be followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidegate.cascades.values import Doubt, Likeness, likeness
+from tidegate.schema.model.columns import Column, Generated, TableVersion, VersionStatus
+from tidegate.schema.model.unlogged import ForeignKey
+
+Name = tuple[str, str]
+_FOLLOWED: Final = ("", "CASCADE", "SET NULL")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A foreign key at work. id: as InnoDB orders them. columns: of the child, parent_columns: which they refer to; all
+    by their names in silver, in order. fixed: columns whose values have no spaces at their end (CHAR).
+    """
+
+    id: str
+    child: Name
+    parent: Name
+    columns: tuple[str, ...]
+    parent_columns: tuple[str, ...]
+    on_delete: str
+    on_update: str
+    likeness: tuple[Likeness, ...]
+    fixed: frozenset[str] = frozenset()
+
+    def form(self, cells: Mapping[str, Any], names: Iterable[str]) -> tuple[Any, ...] | None:
+        """What two rows have in common that belong together; None where a NULL matches nothing. Raises Doubt."""
+        values = [cells[name] for name in names]
+        if any(value is None for value in values):
+            return None
+        try:
+            return tuple(kind.form(value) for kind, value in zip(self.likeness, values, strict=True))
+        except Doubt as doubt:
+            raise Doubt(doubt.why, self.child) from None
+
+
+def rules_of(child: TableVersion, parents: Mapping[Name, TableVersion | None]) -> list[Rule]:
+    """Those foreign keys of a version that act unseen. parents: their versions at that time; one that isn't there has
+    no rows that could go. Raises Doubt.
+    """
+    keys = [key for key in child.foreign_keys if key.acts_unseen]
+    if keys:
+        _check_child(child)
+    there = [(key, parent) for key in keys if (parent := parents.get(key.parent)) is not None]
+    return [_rule(child, key, parent) for key, parent in there if parent.status is not VersionStatus.DROPPED]
+
+
+def check_definition(child: TableVersion) -> None:
+    """Whether a version's own keys can be followed at all, whatever their parents are. Raises Doubt."""
+    keys = [key for key in child.foreign_keys if key.acts_unseen]
+    if keys:
+        _check_child(child)
+    for key in keys:
+        _check_key(key)
+
+
+def _check_child(child: TableVersion) -> None:
+    if child.engine:
+        raise Doubt(f"its engine is {child.engine.upper()}")
+    if not child.key:
+        raise Doubt("it has no key")
+    if child.partitioning is not None:
+        raise Doubt("it has partitions")
+    if any(index.hidden_end for index in child.indexes) or any(
+        column.generation_expression.startswith("ROW ") for column in child.columns
+    ):
+        raise Doubt("it is system-versioned")
+
+
+def _rule(child: TableVersion, key: ForeignKey, parent: TableVersion) -> Rule:
+    named = f"foreign key {key.name}"
+    _check_key(key)
+    if parent.status is VersionStatus.UNPROVEN:
+        raise Doubt(f"the columns of {'.'.join(key.parent)}, the parent of {named}, aren't known")
+    if parent.engine:
+        raise Doubt(f"the engine of {parent.name}, the parent of {named}, is {parent.engine.upper()}")
+    if any(index.hidden_end for index in parent.indexes):
+        raise Doubt(f"{parent.name}, the parent of {named}, is system-versioned")
+    mine = [_column(child, name, named) for name in key.columns]
+    theirs = [_column(parent, name, named) for name in key.parent_columns]
+    generated = [column.name for column in child.columns if column.generated is not Generated.NO]
+    if generated and (key.on_update or key.on_delete == "SET NULL"):
+        raise Doubt(f"{named} changes values, and {generated[0]} is generated")
+    return Rule(
+        f"{child.database}/{key.name}",
+        (child.database, child.table),
+        key.parent,
+        tuple(column.silver for column in mine),
+        tuple(column.silver for column in theirs),
+        key.on_delete,
+        key.on_update,
+        tuple(likeness(one, other) for one, other in zip(mine, theirs, strict=True)),
+        frozenset(column.silver for column in mine if column.type.startswith("char")),
+    )
+
+
+def _check_key(key: ForeignKey) -> None:
+    if not key.columns or len(key.columns) != len(key.parent_columns):
+        raise Doubt(f"which columns foreign key {key.name} is of was never recorded")
+    for rule in (key.on_delete, key.on_update):
+        if rule not in _FOLLOWED:
+            raise Doubt(f"foreign key {key.name} has {rule}")
+
+
+def _column(version: TableVersion, name: str, named: str) -> Column:
+    column = next((one for one in version.columns if one.name.lower() == name.lower()), None)
+    if column is None:
+        raise Doubt(f"column {name} of {named} isn't a column of {version.name}")
+    return column

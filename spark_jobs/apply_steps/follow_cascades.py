@@ -1,0 +1,305 @@
+"""What foreign keys changed below the binlog, worked out from the parents' rows and staged as if it had been logged.
+
+In:  window.tables after decode_changes, the parents' row events, rows of children in silver.
+Out: more staged changes of children (ddl.unlogged_cascades: follow); children are held where that isn't certain.
+
+Nothing is read unless a segment of the window names a parent of such a table, and no row of a child unless a parent's
+referenced values went or changed. The window is played through (include/tidegate/cascades/follow.py) over the rows that
+have one of these values; what was asked for and not given is looked for in silver, and it is played again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from spark_jobs.cascades.logged import LoggedChanges, Looked, Store, is_whole
+from spark_jobs.cascades.made import changes_made
+from spark_jobs.cascades.there import chunk_rows, silver_rows
+from spark_jobs.positional.changes_stage import ChangesStage, InDriver, Staged
+from spark_jobs.window.application import Application
+from spark_jobs.window.shape.cascading import ancestors, cascade_graph, rules_at
+from spark_jobs.window.shape.decode_plan import plan_decode
+from spark_jobs.window.standing.standings import hold, met_in
+from spark_jobs.window.window import MadeByKeys, StagedFile, TableWindow, Window
+from tidegate import limits
+from tidegate.cascades.follow import Cascades, Effect, Logged, Row
+from tidegate.cascades.rules import Rule
+from tidegate.cascades.values import Doubt
+from tidegate.merge.phases import empties
+from tidegate.remedy import Needs
+from tidegate.schema.model.columns import TableVersion
+from tidegate.segments.result import NOTHING_KNOWN
+from tidegate.standing.causes import Cause, cause_of
+from tidegate.standing.events import Refused
+from tidegate.table_names import Physical
+from tidegate.upsert.target import NotStaged, StagedUpsert
+
+Name = tuple[str, str]
+Children = dict[Name, TableWindow]
+_NEVER: Final = (1 << 63) - 1
+
+
+def follow_cascades(app: Application, window: Window) -> None:
+    """Stage what foreign keys did to tables of the window."""
+    parents = cascade_graph(app).parents
+    for source in sorted(parents):
+        children = {
+            physical.pair: entry
+            for entry in window.tables.values()
+            for physical in entry.physical
+            if physical.source == source and physical.pair in parents[source] and entry.begins(physical) < window.cut_ts
+        }
+        while children:
+            try:
+                _Played(app, window, source, children).stage()
+                break
+            except Doubt as doubt:
+                _hold(app, window, children, doubt)
+
+
+def _hold(app: Application, window: Window, children: Children, doubt: Doubt) -> None:
+    """Those that a doubt is about leave the window, and wait for rows."""
+    for name in [doubt.table] if doubt.table in children else list(children):
+        entry = children.pop(name)
+        line = f"{entry.name}: its foreign keys act without row events, and can't be followed here: {doubt.why}"
+        place = met_in(app, window, entry.name)
+        hold(app, window, entry.name, Refused(Cause.NEEDS_ROWS, line, place, needs=Needs.ROWS))
+
+
+@dataclass(slots=True)
+class _Rules:
+    """Rules from commit_ts on, and the tables that a statement emptied there."""
+
+    commit_ts: int
+    rules: list[Rule]
+    emptied: list[Name] = field(default_factory=list)
+
+
+class _Played:
+    """One source's share of a window."""
+
+    def __init__(self, app: Application, window: Window, source: str, children: Children) -> None:
+        self._app, self._window, self._source, self._children = app, window, source, children
+        self._begins = {name: entry.begins(Physical(source, *name)) for name, entry in children.items()}
+        above = {name: {one.pair for one in ancestors(app, Physical(source, *name))} for name in children}
+        self._tables: set[Name] = {*children, *(one for of in above.values() for one in of)}
+        self._from = {
+            table: min([self._begins[name] for name in children if table == name or table in above[name]])
+            for table in self._tables
+        }
+        self._reader = LoggedChanges(app, window, source)
+        self._store = Store()
+
+    def stage(self) -> None:
+        """Raises Doubt, before anything is staged."""
+        changed = self._parents_named()
+        if not changed:
+            return
+        self._check_readable(changed)
+        times = self._rules()
+        every = [rule for one in times for rule in one.rules]
+        looked = self._looked(every)
+        acts = self._acts(every, looked)
+        if not acts:
+            return
+        self._check_shapes(looked)
+        effects = self._play(times, looked, acts)
+        if not effects:
+            return
+        self._check_again(effects)
+        self._stage(effects)
+
+    def _parents_named(self) -> set[Name]:
+        """Parents that segments of the window may change."""
+        links = cascade_graph(self._app).children.get(self._source, {})
+        named = {
+            name for ref in self._window.refs if ref.source == self._source for name in self._app.names.in_segment(ref)
+        }
+        named |= {
+            name
+            for one in self._window.prewritten
+            if one.source == self._source
+            for name in {*self._app.names.kept(self._source, one.ref.tables), *one.names}
+        }
+        return {name for name in named if name in links and name in self._tables}
+
+    def _check_readable(self, parents: Collection[Name]) -> None:
+        there = {physical.pair for entry in self._window.tables.values() for physical in entry.physical}
+        apart = {name: self._from[name] for name in parents if name not in there}
+        if not apart:
+            return
+        held = self._app.histories[self._source].held
+        if lost := sorted(name for name in apart if name in held):
+            raise Doubt(f"a statement about its parent {'.'.join(lost[0])} wasn't followed")
+        plan = plan_decode(self._app, self._window)
+        self._reader.check_readable(apart, plan.known.get(self._source, NOTHING_KNOWN))
+
+    def _rules(self) -> list[_Rules]:
+        """As versions of the tables come and go in the window."""
+        history, low_ts = self._app.histories[self._source], min(self._begins.values())
+        made = [
+            version
+            for table in self._tables
+            for version in history.versions(*table)
+            if low_ts < version.commit_ts <= self._window.cut_ts
+        ]
+        found = []
+        for commit_ts in sorted({low_ts, *(version.commit_ts for version in made)}):
+            rules = [rule for table in sorted(self._tables) for rule in self._rules_at(table, commit_ts)]
+            emptied = [(v.database, v.table) for v in made if v.commit_ts == commit_ts and empties(v)]
+            found.append(_Rules(commit_ts, rules, emptied))
+        return found
+
+    def _rules_at(self, table: Name, commit_ts: int) -> list[Rule]:
+        try:
+            return rules_at(self._app, self._source, table, commit_ts)
+        except Doubt as doubt:
+            raise Doubt(doubt.why, table if table in self._children else None) from None
+
+    def _looked(self, rules: Sequence[Rule]) -> dict[Name, Looked]:
+        cells: dict[Name, dict[str, None]] = {}
+        keys = {name: self._version(name, self._window.cut_ts).silver_key for name in self._children}
+        for name, key in keys.items():
+            cells.setdefault(name, {}).update(dict.fromkeys(key))
+        for rule in rules:
+            cells.setdefault(rule.parent, {}).update(dict.fromkeys(rule.parent_columns))
+            if rule.child in keys:
+                cells.setdefault(rule.child, {}).update(dict.fromkeys(rule.columns))
+        return {name: Looked(self._from[name], tuple(of), keys.get(name)) for name, of in cells.items()}
+
+    def _version(self, name: Name, commit_ts: int) -> TableVersion:
+        version = self._app.histories[self._source].version_at(*name, commit_ts)
+        if version is None:
+            raise Doubt("its columns aren't known", name)
+        return version
+
+    def _acts(self, rules: Sequence[Rule], looked: Mapping[Name, Looked]) -> list[Logged]:
+        """Changes of parents whose referenced values went or changed."""
+        parents = {rule.parent for rule in rules}
+        wanted = {
+            name: Looked(
+                one.begin_ts,
+                tuple(dict.fromkeys(column for rule in rules if rule.parent == name for column in rule.parent_columns)),
+            )
+            for name, one in looked.items()
+            if name in parents
+        }
+        found = []
+        for change in self._reader.read(wanted, self._store, inserts=False):
+            if change.checked and any(_acts(rule, change) for rule in rules if rule.parent == change.table):
+                found.append(change)
+            if len(found) > limits.CASCADE_LOGGED_ROWS_MAX:
+                raise Doubt("the window changes more rows of its parents than are followed in memory")
+        return found
+
+    def _check_shapes(self, looked: Mapping[Name, Looked]) -> None:
+        """What is compared must be the same all through the window; and no rows may come by way of renames."""
+        history = self._app.histories[self._source]
+        moved = {name for move in self._window.moves for name in (move.giver, move.taker)}
+        for name, one in looked.items():
+            entry = self._children.get(name)
+            table = name if entry is not None else None
+            if entry is not None and entry.name in moved:
+                raise Doubt("rows come to it, or leave it, by a rename or a partition", name)
+            shapes = {
+                tuple((c.silver, c.type, c.collation) for c in version.columns if c.silver in one.cells)
+                for version in history.versions(*name)
+                if one.begin_ts < version.commit_ts <= self._window.cut_ts
+            }
+            at = history.version_at(*name, one.begin_ts)
+            if at is not None and shapes:
+                shapes.add(tuple((c.silver, c.type, c.collation) for c in at.columns if c.silver in one.cells))
+            if len(shapes) > 1:
+                raise Doubt(f"columns of {'.'.join(name)} that foreign keys compare changed meanwhile", table)
+
+    def _play(self, times: Sequence[_Rules], looked: Mapping[Name, Looked], acts: Sequence[Logged]) -> list[Effect]:
+        own = {name: one for name, one in looked.items() if one.key is not None}
+        changes = [change for change in acts if change.table not in own]
+        changes += self._reader.read(own, self._store, inserts=True)
+        for name, entry in self._children.items():
+            if name in own:
+                changes += chunk_rows(self._app, entry, name, own[name], self._store)
+        changes.sort(key=lambda change: change.order)
+        there: dict[Name, dict[Any, Row]] = {name: {} for name in own}
+        given: dict[Rule, set[Any]] = {}
+        for _ in range(limits.CASCADE_ATTEMPTS_MAX):
+            world = Cascades(
+                {n: one.key or () for n, one in own.items()}, self._begins, times[0].rules, limits.CASCADE_MADE_ROWS_MAX
+            )
+            for name, rows in there.items():
+                for row in rows.values():
+                    world.put(name, row)
+            _run(world, times, changes)
+            missing = {rule: forms - given.get(rule, set()) for rule, forms in world.asked.items()}
+            missing = {rule: forms for rule, forms in missing.items() if forms}
+            if not missing:
+                return world.effects
+            for rule, forms in missing.items():
+                given.setdefault(rule, set()).update(forms)
+                entry = self._children[rule.child]
+                for row in silver_rows(self._app, entry, rule, forms, own[rule.child], self._store):
+                    there[rule.child].setdefault(row.key, row)
+        raise Doubt("foreign keys act on one another more often than is followed")
+
+    def _check_again(self, effects: Sequence[Effect]) -> None:
+        """Where silver is further than the window begins, values that a foreign key gave a row came later than it."""
+        for effect in effects:
+            entry = self._children[effect.table]
+            if effect.after is not None and effect.order[0] <= entry.again_ts:
+                raise Doubt("a snapshot of it was read while foreign keys changed rows of it", effect.table)
+
+    def _stage(self, effects: Sequence[Effect]) -> None:
+        self._window.memory(MadeByKeys).names.update(self._children[effect.table].name for effect in effects)
+        plan = plan_decode(self._app, self._window)
+        stage = ChangesStage(plan, InDriver(self._window.key_files, self._app.pool), limits.STAGE_BYTES)
+        keeps = {name: entry.plan.keeps_deleted for name, entry in self._children.items()}
+        made = list(changes_made(effects, self._version, self._store, keeps.__getitem__))
+        for changes in made:
+            for one in stage.add(self._source, changes):
+                self._collect(one)
+        for one in stage.flush():
+            self._collect(one)
+
+    def _collect(self, staged: Staged) -> None:
+        tables = self._window.tables
+        match staged:
+            case StagedUpsert():
+                tables[staged.name].upserts.append(staged)
+            case StagedFile():
+                tables[self._app.names.logical_name(staged.database, staged.table)].staged.append(staged)
+            case NotStaged():
+                refused = Refused(
+                    cause_of(staged.error),
+                    staged.message,
+                    met_in(self._app, self._window, staged.name),
+                    needs=staged.needs,
+                    fault=staged.error,
+                )
+                hold(self._app, self._window, staged.name, refused)
+
+
+def _acts(rule: Rule, change: Logged) -> bool:
+    """Whether a parent's change may do something to children. Raises Doubt where its image doesn't tell."""
+    before, after = change.before, change.after
+    assert before is not None, "inserts weren't asked for"
+    names = rule.parent_columns
+    if not (rule.on_delete if after is None else rule.on_update):
+        return False
+    if after is not None and all(before.cells[name] == after.cells[name] for name in names):
+        return False
+    if not is_whole(before.cells, names):
+        raise Doubt("rows of its parent aren't logged whole (binlog_row_image is not FULL)", rule.child)
+    return True
+
+
+def _run(world: Cascades, times: Sequence[_Rules], changes: Sequence[Logged]) -> None:
+    at = 1
+    for change in changes:
+        while at < len(times) and times[at].commit_ts <= change.order[0]:
+            for table in times[at].emptied:
+                world.empty(table)
+            world.use(times[at].rules)
+            at += 1
+        world.follow(change)

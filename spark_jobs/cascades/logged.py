@@ -1,0 +1,216 @@
+"""Row changes as they were logged, of parents and of children whose foreign keys act unseen.
+
+In:  a window's segments, the spans in which tables' changes count.
+Out: Logged changes in any order, with the cells that rules look at; whole rows stay where they were decoded (Store).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import Window
+from tidegate import tables
+from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_INSERT, RowsError
+from tidegate.binlog.row_images import NO_FOREIGN_KEYS, TableImages, row_images
+from tidegate.binlog.table_rows import HeldError
+from tidegate.cascades.follow import Logged, Row
+from tidegate.cascades.values import Doubt
+from tidegate.errors import StreamCorrupt, Terminal
+from tidegate.lake.bronze.index import segments_or_damage
+from tidegate.limits import CASCADE_BYTES_MAX, CASCADE_LOGGED_ROWS_MAX
+from tidegate.schema.model.columns import TableVersion
+from tidegate.segment_kinds import changes_of
+from tidegate.segments.result import CommitSpan, Known
+from tidegate.segments.segment import Segment
+from tidegate.segments.window import SegmentRef
+
+Name = tuple[str, str]
+TOO_MUCH = "the window changes more rows of its parents, or of its own, than are followed in memory"
+
+
+@dataclass(slots=True)
+class Store:
+    """Whole rows: (version's number, rows in silver's columns)."""
+
+    parts: list[tuple[int, pa.Table]] = field(default_factory=list)
+    bytes: int = 0
+
+    def add(self, version: int, rows: pa.Table, table: Name) -> int:
+        """The part's number. Raises Doubt when they become too many."""
+        self.bytes += rows.nbytes
+        if self.bytes > CASCADE_BYTES_MAX:
+            raise Doubt(TOO_MUCH, table)
+        self.parts.append((version, rows))
+        return len(self.parts) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A table whose changes are read. begin_ts: above it. cells: the columns that rules look at. key: of a table whose
+    rows are followed, which are kept whole.
+    """
+
+    begin_ts: int
+    cells: tuple[str, ...]
+    key: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    ref: SegmentRef
+    answers: Mapping[int, int] | None
+    names: Collection[Name]
+
+
+class LoggedChanges:
+    """Of one source in one window."""
+
+    def __init__(self, app: Application, window: Window, source: str) -> None:
+        self._app, self._window, self._source = app, window, source
+        self.count = 0
+
+    def _parts(self, wanted: set[Name]) -> Iterator[_Part]:
+        names = self._app.names
+        for ref in self._window.refs:
+            if ref.source == self._source and ref.whole and not wanted.isdisjoint(names.kept(self._source, ref.tables)):
+                yield _Part(ref, None, ())
+        for one in self._window.prewritten:
+            there = {*names.kept(one.source, one.ref.tables), *one.names}
+            if one.source == self._source and not there.isdisjoint(wanted):
+                yield _Part(one.ref, one.answers, one.names)
+
+    def read(self, looked: Mapping[Name, Looked], store: Store, *, inserts: bool) -> Iterator[Logged]:
+        """Raises Doubt where what was logged can't be read."""
+        versions = {name: self._app.histories[self._source].versions(*name) for name in looked}
+        parts = {(part.ref.seq, part.answers is None): part for part in self._parts({*looked})}
+        for one_kind in (True, False):
+            mine = [part.ref for (_, whole), part in parts.items() if whole is one_kind]
+            for ref, segment in segments_or_damage(self._app.lake, mine):
+                part = parts[ref.seq, one_kind]
+                if isinstance(segment, StreamCorrupt):
+                    raise Doubt(f"a segment with changes of its parents is damaged: {segment}")
+                yield from self._of_segment(part, segment, (versions, looked), store, inserts)
+
+    def _of_segment(
+        self,
+        part: _Part,
+        segment: Segment,
+        asked: tuple[Mapping[Name, Sequence[TableVersion]], Mapping[Name, Looked]],
+        store: Store,
+        inserts: bool,
+    ) -> Iterator[Logged]:
+        versions, looked = asked
+        cut_ts = self._window.cut_ts
+        upto_ts = part.ref.upto(cut_ts) if part.answers is None else cut_ts
+        spans = {name: CommitSpan(one.begin_ts, upto_ts) for name, one in looked.items()}
+        known = Known(rolled_back_ts=part.ref.rolled_back_ts, answers=part.answers)
+        try:
+            for images in row_images(segment, versions, spans, known=known, inserts=inserts):
+                yield from self._of_images(images, segment.seq, looked[images.name], store)
+        except HeldError as error:
+            raise Doubt(f"changes of its parents, or of its own, can't be read: {error.error.line}") from error
+        except RowsError as error:
+            raise Doubt(f"changes of its parents, or of its own, can't be read: {error.error.line}") from error
+        except Terminal as error:
+            raise Doubt(f"changes of its parents, or of its own, can't be read: {error.line}") from error
+
+    def _of_images(self, found: TableImages, seq: int, looked: Looked, store: Store) -> Iterator[Logged]:
+        rows = found.images.rows
+        self.count += rows.num_rows
+        if self.count > CASCADE_LOGGED_ROWS_MAX and looked.key is not None:
+            raise Doubt(TOO_MUCH, found.name)
+        cells = _Cells(found, looked)
+        part = -1
+        if looked.key is not None:
+            part = store.add(found.version.version, pa.Table.from_batches([rows]), found.name)
+        ops, stamps = rows.column(tables.OP).to_pylist(), rows.column(tables.COMMIT_TS).to_pylist()
+        ordinals = found.ordinals.tolist()
+        checked = ((found.flags & NO_FOREIGN_KEYS) == 0).tolist()
+        at = 0
+        while at < len(ops):
+            updates = ops[at] == IMAGE_BEFORE
+            before = None if ops[at] == IMAGE_INSERT else cells.row(at, (part, at))
+            after = None
+            if updates:
+                after = cells.row(at + 1, (part, at + 1), before)
+            elif ops[at] == IMAGE_INSERT:
+                after = cells.row(at, (part, at))
+            order = (stamps[at], seq, ordinals[at + updates])
+            if looked.key is not None or (before is not None and (after is None or before.cells != after.cells)):
+                yield Logged(order, found.name, before, after, checked[at])
+            at += 1 + updates
+
+    def check_readable(self, parents: Mapping[Name, int], known: Known) -> None:
+        """Raises Doubt when the log changes parents in ways that aren't rows: statements, what can't be read. parents:
+        those that take no part in the window themselves, where nobody else looks; from which commit_ts on.
+        """
+        versions = {name: self._app.histories[self._source].versions(*name) for name in parents}
+        for part in self._parts({*parents}):
+            if part.answers is not None:
+                continue
+            upto_ts = part.ref.upto(self._window.cut_ts)
+            spans = {name: CommitSpan(begin_ts, upto_ts) for name, begin_ts in parents.items()}
+            for _, segment in segments_or_damage(self._app.lake, [part.ref]):
+                if isinstance(segment, StreamCorrupt):
+                    raise Doubt(f"a segment with changes of its parents is damaged: {segment}")
+                mine = replace(known, rolled_back_ts=part.ref.rolled_back_ts)
+                for done in changes_of(segment, versions, spans, mine):
+                    for problem in done.problems:
+                        name = f"{problem.database}.{problem.table}"
+                        raise Doubt(f"changes of its parent {name} can't be read: {problem.message}")
+
+
+class _Cells:
+    """The looked-at cells of images, by column."""
+
+    def __init__(self, found: TableImages, looked: Looked) -> None:
+        rows, present = found.images.rows, found.images.present
+        self._name, self._key = found.name, looked.key
+        self._columns: dict[str, list[Any]] = {}
+        self._absent: dict[str, np.ndarray] = {}
+        for name in looked.cells:
+            at = rows.schema.get_field_index(name)
+            if at < 0:
+                raise Doubt(f"column {name} of {'.'.join(found.name)} isn't in the log")
+            self._columns[name] = rows.column(at).to_pylist()
+            if present is not None:
+                self._absent[name] = ~present[at - len(tables_of_system())]
+        if looked.key is not None and present is not None and not present.all():
+            raise Doubt("its rows aren't logged whole (binlog_row_image is not FULL)", found.name)
+
+    def row(self, at: int, origin: tuple[int, int], before: Row | None = None) -> Row:
+        cells = {name: values[at] for name, values in self._columns.items()}
+        for name, absent in self._absent.items():
+            if not absent[at]:
+                continue
+            if before is None:  # of an update's before image it matters only where the value changed
+                cells[name] = _ABSENT
+            else:
+                cells[name] = before.cells[name]
+        if before is not None and any(before.cells[n] is _ABSENT and cells[n] is not _ABSENT for n in cells):
+            raise Doubt(f"rows of its parent {'.'.join(self._name)} aren't logged whole (binlog_row_image is not FULL)")
+        key = tuple(cells[name] for name in self._key) if self._key is not None else ()
+        return Row(key, cells, origin)
+
+
+class _Absent:
+    """In the place of a value that an image doesn't have."""
+
+
+_ABSENT = _Absent()
+
+
+def tables_of_system() -> tuple[str, ...]:
+    """The columns before a version's own."""
+    return (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
+
+
+def is_whole(cells: Mapping[str, Any], names: Sequence[str]) -> bool:
+    """Whether an image has these columns."""
+    return not any(cells[name] is _ABSENT for name in names)

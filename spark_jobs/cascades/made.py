@@ -1,0 +1,110 @@
+"""What foreign keys did, as changes that decode might have given.
+
+In:  effects, the whole rows that they come from, the version in force at each.
+Out: TableChanges of the last effect per key and version. Raises Doubt where a row can't be told whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from spark_jobs.cascades.logged import Store
+from tidegate import tables
+from tidegate.binlog.batch import SYSTEM_FIELDS
+from tidegate.cascades.follow import Effect, Key, Row, last_changes
+from tidegate.cascades.values import Doubt
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.types import canonical
+from tidegate.segments.result import TableChanges
+
+Name = tuple[str, str]
+_Change = tuple[Key, Effect]
+
+
+def changes_made(
+    effects: Sequence[Effect],
+    version_at: Callable[[Name, int], TableVersion],
+    store: Store,
+    keeps_deleted: Callable[[Name], bool],
+) -> Iterator[TableChanges]:
+    """Of each table, by version, in the order of the log."""
+    by_version: dict[tuple[Name, int], tuple[TableVersion, list[Effect]]] = {}
+    for effect in effects:
+        version = version_at(effect.table, effect.order[0])
+        by_version.setdefault((effect.table, version.version), (version, []))[1].append(effect)
+    for (table, _), (version, mine) in by_version.items():
+        last = [(key, effect) for _, key, effect in last_changes(mine)]
+        yield TableChanges(*table, version.version, _batch(last, version, store, keeps_deleted(table)))
+
+
+def _batch(changes: Sequence[_Change], version: TableVersion, store: Store, whole_deletes: bool) -> pa.RecordBatch:
+    changes = sorted(changes, key=lambda change: change[1].order)
+    fields = [pa.field(column.silver, canonical(column).arrow) for column in version.columns]
+    kept = [_left(key, effect) for key, effect in changes]
+    rows = [left or effect.before for left, (_, effect) in zip(kept, changes, strict=True)]
+    ops = [tables.OP_DELETE if left is None else tables.OP_UPSERT for left in kept]
+    needed = [left is not None or whole_deletes for left in kept]
+    columns = _columns(rows, needed, fields, version, store)
+    orders = [effect.order for _, effect in changes]
+    system = [pa.array(ops, pa.int8()), *(pa.array([order[at] for order in orders], pa.int64()) for at in range(3))]
+    return pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *fields]))
+
+
+def _left(key: Key, effect: Effect) -> Row | None:
+    """The row that an effect leaves under a key; None when it is gone from there."""
+    return effect.after if effect.after is not None and effect.after.key == key else None
+
+
+def _columns(
+    rows: Sequence[Row], needed: Sequence[bool], fields: Sequence[pa.Field], version: TableVersion, store: Store
+) -> list[pa.Array]:
+    """needed: per row whether it must be whole; of the others the key suffices."""
+    order: dict[int, list[int]] = {}
+    for at, row in enumerate(rows):
+        order.setdefault(row.origin[0], []).append(at)
+    pieces, places = [], list[int]()
+    for part, mine in order.items():
+        number, table = store.parts[part]
+        taken = table.take(pa.array([rows[at].origin[1] for at in mine]))
+        whole = any(needed[at] for at in mine)
+        _check_same(number, taken, fields, version, whole)
+        pieces.append(pa.table([_fitted(taken, field) for field in fields], names=[field.name for field in fields]))
+        places += mine
+    joined = pa.concat_tables(pieces)
+    back = [0] * len(places)
+    for at, place in enumerate(places):
+        back[place] = at
+    joined = joined.take(pa.array(back))
+    return [_changed(joined.column(at), field, rows) for at, field in enumerate(fields)]
+
+
+def _check_same(number: int, table: pa.Table, fields: Sequence[pa.Field], version: TableVersion, whole: bool) -> None:
+    name = (version.database, version.table)
+    if whole and number not in (-1, version.version):
+        raise Doubt("its columns changed between a row and what a foreign key did to it", name)
+    if whole and any(field.name not in table.column_names for field in fields):
+        raise Doubt("its columns changed between a row and what a foreign key did to it", name)
+
+
+def _fitted(table: pa.Table, field: pa.Field) -> pa.Array:
+    if field.name not in table.column_names:
+        return pa.nulls(table.num_rows, field.type)
+    column = table.column(field.name).combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return column if column.type == field.type else column.cast(field.type)
+
+
+def _changed(column: pa.ChunkedArray, field: pa.Field, rows: Sequence[Row]) -> pa.Array:
+    """With the values that foreign keys gave."""
+    over: dict[int, Any] = {at: row.changed[field.name] for at, row in enumerate(rows) if field.name in row.changed}
+    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], field.type)
+    if not over:
+        return whole
+    values = whole.to_pylist()
+    for at, value in over.items():
+        values[at] = value
+    return pa.array(values, field.type)

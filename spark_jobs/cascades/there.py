@@ -1,0 +1,80 @@
+"""The rows of children that a window finds: silver's, and those of chunks that it takes.
+
+In:  a table's share of a window, a rule, the forms that its parents' rows had.
+Out: Rows, whole ones in a Store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_jobs.cascades.logged import Looked, Store
+from spark_jobs.window.application import Application
+from spark_jobs.window.window import TableWindow
+from tidegate import tables
+from tidegate.cascades.follow import Logged, Row
+from tidegate.cascades.rules import Rule
+from tidegate.cascades.values import Doubt, Likeness
+from tidegate.errors import StreamCorrupt, Terminal
+from tidegate.snapshot.chunks import chunk as snapshot_chunk
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.matching import Wanted, matching_rows
+
+Name = tuple[str, str]
+_ALWAYS = -1  # of rows whose version is told by their columns
+
+
+def silver_rows(
+    app: Application, entry: TableWindow, rule: Rule, forms: Collection[tuple[Any, ...]], looked: Looked, store: Store
+) -> Iterator[Row]:
+    """Rows that silver has now. Raises Doubt."""
+    path = tables.silver_path(entry.database, entry.table)
+    state = app.lake.log(path).state()
+    if not state.created:
+        return
+    there = {field["name"] for field in state.schema["fields"]}
+    if missing := [name for name in looked.cells if name not in there]:
+        raise Doubt(f"silver has no column {missing[0]}", rule.child)
+    try:
+        layout = FileLayout.of(state, ())
+        forming = tuple(None if one is Likeness.EXACT else one.forms for one in rule.likeness)
+        wanted = Wanted(rule.columns, forming, set(forms))
+        for found in matching_rows(app.lake, path, state, layout, wanted):
+            rows = found
+            if tables.DELETED in rows.column_names:
+                alive = np.array([mark is not True for mark in rows.column(tables.DELETED).to_pylist()])
+                rows = rows.filter(pa.array(alive))
+            yield from rows_of(rows, looked, store.add(_ALWAYS, rows, rule.child))
+    except Terminal as error:
+        raise Doubt(f"silver's rows can't be looked through: {error.line}", rule.child) from error
+    except Doubt as doubt:
+        raise Doubt(doubt.why, rule.child) from None
+
+
+def rows_of(rows: pa.Table, looked: Looked, part: int) -> Iterator[Row]:
+    columns = {name: rows.column(name).to_pylist() for name in looked.cells}
+    assert looked.key is not None, "rows that are followed have a key"
+    for at in range(rows.num_rows):
+        cells = {name: values[at] for name, values in columns.items()}
+        yield Row(tuple(cells[name] for name in looked.key), cells, (part, at))
+
+
+def chunk_rows(app: Application, entry: TableWindow, name: Name, looked: Looked, store: Store) -> Iterator[Logged]:
+    """Rows of the chunks that the window takes, as changes at their low marks. Raises Doubt."""
+    for one in sorted(entry.chunks, key=lambda one: one.low_ts):
+        try:
+            batches = snapshot_chunk.changes_of(one.ref.read(app.lake), one.low_ts)
+        except StreamCorrupt as error:
+            raise Doubt(f"a chunk of it can't be read: {error}", name) from error
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            ops = table.column(tables.OP).to_pylist()
+            part = store.add(one.version, table, name)
+            for at, row in enumerate(rows_of(table, looked, part)):
+                order = (one.low_ts, 0, at)
+                gone = ops[at] == tables.OP_DELETE
+                yield Logged(order, name, row if gone else None, None if gone else row, checked=False)

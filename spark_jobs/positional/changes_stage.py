@@ -1,0 +1,106 @@
+"""Where decoded changes go on their way into silver: netted, and staged in the layout that each table's writer takes.
+
+In:  changes of tables under their versions, in the order of the log; a DecodePlan.
+Out: files of changes for MERGE, rows in silver's folder with key files for the positional writer (staging.py).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from spark_jobs.positional.staging import UpsertStage
+from spark_jobs.window.shape.decode_plan import DecodePlan
+from spark_jobs.window.window import StagedFile
+from tidegate import tables
+from tidegate.merge.net_change import net_last_per_key
+from tidegate.merge.soft_delete import marked
+from tidegate.segments.result import TableChanges
+from tidegate.table_names import Physical
+from tidegate.upsert.keys.file import KeyFile
+from tidegate.upsert.row_hash import row_hashes
+from tidegate.upsert.target import NotStaged, StagedUpsert
+
+Name = tuple[str, str]
+Staged = StagedFile | StagedUpsert | NotStaged
+_SYSTEM: Final = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
+
+
+@dataclass(frozen=True, slots=True)
+class InDriver:
+    """key_files: takes key files in memory, by path, instead of the staging folder. pool: for writing tables' rows."""
+
+    key_files: dict[str, KeyFile]
+    pool: Executor | None = None
+
+
+class ChangesStage:
+    """Decoded changes per table version, netted and written when they grow large."""
+
+    def __init__(self, plan: DecodePlan, here: InDriver | None, bytes_max: int) -> None:
+        self._plan = plan
+        self._bytes_max = bytes_max
+        kept, pool = (here.key_files, here.pool) if here else (None, None)
+        self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, kept, pool)
+        self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
+        self._bytes = 0
+
+    def add(self, source: str, changes: TableChanges) -> Iterator[Staged]:
+        if changes.batch.num_rows == 0:
+            return
+        name = (changes.database, changes.table)
+        if self._plan.windows[source][name].whole_deletes and self._key(source, name, changes.version):
+            changes = replace(changes, batch=marked(changes.batch))
+        target = self._plan.targets.get(source, {}).get(name)
+        if target is not None:
+            self._upserts.add(target, source, changes)
+        else:
+            owner = (source, changes.database, changes.table, changes.version)
+            self._held.setdefault(owner, []).append(changes.batch)
+        self._bytes += changes.batch.nbytes
+        if self._bytes >= self._bytes_max:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Staged]:
+        for (source, database, table, version), batches in self._held.items():
+            merged = pa.Table.from_batches(batches).combine_chunks()
+            key = self._key(source, (database, table), version)
+            for batch in merged.to_batches():
+                net = net_last_per_key(batch, key) if key else self._hashed(batch, Physical(source, database, table))
+                yield self._write((source, database, table, version), net)
+        yield from self._upserts.flush()
+        self._held.clear()
+        self._bytes = 0
+
+    def _key(self, source: str, name: Name, version: int) -> tuple[str, ...]:
+        return next(v.silver_key for v in self._plan.versions[source][name] if v.version == version)
+
+    def _hashed(self, batch: pa.RecordBatch, physical: Physical) -> pa.RecordBatch:
+        """Every change of a table without a key, with the hash of its row: of the shard it comes from, too."""
+        columns = {name: batch.column(name) for name in batch.schema.names if name not in _SYSTEM}
+        if physical.pair in self._plan.routed.get(physical.source, ()):
+            shard = zip(tables.SHARDS, physical, strict=True)
+            columns |= {name: pa.repeat(pa.scalar(text, pa.string()), batch.num_rows) for name, text in shard}
+        return batch.append_column(tables.ROW_HASH, row_hashes(columns))
+
+    def _write(self, owner: tuple[str, str, str, int], batch: pa.RecordBatch) -> StagedFile:
+        self._plan.lake.make_folder(self._plan.folder)
+        path = f"{self._plan.folder}/{uuid.uuid4().hex}.parquet"
+        stamps = pc.min_max(batch.column(batch.schema.get_field_index(tables.COMMIT_TS)))
+        pq.write_table(
+            pa.Table.from_batches([batch]),
+            self._plan.lake.local(path),
+            filesystem=self._plan.lake.filesystem,
+            compression="snappy",
+            use_dictionary=False,
+        )
+        source, database, table, version = owner
+        low, high = stamps["min"].as_py(), stamps["max"].as_py()
+        return StagedFile(source, database, table, version, path, batch.num_rows, batch.nbytes, low, high)

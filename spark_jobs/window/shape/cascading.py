@@ -1,0 +1,95 @@
+"""Which tables' rows change with which others', unseen in the log: foreign keys that the engine carries out by itself.
+
+In:  an Application's schema histories.
+Out: children of a physical table, ancestors of one; the rules in force at a commit_ts. Nothing is read or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from spark_jobs.window.application import Application
+from tidegate.cascades.rules import Rule, rules_of
+from tidegate.cascades.values import Doubt
+from tidegate.config import Cascades
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.table_names import Physical
+
+Name = tuple[str, str]
+
+
+@dataclass(slots=True)
+class CascadeGraph:
+    """By source: parent -> children, child -> parents, of every version in memory. made_of: of schema_history."""
+
+    children: dict[str, dict[Name, set[Name]]] = field(default_factory=dict)
+    parents: dict[str, dict[Name, set[Name]]] = field(default_factory=dict)
+    made_of: int = -1
+
+
+def cascade_graph(app: Application) -> CascadeGraph:
+    """As histories are now; looked for anew when they changed."""
+    graph = app.memory(CascadeGraph)
+    if graph.made_of != app.histories.version or graph.made_of < 0:
+        graph.children, graph.parents, graph.made_of = {}, {}, app.histories.version
+        if app.pipeline.ddl.unlogged_cascades is Cascades.FOLLOW:
+            for source, history in app.histories.items():
+                for name in history.unusual:
+                    _note(graph, source, name, history.versions(*name))
+    return graph
+
+
+def forget_cascades(app: Application) -> None:
+    """A statement of this window may have made a foreign key."""
+    app.memory(CascadeGraph).made_of = -1
+
+
+def _note(graph: CascadeGraph, source: str, child: Name, versions: Iterable[TableVersion]) -> None:
+    for parent in {key.parent for version in versions for key in version.foreign_keys if key.acts_unseen}:
+        graph.children.setdefault(source, {}).setdefault(parent, set()).add(child)
+        graph.parents.setdefault(source, {}).setdefault(child, set()).add(parent)
+
+
+def descendants(app: Application, physical: Physical) -> Iterator[Physical]:
+    """Kept tables whose rows may change with a table's, at once or by way of others."""
+    source = physical.source
+    links = cascade_graph(app).children.get(source)
+    for database, table in _reached(links, physical.pair) if links else ():
+        if app.names.keeps(source, database, table):
+            yield Physical(source, database, table)
+
+
+def ancestors(app: Application, physical: Physical) -> Iterator[Physical]:
+    """Tables with whose rows a table's may change."""
+    source = physical.source
+    links = cascade_graph(app).parents.get(source)
+    for database, table in _reached(links, physical.pair) if links else ():
+        yield Physical(source, database, table)
+
+
+def _reached(links: dict[Name, set[Name]], first: Name) -> Collection[Name]:
+    found, waiting = set[Name](), list(links.get(first, ()))
+    while waiting:
+        if (name := waiting.pop()) not in found:
+            found.add(name)
+            waiting += links.get(name, ())
+    return sorted(found)
+
+
+def rules_at(app: Application, source: str, child: Name, commit_ts: int) -> list[Rule]:
+    """A child's rules for transactions with this commit_ts. Raises Doubt."""
+    history = app.histories[source]
+    version = history.version_at(*child, commit_ts)
+    if version is None or version.status is VersionStatus.DROPPED:
+        return []
+    parents = {key.parent for key in version.foreign_keys if key.acts_unseen}
+    for parent in sorted(parents):
+        check_parent(app, source, parent)
+    return rules_of(version, {parent: history.version_at(*parent, commit_ts) for parent in parents})
+
+
+def check_parent(app: Application, source: str, parent: Name) -> None:
+    """Raises Doubt where its changes aren't read."""
+    if not app.names.keeps(source, *parent):
+        raise Doubt(f"the pipeline file leaves its parent {'.'.join(parent)} out")
