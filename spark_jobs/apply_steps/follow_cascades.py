@@ -201,16 +201,13 @@ class _Played:
         for name, one in looked.items():
             entry = self._children.get(name)
             table = name if entry is not None else None
+            if entry is not None and len(entry.physical) > 1:
+                raise Doubt("several tables flow into it", name)
             if entry is not None and entry.name in moved:
                 raise Doubt("rows come to it, or leave it, by a rename or a partition", name)
-            shapes = {
-                tuple((c.silver, c.type, c.collation) for c in version.columns if c.silver in one.cells)
-                for version in history.versions(*name)
-                if one.begin_ts < version.commit_ts <= self._window.cut_ts
-            }
             at = history.version_at(*name, one.begin_ts)
-            if at is not None and shapes:
-                shapes.add(tuple((c.silver, c.type, c.collation) for c in at.columns if c.silver in one.cells))
+            inside = [v for v in history.versions(*name) if one.begin_ts < v.commit_ts <= self._window.cut_ts]
+            shapes = {_compared(version, one) for version in (*inside, *([at] if at is not None else ()))}
             if len(shapes) > 1:
                 raise Doubt(f"columns of {'.'.join(name)} that foreign keys compare changed meanwhile", table)
 
@@ -278,6 +275,12 @@ class _Played:
                     fault=staged.error,
                 )
                 hold(self._app, self._window, staged.name, refused)
+
+
+def _compared(version: TableVersion, looked: Looked) -> tuple[object, ...]:
+    """What of a version rules, and the key of rows that are followed, hang on."""
+    columns = tuple((c.silver, c.type, c.collation) for c in version.columns if c.silver in looked.cells)
+    return (columns, version.silver_key if looked.key is not None else ())
 
 
 def _acts(rule: Rule, change: Logged) -> bool:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tidegate.cascades.rules import Name, Rule
-from tidegate.cascades.values import Doubt
+from tidegate.cascades.values import NOT_PLAIN, Doubt
 
 _NEVER: Final = (1 << 63) - 1
+_UNCERTAIN: Final = (object(),)
 DEPTH_MAX: Final = 16  # InnoDB refuses more than 15 levels of cascades
 Key = tuple[Any, ...]
 Order = tuple[int, int, int]  # commit_ts, seq, ordinal
@@ -72,7 +73,7 @@ class Cascades:
         self._rows: dict[Name, dict[Key, Row]] = {table: {} for table in keys}
         self._of_parent: dict[Name, list[Rule]] = {}
         self._of_child: dict[Name, list[Rule]] = {}
-        self._index: dict[str, dict[tuple[Any, ...], dict[Key, None]]] = {}
+        self._index: dict[tuple[str, Name], dict[tuple[Any, ...], dict[Key, None]]] = {}
         self.effects: list[Effect] = []
         self.use(rules)
 
@@ -82,7 +83,7 @@ class Cascades:
         for rule in sorted(rules, key=lambda rule: rule.id):
             self._of_parent.setdefault(rule.parent, []).append(rule)
             self._of_child.setdefault(rule.child, []).append(rule)
-        self._index = {rule.id: {} for rule in rules}
+        self._index = {(rule.id, rule.child): {} for rule in rules}
         for table, rows in self._rows.items():
             for row in rows.values():
                 self._note(table, row)
@@ -98,9 +99,9 @@ class Cascades:
         row = self._rows[table].pop(key, None)
         if row is not None:
             for rule in self._of_child.get(table, ()):
-                form = rule.form(row.cells, rule.columns)
+                form = _form(rule, row)
                 if form is not None:
-                    self._index[rule.id][form].pop(key, None)
+                    self._index[rule.id, table][form].pop(key, None)
         return row
 
     def empty(self, table: Name) -> None:
@@ -110,9 +111,9 @@ class Cascades:
 
     def _note(self, table: Name, row: Row) -> None:
         for rule in self._of_child.get(table, ()):
-            form = rule.form(row.cells, rule.columns)
+            form = _form(rule, row)
             if form is not None:
-                self._index[rule.id].setdefault(form, {})[row.key] = None
+                self._index[rule.id, table].setdefault(form, {})[row.key] = None
 
     def follow(self, change: Logged) -> None:
         """Take in a logged change, then what it does to others. Raises Doubt."""
@@ -142,7 +143,9 @@ class Cascades:
                 self._check_unseen(order, rule.child)
                 continue
             self.asked.setdefault(rule, set()).add(form)
-            for key in list(self._index[rule.id].get(form, ())):
+            if self._index[rule.id, rule.child].get(_UNCERTAIN):
+                raise Doubt(NOT_PLAIN, rule.child)
+            for key in list(self._index[rule.id, rule.child].get(form, ())):
                 row = self._rows[rule.child].get(key)
                 if row is not None:
                     self._change(order, rule, row, _changed(rule, action, before, after), depth)
@@ -168,6 +171,14 @@ class Cascades:
             self.put(table, made)
         self.effects.append(Effect(order, table, row, made))
         self._act(order, table, row.cells, None if made is None else made.cells, depth + 1)
+
+
+def _form(rule: Rule, row: Row) -> tuple[Any, ...] | None:
+    """Of a child's row. That it is uncertain matters only where the rule is asked."""
+    try:
+        return rule.form(row.cells, rule.columns)
+    except Doubt:
+        return _UNCERTAIN
 
 
 def _changed(

@@ -20,6 +20,7 @@ from tidegate.schema.model.columns import Column, Generated
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
 
+NOT_PLAIN: Final = "a text of a foreign key isn't plain ASCII, and its collation may take others to equal it"
 PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 _PATTERN: Final = "^[\\x20-\\x7e]*$"
 _EXACT_KINDS: Final = (Kind.INT, Kind.UNSIGNED_BIGINT, Kind.DECIMAL, Kind.UUID)
@@ -57,7 +58,7 @@ class Likeness(Enum):
         if self is Likeness.EXACT or value is None:
             return value
         if folds is not False and not PRINTABLE.fullmatch(value):
-            raise Doubt("a text of a foreign key isn't plain ASCII, and its collation may take others to equal it")
+            raise Doubt(NOT_PLAIN)
         if padded:
             value = value.rstrip(" ")
         return value.lower() if folds else value
@@ -70,7 +71,7 @@ class Likeness(Enum):
         if folds is not False:
             plain = pc.match_substring_regex(values, _PATTERN)
             if not pc.all(pc.fill_null(plain, fill_value=True)).as_py():
-                raise Doubt("a text of a foreign key isn't plain ASCII, and its collation may take others to equal it")
+                raise Doubt(NOT_PLAIN)
         if padded:
             values = pc.utf8_rtrim(values, " ")
         return pc.ascii_lower(values) if folds else values
