@@ -27,6 +27,7 @@ from tidegate import limits
 from tidegate.cascades.follow import Cascades, Effect, Logged, Row
 from tidegate.cascades.rules import Rule
 from tidegate.cascades.values import Doubt
+from tidegate.errors import Terminal, Transient, unexpected
 from tidegate.merge.phases import empties
 from tidegate.remedy import Needs
 from tidegate.schema.model.columns import TableVersion
@@ -57,6 +58,11 @@ def follow_cascades(app: Application, window: Window) -> None:
                 break
             except Doubt as doubt:
                 _hold(app, window, children, doubt)
+            except (OSError, MemoryError, Transient):
+                raise
+            except Exception as error:  # noqa: BLE001 - a fault of ours is these tables' alone
+                known = error if isinstance(error, Terminal) else unexpected(error)
+                _hold(app, window, children, Doubt(known.line))
 
 
 def _hold(app: Application, window: Window, children: Children, doubt: Doubt) -> None:

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.state import TableState
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import deletion_vector
 from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.opened import opened
 from tidegate.upsert.partition_values import partition_value
 
 Form = Callable[[pa.Array], pa.Array]
@@ -71,7 +71,7 @@ def _of_file(
 ) -> Iterator[pa.Table]:
     vector = file.deletion_vector
     dead = deletion_vector.read(lake, table_path, vector) if vector else np.zeros(0, np.int64)
-    with pq.ParquetFile(lake.open(f"{table_path}/{file.local_path}"), coerce_int96_timestamp_unit="us") as parquet:
+    with opened(lake, f"{table_path}/{file.local_path}") as parquet:
         there = set(parquet.schema_arrow.names)
         at = 0
         for number in range(parquet.num_row_groups):
