@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.kit import spark
@@ -72,15 +74,29 @@ class Applies:
         self.tend()
         if len(self._running) >= RUNNING_MAX:
             return None
-        if self._spark is None:
-            self._spark = self._stack.enter_context(spark.session())
-            self._spark.sparkContext.setLogLevel("OFF")  # what drivers that are killed leave behind
         self.started += 1
         self._say(f"--- {job} {self.started}: {mode}, {point}")
-        process = driver.started(self._spark, self._file, point, job=job, mode=mode or None, log=self._log)
+        process = driver.started(self._session, self._file, point, job=job, mode=mode or None, log=self._log)
         self._running.append(Driver(process, job))
         self._say(f"--- {job} {self.started} is process {process.pid}")
         return self._running[-1]
+
+    def ask(self, statement: str) -> None:
+        """What a person asks of Spark; an apply that was faster makes it fail."""
+        self._say(f"--- {statement}")
+        try:
+            self._session.sql(statement).collect()
+        except (PySparkException, Py4JJavaError) as error:  # Delta's own exceptions come as they are
+            if "[DELTA_CONCURRENT_" not in str(error):
+                raise
+            self._say("--- another commit was faster")
+
+    @property
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            self._spark = self._stack.enter_context(spark.session())
+            self._spark.sparkContext.setLogLevel("OFF")  # what drivers that are killed leave behind
+        return self._spark
 
     def stop(self, one: Driver, seconds: float) -> None:
         """It stands still, as a machine may, and goes on as if nothing had happened."""

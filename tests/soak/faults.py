@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from tests.soak import table_faults
+from tests.soak import silver_faults, table_faults
 from tests.soak.plan import Fault
 from tests.soak.witness import Wrong
 from tests.soak.world import Capture, World
@@ -203,10 +203,25 @@ def add_column(world: World, table: str) -> None:
     world.sessions.add_column(table)
 
 
-_KINDS: Final[dict[str, Callable[..., None]]] = table_faults.KINDS | {
-    function.__name__: function
-    for function in (
-        *(kill, kill_point, kill_chasing, cut, half_open, trickle, flush_logs, checksum, restart_source, crash_source),
-        *(stall_lake, fill_lake, move_lake, two_captures, upkeep, add_column, snapshot, kill_reader),
-    )
-}
+_KINDS: Final[dict[str, Callable[..., None]]] = (
+    table_faults.KINDS
+    | silver_faults.KINDS
+    | {
+        function.__name__: function
+        for function in (
+            *(
+                kill,
+                kill_point,
+                kill_chasing,
+                cut,
+                half_open,
+                trickle,
+                flush_logs,
+                checksum,
+                restart_source,
+                crash_source,
+            ),
+            *(stall_lake, fill_lake, move_lake, two_captures, upkeep, add_column, snapshot, kill_reader),
+        )
+    }
+)

@@ -24,6 +24,7 @@ _REASONS: Final = {
     r"|the table that had the rows isn't in silver",
     "left": r"bronze no longer reaches back|and bronze begins after"
     r"|silver lacked rows of it when it was left out|another selection of tables",
+    "silver": r"its silver is gone|its silver is older|took its silver back|silver lacked rows of it when it was left",
 }
 
 

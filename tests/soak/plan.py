@@ -133,6 +133,10 @@ KINDS: Final[Kinds] = {
     "recreate": (3, lambda rng: {"table": rng.choice(TABLES)}),
     "rename": (3, lambda rng: {"table": rng.choice(TABLES), "seconds": seconds(rng, 0.0, 0.6)}),
     "statement": (2, lambda rng: {"table": rng.choice(TABLES)}),
+    "lose_silver": (3, lambda rng: {"table": rng.choice(TABLES)}),
+    "older_silver": (3, lambda rng: {"table": rng.choice(TABLES), "seconds": seconds(rng, 1.0, 10.0)}),
+    "restore_silver": (3, lambda rng: {"table": rng.choice(TABLES), "versions": rng.randint(1, 3)}),
+    "optimize_silver": (3, lambda rng: {"table": rng.choice(TABLES)}),
     **READERS,
 }
 

@@ -97,7 +97,7 @@ def test_all_answers_are_what_they_were(
     for one in told:
         if one.token and before.tables and not one.table and one.snapshot in {key[0] for key in before.going}:
             assert before.low_ts("s", one.token) == now.low_ts("s", one.token)
-    of, since = _Judge(told), _Judge(after)
+    of, since = _Judge(told, {}), _Judge(after, {})
     assert (of._applied, of._refused, [one.chunks for one in of._waves]) == (
         since._applied,
         since._refused,
