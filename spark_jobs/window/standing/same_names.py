@@ -12,7 +12,6 @@ from __future__ import annotations
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import TableWindow, Window
-from tidegate import tables
 from tidegate.lake.silver_tables import has_shards
 from tidegate.remedy import Needs
 from tidegate.schema.follow.renames import empties
@@ -86,8 +85,9 @@ def hold_other_kinds(app: Application, window: Window) -> None:
 
 
 def _is_of_other_kind(app: Application, entry: TableWindow) -> bool:
-    state = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
-    if not state.live or has_shards(state) == entry.routed:
+    """Of one whose silver can't be read, nobody can say: it is held for that where its writer is chosen."""
+    state = app.positions.silver(entry.name)
+    if state is None or not state.live or has_shards(state) == entry.routed:
         return False
     anew = (v for old, v in entry.changes if v.kind == SNAPSHOT or (not entry.routed and old and empties(v)))
     return not entry.physical <= {(version.source, version.database, version.table) for version in anew}
