@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator
 
 from tidegate import pipelines
-from tidegate.config import MysqlSource
+from tidegate.config import MysqlSource, TidbSource
 from tidegate.errors import Terminal, Transient
 from tidegate.home import state_folder
 from tidegate.limits import CAPTURE_REFUSED_SECONDS, REPORT_SECONDS
@@ -64,8 +64,9 @@ class CaptureSensor(BaseSensorOperator):
         try:
             self._capture_or_wait(pipeline, run_ends_at(pipeline, self.source, time.time()))
         except Terminal as error:
-            if len(pipeline.sources) > 1:
-                # Where all sources refuse, the next run would begin at once: thousands of logins a day.
+            if len(pipeline.sources) > 1 and not isinstance(pipeline.sources[self.source], TidbSource):
+                # Where all sources refuse, the next run would begin at once: thousands of logins a day. A Pump logs in
+                # nowhere, and TiDB waits for it.
                 self.log.error("%s; the task ends in %d s", error, CAPTURE_REFUSED_SECONDS)  # noqa: TRY400
                 self._stop.wait(CAPTURE_REFUSED_SECONDS)
             raise

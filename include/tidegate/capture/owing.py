@@ -57,6 +57,11 @@ class Debt:
         return f"value log {self.log} ({self.folder} on {self.host}, since {since})"
 
 
+def owes(folder: Path) -> bool:
+    """Whether a value log's folder says that its source was acknowledged on its strength."""
+    return (folder / _NOTED).exists()
+
+
 class Owing:
     """Of one source. Raises LakeUnavailable and LakeRefused as the lake does."""
 
@@ -64,20 +69,23 @@ class Owing:
         self._source = source
         self._store: LogStore = log_store(lake.uri(VALUE_LOGS), lake.storage_options).folder(source)
 
-    def begin(self, value_log: ValueLog) -> None:
-        """Before anything is acknowledged. Raises StrayValueLog, ValueLogError, LakeUnavailable."""
+    def begin(self, value_log: ValueLog) -> bool:
+        """Before anything is acknowledged; whether the log owed nothing until now.
+
+        Raises StrayValueLog, ValueLogError, LakeUnavailable.
+        """
         noted = value_log.folder / _NOTED
         try:
             others = [debt for debt in self.debts() if debt.log != value_log.id]
             if others:
                 raise self._owed_elsewhere(others, value_log.folder)
             debt = {"host": socket.gethostname(), "folder": str(value_log.folder), "since_ms": int(time.time() * 1000)}
-            self._store.create(f"{value_log.id}.json", json.dumps(debt).encode())
+            is_new = self._store.create(f"{value_log.id}.json", json.dumps(debt).encode()) and not noted.exists()
         except LakeUnavailable as error:
             if not noted.exists():
                 raise
             log.warning("the lake can't be asked which value logs owe it something; this one does: %s", error)
-            return
+            return False
         failpoint("capture_debt_noted")
         try:
             noted.touch()
@@ -86,10 +94,12 @@ class Owing:
             raise ValueLogError(
                 f"can't be written: {error.strerror}", where=str(noted), remedy="check this disk"
             ) from error
+        return is_new
 
     def settle(self, value_log: ValueLog) -> None:
         """All of the log is in bronze, and nothing more is acknowledged. What fails is tried by the next run."""
         try:
+            self.debts()  # a lake that is away goes on to count on this log, and a start then needs its note
             (value_log.folder / _NOTED).unlink(missing_ok=True)
             sync(str(value_log.folder))
             self.forget(value_log.id)

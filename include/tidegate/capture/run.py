@@ -25,7 +25,7 @@ from tidegate import limits
 from tidegate.capture.captured import Captured
 from tidegate.capture.checkpoint import Checkpoint
 from tidegate.capture.lander import Lander, LanderSettings, LoggedSegment
-from tidegate.capture.owing import Owing
+from tidegate.capture.owing import Owing, owes
 from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
 from tidegate.capture.recovery import Recovered, open_and_recover
 from tidegate.capture.retries import Retries
@@ -150,11 +150,12 @@ class _Loop:
         folder = settled_folder(run.pipeline, name, run.state_dir)
         remove_left(folder)
         self.value_log, self.recovered = open_and_recover(
-            self.bronze, folder, budget, source.nothing, promised=source.promises
+            self.bronze, folder, budget, source.nothing, promised=source.promises or owes(folder)
         )
+        owing, owes_newly = Owing(run.lake, name), False
         try:
             if source.promises:
-                Owing(run.lake, name).begin(self.value_log)
+                owes_newly = owing.begin(self.value_log)
             self.captured = Captured(self.bronze, self.value_log, self.recovered.tail)
             found = self.recovered.checkpoint
             if found.seq:
@@ -163,6 +164,8 @@ class _Loop:
                 self.checkpoint = reader.first_checkpoint(self.captured)
             failpoint("capture_after_first_start")
         except BaseException:
+            if owes_newly and self.recovered.backlog is None:  # nothing was acknowledged: it may begin elsewhere
+                owing.settle(self.value_log)
             self.value_log.close()
             raise
         self.status_file = StatusFile(self.value_log, lambda: source.clock)

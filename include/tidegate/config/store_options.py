@@ -16,10 +16,12 @@ from pydantic import AfterValidator
 
 _SECRET: Final = re.compile(
     r"secret|passw|token|credential|private|sas_|sas$|signature|(access|account|master|storage|encryption)[._]?key$"
-    r"|service_account_key|bearer"
+    r"|service_account_key|customer_key|bearer"
 )
-# What names where a secret lies is none.
-_PLACE: Final = re.compile(r"(_file|_path|_uri|_url|_endpoint|_provider|service_account)$")
+# What names where a secret lies is none, nor is that there is none.
+_PLACE: Final = re.compile(
+    r"(_file|_path|_uri|_url|_endpoint|_provider|service_account|application_credentials|skip_signature)$"
+)
 _WITH_PASSWORD: Final = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 
 

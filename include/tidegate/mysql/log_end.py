@@ -7,9 +7,9 @@ Out: nothing; or SourceUnavailable, which ends the connection: the next one comp
 After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits on in a file that is gone, and sends
 heartbeats from there: they look as those of a quiet server do, and nothing that is committed from then on ever comes.
 Our place is taken before the server is asked, so a log that was not reset ends there or behind it. One that has grown
-since, or was begun with a larger number (RESET ... TO n), doesn't end before our place: there, where the stream stands
-still, GTIDs are compared (MySQL's) and its file is looked for. A proxy may ask another server than the one that sends:
-that one's log is not compared.
+since, or was begun with a larger number (RESET ... TO n), doesn't end before our place: there GTIDs are compared
+(MySQL's) and its file is looked for. A stream that has moved since the last look wasn't reset: then nothing is asked. A
+proxy may ask another server than the one that sends: that one's log is not compared.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class LogEndWatch:
             return
         self._look_at = time.monotonic() + CLOCK_ASKED_SECONDS
         stands, self._stood = reached == self._stood, reached
-        why: str = ask(lambda cursor: self._lost(cursor, reached, gtid_executed, stands=stands))
+        if not stands:  # what sends isn't reset; and while commits are written, the server's answer waits for them
+            return
+        why: str = ask(lambda cursor: self._lost(cursor, reached, gtid_executed))
         if why:
             raise SourceUnavailable(
                 f"the server's binlog no longer has what it sent: {why}",
@@ -62,9 +64,9 @@ class LogEndWatch:
                 " captured is compared with what it has now",
             )
 
-    def _lost(self, cursor: Any, reached: Position, gtid_executed: str, *, stands: bool) -> str:
-        """What the log lacks, for a person; "" when nothing. stands: the stream was there at the last look."""
-        compared = stands and gtid_executed and self._facts.flavour is Flavour.MYSQL
+    def _lost(self, cursor: Any, reached: Position, gtid_executed: str) -> str:
+        """What the log lacks, for a person; "" when nothing."""
+        compared = gtid_executed and self._facts.flavour is Flavour.MYSQL
         # A transaction is sent before its commit ends: until then it is owned, and afterwards executed.
         owned = _owned(cursor) if compared else ""
         row = read_binlog_status(cursor)
@@ -80,7 +82,7 @@ class LogEndWatch:
             lacking = MysqlGtidSet.parse(gtid_executed).minus(MysqlGtidSet.parse(executed)).minus(owned_gtids(owned))
             if lacking.intervals:
                 return f"it lacks the captured GTIDs {lacking}"
-        if stands and end.file != reached.file and reached.file not in dict(read_binary_logs(cursor)):
+        if end.file != reached.file and reached.file not in dict(read_binary_logs(cursor)):
             return f"{reached.file} is gone, where capture is; it ends at {end}"
         return ""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -70,7 +70,7 @@ class _Transaction:
     """What of a transaction both servers write alike. whole: up to its end; plain: no event of it is compressed."""
 
     seconds: int | None = None
-    rows: bytes = b""
+    rows: bytearray = field(default_factory=bytearray)
     whole: bool = False
     plain: bool = True
 
@@ -122,7 +122,8 @@ def other_history(
         return ""
     gtid, before, ours = newest
     try:
-        there = _there(info, replace(plain, mode=DumpMode.GTID, gtid=before, position=None, semi_sync=False), gtid)
+        request = replace(plain, mode=DumpMode.GTID, gtid=before, position=None, semi_sync=False)
+        there = _there(info, request, gtid, ours)
     except (PositionLost, SourceRefused, StreamCorrupt) as error:
         log.warning("%s is another server: GTID %s can't be compared with what it has: %s", facts.where, gtid, error)
         return ""
@@ -178,16 +179,19 @@ def _captured_events(segment: Segment) -> Iterator[_Event]:
             at += header.size
 
 
-def _there(info: ConnectionInfo, request: DumpRequest, gtid: _Gtid) -> _Transaction | None:
-    """What the server sends as this transaction; None when it sends none. Raises what the stream raises."""
+def _there(info: ConnectionInfo, request: DumpRequest, gtid: _Gtid, ours: _Transaction) -> _Transaction | None:
+    """What the server sends as this transaction, as far as it can be compared with ours; None when it sends none.
+
+    Raises what the stream raises.
+    """
     stream = DumpStream.open(info, request)
     try:
-        return _of(_sent_events(stream, str(gtid)), gtid)
+        return _of(_sent_events(stream, str(gtid)), gtid, ours)
     finally:
         stream.close()
 
 
-def _of(events: Iterable[_Event], gtid: _Gtid) -> _Transaction | None:
+def _of(events: Iterable[_Event], gtid: _Gtid, ours: _Transaction) -> _Transaction | None:
     found: _Transaction | None = None
     for event in events:
         if found is None:
@@ -197,7 +201,9 @@ def _of(events: Iterable[_Event], gtid: _Gtid) -> _Transaction | None:
             return found
         else:
             found.take(event)
-            if found.whole:
+            # Of a transaction that isn't captured whole, or is larger there, the time alone can be compared.
+            enough = found.seconds is not None and (not ours.whole or len(found.rows) > len(ours.rows))
+            if found.whole or enough:
                 return found
     if found is not None:
         found.whole = True  # the server has nothing behind it
@@ -205,7 +211,7 @@ def _of(events: Iterable[_Event], gtid: _Gtid) -> _Transaction | None:
 
 
 def _sent_events(stream: DumpStream, where: str) -> Iterator[_Event]:
-    """Up to a heartbeat: the server has sent all that it has by then."""
+    """Up to a heartbeat: the server has sent all that it has by then. Raises StreamCorrupt where none comes."""
     packets, checksum, taken = Packets(stream), 0, 0
     while taken < OTHER_HISTORY_BYTES_MAX:
         packets.begin()
@@ -219,3 +225,4 @@ def _sent_events(stream: DumpStream, where: str) -> Iterator[_Event]:
             checksum = described_format(event, where)[1]
         elif not is_made_up(header):
             yield _Event(header.type, int.from_bytes(head[:4], "little"), event[: len(event) - checksum])
+    raise StreamCorrupt(f"it doesn't end within {OTHER_HISTORY_BYTES_MAX >> 20} MiB", where=where)

@@ -180,8 +180,8 @@ def _leaves_out(setting: str, items: tuple[str, ...], facts: SourceFacts, wanted
     if setting == "replicate_ignore_db":
         return any(wanted.tables.keeps_database(name) for name in items)
     if setting == "replicate_ignore_table":
-        named = [item.split(".", 1) for item in items if item.partition(".")[0] in facts.databases]
-        return any(wanted.tables.keeps(database, table) for database, table in named)
+        named = [item.partition(".") for item in items]  # on RDS tables of the server's own database
+        return any(database in kept and wanted.tables.keeps(database, table) for database, _, table in named)
     if setting == "replicate_wild_ignore_table":
         return any(_is_like(item.partition(".")[0], name) for item in items for name in kept)
     if setting == "replicate_wild_do_table":

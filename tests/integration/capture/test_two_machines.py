@@ -16,13 +16,13 @@ import typer.testing
 from tests.integration.capture.test_any_source import SEGMENT_BYTES, assert_has_every_line, wrote
 from tests.support.captures import bronze_segments
 from tests.support.file_capture import file_run
-from tests.support.file_source import FileSource
+from tests.support.file_source import FileReader, FileSource
 from tidegate.capture.owing import Owing
 from tidegate.capture.run import CaptureRun
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.cli.main import app
-from tidegate.errors import LakeUnavailable, StrayValueLog
+from tidegate.errors import LakeUnavailable, SourceRefused, StrayValueLog
 from tidegate.lake.files import LakeFiles
 
 
@@ -65,6 +65,21 @@ def test_another_machine_waits_for_the_log_of_one_that_was_killed(
     assert_has_every_line(tmp_path)
 
 
+def test_a_start_that_the_source_refuses_owes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrote(tmp_path, 0, 20)
+    with monkeypatch.context() as patched:
+        patched.setattr(FileReader, "first_checkpoint", _refused)
+        with pytest.raises(SourceRefused):
+            capture(machine(tmp_path, "a"))
+    assert not owing(tmp_path).debts()
+    capture(machine(tmp_path, "b"))
+    assert_has_every_line(tmp_path)
+
+
+def _refused(*_: object) -> object:
+    raise SourceRefused("the password is another one", where="one", remedy="give it")
+
+
 def test_a_log_that_moves_with_capture_is_the_same_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrote(tmp_path, 0, 20)
     killed(machine(tmp_path, "a"), monkeypatch)
@@ -100,8 +115,10 @@ def test_a_log_whose_numbers_bronze_has_passed_is_told_from_one_that_was_landed(
     wrote(tmp_path, 20, 20)
     capture(machine(tmp_path, "b"))
     assert bronze_segments(tmp_path / "lake")[-1].seq > acknowledged.seq
-    with pytest.raises(StrayValueLog, match=rf"the value log's segment {acknowledged.seq} ends at"):
-        capture(machine(tmp_path, "a"))
+    for promises in (True, False):  # what was acknowledged stays so when semi_sync is turned off
+        with pytest.raises(StrayValueLog, match=rf"the value log's segment {acknowledged.seq} ends at"):
+            capture(machine(tmp_path, "a", promises=promises))
+    (value_log_folder(run.pipeline, "one", run.state_dir) / "owes").unlink()
     capture(machine(tmp_path, "a", promises=False))
     assert list((tmp_path / "a" / "value_log" / "test").glob("one.left-*")), "nobody counts on it"
     assert_has_every_line(tmp_path)
@@ -148,6 +165,10 @@ def test_without_the_lake_only_a_log_that_it_knows_may_acknowledge(
     Owing(lake, "one").begin(log)
     with monkeypatch.context() as patched:
         patched.setattr(Owing, "debts", away)
+        Owing(lake, "one").begin(log)
+    with monkeypatch.context() as patched:
+        patched.setattr(Owing, "debts", away)
+        Owing(lake, "one").settle(log)  # the lake may count on it still
         Owing(lake, "one").begin(log)
     Owing(lake, "one").settle(log)
     assert not Owing(lake, "one").debts()

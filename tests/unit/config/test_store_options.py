@@ -17,12 +17,12 @@ tables: {{include: ["*.*"]}}
 SECRETS = [
     "aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "aws_session_token", "azure_storage_account_key",
     "AZURE_STORAGE_SAS_KEY", "sas_token", "azure_client_secret", "google_service_account_key", "access_key",
-    "bearer_token", "proxy_password",
+    "bearer_token", "proxy_password", "aws_sse_customer_key_base64",
 ]  # fmt: skip
 PLAIN = [
     "aws_region", "aws_endpoint", "aws_allow_http", "aws_access_key_id", "aws_conditional_put", "account_name",
     "aws_web_identity_token_file", "google_service_account", "aws_container_credentials_relative_uri", "timeout",
-    "google_application_credentials_path",
+    "google_application_credentials_path", "google_application_credentials", "aws_skip_signature", "skip_signature",
 ]  # fmt: skip
 
 

@@ -154,6 +154,15 @@ def test_a_replica_that_leaves_out_what_is_kept_is_refused(
         assert "with filters" in caution
 
 
+def test_a_replica_of_rds_is_read_though_all_databases_are_kept() -> None:
+    """RDS leaves out tables of its own in the server's own database."""
+    own = ("mysql.plugin", "mysql.rds_monitor", "mysql.rds_sysinfo", "innodb_memcache.config_options")
+    replication = Replication("primary:3306", "", applies=True, filters=(("replicate_ignore_table", own),))
+    found = facts(replications=(replication,), also={"log_slave_updates": "ON"})
+    wanted = replace(WANTED, tables=Tables(include=("*.*",)))
+    assert any("with filters" in caution for caution in preflight(found, wanted))
+
+
 def test_a_log_in_innodb_is_refused_by_name_and_fragments_are_a_caution() -> None:
     with pytest.raises(SourceRefused, match=r"binlog_storage_engine is innodb.*replica that logs into files"):
         preflight(facts(also={"binlog_storage_engine": "innodb"}), WANTED)

@@ -139,6 +139,8 @@ class Bronze:
         for _, file in self._files():
             if file.max_seq < seq:
                 return None
+            if file.min_seq > seq:
+                continue
             for row in self._rows_backwards(file.path, _WHOLE if whole else _NARROW):
                 if row.seq <= seq:
                     return row if row.seq == seq else None
