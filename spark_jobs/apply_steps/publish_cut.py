@@ -54,18 +54,18 @@ def publish_cut(app: Application, window: Window) -> None:
         named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
     named |= dict.fromkeys(_goes_back(app, window))
     found_rows = (_row(app, window, name, found.get(name) or app.states.get(name)) for name in named)
-    rows = [row for row in found_rows if row is not None]
-    now = datetime.now(UTC)
+    now = datetime.now(UTC)  # silver's commits are made
+    rows = [{**row, "published_at": now} for row in found_rows if row is not None]
     if window.main:
         cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": State.ACTIVE}
         app.publish(
-            [{**row, "cut_ts": window.cut_ts, "published_at": now} for row in (cut, *rows)],
+            [{"published_at": now, **row, "cut_ts": window.cut_ts} for row in (cut, *rows)],
             (app.cuts_app_id, window.cut_ts),
         )
         app.positions.cut_ts = window.cut_ts
         note_published(app, rows)
     elif rows:  # below the published cut only their own rows are new
-        app.publish([{**row, "cut_ts": app.cut_ts, "published_at": now} for row in rows])
+        app.publish([{**row, "cut_ts": app.cut_ts} for row in rows])
         note_published(app, rows)
     if window.catches_up is not None:
         failpoint("apply_in_publish")

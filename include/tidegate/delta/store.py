@@ -113,6 +113,19 @@ class LocalStore:
             self._raise("looked at", name, error)
         return Entry(name, found.st_size, found.st_mtime_ns // 1_000_000)
 
+    def changed_ms(self, name: str) -> int:
+        """When an object came to its name, was written, or got another owner or mode; 0 when there is none.
+
+        No copy brings the time along (cp -a, rsync), as it does an Entry's.
+        """
+        try:
+            found = os.stat(self._path(name))  # noqa: PTH116
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            self._raise("looked at", name, error)
+        return max(found.st_mtime_ns, found.st_ctime_ns) // 1_000_000
+
     def create(self, name: str, data: bytes) -> bool:
         try:
             with self._written(name, data) as temporary:

@@ -24,7 +24,8 @@ from tidegate.standing.silver import NO_SILVER, Said, Shown, is_same_log
 from tidegate.tables import CUTS
 
 RESTORE: Final = "RESTORE"  # as Spark and delta-rs call it in a commit
-_COLUMNS: Final = ["table", "delta_version", "silver_id", "silver_ts"]
+_COLUMNS: Final = ["table", "delta_version", "silver_id", "silver_ts", "published_at"]
+_CLOCKS_MS: Final = 1000  # a row is stamped right behind its commit, perhaps by another clock
 
 
 def said_of_all(lake: LakeFiles) -> dict[str, Said]:
@@ -37,7 +38,9 @@ def said_of_all(lake: LakeFiles) -> dict[str, Said]:
 
 def said_by(row: Mapping[str, Any]) -> Said:
     """A row of control/cuts."""
-    return Said(row["delta_version"], row.get("silver_id") or "", row.get("silver_ts") or 0)
+    at = row.get("published_at")
+    at_ms = int(at.timestamp() * 1000) if at is not None else 0
+    return Said(row["delta_version"], row.get("silver_id") or "", row.get("silver_ts") or 0, at_ms)
 
 
 def own_ts(state: TableState, app_id: str) -> int:
@@ -46,12 +49,19 @@ def own_ts(state: TableState, app_id: str) -> int:
 
 
 def is_quiet(log: DeltaLog, said: Said) -> bool:
-    """Whether the published version is there, and nothing behind it. One listing; on a disk two looks."""
+    """Whether the published version is there since it was published, and nothing behind it. One listing; on a disk two
+    looks.
+
+    A commit that came to its name later is another's, over ours or in a log that was put back: False, and the log is
+    read. So it is behind a lake that was moved as a whole, too, until a table's next row. Not seen is what came to the
+    name within a second of its row, or by a store's clock that is as far behind ours; a table's next write sees it.
+    """
+    at_ms = said.published_ms + _CLOCKS_MS
     if isinstance(log.store, LocalStore):
-        stat = log.store.stat
-        return stat(commit_name(said.version + 1)) is None and stat(commit_name(said.version)) is not None
-    versions = (commit_version(entry.name) for entry in log.store.names(commit_name(said.version)))
-    return [version for version in versions if version is not None] == [said.version]
+        newest = log.store.changed_ms(commit_name(said.version))
+        return 0 < newest <= at_ms and log.store.stat(commit_name(said.version + 1)) is None
+    entries = [e for e in log.store.names(commit_name(said.version)) if commit_version(e.name) is not None]
+    return [commit_version(e.name) for e in entries] == [said.version] and entries[0].modified_ms <= at_ms
 
 
 def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -> Shown:

@@ -11,7 +11,7 @@ longer, and keeps its id and what we recorded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -39,12 +39,14 @@ class Said:
     """What control/cuts says of a table. version: NO_SILVER without silver.
 
     table_id: of its log; "" where an older release wrote the row. own_ts: the newest commit_ts that a commit of ours
-    had recorded in it; 0 for none: then it never had a row of ours.
+    had recorded in it; 0 for none: then it never had a row of ours. published_ms: when it was said, by our clock; 0 for
+    not known.
     """
 
     version: int = NO_SILVER
     table_id: str = ""
     own_ts: int = 0
+    published_ms: int = field(default=0, compare=False)
 
     @property
     def never_filled(self) -> bool:

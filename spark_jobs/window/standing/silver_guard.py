@@ -32,7 +32,7 @@ from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import TableState
 from tidegate.errors import SilverUnlike, Terminal
-from tidegate.lake.as_published import is_quiet, said_by, said_of_all, shown_by
+from tidegate.lake.as_published import is_quiet, own_ts, said_by, said_of_all, shown_by
 from tidegate.remedy import REFILL, Needs
 from tidegate.standing import shown as words
 from tidegate.standing.causes import Cause
@@ -80,7 +80,7 @@ def check(app: Application, name: str, state: TableState) -> None:
     """Before silver is written on the ground of this state. Raises SilverUnlike, LakeUnavailable, LakeRefused."""
     known = app.memory(_Said).known(app)
     said = None if _is_dropped(app, name) else known.get(name)
-    if said is not None and state.created and (said.version, said.table_id) == (state.version, state.table_id):
+    if said is not None and _is_as_said(app, name, state, said):
         return
     shown = shown_by(_log(app, name), state, _app_id(app, name), said)
     unlike = answer(said, shown).unlike
@@ -88,6 +88,11 @@ def check(app: Application, name: str, state: TableState) -> None:
         raise SilverUnlike(told(name, unlike, said), where=state.place, remedy=REFILL)
     if said is not None and not said.never_filled:
         known[name] = shown.said  # what stands between is looked at once
+
+
+def _is_as_said(app: Application, name: str, state: TableState, said: Said) -> bool:
+    """Whether nothing came since. What is ours is compared too: others' commits may make up for ours that are lost."""
+    return state.created and said == Said(state.version, state.table_id, own_ts(state, _app_id(app, name)))
 
 
 def silver_cells(app: Application, name: str, version: int) -> dict[str, Any]:
