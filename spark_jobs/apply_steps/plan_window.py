@@ -136,7 +136,7 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
         app.pipeline.apply.window_bytes,
         app.index.below,
     )
-    return Window(low_ts, upto_ts, refs, catches_up=tables) if upto_ts > low_ts else None
+    return Window(low_ts, upto_ts, refs, catches_up=tables, asked=wanted) if upto_ts > low_ts else None
 
 
 def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]]) -> None:

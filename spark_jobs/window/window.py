@@ -215,13 +215,15 @@ class Window:
     """(low_ts, cut_ts]: what is to be applied, and what the steps found out.
 
     catches_up: of a window below the published cut, the released tables that it is for, with the physical ones of each.
-    behind: ... the source that it is for instead. Both None: the main window, above the cut. began: time.monotonic().
+    asked: per source the names (`database.table`) that its segments were looked for by. behind: the source that it is
+    for instead. Both None: the main window, above the cut. began: time.monotonic().
     """
 
     low_ts: int
     cut_ts: int
     refs: list[SegmentRef]
     catches_up: Mapping[str, Collection[Physical]] | None = field(default=None, kw_only=True)
+    asked: dict[str, set[str]] = field(default_factory=dict, kw_only=True)
     behind: str | None = field(default=None, kw_only=True)
     began: float = field(default_factory=time.monotonic, init=False)
     tables: dict[str, TableWindow] = field(default_factory=dict)
@@ -261,7 +263,9 @@ class Window:
     def again(self) -> Window:
         """The same window from its first step."""
         refs = [*self.refs, *self.gaps]
-        return Window(self.low_ts, self.cut_ts, refs, catches_up=self.catches_up, behind=self.behind)
+        return Window(
+            self.low_ts, self.cut_ts, refs, catches_up=self.catches_up, asked=self.asked, behind=self.behind
+        )
 
     def writers(self) -> str:
         """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""
