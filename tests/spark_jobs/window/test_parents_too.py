@@ -1,4 +1,4 @@
-"""A released table whose statements weren't followed: its own window replays them, and learns whose rows it hangs on."""
+"""A released table whose statements weren't followed: its own window replays them, and learns whose rows it needs."""
 
 from __future__ import annotations
 
