@@ -35,6 +35,7 @@ from tidegate.segments.result import NOTHING_KNOWN
 from tidegate.standing.causes import Cause, cause_of
 from tidegate.standing.events import Refused
 from tidegate.table_names import Physical
+from tidegate.tables import State
 from tidegate.upsert.target import NotStaged, StagedUpsert
 
 Name = tuple[str, str]
@@ -228,9 +229,8 @@ class _Played:
         there: dict[Name, dict[Any, Row]] = {name: {} for name in own}
         given: dict[Rule, set[Any]] = {}
         for _ in range(limits.CASCADE_ATTEMPTS_MAX):
-            world = Cascades(
-                {n: one.key or () for n, one in own.items()}, self._begins, times[0].rules, limits.CASCADE_MADE_ROWS_MAX
-            )
+            keys = {name: one.key or () for name, one in own.items()}
+            world = Cascades(keys, self._begins, times[0].rules, limits.CASCADE_MADE_ROWS_MAX, self._unsure())
             for name, rows in there.items():
                 for row in rows.values():
                     world.put(name, row)
@@ -245,6 +245,15 @@ class _Played:
                 for row in silver_rows(self._app, entry, rule, forms, own[rule.child], self._store):
                     there[rule.child].setdefault(row.key, row)
         raise Doubt("foreign keys act on one another more often than is followed")
+
+    def _unsure(self) -> dict[Name, int]:
+        """Up to where rows of children may be later ones, or lack: what snapshots read meanwhile."""
+        found = {}
+        for name, entry in self._children.items():
+            state = self._app.states.get(entry.name)
+            fills = bool(entry.chunks) or (state is not None and state.state is State.SNAPSHOT)
+            found[name] = _NEVER if fills else entry.again_ts
+        return found
 
     def _check_again(self, effects: Sequence[Effect]) -> None:
         """Where silver is further than the window begins, values that a foreign key gave a row came later than it."""

@@ -263,9 +263,7 @@ class Window:
     def again(self) -> Window:
         """The same window from its first step."""
         refs = [*self.refs, *self.gaps]
-        return Window(
-            self.low_ts, self.cut_ts, refs, catches_up=self.catches_up, asked=self.asked, behind=self.behind
-        )
+        return Window(self.low_ts, self.cut_ts, refs, catches_up=self.catches_up, asked=self.asked, behind=self.behind)
 
     def writers(self) -> str:
         """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from tidegate.cascades.rules import Name, Rule
@@ -57,17 +58,25 @@ class Effect:
 
 class Cascades:
     """keys: of each table whose rows are followed, its key's columns. begins: from above which commit_ts on. Rules may
-    be given anew at a later one (DDL).
+    be given anew at a later one (DDL). unsure: tables up to a commit_ts of which rows may be given as they were later
+    than their place, or not at all: those that snapshots read meanwhile.
 
     asked: the forms that rows were looked for by, of each rule. Rows that have one must have been given, or what comes
     out isn't the truth: whoever gives them looks, and plays it again.
     """
 
     def __init__(
-        self, keys: Mapping[Name, Sequence[str]], begins: Mapping[Name, int], rules: Sequence[Rule], effects_max: int
+        self,
+        keys: Mapping[Name, Sequence[str]],
+        begins: Mapping[Name, int],
+        rules: Sequence[Rule],
+        effects_max: int,
+        unsure: Mapping[Name, int] = MappingProxyType({}),
     ) -> None:
         self._keys = keys
         self._begins = begins
+        self._unsure = unsure
+        self._left: dict[Name, dict[tuple[str, ...], set[tuple[Any, ...]]]] = {}
         self.asked: dict[Rule, set[tuple[Any, ...]]] = {}
         self._room = effects_max
         self._rows: dict[Name, dict[Key, Row]] = {table: {} for table in keys}
@@ -143,6 +152,8 @@ class Cascades:
                 self._check_unseen(order, rule.child)
                 continue
             self.asked.setdefault(rule, set()).add(form)
+            if order[0] <= self._unsure.get(rule.child, -1):
+                self._check_unsure(order, rule, form, after if action == "CASCADE" else None)
             if self._index[rule.id, rule.child].get(_UNCERTAIN):
                 raise Doubt(NOT_PLAIN, rule.child)
             for key in list(self._index[rule.id, rule.child].get(form, ())):
@@ -150,12 +161,26 @@ class Cascades:
                 if row is not None:
                     self._change(order, rule, row, _changed(rule, action, before, after), depth)
 
-    def _check_unseen(self, order: Order, table: Name) -> None:
+    def _check_unseen(self, order: Order, table: Name, but: Name | None = None) -> None:
         """What became of a table's rows isn't seen here: nor may another table's rows hang on it."""
         for rule in self._of_parent.get(table, ()):
-            if order[0] > self._begins.get(rule.child, _NEVER):
+            if rule.child != but and order[0] > self._begins.get(rule.child, _NEVER):
                 why = f"what becomes of {'.'.join(table)} isn't known here, and its foreign key hangs on it"
                 raise Doubt(why, rule.child)
+
+    def _check_unsure(self, order: Order, rule: Rule, form: tuple[Any, ...], after: Mapping[str, Any] | None) -> None:
+        """A value that rows lost and others got meanwhile: a row that has it, as it was read later, isn't one of those
+        that lost it. And rows that weren't read may be those on which others hang.
+        """
+        self._check_unseen(order, rule.child, but=rule.child)
+        left = self._left.setdefault(rule.child, {})
+        if after is not None:
+            given = rule.form(after, rule.parent_columns)
+            for columns, forms in left.items():
+                if given in forms if columns == rule.columns else not {*columns}.isdisjoint(rule.columns):
+                    why = "a snapshot of it was read while its parents lost a value and had it again"
+                    raise Doubt(why, rule.child)
+        left.setdefault(rule.columns, set()).add(form)
 
     def _change(self, order: Order, rule: Rule, row: Row, cells: Mapping[str, Any] | None, depth: int) -> None:
         self._room -= 1

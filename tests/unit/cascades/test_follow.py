@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,6 +139,54 @@ def test_more_rows_than_there_is_room_for_are_in_doubt() -> None:
         world.put(C, _row({"id": number, "p": 7}))
     with pytest.raises(Doubt, match="more rows"):
         world.follow(Logged((1, 1, 1), P, _row({"id": 7}), None))
+
+
+def _two_to_one() -> Cascades:
+    """Parents 1, 2, 3 have children 10, 20, 30; 1 goes, and the others move down: a chunk that was read then has
+    20 -> 1 and 30 -> 2, at its low mark.
+    """
+    world = Cascades({C: ("id",)}, {C: 99}, [_rule(C, P, "p", "CASCADE", "CASCADE")], ROOM, {C: 1000})
+    world.follow(Logged((100, 0, 0), C, None, _row({"id": 20, "p": 1}), checked=False))
+    world.follow(Logged((100, 0, 1), C, None, _row({"id": 30, "p": 2}), checked=False))
+    return world
+
+
+def test_a_value_that_is_left_and_given_again_below_a_chunk_is_in_doubt() -> None:
+    world = _two_to_one()
+    world.follow(Logged((110, 5, 1), P, _row({"id": 1}), None))
+    with pytest.raises(Doubt, match="lost a value and had it again") as caught:
+        world.follow(Logged((120, 5, 2), P, _row({"id": 2}), _row({"id": 1})))
+    assert caught.value.table == C
+    world = _two_to_one()
+    world.follow(Logged((120, 5, 2), P, _row({"id": 2}), _row({"id": 1})))
+    with pytest.raises(Doubt, match="lost a value and had it again"):
+        world.follow(Logged((120, 5, 3), P, _row({"id": 3}), _row({"id": 2})))
+
+
+def test_values_that_are_left_or_given_below_a_chunk_are_followed() -> None:
+    world = _two_to_one()
+    world.follow(Logged((110, 5, 1), P, _row({"id": 7}), None))
+    world.follow(Logged((120, 5, 2), P, _row({"id": 2}), _row({"id": 9})))
+    world.follow(Logged((130, 5, 3), P, None, _row({"id": 7})))
+    assert [(effect.before.key, effect.after and effect.after.cells["p"]) for effect in world.effects] == [((30,), 9)]
+
+
+def test_another_key_of_the_same_columns_counts_as_well() -> None:
+    rules = [_rule(C, P, "p", "CASCADE", ""), replace(_rule(C, G, "p", "", "CASCADE"), id="d/other")]
+    world = Cascades({C: ("id",)}, {C: 99}, rules, ROOM, {C: 1000})
+    world.follow(Logged((110, 5, 1), P, _row({"id": 1}), None))
+    with pytest.raises(Doubt, match="lost a value and had it again"):
+        world.follow(Logged((120, 5, 2), G, _row({"id": 2}), _row({"id": 1})))
+
+
+def test_what_hangs_on_a_table_that_a_snapshot_fills_is_in_doubt() -> None:
+    """A row of it that went before it was read has rows below it elsewhere."""
+    rules = [_rule(C, P, "p", "CASCADE", ""), _rule(G, C, "c", "CASCADE", "")]
+    world = Cascades({C: ("id",), G: ("id",)}, {C: 99, G: 99}, rules, ROOM, {C: 1000})
+    world.put(G, _row({"id": 5, "c": 10}))
+    with pytest.raises(Doubt, match="hangs on it") as caught:
+        world.follow(Logged((110, 5, 1), P, _row({"id": 1}), None))
+    assert caught.value.table == G
 
 
 def _text(collation: str) -> Column:
