@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import source_reached
 from spark_jobs.window.standing.facts import facts_of
-from spark_jobs.window.standing.silver_guard import note_published, silver_cells
+from spark_jobs.window.standing.silver_guard import met_unwritten, note_published, silver_cells
 from spark_jobs.window.standing.standings import after, hold_for_error
 from spark_jobs.window.waves.shards import rest_shards
 from spark_jobs.window.waves.snapshots import record_answers, take_answers
@@ -27,6 +28,8 @@ from tidegate.standing.standing import Standing
 from tidegate.standing.step import step
 from tidegate.table_names import Physical
 from tidegate.tables import State
+
+_GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT)
 
 
 def publish_cut(app: Application, window: Window) -> None:
@@ -43,6 +46,8 @@ def publish_cut(app: Application, window: Window) -> None:
     shards = _shards(app, window, found)
     found |= shards
     _hold_unread(app, window, found)
+    back = _goes_back(app, window)
+    _hold_unlike(app, window, found, {*window.waves.states, *shards, *back})
     # Its row of the cut comes before a table that caught up is active: were it the other way, a kill in between would
     # leave readers of the cut with the version from before, until the table changes again.
     if window.catches_up is None:
@@ -52,7 +57,7 @@ def publish_cut(app: Application, window: Window) -> None:
     named = dict.fromkeys((*window.delta_versions, *window.held, *window.waves.states, *shards))
     if window.catches_up is not None:
         named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
-    named |= dict.fromkeys(_goes_back(app, window))
+    named |= dict.fromkeys(back)
     found_rows = (_row(app, window, name, found.get(name) or app.states.get(name)) for name in named)
     now = datetime.now(UTC)  # silver's commits are made
     rows = [{**row, "published_at": now} for row in found_rows if row is not None]
@@ -87,6 +92,19 @@ def _hold_unread(app: Application, window: Window, found: dict[str, Standing]) -
         unwritten = standing.state is State.ACTIVE and name not in window.delta_versions
         if unwritten and app.positions.silver(name) is None:
             hold_for_error(app, window, name, app.positions.unread[name])
+            found[name] = window.held[name]
+
+
+def _hold_unlike(app: Application, window: Window, found: dict[str, Standing], back: Collection[str]) -> None:
+    """What is to be active, and has silver that isn't as published, of which nobody asked: this window wrote nothing to
+    it. A row of the cut with its newest version would say that all is well. back: as _goes_back has it.
+    """
+    named = {*back} - found.keys() | {name for name, standing in found.items() if standing.state in _GOES_ON}
+    for name in sorted(named - window.delta_versions.keys() - window.held.keys()):
+        silver = app.positions.silver(name)
+        error = met_unwritten(app, name, silver) if silver is not None else None
+        if error is not None:
+            hold_for_error(app, window, name, error)
             found[name] = window.held[name]
 
 
@@ -153,8 +171,9 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Stand
 
 
 def _row(app: Application, window: Window, name: str, state: Standing | None) -> dict[str, object] | None:
-    """A row of control/cuts; None of a table that waits and can't be read: its standing is told, and what was known of
-    its silver stays so.
+    """A row of control/cuts; None of a table that waits, and can't be read or isn't as published: its standing is told,
+    and what was known of its silver stays so, until it is asked again. One that lacks rows goes on without its old
+    ones: of that counts what is there now.
     """
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
     version = window.delta_versions.get(name)
@@ -163,6 +182,9 @@ def _row(app: Application, window: Window, name: str, state: Standing | None) ->
         if silver is None:
             if state is None or state.state is State.ACTIVE:
                 raise app.positions.unread[name]  # the cut would say that it is complete without it
+            return None
+        counts = waits and state is not None and not state.lacks_rows
+        if counts and met_unwritten(app, name, silver) is not None:
             return None
         version = silver.version
     return {

@@ -90,6 +90,18 @@ def check(app: Application, name: str, state: TableState) -> None:
         known[name] = shown.said  # what stands between is looked at once
 
 
+def met_unwritten(app: Application, name: str, state: TableState) -> Terminal | None:
+    """What is wrong with silver of a table that this window didn't write, so that nobody asked; None when nothing is.
+
+    Raises LakeUnavailable.
+    """
+    try:
+        check(app, name, state)
+    except Terminal as error:
+        return error
+    return None
+
+
 def _is_as_said(app: Application, name: str, state: TableState, said: Said) -> bool:
     """Whether nothing came since. What is ours is compared too: others' commits may make up for ours that are lost."""
     return state.created and said == Said(state.version, state.table_id, own_ts(state, _app_id(app, name)))

@@ -6,15 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing import silver_guard
+from spark_jobs.window.window import Window
 from tests.spark_jobs.apply_steps.test_publish_cut import application
 from tidegate import tables
+from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
 from tidegate.errors import SilverUnlike
+from tidegate.lake.as_published import said_of_all
 from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
+from tidegate.tables import State
 
 APP = tables.app_id("shop", "d.t")
 PATH = tables.silver_path("d", "t")
@@ -32,9 +39,7 @@ def begun(folder: Path) -> tuple[Application, DeltaLog]:
     app = application(folder)
     app.claim()
     log = _filled(app.lake.log(PATH), 50, 100)
-    version = log.state().version
-    row = {"table": "d.t", "delta_version": version, **silver_guard.silver_cells(app, "d.t", version)}
-    silver_guard.note_published(app, [row])
+    publish_cut(app, Window(0, 100, [], delta_versions={"d.t": log.state().version}))
     return app, log
 
 
@@ -47,3 +52,55 @@ def test_others_commits_dont_make_up_for_ours_that_are_lost(tmp_path: Path) -> N
     other.commit(other.state(), Change([], "OPTIMIZE"))
     with pytest.raises(SilverUnlike, match="older than what was published"):
         silver_guard.check(app, "d.t", log.state())
+
+
+ASKS = Standing(State.HELD, "asks", Cause.DDL_ASKS, 100)
+
+
+def _restored(log: DeltaLog) -> None:
+    log.commit(log.state(), Change([], "RESTORE"))
+
+
+def test_a_table_that_leaves_before_it_is_asked_stays_known_as_it_was_published(tmp_path: Path) -> None:
+    app, log = begun(tmp_path)
+    _restored(log)
+    publish_cut(app, Window(100, 110, [], held={"d.t": ASKS}))
+    assert said_of_all(app.lake)["d.t"].version == log.known.version - 1
+    with pytest.raises(SilverUnlike, match="RESTORE"):
+        silver_guard.check(app, "d.t", log.state())
+
+
+def test_one_that_leaves_and_has_what_was_published_is_named_as_it_is(tmp_path: Path) -> None:
+    app, log = begun(tmp_path)
+    log.commit(log.state(), Change([], "OPTIMIZE"))
+    publish_cut(app, Window(100, 110, [], held={"d.t": ASKS}))
+    assert said_of_all(app.lake)["d.t"].version == log.known.version
+
+
+@pytest.mark.parametrize("way", ["whole", "back"])
+def test_one_that_is_to_be_active_and_wasnt_asked_is_held(way: str, tmp_path: Path) -> None:
+    app, log = begun(tmp_path)
+    window = Window(100, 110, [])
+    if way == "whole":
+        window.waves.states["d.t"] = Standing(State.ACTIVE, applied_ts=110)
+    else:
+        app.positions.cut_ts = window.cut_ts
+        app.record_states({"d.t": Standing(State.RELEASED, "behind", applied_ts=100, source="s")})
+        window.behind = "s"
+    _restored(log)
+    publish_cut(app, window)
+    standing = app.states["d.t"]
+    assert (standing.state, standing.lacks_rows) == (State.HELD, True)
+    assert "RESTORE" in standing.reason
+    silver_guard.check(app, "d.t", log.state())  # a snapshot of it fills what is there now
+
+
+def test_a_foreign_table_isnt_taken_for_ours_by_a_row(tmp_path: Path) -> None:
+    app = application(tmp_path)
+    app.claim()
+    log = _filled(DeltaLog(app.lake.uri(PATH)))
+    file = {"path": "f", "partitionValues": {}, "size": 1, "modificationTime": 1}
+    log.commit(log.state(), Change([add(file, data_change=True)], "WRITE"))
+    publish_cut(app, Window(100, 110, [], held={"d.t": ASKS}))
+    with pytest.raises(SilverUnlike, match="didn't write"):
+        silver_guard.check(app, "d.t", app.lake.log(PATH).state())
