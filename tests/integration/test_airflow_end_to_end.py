@@ -38,6 +38,7 @@ from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.under_way import Options
 from tidegate.verify.verification import verify
+from tidegate_airflow.params import ON_THE_FORM
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.server, pytest.mark.timeout(3600)]
 
@@ -375,7 +376,7 @@ def test_no_secret_is_in_airflows_logs_or_rendered_fields(world: World) -> None:
         assert not [str(path) for path in written if secret in path.read_bytes()]
 
 
-def test_the_ui_shows_the_dags_their_manual_and_every_param_in_the_trigger_form(
+def test_the_ui_shows_the_dags_their_manual_and_what_an_operator_turns_in_the_trigger_form(
     world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     airflow, shops = world
@@ -391,7 +392,9 @@ def test_the_ui_shows_the_dags_their_manual_and_every_param_in_the_trigger_form(
         chromium.save_screenshot(str(pages / "manual.png"))
         see(chromium, f"{airflow.url}/dags/{name}__apply", ["Owner"])
         click(chromium, "[data-testid='trigger-dag-button']")
-        described = [field.description for field in Apply.model_fields.values()]
-        see(chromium, None, ["Run Parameters", "Run for seconds", *(text for text in described if text)])
+        described = {key: field.description or key for key, field in Apply.model_fields.items()}
+        see(chromium, None, ["Run Parameters", *(described[key] for key in ON_THE_FORM[Apply])])
+        body = chromium.find_element("tag name", "body").text
+        assert not [key for key, text in described.items() if key not in ON_THE_FORM[Apply] and text in body]
         chromium.save_screenshot(str(pages / "trigger.png"))
         look_at_maintain_form(airflow, chromium, name, pages)
