@@ -9,6 +9,8 @@ A routed table's rows have their shard in their key, and an unrouted one's don't
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import TableWindow, Window
@@ -68,29 +70,42 @@ def hold_same_names(app: Application, window: Window) -> None:
             hold(app, window, name, Refused(Cause.SAME_NAME, what, needs=needs))
 
 
+@dataclass(slots=True)
+class _Fits:
+    """Tables whose silver has rows of their kind: it stays so as long as an application lives, by its pipeline file.
+    Whoever puts another table in the place is met by what was published (silver_guard.py).
+    """
+
+    names: set[str] = field(default_factory=set)
+
+
 def hold_other_kinds(app: Application, window: Window) -> None:
     """Tables that routes name and whose silver is from before they did, or the other way round. Behind entry.changes.
 
     What begins anew in this window empties silver of them, and gives it its columns.
     """
-    for entry in list(window.tables.values()):
-        if entry.name not in window.tables or not _is_of_other_kind(app, entry):
+    fits = app.memory(_Fits).names
+    entries = [entry for entry in window.tables.values() if entry.name not in fits]
+    asked = [app.pool.submit(app.positions.silver, entry.name) for entry in entries]
+    for entry, done in zip(entries, asked, strict=True):
+        # Of one whose silver can't be read, nobody can say: it is held for that where its writer is chosen.
+        state = done.result()
+        if entry.name not in window.tables or state is None or not state.live:
             continue
-        what = (
-            f"{entry.name}: routes name its tables now, and silver's rows are of a table that none named"
-            if entry.routed
-            else f"{entry.name}: no route names it any more, and silver's rows are of shards"
-        )
-        hold(app, window, entry.name, Refused(Cause.NEEDS_ROWS, what, needs=Needs.ROWS))
+        if has_shards(state) == entry.routed:
+            fits.add(entry.name)
+        elif not _begins_anew(entry):
+            what = (
+                f"{entry.name}: routes name its tables now, and silver's rows are of a table that none named"
+                if entry.routed
+                else f"{entry.name}: no route names it any more, and silver's rows are of shards"
+            )
+            hold(app, window, entry.name, Refused(Cause.NEEDS_ROWS, what, needs=Needs.ROWS))
 
 
-def _is_of_other_kind(app: Application, entry: TableWindow) -> bool:
-    """Of one whose silver can't be read, nobody can say: it is held for that where its writer is chosen."""
-    state = app.positions.silver(entry.name)
-    if state is None or not state.live or has_shards(state) == entry.routed:
-        return False
+def _begins_anew(entry: TableWindow) -> bool:
     anew = (v for old, v in entry.changes if v.kind == SNAPSHOT or (not entry.routed and old and empties(v)))
-    return not entry.physical <= {(version.source, version.database, version.table) for version in anew}
+    return entry.physical <= {(version.source, version.database, version.table) for version in anew}
 
 
 def _were_mixed(app: Application, name: str, at_ts: int) -> bool:
