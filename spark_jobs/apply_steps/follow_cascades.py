@@ -11,7 +11,7 @@ have one of these values; what was asked for and not given is looked for in silv
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from spark_jobs.cascades.logged import LoggedChanges, Looked, Store, is_whole
@@ -19,7 +19,7 @@ from spark_jobs.cascades.made import changes_made
 from spark_jobs.cascades.there import chunk_rows, silver_rows
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver, Staged
 from spark_jobs.window.application import Application
-from spark_jobs.window.shape.cascading import ancestors, cascade_graph, rules_at
+from spark_jobs.window.shape.cascading import ancestors, cascade_graph, descendants, rules_at
 from spark_jobs.window.shape.decode_plan import plan_decode
 from spark_jobs.window.standing.standings import hold, met_in
 from spark_jobs.window.window import MadeByKeys, StagedFile, TableWindow, Window
@@ -58,17 +58,20 @@ def follow_cascades(app: Application, window: Window) -> None:
                 _Played(app, window, source, children).stage()
                 break
             except Doubt as doubt:
-                _hold(app, window, children, doubt)
+                _hold(app, window, source, children, doubt)
             except (OSError, MemoryError, Transient):
                 raise
             except Exception as error:  # noqa: BLE001 - a fault of ours is these tables' alone
                 known = error if isinstance(error, Terminal) else unexpected(error)
-                _hold(app, window, children, Doubt(known.line))
+                _hold(app, window, source, children, Doubt(known.line))
 
 
-def _hold(app: Application, window: Window, children: Children, doubt: Doubt) -> None:
+def _hold(app: Application, window: Window, source: str, children: Children, doubt: Doubt) -> None:
     """Those that a doubt is about leave the window, and wait for rows."""
-    for name in [doubt.table] if doubt.table in children else list(children):
+    about = [doubt.table] if doubt.table in children else []
+    if not about and (parent := doubt.parent or doubt.table) is not None:
+        about = [one.pair for one in descendants(app, Physical(source, *parent)) if one.pair in children]
+    for name in about or list(children):
         entry = children.pop(name)
         line = f"{entry.name}: its foreign keys act without row events, and can't be followed here: {doubt.why}"
         place = met_in(app, window, entry.name)
@@ -111,6 +114,7 @@ class _Played:
         acts = self._acts(every, looked)
         if not acts:
             return
+        looked = _concerned(every, looked, acts)
         self._check_shapes(looked)
         effects = self._play(times, looked, acts)
         if not effects:
@@ -139,7 +143,7 @@ class _Played:
             return
         held = self._app.histories[self._source].held
         if lost := sorted(name for name in apart if name in held):
-            raise Doubt(f"a statement about its parent {'.'.join(lost[0])} wasn't followed")
+            raise Doubt(f"a statement about its parent {'.'.join(lost[0])} wasn't followed", parent=lost[0])
         plan = plan_decode(self._app, self._window)
         self._reader.check_readable(apart, plan.known.get(self._source, NOTHING_KNOWN))
 
@@ -163,7 +167,7 @@ class _Played:
         try:
             return rules_at(self._app, self._source, table, commit_ts)
         except Doubt as doubt:
-            raise Doubt(doubt.why, table if table in self._children else None) from None
+            raise Doubt(doubt.why, table) from None
 
     def _looked(self, rules: Sequence[Rule]) -> dict[Name, Looked]:
         cells: dict[Name, dict[str, None]] = {}
@@ -198,7 +202,9 @@ class _Played:
             if change.checked and any(_acts(rule, change) for rule in rules if rule.parent == change.table):
                 found.append(change)
             if len(found) > limits.CASCADE_LOGGED_ROWS_MAX:
-                raise Doubt("the window changes more rows of its parents than are followed in memory")
+                raise Doubt(
+                    "the window changes more rows of its parents than are followed in memory", parent=change.table
+                )
         return found
 
     def _check_shapes(self, looked: Mapping[Name, Looked]) -> None:
@@ -207,7 +213,6 @@ class _Played:
         moved = {name for move in self._window.moves for name in (move.giver, move.taker)}
         for name, one in looked.items():
             entry = self._children.get(name)
-            table = name if entry is not None else None
             if entry is not None and len(entry.physical) > 1:
                 raise Doubt("several tables flow into it", name)
             if entry is not None and entry.name in moved:
@@ -216,7 +221,8 @@ class _Played:
             inside = [v for v in history.versions(*name) if one.begin_ts < v.commit_ts <= self._window.cut_ts]
             shapes = {_compared(version, one) for version in (*inside, *([at] if at is not None else ()))}
             if len(shapes) > 1:
-                raise Doubt(f"columns of {'.'.join(name)} that foreign keys compare changed meanwhile", table)
+                why = f"columns of {'.'.join(name)} that foreign keys compare changed meanwhile"
+                raise Doubt(why, name if one.key is not None else None, parent=name)
 
     def _play(self, times: Sequence[_Rules], looked: Mapping[Name, Looked], acts: Sequence[Logged]) -> list[Effect]:
         own = {name: one for name, one in looked.items() if one.key is not None}
@@ -290,6 +296,22 @@ class _Played:
                     fault=staged.error,
                 )
                 hold(self._app, self._window, staged.name, refused)
+
+
+def _concerned(rules: Sequence[Rule], looked: Mapping[Name, Looked], acts: Sequence[Logged]) -> dict[Name, Looked]:
+    """The tables that act, and those below them, whose rows are followed; of the others nothing is read."""
+    acting = {change.table for change in acts}
+    below, waiting = set[Name](), list(acting)
+    while waiting:
+        parent = waiting.pop()
+        new = {rule.child for rule in rules if rule.parent == parent} - below
+        below |= new
+        waiting += new
+    return {
+        name: one if name in below else replace(one, key=None)
+        for name, one in looked.items()
+        if name in acting or name in below
+    }
 
 
 def _compared(version: TableVersion, looked: Looked) -> tuple[object, ...]:

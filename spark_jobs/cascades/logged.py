@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
@@ -113,18 +114,21 @@ class LoggedChanges:
         try:
             for images in row_images(segment, versions, spans, known=known, inserts=inserts):
                 yield from self._of_images(images, segment.seq, looked[images.name], store)
-        except HeldError as error:
-            raise Doubt(f"changes of its parents, or of its own, can't be read: {error.error.line}") from error
-        except RowsError as error:
-            raise Doubt(f"changes of its parents, or of its own, can't be read: {error.error.line}") from error
+        except (HeldError, RowsError) as error:
+            name = _whose(segment, versions, spans, known, inserts)
+            raise Doubt(f"changes of its parents, or of its own, can't be read: {error.error.line}", name) from error
         except Terminal as error:
-            raise Doubt(f"changes of its parents, or of its own, can't be read: {error.line}") from error
+            name = _whose(segment, versions, spans, known, inserts)
+            raise Doubt(f"changes of its parents, or of its own, can't be read: {error.line}", name) from error
 
     def _of_images(self, found: TableImages, seq: int, looked: Looked, store: Store) -> Iterator[Logged]:
+        if looked.key is None:
+            found = _telling(found, looked)
         rows = found.images.rows
-        self.count += rows.num_rows
-        if self.count > CASCADE_LOGGED_ROWS_MAX and looked.key is not None:
-            raise Doubt(TOO_MUCH, found.name)
+        if looked.key is not None:
+            self.count += rows.num_rows
+            if self.count > CASCADE_LOGGED_ROWS_MAX:
+                raise Doubt(TOO_MUCH, found.name)
         cells = _Cells(found, looked)
         part = -1
         if looked.key is not None:
@@ -162,8 +166,53 @@ class LoggedChanges:
                 mine = replace(known, rolled_back_ts=part.ref.rolled_back_ts)
                 for done in changes_of(segment, versions, spans, mine):
                     for problem in done.problems:
-                        name = f"{problem.database}.{problem.table}"
-                        raise Doubt(f"changes of its parent {name} can't be read: {problem.message}")
+                        name = (problem.database, problem.table)
+                        raise Doubt(
+                            f"changes of its parent {'.'.join(name)} can't be read: {problem.message}", parent=name
+                        )
+
+
+def _whose(
+    segment: Segment,
+    versions: Mapping[Name, Sequence[TableVersion]],
+    spans: Mapping[Name, CommitSpan],
+    known: Known,
+    inserts: bool,
+) -> Name | None:
+    """The first table whose changes alone can't be read; None where they can."""
+    for name, span in spans.items():
+        try:
+            for _ in row_images(segment, {name: versions[name]}, {name: span}, known=known, inserts=inserts):
+                pass
+        except (HeldError, RowsError, Terminal):
+            return name
+    return None
+
+
+def _telling(found: TableImages, looked: Looked) -> TableImages:
+    """Without updates that leave the looked-at columns as they are: of most parents' changes nothing is left."""
+    rows, present = found.images.rows, found.images.present
+    ops = rows.column(tables.OP).to_numpy()
+    before = np.flatnonzero(ops == IMAGE_BEFORE)
+    if not before.size:
+        return found
+    tells = np.zeros(before.size, np.bool_)
+    for name in looked.cells:
+        at = rows.schema.get_field_index(name)
+        if at < 0 or (present is not None and not present[at - len(tables_of_system())].all()):
+            return found  # told by whoever looks at single rows
+        one, other = (rows.column(at).take(pa.array(where)) for where in (before, before + 1))
+        differs = pc.fill_null(pc.not_equal(one, other), fill_value=False)
+        differs = pc.or_(differs, pc.xor(pc.is_null(one), pc.is_null(other)))
+        tells |= differs.to_numpy(zero_copy_only=False)
+    keeps = np.ones(ops.size, np.bool_)
+    keeps[before], keeps[before + 1] = tells, tells
+    kept = replace(
+        found.images, rows=rows.filter(pa.array(keeps)), present=None if present is None else present[:, keeps]
+    )
+    return replace(
+        found, images=kept, positions=found.positions[keeps], ordinals=found.ordinals[keeps], flags=found.flags[keeps]
+    )
 
 
 class _Cells:
@@ -177,7 +226,7 @@ class _Cells:
         for name in looked.cells:
             at = rows.schema.get_field_index(name)
             if at < 0:
-                raise Doubt(f"column {name} of {'.'.join(found.name)} isn't in the log")
+                raise Doubt(f"column {name} of {'.'.join(found.name)} isn't in the log", found.name)
             self._columns[name] = rows.column(at).to_pylist()
             if present is not None:
                 self._absent[name] = ~present[at - len(tables_of_system())]
@@ -194,7 +243,8 @@ class _Cells:
             else:
                 cells[name] = before.cells[name]
         if before is not None and any(before.cells[n] is _ABSENT and cells[n] is not _ABSENT for n in cells):
-            raise Doubt(f"rows of its parent {'.'.join(self._name)} aren't logged whole (binlog_row_image is not FULL)")
+            whose = f"rows of its parent {'.'.join(self._name)}"
+            raise Doubt(f"{whose} aren't logged whole (binlog_row_image is not FULL)", parent=self._name)
         key = tuple(cells[name] for name in self._key) if self._key is not None else ()
         return Row(key, cells, origin)
 

@@ -35,12 +35,17 @@ _BINARY: Final = re.compile(r"[a-z0-9]+_(?:0900_|nopad_)?bin")
 
 
 class Doubt(Exception):  # noqa: N818 - the answer isn't known, which is no error
-    """What a foreign key did can't be known for certain. why: in one phrase. table: the child, where it is one."""
+    """What a foreign key did can't be known for certain. why: in one phrase. table: the child, where it is one. parent:
+    whose changes are in doubt, where it is about all whose rows hang on them.
+    """
 
-    def __init__(self, why: str, table: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self, why: str, table: tuple[str, str] | None = None, *, parent: tuple[str, str] | None = None
+    ) -> None:
         super().__init__(why)
         self.why = why
         self.table = table
+        self.parent = parent
 
 
 class Likeness(Enum):
