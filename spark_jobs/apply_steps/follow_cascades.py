@@ -165,7 +165,7 @@ class _Played:
 
     def _rules_at(self, table: Name, commit_ts: int) -> list[Rule]:
         try:
-            return rules_at(self._app, self._source, table, commit_ts)
+            return rules_at(self._app, self._source, table, max(commit_ts, self._from[table]))
         except Doubt as doubt:
             raise Doubt(doubt.why, table) from None
 

@@ -14,6 +14,7 @@ from tidegate.cascades.rules import Rule, rules_of
 from tidegate.cascades.values import Doubt
 from tidegate.config import Cascades
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.table_names import Physical
 
 Name = tuple[str, str]
@@ -86,7 +87,16 @@ def rules_at(app: Application, source: str, child: Name, commit_ts: int) -> list
     parents = {key.parent for key in version.foreign_keys if key.acts_unseen}
     for parent in sorted(parents):
         check_parent(app, source, parent)
+        _check_known(history, parent, commit_ts)
     return rules_of(version, {parent: history.version_at(*parent, commit_ts) for parent in parents})
+
+
+def _check_known(history: SchemaHistory, parent: Name, commit_ts: int) -> None:
+    """Raises Doubt where a parent was there before the versions that are in memory: others' windows are past these."""
+    first = next(iter(history.versions(*parent)), None)
+    if first is None or first.commit_ts <= commit_ts or (first.version, first.kind) == (1, "create"):
+        return
+    raise Doubt(f"what its parent {'.'.join(parent)} was like then is no longer known")
 
 
 def check_parent(app: Application, source: str, parent: Name) -> None:
