@@ -26,6 +26,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.standing.from_bronze import from_bronze
 from spark_jobs.window.standing.standings import note, reads_snapshots
 from tidegate import tables
@@ -124,7 +125,7 @@ def note_published(app: Application, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def _take(app: Application, names: Iterable[str]) -> None:
     """Ask these tables, and record what becomes of those that aren't as control says."""
-    asked = {name: app.pool.submit(_asked, app, name) for name in names}
+    asked = {name: app.pool.submit(_asked, app, name) for name in names if not _is_dropped(app, name)}
     unlike = {name: answered for name, done in asked.items() if (answered := done.result()) is not None}
     if not unlike:
         return
@@ -186,9 +187,13 @@ def _is_at_rest(app: Application, name: str) -> bool:
 
 
 def _is_dropped(app: Application, name: str) -> bool:
-    """Whether the source has none: its folder may be removed, and what comes there is new."""
+    """Whether the source has none, as far as silver has it: its folder may be removed, and what comes there is new. One
+    whose source is behind is released, and may be dropped all the same.
+    """
     standing = app.states.get(name)
-    return standing is not None and standing.state is State.DROPPED
+    if standing is None or standing.state is not State.RELEASED:
+        return standing is not None and standing.state is State.DROPPED
+    return facts_of(app, name).dropped(app.positions.mark(name))
 
 
 def _log(app: Application, name: str) -> DeltaLog:

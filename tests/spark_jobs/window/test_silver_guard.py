@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
+from spark_jobs.window.life.following import leave_behind
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import Window
 from tests.spark_jobs.apply_steps.test_publish_cut import application
@@ -19,6 +21,7 @@ from tidegate.errors import SilverUnlike
 from tidegate.lake.as_published import said_of_all
 from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
@@ -104,3 +107,16 @@ def test_a_foreign_table_isnt_taken_for_ours_by_a_row(tmp_path: Path) -> None:
     publish_cut(app, Window(100, 110, [], held={"d.t": ASKS}))
     with pytest.raises(SilverUnlike, match="didn't write"):
         silver_guard.check(app, "d.t", app.lake.log(PATH).state())
+
+
+def test_a_dropped_table_whose_source_is_behind_may_have_lost_its_folder(tmp_path: Path) -> None:
+    app, _ = begun(tmp_path)
+    for at_ts, sql in ((10, "CREATE TABLE t (id INT PRIMARY KEY)"), (90, "DROP TABLE t")):
+        app.histories["s"].replay(DdlStatement(sql, "d", 0, at_ts, "b.000001", at_ts, 0, "utf8mb4", "11.4.5-MariaDB"))
+    app.record_states({"d.t": Standing(State.DROPPED, applied_ts=100)})
+    leave_behind(app, "s", "it stalls")
+    assert app.states["d.t"].state is State.RELEASED
+    shutil.rmtree(tmp_path / PATH)
+    silver_guard.ask_released(app)
+    assert app.states["d.t"].state is State.RELEASED
+    silver_guard.check(app, "d.t", app.lake.log(PATH).state())  # it is made again while its source is behind
