@@ -149,11 +149,12 @@ class Cascades:
             if form is None:
                 continue
             if order[0] <= self._begins.get(rule.child, _NEVER):
-                self._check_unseen(order, rule.child)
+                self._check_unseen(order, rule, after is None and action == "CASCADE", None, frozenset())
                 continue
             self.asked.setdefault(rule, set()).add(form)
             if order[0] <= self._unsure.get(rule.child, -1):
-                self._check_unsure(order, rule, form, after if action == "CASCADE" else None)
+                self._check_unseen(order, rule, after is None and action == "CASCADE", rule.child, frozenset())
+                self._check_unsure(rule, form, after if action == "CASCADE" else None)
             if self._index[rule.id, rule.child].get(_UNCERTAIN):
                 raise Doubt(NOT_PLAIN, rule.child)
             for key in list(self._index[rule.id, rule.child].get(form, ())):
@@ -161,18 +162,21 @@ class Cascades:
                 if row is not None:
                     self._change(order, rule, row, _changed(rule, action, before, after), depth)
 
-    def _check_unseen(self, order: Order, table: Name, but: Name | None = None) -> None:
-        """What became of a table's rows isn't seen here: nor may another table's rows hang on it."""
-        for rule in self._of_parent.get(table, ()):
-            if rule.child != but and order[0] > self._begins.get(rule.child, _NEVER):
-                why = f"what becomes of {'.'.join(table)} isn't known here, and its foreign key hangs on it"
-                raise Doubt(why, rule.child)
+    def _check_unseen(self, order: Order, rule: Rule, goes: bool, but: Name | None, seen: frozenset[Rule]) -> None:
+        """What a rule does to a table's rows isn't seen here: nor may another's rows hang on it. goes: rows go."""
+        for one in self._of_parent.get(rule.child, ()):
+            touched = goes or not {*one.parent_columns}.isdisjoint(rule.columns)
+            action = (one.on_delete if goes else one.on_update) if touched else ""
+            if action and one.child != but and order[0] > self._begins.get(one.child, _NEVER):
+                why = f"what becomes of {'.'.join(one.parent)} isn't known here, and its foreign key hangs on it"
+                raise Doubt(why, one.child)
+            if action and one not in seen:
+                self._check_unseen(order, one, goes and action == "CASCADE", but, seen | {one})
 
-    def _check_unsure(self, order: Order, rule: Rule, form: tuple[Any, ...], after: Mapping[str, Any] | None) -> None:
+    def _check_unsure(self, rule: Rule, form: tuple[Any, ...], after: Mapping[str, Any] | None) -> None:
         """A value that rows lost and others got meanwhile: a row that has it, as it was read later, isn't one of those
-        that lost it. And rows that weren't read may be those on which others hang.
+        that lost it.
         """
-        self._check_unseen(order, rule.child, but=rule.child)
         left = self._left.setdefault(rule.child, {})
         if after is not None:
             given = rule.form(after, rule.parent_columns)

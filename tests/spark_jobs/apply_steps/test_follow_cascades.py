@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from spark_jobs.apply_steps.follow_cascades import Children, _concerned, _hold
+from spark_jobs.apply_steps.follow_cascades import Children, _concerned, _hold, _Played
 from spark_jobs.apply_steps.plan_window import plan_window
 from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.cascades.logged import Looked
@@ -16,6 +17,8 @@ from tests.support.event_log import Log
 from tidegate.cascades.follow import Logged, Row
 from tidegate.cascades.rules import Rule
 from tidegate.cascades.values import Doubt, Likeness
+from tidegate.standing.standing import Standing
+from tidegate.tables import State
 
 KEYS = {"b": "a", "e": "b", "g": "f"}  # child -> parent, in shop
 
@@ -55,6 +58,16 @@ def test_a_doubt_holds_those_whom_it_is_about(doubt: Doubt, waits: set[str], tmp
     _hold(app, window, "one", children, doubt)
     assert window.held.keys() == {f"shop.{name}" for name in waits}
     assert {name for _, name in children} == KEYS.keys() - waits
+
+
+def test_of_tables_that_snapshots_read_rows_may_be_later_ones(tmp_path: Path) -> None:
+    app, window, children = _planned(tmp_path)
+    chunk: Any = object()
+    children[_name("b")].chunks.append(chunk)
+    app.states["shop.e"] = Standing(State.SNAPSHOT, snapshot="s1", applied_ts=1)
+    children[_name("g")].again_ts = 7
+    ever = (1 << 63) - 1
+    assert _Played(app, window, "one", children)._unsure() == {_name("b"): ever, _name("e"): ever, _name("g"): 7}
 
 
 def test_rows_are_followed_below_tables_that_act_alone() -> None:

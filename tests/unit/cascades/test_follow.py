@@ -15,7 +15,7 @@ from tidegate.cascades.values import Doubt, Likeness, likeness
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.unlogged import ForeignKey
 
-P, C, G = ("d", "p"), ("d", "c"), ("d", "g")
+P, C, G, H = ("d", "p"), ("d", "c"), ("d", "g"), ("d", "h")
 KEYS = {P: ("id",), C: ("id",), G: ("id",)}
 ROOM = 1000
 
@@ -131,6 +131,23 @@ def test_what_hangs_on_rows_that_are_not_seen_is_in_doubt() -> None:
         world.follow(Logged((1, 1, 1), P, _row({"id": 7}), None))
     assert caught.value.table == G
     assert Cascades({C: ("id",)}, {C: 5}, rules[:1], ROOM).follow(Logged((1, 1, 1), P, _row({"id": 7}), None)) is None
+
+
+def test_what_hangs_by_way_of_others_on_rows_that_are_not_seen_is_in_doubt() -> None:
+    rules = [_rule(C, P, "p", "CASCADE", ""), _rule(G, C, "c", "CASCADE", ""), _rule(H, G, "g", "SET NULL", "")]
+    world = Cascades({H: ("id",)}, {H: 0}, rules, ROOM)
+    with pytest.raises(Doubt, match=r"d\.g isn't known here") as caught:
+        world.follow(Logged((1, 1, 1), P, _row({"id": 7}), None))
+    assert caught.value.table == H
+
+
+def test_what_hangs_on_columns_that_stay_is_not_in_doubt() -> None:
+    rules = [_rule(C, P, "p", "SET NULL", "CASCADE"), _rule(G, C, "c", "CASCADE", "CASCADE")]
+    for begins, unsure in (({G: 0}, {}), ({C: 0, G: 0}, {C: 9})):
+        world = Cascades(dict.fromkeys(begins, ("id",)), begins, rules, ROOM, unsure)
+        world.follow(Logged((1, 1, 1), P, _row({"id": 7}), None))
+        world.follow(Logged((2, 1, 1), P, _row({"id": 8}), _row({"id": 9})))
+        assert world.effects == []
 
 
 def test_more_rows_than_there_is_room_for_are_in_doubt() -> None:
