@@ -5,12 +5,14 @@ Out: tables that catch up from what silver's own transaction proves, or from the
      for rows, by name. Nothing is written to any of them before.
 
 Where a table is asked, and what it costs:
-- all of them once, when an apply starts: one listing behind the published version, on a disk two looks, and no more for
-  a table that nothing happened to since. They are recorded before the first window, in control/table_states and in a
-  row of control/cuts with the log as it is now, so that the next cut says the truth about them.
+- all that go on or wait for rows, when an apply starts: one listing behind the published version, on a disk two looks,
+  and no more for a table that nothing happened to since. They are recorded before the first window, in
+  control/table_states and in a row of control/cuts with the log as it is now, so that the next cut tells the truth.
 - one that is released, as soon as it is met.
 - one that a window writes: by the very state on which the write is planned, and again by the one on which its commit
   stands. Unless somebody else wrote to it meanwhile, that costs no look at the store.
+- one that goes on, or leaves a window, without being written: before the cut has a row of it. One that waits keeps what
+  was said of it, until it is asked again.
 A quiet table costs a window nothing.
 
 What is found in a window holds the table, whatever silver's transaction proves: its rows were planned for another log.
@@ -182,8 +184,9 @@ def _event(app: Application, name: str, found: Answer) -> Event:
 
 
 def _is_at_rest(app: Application, name: str) -> bool:
+    """One that waits for rows is asked: it gets them beside what silver has by then, and control has to say so."""
     standing = app.states.get(name)
-    return standing is not None and standing.state in AT_REST
+    return standing is not None and standing.state in AT_REST and not standing.lacks_rows
 
 
 def _is_dropped(app: Application, name: str) -> bool:

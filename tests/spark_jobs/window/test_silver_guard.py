@@ -11,6 +11,7 @@ from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import leave_behind
 from spark_jobs.window.standing import silver_guard
+from spark_jobs.window.standing.standings import hold_for_error
 from spark_jobs.window.window import Window
 from tests.spark_jobs.apply_steps.test_publish_cut import application
 from tidegate import tables
@@ -21,8 +22,10 @@ from tidegate.errors import SilverUnlike
 from tidegate.lake.as_published import said_of_all
 from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.remedy import Needs
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.standing.causes import Cause
+from tidegate.standing.silver import NO_SILVER
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
@@ -120,3 +123,26 @@ def test_a_dropped_table_whose_source_is_behind_may_have_lost_its_folder(tmp_pat
     silver_guard.ask_released(app)
     assert app.states["d.t"].state is State.RELEASED
     silver_guard.check(app, "d.t", app.lake.log(PATH).state())  # it is made again while its source is behind
+
+
+def test_a_truncate_in_the_window_that_found_silver_unlike_ends_the_wait(tmp_path: Path) -> None:
+    app, log = begun(tmp_path)
+    _restored(log)
+    window = Window(100, 110, [])
+    error = silver_guard.met_unwritten(app, "d.t", log.state())
+    assert error is not None
+    hold_for_error(app, window, "d.t", error)
+    assert window.held["d.t"].ends_by_emptying(105, first=True, keeps_deleted=False)
+    publish_cut(app, window)
+    silver_guard.check(app, "d.t", log.state())
+
+
+def test_a_folder_that_is_removed_while_its_table_waits_for_rows_is_known_at_the_next_start(tmp_path: Path) -> None:
+    app, _ = begun(tmp_path)
+    waits = Standing(State.HELD, "its rows are lost", Cause.NEEDS_ROWS, 100, needs=Needs.ROWS)
+    app.record_states({"d.t": waits})
+    shutil.rmtree(tmp_path / PATH)
+    silver_guard.ask_all(app)
+    assert app.states["d.t"] == waits
+    assert said_of_all(app.lake)["d.t"].version == NO_SILVER
+    silver_guard.check(app, "d.t", app.lake.log(PATH).state())  # a snapshot makes it
