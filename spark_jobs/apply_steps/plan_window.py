@@ -28,7 +28,7 @@ from tidegate.limits import WAVES_REACH_BACK_SECONDS
 from tidegate.remedy import Needs
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
-from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
+from tidegate.segments.window import SegmentRef, choose_cut, in_window, resolved_everywhere
 from tidegate.standing import shown
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
@@ -165,21 +165,30 @@ def plan_window(app: Application, window: Window) -> None:
 
 
 def _hold_behind_gaps(app: Application, window: Window) -> None:
-    """A person let capture go on where the source lost changes: the tables that they may have touched wait."""
+    """A person let capture go on where the source lost changes: the tables that they may have touched wait, and those
+    whose rows hang on theirs by foreign keys.
+    """
     for ref in window.gaps:
-        for database, table in app.names.in_segment(ref):
-            name = app.names.logical_name(database, table)
-            window.gap_ts[name] = max(ref.max_commit_ts, window.gap_ts.get(name, 0))
-            if app.positions.is_held(name) or app.positions.applied(name) >= ref.max_commit_ts:
-                continue
-            place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
-            # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
-            needs = Needs.COLUMNS if ref.flags & SegmentFlag.HAS_DDL else Needs.ROWS
-            reason = (
-                f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}: the source lost transactions that may"
-                f" have changed it, which was accepted"
-            )
-            hold(app, window, name, Refused(Cause.NEEDS_ROWS, reason, place, needs=needs))
+        named = [Physical(ref.source, *pair) for pair in app.names.in_segment(ref)]
+        for physical in named:
+            _hold_behind(app, window, ref, physical, "that may have changed it")
+        below = {child: parent for parent in named for child in descendants(app, parent)}
+        for child in sorted(below.keys() - {*named}):
+            _hold_behind(app, window, ref, child, f"that may have changed {below[child].shown}, on which its rows hang")
+
+
+def _hold_behind(app: Application, window: Window, ref: SegmentRef, physical: Physical, what: str) -> None:
+    _, database, table = physical
+    name = app.names.logical_name(database, table)
+    window.gap_ts[name] = max(ref.max_commit_ts, window.gap_ts.get(name, 0))
+    if app.positions.is_held(name) or app.positions.applied(name) >= ref.max_commit_ts:
+        return
+    place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
+    # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
+    needs = Needs.COLUMNS if ref.flags & SegmentFlag.HAS_DDL else Needs.ROWS
+    at = f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}"
+    reason = f"{at}: the source lost transactions {what}, which was accepted"
+    hold(app, window, name, Refused(Cause.NEEDS_ROWS, reason, place, needs=needs))
 
 
 def _take(app: Application, window: Window) -> None:

@@ -108,6 +108,20 @@ def test_a_child_of_an_unlogged_cascade_is_held_or_goes_on_with_one_warning(
     assert [record.getMessage().count("fk to d.orders") for record in caplog.records] == [1]
 
 
+def test_what_a_source_lost_of_a_parent_is_wanting_in_its_children(app: Application) -> None:
+    for number, (child, parent) in enumerate((("child", "orders"), ("below", "child")), 4):
+        key = f"CONSTRAINT fk FOREIGN KEY (p) REFERENCES {parent} (id) ON DELETE CASCADE"
+        sql = f"CREATE TABLE {child} (id INT PRIMARY KEY, p INT, {key})"
+        place = ("d", 0, number, "b.000001", number, 0, "utf8mb4")
+        app.histories["s"].replay(DdlStatement(sql, *place, server_version="11.4.5-MariaDB"))
+    window = Window(0, 9, [replace(ref("d.orders"), flags=SegmentFlag.GAP)])
+    plan_window(app, window)
+    assert {name: state.cause for name, state in window.held.items()} == dict.fromkeys(
+        ("d.orders", "d.child", "d.below"), Cause.NEEDS_ROWS
+    )
+    assert "may have changed d.orders, on which its rows hang" in window.held["d.below"].reason
+
+
 def test_a_window_reaches_as_far_as_any_table_that_killed_windows_have_written(
     app: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
