@@ -9,7 +9,7 @@ is read anew from the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tidegate.config import Ddl, Policy, Tables
@@ -64,13 +64,20 @@ class FromBronze:
         return begin_ts if begin_ts and self.reaches(begin_ts) else None
 
 
-def all_versions(lake: LakeFiles, physical: Physical) -> list[TableVersion]:
-    """Of a physical table, oldest first. Raises LakeUnavailable."""
-    rows = needed_rows(lake, {physical[0]}, lambda *name: -1 if name == physical else _FOREVER)
-    mine = (row for row in rows[physical[0]].rows if (row["source"], row["database"], row["table"]) == physical)
-    return sorted(
-        (TableVersion.from_row(row) for row in mine), key=lambda version: (version.commit_ts, version.version)
-    )
+def all_versions(lake: LakeFiles, wanted: Collection[Physical]) -> dict[Physical, list[TableVersion]]:
+    """Of each of these physical tables, oldest first. Raises LakeUnavailable."""
+    found: dict[Physical, list[TableVersion]] = {physical: [] for physical in wanted}
+    if not found:
+        return found
+    sources = {physical.source for physical in found}
+    rows = needed_rows(lake, sources, lambda *name: -1 if Physical(*name) in found else _FOREVER)
+    for row in (row for of in rows.values() for row in of.rows):
+        of_table = found.get(Physical(row["source"], row["database"], row["table"]))
+        if of_table is not None:
+            of_table.append(TableVersion.from_row(row))
+    for versions in found.values():
+        versions.sort(key=lambda version: (version.commit_ts, version.version))
+    return found
 
 
 def keeps_rows(tables: Tables, ddl: Ddl, database: str, table: str) -> bool:

@@ -1,28 +1,44 @@
-"""What bronze and control tables tell of a table whose silver isn't what control says.
+"""What bronze and control tables tell of tables whose silver isn't what control says.
 
-In:  a logical table.
-Out: FromBronze; None for one that several physical tables flow into, or whose source is behind.
+In:  logical tables.
+Out: FromBronze of each; none of one that several physical tables flow into, or whose source is behind.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from spark_jobs.window.application import Application
 from tidegate.lake.from_bronze import FromBronze, all_versions, keeps_rows
+from tidegate.table_names import Physical
 
 
-def from_bronze(app: Application, name: str) -> FromBronze | None:
-    """Raises LakeUnavailable."""
-    flows = list(app.names.flows().get(name, ()))
-    if len(flows) != 1 or app.names.logical(*flows[0][1:])[2] or flows[0][0] in app.followed.behind:
+def from_bronze(app: Application, names: Iterable[str]) -> dict[str, FromBronze]:
+    """By name. control/schema_history is read once for all of them. Raises LakeUnavailable."""
+    flows, pipeline = app.names.flows(), app.pipeline
+    alone = {name: one for name in names if (one := _alone(app, flows.get(name, ()))) is not None}
+    versions = all_versions(app.lake, alone.values())  # what the application holds are those from the cut on
+    begins = {
+        source: max((app.index.begin(log) for log in pipeline.pumps(source)), default=0)
+        for source in {one.source for one in alone.values()}
+    }
+    return {
+        name: FromBronze(
+            app.cut_ts,
+            versions[one],
+            begins[one.source],
+            app.histories[one.source].settings.gap_ts,
+            keeps_rows(pipeline.tables, pipeline.ddl, *app.names.pair(name)),
+            partial(app.snapshots.touched_since, one),
+        )
+        for name, one in alone.items()
+    }
+
+
+def _alone(app: Application, flows: Collection[Physical]) -> Physical | None:
+    """The one physical table that flows into a table, where its source isn't behind."""
+    if len(flows) != 1:
         return None
-    physical, pipeline = flows[0], app.pipeline
-    return FromBronze(
-        app.cut_ts,
-        all_versions(app.lake, physical),  # what the application holds are those from the cut on
-        max((app.index.begin(log) for log in pipeline.pumps(physical[0])), default=0),
-        app.histories[physical[0]].settings.gap_ts,
-        keeps_rows(pipeline.tables, pipeline.ddl, *app.names.pair(name)),
-        partial(app.snapshots.touched_since, physical),
-    )
+    (one,) = flows
+    return None if app.names.logical(*one.pair).routed or one.source in app.followed.behind else one

@@ -36,6 +36,7 @@ from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import TableState
 from tidegate.errors import SilverUnlike, Terminal
 from tidegate.lake.as_published import is_quiet, own_ts, said_by, said_of_all, shown_by
+from tidegate.lake.from_bronze import FromBronze
 from tidegate.remedy import REFILL, Needs
 from tidegate.standing import shown as words
 from tidegate.standing.causes import Cause
@@ -133,8 +134,9 @@ def _take(app: Application, names: Iterable[str]) -> None:
         return
     known = app.memory(_Said).known(app)
     app.index.refresh(app.cut_ts)  # where bronze begins
+    bronze = from_bronze(app, [name for name in unlike if _catches_up(app, name)])
     for name, (found, _) in sorted(unlike.items()):
-        done = note(app, name, _event(app, name, found))
+        done = note(app, name, _event(app, name, found, bronze.get(name)))
         reason = done.standing.reason if done.standing is not None else ""
         print(f"tidegate: warning: {reason}", file=sys.stderr, flush=True)
     app.record_states({})
@@ -169,18 +171,20 @@ def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
     return (found, shown) if found.unlike is not None else None
 
 
-def _event(app: Application, name: str, found: Answer) -> Event:
+def _event(app: Application, name: str, found: Answer, bronze: FromBronze | None) -> Event:
     """It goes on from below where bronze certainly has the rest; else it waits for rows."""
     assert found.unlike is not None, "asked of those"
-    said = app.memory(_Said).known(app).get(name)
-    what = told(name, found.unlike, said)
-    standing = app.states.get(name)
-    bronze = from_bronze(app, name) if standing is None or standing.state in CATCHES_UP else None
+    what = told(name, found.unlike, app.memory(_Said).known(app).get(name))
     at_ts = bronze.way(found) if bronze is not None else None
     if at_ts is not None:
         return SilverOlder(at_ts, f"{what}; {catches_up(found, at_ts)}")
     reason = words.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, name))
     return Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS, at_ts=app.cut_ts)
+
+
+def _catches_up(app: Application, name: str) -> bool:
+    standing = app.states.get(name)
+    return standing is None or standing.state in CATCHES_UP
 
 
 def _is_at_rest(app: Application, name: str) -> bool:

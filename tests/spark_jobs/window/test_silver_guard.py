@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,10 @@ from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
 from tidegate.errors import SilverUnlike
+from tidegate.lake import control
 from tidegate.lake.as_published import said_of_all
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.schema_rows import FloorOf, SourceRows, needed_rows
 from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.remedy import Needs
@@ -146,3 +150,32 @@ def test_a_folder_that_is_removed_while_its_table_waits_for_rows_is_known_at_the
     assert app.states["d.t"] == waits
     assert said_of_all(app.lake)["d.t"].version == NO_SILVER
     silver_guard.check(app, "d.t", app.lake.log(PATH).state())  # a snapshot makes it
+
+
+def test_however_many_tables_are_unlike_their_versions_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = application(tmp_path)
+    app.claim()
+    versions = {f"d.{table}": _filled(app.lake.log(tables.silver_path("d", table))).known.version for table in "tuv"}
+    for name in versions:
+        log, app_id = app.lake.log(tables.silver_path(*app.names.pair(name))), tables.app_id("shop", name)
+        versions[name] = log.commit(log.state(), Change([], "UPSERT", {app_id: 100})).version
+        sql = f"CREATE TABLE {name} (id INT PRIMARY KEY)"
+        app.histories["s"].replay(DdlStatement(sql, "d", 0, 10, "b.000001", 10, 0, "utf8mb4", "11.4.5-MariaDB"))
+    publish_cut(app, Window(0, 100, [], delta_versions=versions))
+    rows = [version.to_row() for table in "tuv" for version in app.histories["s"].versions("d", table)]
+    control.append(app.lake, tables.SCHEMA_HISTORY, rows)
+    app.lake.delete_folder("silver")
+    reads = []
+
+    def read(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) -> dict[str, SourceRows]:
+        reads.append(sources)
+        return needed_rows(lake, sources, floor_of)
+
+    monkeypatch.setattr("tidegate.lake.from_bronze.needed_rows", read)
+    silver_guard.ask_all(app)
+    assert [(name, app.states[name].state, app.states[name].applied_ts) for name in versions] == [
+        (name, State.RELEASED, 9) for name in versions
+    ], "made anew from bronze"
+    assert reads == [{"s"}]
