@@ -20,7 +20,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.window import Window
-from tidegate.errors import SilverUnlike, line_and_needs
+from tidegate.errors import line_and_needs
 from tidegate.remedy import Needs
 from tidegate.standing import shown
 from tidegate.standing.causes import Cause, cause_of
@@ -95,9 +95,7 @@ def hold_for_error(app: Application, window: Window, name: str, error: BaseExcep
     """A table can't be written. Whom it holds with it, the writer of linked tables has said already."""
     line, needs = line_and_needs(error)
     fault, at_ts = type(error).__name__, app.positions.held_at(name, error)
-    # Silver lost its rows before the window: what empties the table within it makes up for them.
-    place = None if isinstance(error, SilverUnlike) else met_in(app, window, name)
-    refused = Refused(cause_of(fault), line, place, needs, fault, at_ts=at_ts)
+    refused = Refused(cause_of(fault), line, met_in(app, window, name), needs, fault, at_ts=at_ts)
     _leave(app, window, name, _worded(app, name, refused))
 
 
