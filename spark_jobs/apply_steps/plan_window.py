@@ -18,7 +18,8 @@ from spark_jobs.window.life.ahead import check_not_ahead
 from spark_jobs.window.life.following import take_in, target
 from spark_jobs.window.life.mending import release_emptied
 from spark_jobs.window.shape.cascading import ancestors, descendants
-from spark_jobs.window.standing.standings import hold, note, reads_snapshots, release_with_partners
+from spark_jobs.window.standing.gaps import hold_behind_gaps
+from spark_jobs.window.standing.standings import note, reads_snapshots, release_with_partners
 from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.commit_ts import compose
@@ -28,13 +29,12 @@ from tidegate.limits import WAVES_REACH_BACK_SECONDS
 from tidegate.remedy import Needs
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
-from tidegate.segments.window import SegmentRef, choose_cut, in_window, resolved_everywhere
+from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
 from tidegate.standing import shown
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
-from tidegate.standing.standing import Place
 from tidegate.table_names import Physical
-from tidegate.tables import TABLES_BY_ID, WATERMARK, SegmentFlag, State, splits
+from tidegate.tables import TABLES_BY_ID, WATERMARK, State, splits
 
 
 def next_window(app: Application) -> Window | None:
@@ -161,34 +161,7 @@ def plan_window(app: Application, window: Window) -> None:
     while window.main and (reach_ts := max((of.after_ts for of in window.tables.values()), default=0)) > window.cut_ts:
         _reach_to(app, window, reach_ts)
     _hold_tables_that_need_a_snapshot(app, window)
-    _hold_behind_gaps(app, window)
-
-
-def _hold_behind_gaps(app: Application, window: Window) -> None:
-    """A person let capture go on where the source lost changes: the tables that they may have touched wait, and those
-    whose rows hang on theirs by foreign keys.
-    """
-    for ref in window.gaps:
-        named = [Physical(ref.source, *pair) for pair in app.names.in_segment(ref)]
-        for physical in named:
-            _hold_behind(app, window, ref, physical, "that may have changed it")
-        below = {child: parent for parent in named for child in descendants(app, parent)}
-        for child in sorted(below.keys() - {*named}):
-            _hold_behind(app, window, ref, child, f"that may have changed {below[child].shown}, on which its rows hang")
-
-
-def _hold_behind(app: Application, window: Window, ref: SegmentRef, physical: Physical, what: str) -> None:
-    _, database, table = physical
-    name = app.names.logical_name(database, table)
-    window.gap_ts[name] = max(ref.max_commit_ts, window.gap_ts.get(name, 0))
-    if app.positions.is_held(name) or app.positions.applied(name) >= ref.max_commit_ts:
-        return
-    place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
-    # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
-    needs = Needs.COLUMNS if ref.flags & SegmentFlag.HAS_DDL else Needs.ROWS
-    at = f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}"
-    reason = f"{at}: the source lost transactions {what}, which was accepted"
-    hold(app, window, name, Refused(Cause.NEEDS_ROWS, reason, place, needs=needs))
+    hold_behind_gaps(app, window, window.gaps)
 
 
 def _take(app: Application, window: Window) -> None:

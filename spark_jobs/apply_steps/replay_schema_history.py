@@ -24,6 +24,7 @@ from spark_jobs.window.pairing.pairs import pairs_of
 from spark_jobs.window.shape.cascading import forget_cascades
 from spark_jobs.window.shape.moves import find_moves
 from spark_jobs.window.shape.parents_too import bring_parents
+from spark_jobs.window.standing.gaps import hold_behind_gaps
 from spark_jobs.window.standing.standings import hold, meet_always, reads_snapshots, send_below, take_along
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
@@ -78,7 +79,7 @@ def replay_schema_history(app: Application, window: Window) -> None:
                 _take_in(app, window, version)
         window.moves = find_moves(app, window.low_ts, window.cut_ts)
         take_along(app, window, {name for move in window.moves for name in (move.giver, move.taker)})
-    bring_parents(app, window)
+    hold_behind_gaps(app, window, bring_parents(app, window))
     app.record_states({})  # what this step and the one before noted, before anything of it is written
 
 

@@ -1,0 +1,48 @@
+"""What a source lost, and a person accepted: which tables wait for it.
+
+In:  gaps that lie in a window.
+Out: tables that are held; window.gap_ts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.shape.cascading import descendants
+from spark_jobs.window.standing.standings import hold
+from spark_jobs.window.window import Window
+from tidegate.remedy import Needs
+from tidegate.segments.window import SegmentRef
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Refused
+from tidegate.standing.standing import Place
+from tidegate.table_names import Physical
+from tidegate.tables import SegmentFlag
+
+
+def hold_behind_gaps(app: Application, window: Window, gaps: Iterable[SegmentRef]) -> None:
+    """A person let capture go on where the source lost changes: the tables that they may have touched wait, and those
+    whose rows hang on theirs by foreign keys.
+    """
+    for ref in gaps:
+        named = [Physical(ref.source, *pair) for pair in app.names.in_segment(ref)]
+        for physical in named:
+            _hold_behind(app, window, ref, physical, "that may have changed it")
+        below = {child: parent for parent in named for child in descendants(app, parent)}
+        for child in sorted(below.keys() - {*named}):
+            _hold_behind(app, window, ref, child, f"that may have changed {below[child].shown}, on which its rows hang")
+
+
+def _hold_behind(app: Application, window: Window, ref: SegmentRef, physical: Physical, what: str) -> None:
+    _, database, table = physical
+    name = app.names.logical_name(database, table)
+    window.gap_ts[name] = max(ref.max_commit_ts, window.gap_ts.get(name, 0))
+    if app.positions.is_held(name) or app.positions.applied(name) >= ref.max_commit_ts:
+        return
+    place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)
+    # Where the loss may hide an ALTER, a TRUNCATE leaves columns that nobody knows.
+    needs = Needs.COLUMNS if ref.flags & SegmentFlag.HAS_DDL else Needs.ROWS
+    at = f"{database}.{table} at {ref.file}:{ref.end_pos} of {ref.source}"
+    reason = f"{at}: the source lost transactions {what}, which was accepted"
+    hold(app, window, name, Refused(Cause.NEEDS_ROWS, reason, place, needs=needs))
