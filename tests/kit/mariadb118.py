@@ -62,19 +62,7 @@ class MariaDB118(mariadb.MariaDB):
         return [*self._program(), *(one for one in given[2:] if not one.startswith(("--basedir", "--lc-messages-dir")))]
 
     def _program(self) -> list[str]:
-        root = self.base / "root"
-        share, libraries = root / "usr" / "share" / "mariadb", root / mysql9.LIBRARIES
-        return [
-            str(libraries / "ld-linux-x86-64.so.2"),
-            "--library-path",
-            str(libraries),
-            str(root / "usr" / "sbin" / "mariadbd"),
-            "--no-defaults",
-            f"--basedir={root / 'usr'}",
-            f"--lc-messages-dir={share}",
-            f"--character-sets-dir={share / 'charsets'}",
-            f"--plugin-dir={root / 'usr' / 'lib' / 'mysql' / 'plugin'}",
-        ]
+        return mysql9.unpacked(self.base, "mariadbd", "mariadb")
 
 
 def install(root: Path) -> Path:

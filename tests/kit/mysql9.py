@@ -72,20 +72,24 @@ class MySQL9(Server):
         ]
 
     def _program(self) -> list[str]:
-        root = self.base / "root"
-        share = root / "usr" / "share" / "mysql"
-        return [
-            str(root / LIBRARIES / "ld-linux-x86-64.so.2"),
-            "--library-path",
-            str(root / LIBRARIES),
-            str(root / "usr" / "sbin" / "mysqld"),
-            "--no-defaults",
-            f"--basedir={root / 'usr'}",
-            f"--lc-messages-dir={share}",
-            f"--character-sets-dir={share / 'charsets'}",
-            f"--plugin-dir={root / 'usr' / 'lib' / 'mysql' / 'plugin'}",
-            *(["--user=root"] if os.geteuid() == 0 else []),
-        ]
+        return [*unpacked(self.base, "mysqld", "mysql"), *(["--user=root"] if os.geteuid() == 0 else [])]
+
+
+def unpacked(base: Path, program: str, share: str) -> list[str]:
+    """A server that unpack() put into base, run with its own libraries. share: its folder of usr/share."""
+    root = base / "root"
+    texts = root / "usr" / "share" / share
+    return [
+        str(root / LIBRARIES / "ld-linux-x86-64.so.2"),
+        "--library-path",
+        str(root / LIBRARIES),
+        str(root / "usr" / "sbin" / program),
+        "--no-defaults",
+        f"--basedir={root / 'usr'}",
+        f"--lc-messages-dir={texts}",
+        f"--character-sets-dir={texts / 'charsets'}",
+        f"--plugin-dir={root / 'usr' / 'lib' / 'mysql' / 'plugin'}",
+    ]
 
 
 def install(root: Path) -> Path:
