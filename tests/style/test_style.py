@@ -42,7 +42,20 @@ NOT_OURS = {"requirements.txt", "LICENSE"}
 # A limit's unit, last in its name; `_MAX`, `_MIN` and `_DEFAULT` may follow it.
 TIMES = ("SECONDS", "HOURS", "DAYS", "ATTEMPTS", "TRIES")
 AMOUNTS = (
-    *("BYTES", "BITS", "DIGITS", "CHARACTERS", "COMMITS", "ROWS", "TABLES", "FILES", "EVENTS", "SEGMENTS", "THREADS"),
+    *(
+        "BYTES",
+        "BITS",
+        "DIGITS",
+        "CHARACTERS",
+        "COMMITS",
+        "ROWS",
+        "TABLES",
+        "FILES",
+        "EVENTS",
+        "SEGMENTS",
+        "THREADS",
+        "LISTS",
+    ),
     "HEARTBEATS_MISSED",
 )
 UNIT_NAME = re.compile(rf"({'|'.join((*TIMES, *AMOUNTS))})(_MAX|_MIN|_DEFAULT)?")

@@ -15,7 +15,7 @@ from tidegate.changefeed.storage import Storage
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline, Protocol, TicdcSource
 from tidegate.errors import TidegateError
-from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, TICDC_CHUNK_BYTES_MIN
+from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, TICDC_CHUNK_BYTES_MIN, TICDC_DAY_LISTS_MAX
 from tidegate.mysql.examination import Line, Verdict, failed
 from tidegate.text_layout import age_text
 from tidegate.ticdc.pieces import Form
@@ -40,6 +40,9 @@ def changefeed_lines(pipeline: Pipeline, source: str, options: dict[str, str]) -
     yield Line(source, verdict, written + ("; is the changefeed running?" if verdict is Verdict.CAUTION else ""))
     folders.look(checkpoint_ts)
     yield from _files(source, folders)
+    if folders.lists:
+        folders.look(checkpoint_ts)  # as capture does: the first look finds names that later ones pass by
+        yield _lists_line(source, folders.lists, entry.look_seconds)
     kept = {name: table for name, table in folders.tables.items() if pipeline.tables.keeps(*name)}
     if not kept:
         read = pipeline.tables.include_as_read
@@ -56,6 +59,14 @@ def asked_checkpoint(entry: TicdcSource, options: Callable[[], dict[str, str]]) 
     except TidegateError as error:
         return Server(error=str(error))
     return Server(error=f"a changefeed has no end to ask for; it is written up to {time_text(written_ts)}")
+
+
+def _lists_line(source: str, lists: int, look_seconds: float) -> Line:
+    day = round(lists * 86_400 / look_seconds)
+    text = f"a look asks the store for {lists} list{'s' * (lists > 1)}: {day:,} a day (look_seconds: {look_seconds:g})"
+    if day <= TICDC_DAY_LISTS_MAX:
+        return Line(source, Verdict.NOTE, text)
+    return Line(source, Verdict.CAUTION, f"{text}; a longer look_seconds, or files that expire, cost less")
 
 
 def _files(source: str, folders: Folders) -> Iterator[Line]:

@@ -20,6 +20,7 @@ from datetime import UTC, date, datetime, timedelta
 from operator import itemgetter
 from typing import Final
 
+from tidegate.changefeed.lists import Lists
 from tidegate.changefeed.storage import Listed, Storage
 from tidegate.changefeed.stream import Stream
 from tidegate.commit_ts import physical_ms
@@ -54,6 +55,7 @@ class TableFolders:
     table: str
     schemas: dict[int, Schema] = field(default_factory=dict)
     streams: dict[tuple[str, str], Stream] = field(default_factory=dict)
+    live: int = 0  # the version in force at what is captured: folders of earlier ones are captured
     told: bool = False  # whether this run has said what the changefeed found
 
 
@@ -62,6 +64,9 @@ class Folders:
 
     def __init__(self, storage: Storage, form: Form) -> None:
         self._storage, self._form = storage, form
+        self._lists = Lists(storage)
+        self._listed = storage.listed
+        self._known: dict[str, list[Stream]] = {}  # by folder, as the last look left them
         self.tables: dict[tuple[str, str], TableFolders] = {}
         self.databases: dict[str, dict[int, Schema]] = {}
 
@@ -98,16 +103,52 @@ class Folders:
 
     def look(self, captured_ts: int) -> None:
         """Take in what is new. Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
+        oldest = _oldest(captured_ts)
+        self._known = {}
+        for table in self.tables.values():
+            for (folder, _), stream in table.streams.items():
+                self._known.setdefault(folder, []).append(stream)
         with ThreadPoolExecutor(TICDC_LOOKS_THREADS, thread_name_prefix="look") as pool:
-            databases = self._storage.listed("").folders
+            if not self._storage.is_local:
+                self._listed = self._lists.look(pool, lambda folder: self._captured(folder, oldest)).listed
+            databases = self._listed("").folders
             found: list[tuple[str, str]] = []
-            for database, listed in zip(databases, pool.map(self._storage.listed, databases), strict=True):
+            for database, listed in zip(databases, pool.map(self._listed, databases), strict=True):
                 found += [(database, table) for table in listed.folders]
-            list(pool.map(lambda name: self._look_at(name[0], name[1], captured_ts), found))
+            shares = [found[at::TICDC_LOOKS_THREADS] for at in range(TICDC_LOOKS_THREADS)]
+            list(pool.map(lambda share: self._look_at_all(share, captured_ts, oldest), shares))
+        self._listed = self._storage.listed
 
-    def _look_at(self, database: str, table: str, captured_ts: int) -> None:
+    @property
+    def lists(self) -> int:
+        """What the last look has asked of a store; 0 of a folder of this machine."""
+        return self._lists.count
+
+    def _captured(self, folder: str, oldest: date) -> str:
+        """See Captured: the name up to which a folder has nothing new; "" where that isn't known."""
+        parts = folder.split("/")
+        if len(parts) < 3 or not parts[2].isdigit():
+            return ""
+        known = self.tables.get((folded(parts[0]), folded(parts[1])))
+        live = str(known.live) if known else ""
+        if len(parts[2]) == len(live) and parts[2] < live:
+            return "/".join([*parts[:2], live])
+        for at, part in enumerate(parts[3:], 3):
+            if _is_past(part, oldest):
+                return "/".join([*parts[:at], oldest.isoformat()[: len(part)]])
+        # Of one writer what comes behind its last file; of several, whose names have no order, all.
+        match self._known.get(folder):
+            case [stream] if not stream.writer and stream.last_name:
+                return f"{folder}/{stream.last_name}"
+        return ""
+
+    def _look_at_all(self, tables: list[tuple[str, str]], captured_ts: int, oldest: date) -> None:
+        for database, table in tables:
+            self._look_at(database, table, captured_ts, oldest)
+
+    def _look_at(self, database: str, table: str, captured_ts: int, oldest: date) -> None:
         folder = f"{database}/{table}"
-        listed = self._storage.listed(folder)
+        listed = self._listed(folder)
         if table == META:  # of a database, or a table of that name
             known = self.databases.setdefault(folded(database), {})
             self._take_schemas(folder, listed.files, known, captured_ts)
@@ -127,15 +168,15 @@ class Folders:
         known_as = folded(database), folded(table)
         there = self.tables.setdefault(known_as, TableFolders(*known_as))
         if META in listed.folders:
-            files = self._storage.listed(f"{folder}/{META}").files
+            files = self._listed(f"{folder}/{META}").files
             self._take_schemas(f"{folder}/{META}", files, there.schemas, captured_ts)
         live = max((version for version in {*versions, *there.schemas} if version <= captured_ts), default=0)
+        there.live = live
         for version in [*there.schemas]:
             if version < live:
                 del there.schemas[version]
         for key in [key for key in there.streams if int(key[0].split("/")[2]) < live]:
             del there.streams[key]
-        oldest = datetime.fromtimestamp(physical_ms(captured_ts) / 1000, UTC).date() - _DAYS_APART
         for key in [key for key, stream in there.streams.items() if stream.is_done and _is_past(key[0], oldest)]:
             del there.streams[key]
         for version, name in versions.items():
@@ -166,15 +207,10 @@ class Folders:
 
     def _look_into(self, table: TableFolders, folder: str, captured_ts: int, oldest: date) -> None:
         """A folder of a version, or below one: of a partition, of a date."""
-        known = [stream for (at, _), stream in table.streams.items() if at == folder]
-        if known and not self._storage.has_numbered_folders(folder):
-            # Of one writer what comes behind its last file; of several, whose names have no order, all.
-            last = known[0].last_name if len(known) == 1 and not known[0].writer else ""
-            listed = Listed([], self._storage.after(folder, last))
-            if last and not known[0].stands_in(listed.files):
-                listed = Listed([], self._storage.after(folder, ""))
-        else:
-            listed = self._storage.listed(folder)
+        known = self._known.get(folder, [])
+        listed = self._listed(folder)
+        if len(known) == 1 and known[0].last_name and not known[0].stands_in(listed.files):
+            listed = Listed(listed.folders, self._storage.after(folder, ""))  # all, not what a look has of them
         for stream in known:
             # TiCDC removes files itself, of days that are over.
             if not _is_past(folder, oldest + _DAYS_APART):
@@ -192,6 +228,10 @@ class Folders:
                 stream = Stream(self._storage, self._form, folder, writer, (table.database, table.table))
                 table.streams[folder, writer] = stream
                 stream.found(files, captured_ts)
+
+
+def _oldest(captured_ts: int) -> date:
+    return datetime.fromtimestamp(physical_ms(captured_ts) / 1000, UTC).date() - _DAYS_APART
 
 
 def _is_past(folder: str, oldest: date) -> bool:

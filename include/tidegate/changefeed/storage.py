@@ -18,6 +18,7 @@ from obstore.store import LocalStore
 
 from tidegate.delta.object_store import bucket
 from tidegate.errors import LakeRefused, SourceRefused, SourceUnavailable
+from tidegate.limits import TICDC_LIST_FILES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Storage:
                     "this folder isn't there", where=self.where, remedy="start the changefeed, or mend sources.path"
                 )
             self._client: Any = LocalStore(self.where)
-            self._prefix = ""
+            self._prefix, self.is_local = "", True
             return
         parts = urlsplit(self.where)
         try:
@@ -47,6 +48,7 @@ class Storage:
         except LakeRefused as error:
             raise SourceRefused(error.what, where=self.where, remedy="check the source's storage_options") from error
         folder = unquote(parts.path).strip("/")
+        self.is_local = False
         self._prefix = f"{folder}/" if folder else ""
 
     def listed(self, folder: str) -> Listed:
@@ -67,14 +69,15 @@ class Storage:
             found = ((one["path"].removeprefix(prefix), one["size"]) for page in pages for one in page)
             return {path: size for path, size in found if "/" not in path and path > name}
 
-    def has_numbered_folders(self, folder: str) -> bool:
-        """Whether folders of dates or partitions lie in it: a store lists their digits before a data file's name."""
-        if not self._prefix and isinstance(self._client, LocalStore):
-            return any(name[0].isdigit() for name in self.listed(folder).folders)
-        prefix = f"{self._prefix}{folder}/"
-        with self._asked("listed", folder):
-            page: Any = next(iter(self._client.list(prefix, chunk_size=1)), [])
-            return any(one["path"].removeprefix(prefix)[:1].isdigit() for one in page)
+    def pages(self, begin: str) -> Iterator[list[tuple[str, int]]]:
+        """All names and sizes behind a name, of any depth, in the order of their bytes: a list of the store's each.
+
+        A folder of this machine has no such order: there each folder is listed.
+        """
+        with self._asked("listed", ""):
+            offset = self._prefix + begin if begin else None
+            for page in self._client.list(self._prefix or None, offset=offset, chunk_size=TICDC_LIST_FILES_MAX):
+                yield [(one["path"].removeprefix(self._prefix), one["size"]) for one in page]
 
     def read(self, path: str) -> bytes | None:
         """The whole file; None when it isn't there."""

@@ -354,14 +354,20 @@ class Cluster:
 def test_whatever_is_written_again_each_line_up_to_the_checkpoint_is_given_in_its_range(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    feed = Changefeed(tmp_path / "feed")
+    whatever_is_written_again(feed, source(feed, segment_bytes=2500), seed, monkeypatch)
+
+
+def whatever_is_written_again(
+    feed: Changefeed, made: ChangefeedSource, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The reader is asked at any time, dies at any time, and holds a few lines of each folder only."""
     monkeypatch.setattr(wave, "TICDC_CHUNK_BYTES", 1500)
     monkeypatch.setattr(wave, "TICDC_CHUNK_BYTES_MIN", 700)
     monkeypatch.setattr(stream, "TICDC_FIRST_LINE_BYTES", 100)
     monkeypatch.setattr(falls, "TICDC_FALL_ATTEMPTS_MAX", 1000)
     draw = random.Random(seed)
-    cluster = Cluster(Changefeed(tmp_path / "feed"), draw)
-    made = source(cluster.feed, segment_bytes=2500)
+    cluster = Cluster(feed, draw)
     reader, segments = opened(made), []
     for _ in range(160):
         cluster.step()

@@ -1,0 +1,120 @@
+"""The names below a changefeed's path, asked of a store in as few lists as they need.
+
+In:  the path; per folder up to which name everything is captured.
+Out: the folders and files that may matter, and how many lists that took.
+
+A store gives a thousand names a list, of all folders below a prefix, from any name on. So many tables share a list, and
+where one ends among names that are captured, the next one begins behind them: a look costs a list for a thousand names
+that may matter, and at most one more for a table whose captured names are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from tidegate.changefeed.storage import Listed, Storage
+from tidegate.limits import TICDC_LIST_FILES_MAX, TICDC_LOOKS_THREADS, TICDC_THREAD_LISTS_MIN
+
+# Of a folder: the name, below the path, up to which all is captured; "" where all may matter.
+Captured = Callable[[str], str]
+_VERSION_PARTS: Final = 3  # database, table, version
+
+
+class Tree:
+    """What a look has found."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, Listed] = {"": Listed([], {})}
+
+    def listed(self, folder: str) -> Listed:
+        return self._folders.get(folder) or Listed([], {})
+
+    def add(self, folder: str, files: Sequence[tuple[str, int]]) -> None:
+        self._made(folder).files.update(files)
+
+    def _made(self, folder: str) -> Listed:
+        known = self._folders.get(folder)
+        if known is None:
+            known = self._folders[folder] = Listed([], {})
+            above, _, name = folder.rpartition("/")
+            self._made(above).folders.append(name)
+        return known
+
+
+@dataclass(slots=True)
+class _Range:
+    """One reader's part of the names: those behind begin, up to end ("": all). begins: where its lists began."""
+
+    begin: str
+    end: str
+    begins: list[str] = field(default_factory=list)
+    found: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
+
+
+class Lists:
+    """A path's names, asked for again and again; where the last look's lists began says how to share the next one."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._begins: list[str] = []
+
+    @property
+    def count(self) -> int:
+        """Of the last look."""
+        return len(self._begins)
+
+    def look(self, pool: Executor, captured: Captured) -> Tree:
+        """Raises SourceUnavailable, SourceRefused."""
+        ranges = [_Range(begin, end) for begin, end in self._edges()]
+        list(pool.map(lambda one: self._walk(one, captured), ranges))
+        self._begins = [begin for one in ranges for begin in one.begins]
+        tree = Tree()
+        for one in ranges:
+            for folder, files in one.found:
+                tree.add(folder, files)
+        return tree
+
+    def _edges(self) -> Iterator[tuple[str, str]]:
+        parts = max(min(len(self._begins) // TICDC_THREAD_LISTS_MIN, TICDC_LOOKS_THREADS), 1)
+        edges = ["", *(self._begins[len(self._begins) * part // parts] for part in range(1, parts)), ""]
+        yield from pairwise(edges)
+
+    def _walk(self, part: _Range, captured: Captured) -> None:
+        begin: str | None = part.begin
+        while begin is not None and (not part.end or begin < part.end):
+            begin = self._listed_from(begin, part, captured)
+
+    def _listed_from(self, begin: str, part: _Range, captured: Captured) -> str | None:
+        """Lists behind a name, until one ends among names that are captured: where to go on; None at the end."""
+        last = begin
+        for page in self._storage.pages(begin):
+            part.begins.append(last)
+            upto, folder = "", None
+            for path, size in page:
+                if part.end and path > part.end:
+                    return None
+                above, _, name = path.rpartition("/")
+                if above != folder:
+                    folder, upto = above, captured(above)
+                    files: list[tuple[str, int]] = []
+                    part.found.append((above if _may_get_files(above, upto) else _version_of(above), files))
+                if path > upto:
+                    files.append((name, size))
+                last = path
+            if len(page) < TICDC_LIST_FILES_MAX:
+                return None
+            if upto > last:
+                return upto
+        return None
+
+
+def _may_get_files(folder: str, upto: str) -> bool:
+    return not upto or upto.startswith(f"{folder}/")
+
+
+def _version_of(folder: str) -> str:
+    return "/".join(folder.split("/")[:_VERSION_PARTS])
