@@ -24,11 +24,11 @@ class AnySourceSection(Section):
     """What every kind of source has: for how long the others wait for it."""
 
     required: bool = Field(
-        False, description="Of several sources: no cut goes on without it, so that each one holds it as the others"
+        False, description="With several sources: no cut goes on without this source, so it can hold all others back"
     )
     max_hold_seconds: float | None = Field(
         None,
         ge=60,
-        description="Captured so much less far than another, a source that isn't required is left behind;"
-        " apply.stalled_seconds when empty",
+        description="With several sources: the cut goes on without this source when its captured log is this far"
+        " behind another one. Not for a required source. Empty: apply.stalled_seconds",
     )

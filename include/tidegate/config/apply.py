@@ -34,56 +34,59 @@ class Apply(Section):
     run_for_seconds: int = Field(
         3600, ge=5, description="micro_batch: how long one Spark application loops before Airflow starts the next"
     )
-    poll_seconds: float = Field(0.1, ge=0.05, le=60, description="micro_batch: how often bronze is looked at")
+    poll_seconds: float = Field(
+        0.1, ge=0.05, le=60, description="micro_batch: how often the application looks at bronze"
+    )
     idle_seconds: int = Field(
         900,
         ge=1,
-        description="micro_batch: no changes for this long ends the application; the next change starts one",
+        description="micro_batch: the application ends after this long without changes. The next change starts one",
     )
     quiet_seconds: int = Field(
         300,
         ge=5,
-        description="While a source only proves that it is quiet, apply is started this seldom, to move the cut",
+        description="How often apply starts, to move the cut, while a source only proves that it is quiet",
     )
     stalled_seconds: int | None = Field(
         900,
         ge=60,
-        description="Of several sources: one that is captured so much less far than another is left behind. The cut goes"
-        " on without it, its tables are named as released in control/table_states, and catch up once it goes on; null: the"
-        " cut waits for the slowest source",
+        description="With several sources: the cut goes on without a source whose captured log is this far behind"
+        " another one. Its tables get the state released in control/table_states, and catch up when the"
+        " source continues. null: the cut waits for the slowest source",
     )
-    parallel_tables: int = Field(2, ge=1, le=256, description="Silver tables written at the same time")
-    window_bytes: int = Field(512 << 20, ge=1 << 20, description="Most bronze bytes that one window takes")
+    parallel_tables: int = Field(2, ge=1, le=256, description="How many silver tables are written at the same time")
+    window_bytes: int = Field(512 << 20, ge=1 << 20, description="Most bronze bytes in one window")
     driver_decode_bytes: int | None = Field(
         None,
         ge=0,
-        description="Windows of up to this many bronze bytes are decoded in the Spark driver, larger ones by Spark's"
-        " workers; null: 512 MiB where Spark is one machine, 16 MiB on a cluster",
+        description="The Spark driver decodes windows of up to this many bronze bytes. Spark's workers decode larger"
+        " ones. null: 512 MiB if Spark is one machine, 16 MiB on a cluster",
     )
     writer: Writer = Field(
         Writer.AUTO,
-        description="How rows get into silver: merge (Delta's MERGE), positional (keys are probed, rows replaced by their"
-        " positions; tables that it can't serve go by MERGE all the same), or auto: per table and window what costs less",
+        description="How rows get into silver. merge: Delta's MERGE. positional: find keys, replace rows by position"
+        " (tables that it can't write go by MERGE). auto: the cheaper one per table and window",
     )
     upkeep_bytes: int = Field(
         32 << 20,
         ge=0,
-        description="Most bytes of a silver table that apply packs per window, so that small files and deleted rows don't"
-        " pile up; what isn't used is saved up; 0: never",
+        description="Most bytes of a silver table that apply packs per window, against small files and deleted rows."
+        " Unused bytes are saved for later windows. 0: never",
     )
-    spark_conn_id: str = Field("spark_default", description="Airflow Spark connection the job is submitted with")
+    spark_conn_id: str = Field("spark_default", description="Airflow Spark connection that submits the job")
     spark_conf: dict[str, str] = Field(
-        default_factory=dict, description="Extra Spark settings; win over tidegate's own"
+        default_factory=dict, description="Extra Spark settings. They win over tidegate's own"
     )
     zero_dates: Literal["null", "error"] = Field(
         "null",
-        description="Zero and impossible dates ('0000-00-00', '2024-02-31'): null, and counted; or error, which holds the"
-        " table (in a key they always do)",
+        description="Zero and impossible dates ('0000-00-00', '2024-02-31'). null: they become NULL, and are counted."
+        " error: they hold the table. In a key they always hold it",
     )
     unlogged_columns: Literal["stop", "null"] = Field(
         "stop",
-        description="A nullable column that came without its DDL in the log (binlog_row_metadata=FULL names it): stop holds"
-        " the table until `tidegate schema refresh` has asked the server for its default; null: older rows get NULL in it",
+        description="A nullable column appears without its DDL in the log (binlog_row_metadata=FULL names it). stop:"
+        " hold the table until `tidegate schema refresh` has asked the server for its default. null: older"
+        " rows get NULL",
     )
     driver_memory: str = Field("1g", description="Memory of the Spark driver", pattern=r"^\d+[mg]$")
 

@@ -51,45 +51,50 @@ _Followed = Annotated[Policy, BeforeValidator(_not_ignored)]
 class Ddl(Section):
     """What silver does with each kind of DDL. One statement may be of several kinds: the strictest counts."""
 
-    add_column: _Followed = Field(Policy.APPLY, description="ADD COLUMN; older rows get what the server gave them")
-    drop_column: _Followed = Field(Policy.APPLY, description="DROP COLUMN: its values go from silver, too")
-    rename_column: _Followed = Field(Policy.APPLY, description="CHANGE and RENAME COLUMN; values stay")
+    add_column: _Followed = Field(
+        Policy.APPLY, description="ADD COLUMN. Older rows get the value that the server gave them"
+    )
+    drop_column: _Followed = Field(Policy.APPLY, description="DROP COLUMN. Silver drops the values too")
+    rename_column: _Followed = Field(Policy.APPLY, description="CHANGE and RENAME COLUMN. Values stay")
     change_type: _Followed = Field(
-        Policy.APPLY, description="Another type or character set; what the server may have rewritten holds the table"
+        Policy.APPLY,
+        description="Another type or character set. The table is held if the server may have rewritten values",
     )
     change_key: _Followed = Field(Policy.APPLY, description="Another primary key, or the first or last one")
     rename_table: _Followed = Field(
-        Policy.APPLY, description="RENAME TABLE, of the old name and of the new one; one approval is for all its tables"
+        Policy.APPLY,
+        description="RENAME TABLE, for the old name and the new one. One approval covers all tables of the statement",
     )
     truncate: Policy = Field(
-        Policy.APPLY, description="TRUNCATE; ignore: silver keeps the rows, and new ones join them"
+        Policy.APPLY, description="TRUNCATE. ignore: silver keeps the rows, and new ones join them"
     )
     drop_table: Policy = Field(
         Policy.APPLY,
-        description="DROP TABLE and DATABASE; ignore: silver keeps the rows until a table of that name comes",
+        description="DROP TABLE and DATABASE. ignore: silver keeps the rows until a table of that name comes",
     )
     drop_partition: Policy = Field(
         Policy.APPLY,
-        description="DROP and TRUNCATE PARTITION; ignore: silver keeps the rows, new ones join them, and what happens"
-        " later to a partition that would hold them (dropped, exchanged) happens to them too",
+        description="DROP and TRUNCATE PARTITION. ignore: silver keeps the rows, and new ones join them. A later DROP"
+        " or EXCHANGE of a partition that would hold the kept rows affects them too",
     )
     move_partition: _Followed = Field(
         Policy.APPLY,
-        description="EXCHANGE and CONVERT PARTITION, of both tables; one approval is for both",
+        description="EXCHANGE and CONVERT PARTITION, for both tables. One approval covers both",
     )
 
     unlogged_cascades: Cascades = Field(
         Cascades.FOLLOW,
-        description="A table with ON DELETE or ON UPDATE CASCADE or SET NULL on a server that doesn't log what they change"
-        " (MariaDB, MySQL before 9.6): follow works it out from the parent's rows, and holds the table where that can't be"
-        " certain; hold it; or warn and let silver differ",
+        description="A table with ON DELETE or ON UPDATE CASCADE or SET NULL, on a server that doesn't log these"
+        " changes (MariaDB, MySQL before 9.6). follow: compute them from the parent's rows, and hold the"
+        " table if the result isn't certain. hold: hold the table. warn: let silver differ",
     )
 
     statement_effects: Effects = Field(
         Effects.ALL,
-        description="Which tables wait after a statement that is logged instead of rows (a session with binlog_format"
-        " STATEMENT). all: those that its triggers, functions and foreign keys may change, too: of the databases that"
-        " MySQL names, any of MariaDB; named: those of its text, where the source has nothing that changes others",
+        description="Which tables wait after a statement in the log (a session with binlog_format STATEMENT). all:"
+        " also the tables that its triggers, functions and foreign keys may change: in the databases that"
+        " MySQL names, or anywhere in MariaDB. named: only the tables in its text, for sources without"
+        " triggers, functions and foreign keys that change others",
     )
 
     @property

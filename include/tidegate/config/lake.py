@@ -16,7 +16,7 @@ class Lake(Section):
     """Where the Delta tables lie."""
 
     path: str = Field(description="A local path, or s3://, abfss://, gs:// with a bucket and a prefix", min_length=1)
-    conn_id: str | None = Field(None, description="Airflow connection whose extra holds the store's keys")
+    conn_id: str | None = Field(None, description="Airflow connection. Its extra holds the keys of the store")
     storage_options: StoreOptions = Field(
-        default_factory=dict, description="Options without secrets, given to delta-rs and, translated, to Spark"
+        default_factory=dict, description="Options without secrets, for delta-rs and (translated) for Spark"
     )

@@ -31,7 +31,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 class Pipeline(Section):
     """A pipeline file."""
 
-    pipeline: Name = Field(description="Name: DAG ids are <name>__capture, <name>__apply and so on")
+    pipeline: Name = Field(description="Name of the pipeline. DAG ids are <name>__capture, <name>__apply and so on")
     lake: Lake
     sources: dict[Name, Source] = Field(min_length=1)
     tables: Tables

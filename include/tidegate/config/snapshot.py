@@ -33,40 +33,41 @@ class Snapshot(Section):
 
     mode: SnapshotMode = Field(
         SnapshotMode.AUTO,
-        description="auto: a table whose rows the log doesn't tell is read by itself; manual: once a person asks for it",
+        description="auto: a snapshot starts by itself for a table whose rows the log lacks. manual: only a person"
+        " starts it",
     )
     marks: SnapshotMarks = Field(
         SnapshotMarks.AUTO,
-        description="auto: marks are written into tidegate.watermark at the source, where it may be written to;"
-        " unlogged: never, as of a read-only replica",
+        description="auto: marks go into tidegate.watermark at the source, if it is writable. unlogged: never write"
+        " at the source, as with a read-only replica",
     )
     parallel: int = Field(
         limits.SNAPSHOT_THREADS_DEFAULT, ge=1, le=64, description="Connections that read a source at the same time"
     )
     chunk_rows: int = Field(
-        limits.SNAPSHOT_CHUNK_ROWS_DEFAULT, ge=100, le=10_000_000, description="Most rows that one SELECT asks for"
+        limits.SNAPSHOT_CHUNK_ROWS_DEFAULT, ge=100, le=10_000_000, description="Most rows in one SELECT"
     )
     chunk_bytes: int = Field(
         limits.SNAPSHOT_CHUNK_BYTES_DEFAULT,
         ge=limits.SNAPSHOT_CHUNK_BYTES_MIN,
         le=256 << 20,
-        description="A chunk is cut past so many bytes; each connection holds one in memory",
+        description="Size at which a chunk is cut. Each connection holds one chunk in memory",
     )
     bytes_per_second: int = Field(
-        0, ge=0, description="Most bytes of rows that are read in a second, as they are packed; 0: no bound"
+        0, ge=0, description="Most bytes of rows read per second, in their packed form. 0: no bound"
     )
     threads_running_max: int = Field(
-        0, ge=0, description="Reading pauses while the source's Threads_running is above this; 0: it isn't looked at"
+        0, ge=0, description="Reading pauses while the source's Threads_running is above this. 0: not checked"
     )
     history_list_max: int = Field(
         0,
         ge=0,
-        description="Reading pauses while InnoDB's history list is longer, as when old views hold purge back (MySQL: the"
-        " account needs PROCESS); 0: it isn't looked at",
+        description="Reading pauses while InnoDB's history list is longer than this (old views block purge). On MySQL"
+        " the account needs PROCESS. 0: not checked",
     )
     replica_lag_seconds_max: int = Field(
         0,
         ge=0,
-        description="Reading pauses while the replica that a source names in replica_conn_id is so far behind, or can't be"
-        " asked; 0: it isn't looked at",
+        description="Reading pauses while the replica in replica_conn_id is further behind, or doesn't answer. 0: not"
+        " checked",
     )

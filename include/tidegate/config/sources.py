@@ -36,28 +36,32 @@ class MysqlSource(AnySourceSection):
     """A MySQL or MariaDB server whose binlog is captured."""
 
     conn_id: str = Field(
-        description="Airflow connection with host, port, login, password; TLS in its extra", min_length=1
+        description="Airflow connection with host, port, login, password. Its extra has the TLS settings", min_length=1
     )
     flavour: Literal[Flavour.MYSQL, Flavour.MARIADB] = Field(
-        description="mysql or mariadb; of TiDB ticdc or tidb, see docs/tidb.md"
+        description="mysql or mariadb; for TiDB ticdc or tidb, see docs/tidb.md"
     )
-    dump: DumpMode = Field(DumpMode.GTID, description="Ask for the stream by GTID, or by file and position")
+    dump: DumpMode = Field(DumpMode.GTID, description="How to request the stream: by GTID, or by file and position")
     start: Start = Field(
         Start.NOW,
-        description="Where the first capture starts: now (a snapshot reads the rows that are there), or the earliest binlog",
+        description="Where the first capture starts: now (a snapshot reads the existing rows), or earliest (the"
+        " oldest binlog)",
     )
     semi_sync: bool = Field(
         False,
-        description="Take part in semi-synchronous replication: a commit that waits is acknowledged when it is on our disk."
-        " Have another semi-sync replica too: while capture restarts, or is down, it replies",
+        description="Take part in semi-synchronous replication: capture acknowledges a waiting commit when it is on"
+        " our disk. Run another semi-sync replica too: it replies while capture restarts or is down",
     )
     replica_conn_id: str | None = Field(
         None,
         min_length=1,
-        description="Airflow connection of a replica whose lag snapshots look at (snapshot.replica_lag_seconds_max)",
+        description="Airflow connection of a replica. Snapshots watch its lag (snapshot.replica_lag_seconds_max)",
     )
     server_id: int | None = Field(
-        None, ge=1, le=0xFFFFFFFF, description="Replica id shown to the server; derived from the names when empty"
+        None,
+        ge=1,
+        le=0xFFFFFFFF,
+        description="Replica id that the server sees. Empty: derived from the names of pipeline and source",
     )
 
 
@@ -65,56 +69,58 @@ class TidbSource(AnySourceSection):
     """A Pump that a TiDB up to 8.3 writes its binlog to."""
 
     conn_id: str = Field(
-        description="Airflow connection of TiDB's SQL port: timestamps, DDL, snapshots, verification", min_length=1
+        description="Airflow connection of TiDB's SQL port: for timestamps, DDL, snapshots, verification", min_length=1
     )
     flavour: Literal[Flavour.TIDB] = Field(description="tidb")
     listen: tuple[str, ...] = Field(
-        description="Where TiDB writes to: unix:/path/pump.sock, or host:port", min_length=1
+        description="Address that TiDB writes to: unix:/path/pump.sock, or host:port", min_length=1
     )
     node: str | None = Field(
         None,
-        description="Name of this Pump; the source's when empty. Never another one for the same source",
+        description="Name of this Pump. Empty: the name of the source. Never change it for the same source",
         min_length=1,
     )
     cluster: str | None = Field(
         None,
-        description="Pumps with the same word here are one TiDB's; when empty, those with the same conn_id",
+        description="Pumps with the same word here belong to one TiDB. Empty: Pumps with the same conn_id do",
         min_length=1,
     )
-    tls_certificate: Path | None = Field(None, description="PEM file; TCP addresses then speak TLS alone")
-    tls_key: Path | None = Field(None, description="PEM file of its key")
-    tls_ca: Path | None = Field(None, description="PEM file; TiDB must show a certificate that this one signed")
-    cluster_id: int | None = Field(None, description="TiDB's cluster; writes of another one are refused", ge=0)
+    tls_certificate: Path | None = Field(None, description="PEM file. TCP addresses then accept only TLS")
+    tls_key: Path | None = Field(None, description="PEM file with the certificate's key")
+    tls_ca: Path | None = Field(None, description="PEM file. TiDB must show a certificate that this CA signed")
+    cluster_id: int | None = Field(
+        None, description="Id of TiDB's cluster. The Pump refuses writes of another cluster", ge=0
+    )
     status_url: str | None = Field(
         None,
         pattern=r"^https?://",
-        description="TiDB's status port, http://host:10080: asked what became of transactions whose answer got lost."
-        " When empty they wait, and all after them",
+        description="TiDB's status port, http://host:10080. The Pump asks it for the result of transactions whose"
+        " Commit or Rollback got lost. Empty: these transactions wait, and all later ones too",
     )
     pd: tuple[str, ...] = Field(
         (),
-        description="PD's client URLs, http://host:2379: the Pump is registered there, and TiDB finds it. When empty,"
-        " TiDB is given its address. https takes tls_certificate, tls_key and tls_ca",
+        description="Client URLs of PD, http://host:2379. The Pump registers there, and TiDB finds it. Empty: give"
+        " TiDB the address. https uses tls_certificate, tls_key and tls_ca",
     )
     advertise: str | None = Field(
         None,
         pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s/:\[\]]+):[0-9]+$",
-        description="With pd: host:port where TiDB reaches the Pump, as PD tells it",
+        description="With pd: host:port of the Pump as TiDB reaches it. PD tells TiDB",
     )
     orphan_seconds: float = Field(
         PUMP_ORPHAN_SECONDS_DEFAULT,
         gt=0,
-        description="A prewrite without an answer is asked for after this, by TiDB's timestamps. That TiDB has nothing of"
-        " it counts when it says so twice, so far apart",
+        description="Age of an unanswered prewrite, in TiDB's timestamps, at which the Pump asks for its result. TiDB"
+        " must say twice, this far apart, that it has nothing of it",
     )
     fake_seconds: float = Field(
-        PUMP_FAKE_SECONDS_DEFAULT, gt=0, description="A quiet cluster proves its resolved_ts this often"
+        PUMP_FAKE_SECONDS_DEFAULT, gt=0, description="How often a quiet cluster proves its resolved_ts"
     )
     payload_bytes_max: int = Field(
         PUMP_PAYLOAD_BYTES_DEFAULT,
         gt=0,
         le=(1 << 31) - 1,
-        description="The binlog of one transaction is at most this long",
+        description="Largest binlog of one transaction",
     )
 
     @property

@@ -31,9 +31,9 @@ _SHOWN = 8
 class Route(Section):
     """Many physical tables into one logical table."""
 
-    match: str = Field(description="database.table pattern of the physical tables")
+    match: str = Field(description="Pattern database.table of the physical tables")
     to: str = Field(
-        description=r"database.table of the logical table: a name, in which \1 or \g<name> is what that group of match found",
+        description="Name database.table of the logical table. \\1 or \\g<name> in it stands for that group of match",
         pattern=r"^[^.]+\.[^.]+$",
     )
 
@@ -52,12 +52,12 @@ class Tables(Section):
     the whole name, or `*` for everything. Between them is the first dot that isn't escaped, bracketed or repeated.
     """
 
-    include: tuple[str, ...] = Field(description="Patterns of tables to keep: see docs/tables.md", min_length=1)
-    exclude: tuple[str, ...] = Field((), description="Patterns of tables to leave out; wins over include")
+    include: tuple[str, ...] = Field(description="Patterns of the tables to keep: see docs/tables.md", min_length=1)
+    exclude: tuple[str, ...] = Field((), description="Patterns of the tables to leave out. They win over include")
     soft_delete: tuple[str, ...] = Field(
         (),
-        description="Patterns of silver tables that keep deleted rows, marked by _tg_deleted, as DELETE, TRUNCATE and DROP"
-        " TABLE found them; needs whole rows in the log (binlog_row_image FULL or FULL_NODUP)",
+        description="Patterns of silver tables that keep deleted rows, marked by _tg_deleted, after DELETE, TRUNCATE"
+        " and DROP TABLE. The log must hold whole rows (binlog_row_image FULL or FULL_NODUP)",
     )
     routes: tuple[Route, ...] = Field(
         (), description="Shards into one table, told apart by _tg_source, _tg_database, _tg_table"
@@ -65,8 +65,8 @@ class Tables(Section):
 
     changelog: tuple[str, ...] = Field(
         (),
-        description="Patterns of silver tables of which every change is kept, too: changelog/<database>/<table> in the lake,"
-        " in commit order, from when it is first asked for on",
+        description="Patterns of silver tables that also keep every change, in commit order:"
+        " changelog/<database>/<table> in the lake. It begins when you first ask for it",
     )
 
     @field_validator("include", "exclude", "soft_delete", "changelog")

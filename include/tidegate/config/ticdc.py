@@ -58,29 +58,32 @@ class TicdcSource(AnySourceSection):
         description="The changefeed's sink URI without its parameters: a folder, or s3://, gs://, abfss:// and a prefix",
         min_length=1,
     )
-    conn_id: str | None = Field(None, description="Airflow connection whose extra holds the store's keys")
+    conn_id: str | None = Field(None, description="Airflow connection. Its extra holds the keys of the store")
     sql_conn_id: str | None = Field(
         None,
-        description="Airflow connection of the SQL port of the changefeed's TiDB, for rows from before the changefeed and"
-        " for verification; when empty, tables that had rows are held, and none is verified, which `tidegate verify` says",
+        description="Airflow connection of the SQL port of the changefeed's TiDB, for existing rows and verification."
+        " Empty: tables that had rows are held, and `tidegate verify` reports all tables as unverified",
         min_length=1,
     )
-    storage_options: StoreOptions = Field(default_factory=dict, description="The store's options without secrets")
-    protocol: Protocol = Field(description="The changefeed's: canal-json (with enable-tidb-extension=true), or csv")
+    storage_options: StoreOptions = Field(default_factory=dict, description="Options of the store, without secrets")
+    protocol: Protocol = Field(
+        description="Protocol of the changefeed: canal-json (with enable-tidb-extension=true), or csv"
+    )
     time_zone: str = Field(
-        description="Time zone of the TiCDC servers (their --tz), in which TIMESTAMPs stand in the files: UTC, or a name"
+        description="Time zone of the TiCDC servers (their --tz): UTC, or a name. The files hold TIMESTAMPs in this"
+        " zone"
     )
     csv: Csv = Field(default_factory=Csv)
     all_rows: bool = Field(
         False,
-        description="The tables that the changefeed found were empty when it began, so the files hold all their rows."
-        " When false, these tables are snapshotted, or held without sql_conn_id",
+        description="true: the tables that the changefeed found were empty when it began, so the files hold all their"
+        " rows. false: a snapshot reads these tables, or they are held without sql_conn_id",
     )
     look_seconds: float = Field(
-        TICDC_LOOK_SECONDS_DEFAULT, gt=0, description="How often the path is looked at for a new checkpoint"
+        TICDC_LOOK_SECONDS_DEFAULT, gt=0, description="How often capture looks for a new checkpoint"
     )
     expiration_days: int = Field(
-        0, ge=0, description="The changefeed's file-expiration-days; 0: it removes no file. Needed where it isn't 0"
+        0, ge=0, description="The changefeed's file-expiration-days. 0: it removes no file. Required if it isn't 0"
     )
 
     @field_validator("time_zone")

@@ -18,16 +18,19 @@ class Verify(Section):
     chunk_rows: int = Field(
         limits.VERIFY_CHUNK_ROWS_DEFAULT, ge=100, le=1_000_000, description="Rows that one SELECT of verify hashes"
     )
-    rows_per_second: int = Field(0, ge=0, description="Most rows that verify has hashed in a second; 0: no bound")
+    rows_per_second: int = Field(0, ge=0, description="Most rows that the source hashes per second. 0: no bound")
     memory_bytes: int = Field(
-        limits.VERIFY_MEMORY_BYTES_DEFAULT, ge=256 << 20, description="Memory of DuckDB; more goes to temporary files"
+        limits.VERIFY_MEMORY_BYTES_DEFAULT,
+        ge=256 << 20,
+        description="Memory of DuckDB. The rest goes to temporary files",
     )
     rounds: int = Field(
         limits.VERIFY_SETTLE_ATTEMPTS_MAX,
         ge=1,
         le=1000,
-        description="How often a key that differs and changes meanwhile is read again; then it is unsettled",
+        description="How often verify reads a different key again if it changes meanwhile. After that the key is"
+        " unsettled",
     )
     each_table_hours: int = Field(
-        0, ge=0, description="The DAG of verify compares each table once in so many hours, by itself; 0: by hand only"
+        0, ge=0, description="The verify DAG compares each table once in this many hours, by itself. 0: only by hand"
     )

@@ -27,12 +27,13 @@ class Xa(Section):
     orphan_timeout_seconds: float = Field(
         limits.ORPHAN_TIMEOUT_SECONDS_DEFAULT,
         ge=1,
-        description="The source is asked about what is prepared this often; a prepared transaction that is older, has no"
-        " answer in the log and isn't prepared at the source any more is an orphan",
+        description="How often the source is asked for its prepared transactions. A transaction is an orphan if it is"
+        " older than this, has no answer in the log, and isn't prepared at the source any more",
     )
     orphans: Orphans = Field(
         Orphans.PARK,
-        description="Rows of an orphan. park: its tables wait until a person decides (`tidegate prewrites`); ask: the same,"
-        " and it is asked in Airflow (Required Actions); rollback: they are left out; commit: they are applied. Of TiDB:"
-        " what its garbage collection has passed; there all tables wait",
+        description="What happens with the rows of an orphan. park: its tables wait until a person decides (`tidegate"
+        " prewrites`). ask: the same, with a question in Airflow (Required Actions). rollback: leave them"
+        " out. commit: apply them. In TiDB an orphan is a transaction that garbage collection has passed,"
+        " and all tables wait",
     )
