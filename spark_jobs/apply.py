@@ -52,7 +52,7 @@ from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.format.upgrade import upgrade
-from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS, SPARK_WINDOW_BYTES
+from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS
 from tidegate.pipelines import FileWatch
 from tidegate.segments.window import resolved_everywhere
 from tidegate.tables import SegmentFlag, State
@@ -84,8 +84,6 @@ def apply_window(app: Application, window: Window) -> Window:
     A table that was released meanwhile, with changes below the window, takes no part in it (plan_window).
     """
     tries = Tries(app, window.cut_ts)
-    if _may_need_spark(app, window):
-        app.background.begin()
     while True:
         try:
             app.check_claim()
@@ -96,12 +94,6 @@ def apply_window(app: Application, window: Window) -> Window:
             window = window.again()
         else:
             return window
-
-
-def _may_need_spark(app: Application, window: Window) -> bool:
-    """Whether a window will perhaps wait for Spark: while it decodes, Spark comes up."""
-    large = sum(ref.payload_bytes for ref in window.refs) >= SPARK_WINDOW_BYTES
-    return large or app.pipeline.apply.writer == config.Writer.MERGE
 
 
 def run(app: Application, *, report: Callable[[str], None], is_over: Callable[[], bool] = lambda: False) -> int:

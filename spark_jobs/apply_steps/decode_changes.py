@@ -94,14 +94,13 @@ def decode_changes(app: Application, window: Window) -> None:
 
 
 def _fits_driver(app: Application, payload_bytes: int) -> bool:
-    """Whether a window is decoded here. Spark is asked where it runs only when the answer hangs on that."""
+    """Whether a window is decoded here. Spark's settings are asked only when the answer hangs on them."""
     given = app.pipeline.apply.driver_decode_bytes
     if given is not None:
         return payload_bytes <= given
     if payload_bytes <= limits.DRIVER_DECODE_CLUSTER_BYTES:
         return True
-    alone = (app.spark.sparkContext.master or "").startswith("local")
-    return alone and payload_bytes <= limits.DRIVER_DECODE_LOCAL_BYTES
+    return payload_bytes <= limits.DRIVER_DECODE_LOCAL_BYTES and app.background.is_local()
 
 
 def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> Iterator[Found]:

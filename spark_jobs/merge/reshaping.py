@@ -99,12 +99,11 @@ def _for_spark(writer: SilverWriter, why: str) -> bool:
 
 
 def _is_small(writer: SilverWriter, files: Sequence[LiveFile]) -> bool:
-    """Spark is asked where it runs only when the answer hangs on that."""
+    """Spark's settings are asked only when the answer hangs on them."""
     size = sum(max(file.size, limits.RESHAPE_FILE_BYTES) for file in files)
     if size <= limits.RESHAPE_CLUSTER_BYTES:
         return True
-    alone = (writer.app.spark.sparkContext.master or "").startswith("local")
-    return alone and size <= limits.RESHAPE_LOCAL_BYTES
+    return size <= limits.RESHAPE_LOCAL_BYTES and writer.app.background.is_local()
 
 
 class _Made:

@@ -4,8 +4,8 @@ In:  what makes the session, as spark.py does.
 Out: BackgroundSession: the session, or the one error that starting it ended with.
 
 Small windows are written without the JVM, so the first of a new application needn't wait for Spark. On a small machine
-it would even suffer from its start, which takes both cores for three seconds: apply begins it when a window is seen to
-need it, or once the first window is done.
+it would even suffer from its start, which takes both cores for three seconds: apply begins it when a window needs it,
+or once the first window is done and it goes on looking.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # In the environment of every process that YARN starts.
 _YARN_CONTAINER: Final = "CONTAINER_ID"
+# The port of the JVM that started this driver.
+_GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 # Of these the next start would end alike: a setting that isn't one, a class that no jar has.
 _LASTING: Final = frozenset(
     {"java.lang.IllegalArgumentException", "java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError"}
@@ -72,12 +74,29 @@ class BackgroundSession:
             raise SparkUnavailable(what, where="Spark") from self._error
         return self._session
 
+    def is_local(self) -> bool:
+        """Whether executors are this machine's cores. Asked of spark-submit's settings, so Spark needn't start for it.
+
+        Raises SparkUnavailable.
+        """
+        if self._session is None and _GATEWAY in os.environ:
+            return _submitted_master().startswith("local")
+        return (self.session.sparkContext.master or "").startswith("local")
+
     def stop(self) -> None:
         """End Spark if it was begun. What is coming up is waited for: a JVM can't end well in the midst of it."""
         if self._thread is not None:
             self._thread.join()
         if self._session is not None:
             self._session.stop()
+
+
+def _submitted_master() -> str:
+    """What spark-submit said, read from its JVM, which is there before a session is."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - joins that JVM, as each session's start does; under a lock
+    return SparkConf().get("spark.master") or ""
 
 
 def _named(error: BaseException) -> TidegateError:

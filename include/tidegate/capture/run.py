@@ -15,7 +15,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +41,7 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Segment
+from tidegate.tables import SegmentFlag
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +119,7 @@ class _Loop:
         self.news_at = time.monotonic()
         self.land_at: float | None = None
         self.landed_at = 0.0
+        self._end_asked = False  # of the transaction that was open when something was due
         self.reported_at = time.monotonic()
         self.reported_bytes = 0
         self.behind_until = math.inf  # so long a replica that lacks what is captured may catch up
@@ -257,13 +259,12 @@ class _Loop:
             # Inside a transaction nothing is due before more of it comes.
             due = None if reader.in_transaction else self.land_at
             wait = limits.CAPTURE_POLL_SECONDS if due is None else min(max(due - now, 0.0), limits.CAPTURE_POLL_SECONDS)
-            self._keep(reader.receive(max(wait, 0.001)), reader)
+            came = reader.receive(max(wait, 0.001))
+            self._keep(came, reader)
             if reader.reply_due:
                 self._reply(reader)
             if self.land_at is not None and time.monotonic() >= self.land_at:
-                self._keep(reader.cut_soon(), reader)
-                if not reader.waiting_bytes:
-                    self._land()
+                self._land_what_is_due(came, reader)
             proof = reader.heartbeat()
             if proof is not None:
                 self._keep([proof], reader)
@@ -287,8 +288,24 @@ class _Loop:
             return "idle"
         return None
 
+    def _land_what_is_due(self, came: Sequence[Segment], reader: SourceReader) -> None:
+        """Land what was read up to now; inside a transaction its end is asked for, and lands when it came.
+
+        came: what this turn gave. A stream without a pause is always inside of one: what follows the end that was
+        asked for waits for the next time, else each transaction would be cut and synced alone.
+        """
+        ended = self._end_asked and came and not came[-1].flags & SegmentFlag.OPEN_AT_END
+        if not (ended and reader.in_transaction):
+            last = reader.cut_soon()
+            self._keep(last, reader)
+            if not last and reader.waiting_bytes:
+                self._end_asked = True
+                return
+        self._land()
+
     def _land(self) -> None:
         self.lander.flush()
+        self._end_asked = False
         self.land_at, self.landed_at = None, time.monotonic()
 
     def _keep(self, segments: list[Segment], reader: SourceReader) -> None:

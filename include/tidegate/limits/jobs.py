@@ -34,8 +34,6 @@ MAINTAIN_ATTEMPTS_MAX: Final = 3
 # after starting and loading Arrow; on a cluster a job is worth it sooner (it costs about 0.2 s).
 DRIVER_DECODE_LOCAL_BYTES: Final = 512 * MIB
 DRIVER_DECODE_CLUSTER_BYTES: Final = 16 * MIB
-# A window of so many bytes may go by MERGE, or probe files in a job: Spark is begun before it is decoded.
-SPARK_WINDOW_BYTES: Final = 8 * MIB
 # Work that is worth another thread: less takes under a second, and one thread makes one file per table, not two.
 DRIVER_DECODE_THREAD_BYTES: Final = 128 * MIB
 # What a worker, or all the driver's threads together, hold of decoded rows before they write them out.

@@ -4,7 +4,7 @@ In:  SegmentRefs per source (bronze without its payloads), and low_ts: all is ap
 Out: cut_ts, the window's upper end.
 
 cut_ts is at most the smallest resolved_ts of the pipeline's sources, because only below it is every
-transaction known. A backlog is taken in windows of about bytes_max: the cut then falls on the
+transaction known. A backlog is taken in windows of at most bytes_max: the cut then falls on the
 resolved_ts of a segment, that is on a transaction's end, and never inside a transaction. Of a source whose segments
 aren't whole it may fall on any timestamp that is resolved: one prewrite without an answer keeps resolved_ts back, for
 hours perhaps, and what was committed meanwhile isn't to be one window.
@@ -66,6 +66,11 @@ class SegmentRef:
         last = min(self.max_commit_ts, self.upto(upto_ts))
         return self.payload_bytes > 0 and last > after_ts and self.min_commit_ts <= last
 
+    def first_ts(self, after_ts: int) -> int | None:
+        """The smallest upto_ts by which it overlaps (after_ts, upto_ts]; None when there is none."""
+        first = self.min_commit_ts if self.whole else max(self.min_commit_ts, self.prev_commit_ts + 1)
+        return first if self.overlaps(after_ts, max(first, after_ts + 1)) else None
+
     @property
     def ends_ts(self) -> int:
         """Where a window may end that takes it, if that is resolved."""
@@ -79,16 +84,23 @@ class SegmentRef:
 def choose_cut(
     refs: Mapping[str, Sequence[SegmentRef]], sources: Collection[str], low_ts: int, bytes_max: int
 ) -> int | None:
-    """The next cut_ts, or None when nothing above low_ts is resolved yet (or a source has sent nothing)."""
+    """The next cut_ts, or None when nothing above low_ts is resolved yet (or a source has sent nothing).
+
+    (low_ts, cut_ts] has at most bytes_max of payload, unless the first transaction's end is beyond that already.
+    """
     frontier = resolved_everywhere(refs, sources)
     if frontier <= low_ts:
         return None
-    taken = 0
-    waiting = (ref for source in sources for ref in refs.get(source, ()) if ref.ends_ts > low_ts)
-    for ref in sorted(waiting, key=lambda ref: ref.ends_ts):
-        taken += ref.payload_bytes
-        if taken >= bytes_max:
-            return min(frontier, ref.ends_ts)
+    waiting = [ref for source in sources for ref in refs.get(source, ()) if ref.ends_ts > low_ts or ref.payload_bytes]
+    begins = sorted((first, ref.payload_bytes) for ref in waiting if (first := ref.first_ts(low_ts)) is not None)
+    ends = sorted({min(ref.ends_ts, frontier) for ref in waiting if ref.ends_ts > low_ts} | {frontier})
+    taken = at = 0
+    for last, end_ts in enumerate(ends):
+        while at < len(begins) and begins[at][0] <= end_ts:
+            taken += begins[at][1]
+            at += 1
+        if taken > bytes_max:
+            return ends[max(last - 1, 0)]
     return frontier
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.captures import Background, bronze_segments, wait_for_bronze
 from tests.support.file_capture import SEGMENT_BYTES, file_run, killed_capture
-from tests.support.file_source import FileSource
+from tests.support.file_source import FileReader, FileSource
 from tests.support.seeds import share
 from tidegate.capture import status_file
 from tidegate.capture.value_log.folder import value_log_folder
@@ -24,6 +24,7 @@ from tidegate.errors import PositionLost, SourceUnavailable, StreamCorrupt
 from tidegate.lake.bronze import file as bronze_file
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentKind
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -71,6 +72,44 @@ def test_killed_at_each_point_in_turn_it_loses_nothing_and_doubles_nothing(tmp_p
     for number, point in enumerate((*share(POINTS), None)):
         wrote(tmp_path, 40 * number, 40)
         assert killed_capture(tmp_path, point) == (-signal.SIGKILL if point else 0), point
+    assert_has_every_line(tmp_path)
+
+
+class Unbroken(FileReader):
+    """Its lines come without a pause: whenever capture looks, it is inside the newest."""
+
+    asked = False
+
+    def receive(self, timeout_seconds: float) -> list[Segment]:
+        time.sleep(0.004)
+        line = self._file.readline()
+        whole, self.in_transaction = self._taken, bool(line)
+        if not line:
+            return self.cut_now() or super().receive(timeout_seconds)
+        given = self.cut_now() if whole and self.asked else []
+        self._taken.append(line)
+        self.resolved_ts = int(line.split()[0])
+        self.asked = self.asked and not given
+        return given
+
+    def cut_soon(self) -> list[Segment]:
+        self.asked = self.in_transaction
+        return [] if self.in_transaction else self.cut_now()
+
+
+def test_a_stream_without_a_pause_is_cut_as_often_as_it_lands(tmp_path: Path) -> None:
+    """And not at each transaction, each of which would be synced alone."""
+
+    class Busy(FileSource):
+        def connect(self) -> FileReader:
+            return Unbroken(self)
+
+    wrote(tmp_path, 0, 400)
+    begun, land_seconds = time.monotonic(), 0.4
+    run = file_run(tmp_path, lambda: Busy(tmp_path / "lines", 1 << 20), land_seconds=land_seconds)
+    result = run.run(300, idle_seconds=0.5)
+    assert result.segments <= 4 + 2 * (time.monotonic() - begun) / land_seconds, "with heartbeats at the end"
+    assert result.segments > 3, "what is read lands while more comes"
     assert_has_every_line(tmp_path)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -78,3 +81,34 @@ def test_a_class_that_no_jar_has_is_a_fault_of_the_settings(spark: SparkSession)
     assert not isinstance(passing.value, Terminal)
     with pytest.raises(ConfigError, match=r"no\.such\.Class"):
         background.check()
+
+
+def _nobody() -> SparkSession:
+    raise AssertionError("asked for a session")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("master", "expected"), [("local[2]", "True"), ("spark://nobody:7077", "False")])
+def test_where_spark_runs_is_known_before_it_starts(tmp_path: Path, master: str, expected: str) -> None:
+    """spark-submit's settings say it, whose JVM is there anyhow."""
+    script = tmp_path / "where.py"
+    script.write_text(
+        "from spark_jobs.session.background import BackgroundSession\n"
+        "from tests.spark_jobs.session.test_background import _nobody\n"
+        "print('local:', BackgroundSession(_nobody).is_local())\n"
+    )
+    submit = Path(sys.executable).with_name("spark-submit")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        [str(submit), "--master", master, str(script)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert f"local: {expected}" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(("master", "expected"), [("local[4]", True), ("yarn", False)])
+def test_without_spark_submit_the_session_itself_says_where_it_runs(
+    monkeypatch: pytest.MonkeyPatch, master: str, *, expected: bool
+) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+    assert BackgroundSession(lambda: session).is_local() is expected

@@ -28,9 +28,30 @@ def test_nothing_new_above_low_gives_no_window() -> None:
     assert choose_cut({"a": [ref("a", 1, 1, 50, 50)]}, ["a"], 50, 1 << 30) is None
 
 
-def test_a_backlog_is_cut_at_a_transaction_end_near_the_size_asked_for() -> None:
+def test_a_window_of_a_backlog_is_at_most_of_the_size_asked_for() -> None:
     refs = {"a": [ref("a", i, i * 10, i * 10 + 9, i * 10 + 9) for i in range(1, 11)]}
-    assert choose_cut(refs, ["a"], 0, 250) == 39
+    assert choose_cut(refs, ["a"], 0, 250) == 29
+    assert choose_cut(refs, ["a"], 0, 300) == 39
+    assert choose_cut(refs, ["a"], 29, 50) == 39, "a segment that is larger by itself"
+
+
+def test_a_long_transaction_counts_in_the_window_that_reads_it() -> None:
+    """Its parts are resolved no further than what is before it, and aren't read with that."""
+    parts = [ref("a", i, 100, 100, 9, size=1000) for i in range(2, 6)]
+    refs = {"a": [ref("a", 1, 1, 9, 9), *parts, ref("a", 6, 100, 100, 100), ref("a", 7, 101, 110, 110)]}
+    assert choose_cut(refs, ["a"], 0, 1500) == 9
+    assert choose_cut(refs, ["a"], 9, 1500) == 100
+    assert choose_cut(refs, ["a"], 100, 1500) == 110
+    assert choose_cut(refs, ["a"], 0, 5000) == 110
+
+
+def test_what_another_source_has_in_the_window_counts() -> None:
+    refs = {
+        "a": [ref("a", i, i * 10, i * 10 + 9, i * 10 + 9) for i in range(1, 11)],
+        "b": [ref("b", 1, 15, 200, 200, size=1000)],
+    }
+    assert choose_cut(refs, ["a", "b"], 0, 1150) == 19
+    assert choose_cut(refs, ["a", "b"], 19, 1250) == 39
 
 
 def test_a_transaction_larger_than_the_window_is_taken_whole() -> None:
@@ -56,9 +77,11 @@ def test_windows_one_after_another_cover_every_segment_once(ends: list[int], low
     at = low
     while (cut := choose_cut({"a": refs}, ["a"], at, bytes_max)) is not None:
         assert cut > at
-        taken += [found.seq for found in in_window(refs, at, cut)]
+        window = in_window(refs, at, cut)
+        assert len(window) == 1 or sum(each.payload_bytes for each in window) <= bytes_max
+        taken += [each.seq for each in window]
         at = cut
-    assert taken == [found.seq for found in refs if found.max_commit_ts > low]
+    assert taken == [each.seq for each in refs if each.max_commit_ts > low]
 
 
 def test_a_transaction_that_no_segment_goes_on_with_is_outside_of_every_window() -> None:
