@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pymysql
 from deltalake import DeltaTable, QueryBuilder
 
@@ -51,7 +52,7 @@ def compare(server: Server, lake: Path) -> list[Found]:
     for name in sorted(at_source):
         state = states.get(f"{name[0]}.{name[1]}", {})
         if state.get("state") in ("held", "released"):
-            found.append(Found(".".join(name), "held", f"{state['error']}: {state['reason']}"))
+            found.append(Found(".".join(name), "held", _why(state)))
             continue
         found.append(_one(server, lake, name))
     live = {name for name, state in states.items() if state["state"] not in ("dropped", "left")}
@@ -59,7 +60,7 @@ def compare(server: Server, lake: Path) -> list[Found]:
         dotted = ".".join(name)
         state = states.get(dotted, {})
         if state.get("state") in ("held", "released"):
-            found.append(Found(dotted, "held gone", f"{state['error']}: {state['reason']}"))
+            found.append(Found(dotted, "held gone", _why(state)))
         elif dotted in live or dotted not in states:
             rows = sum(_silver(lake, name, None).values())
             found.append(Found(dotted, "ghost" if rows else "empty", rows=rows))
@@ -97,6 +98,10 @@ def _states(lake: Path) -> dict[str, dict[str, Any]]:
         return {}
     events = pa.table(QueryBuilder().register("t", DeltaTable(str(path))).execute("SELECT * FROM t"))
     return {str(event["table"]): event for event in sorted(events.to_pylist(), key=lambda event: event["recorded_at"])}
+
+
+def _why(state: dict[str, Any]) -> str:
+    return f"{state['fault'] or state['cause']}: {state['reason']}"
 
 
 def _silver_tables(lake: Path) -> Iterator[tuple[str, str]]:
@@ -225,6 +230,8 @@ def _silver(lake: Path, name: tuple[str, str], cells: list[Cell] | None) -> Rows
     """Live rows; without cells each counts as the same."""
     table = DeltaTable(str(lake / tables.silver_path(*name)))
     found = pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t"))
+    if "_tg_deleted" in found.column_names:  # rows that stay (tables.soft_delete)
+        found = found.filter(pc.invert(pc.fill_null(found.column("_tg_deleted"), False)))
     if cells is None:
         return Counter({(): found.num_rows})
     columns = _columns(found)

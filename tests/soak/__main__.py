@@ -1,7 +1,8 @@
 """`make soak FAULTS=n SEED=s`: random faults over a busy source, and whether anything was lost, doubled or wrong.
 
 In:  --faults, --seed (a random one when empty), --flavour mariadb|mysql9, --apply-every, --settle-every; --sources: of
-     several servers, whose flavours are either in turn, the shards of a table flow together (shards/).
+     several servers, whose flavours are either in turn, the shards of a table flow together (shards/). --hostile:
+     rounds of whatever a server takes, beside edits of the pipeline file, other writers of silver and kills (hostile/).
 Out: on stdout one line, `soak: n faults, T transactions, 0 lost, 0 doubled, 0 wrong`, exit code 0; else what is wrong,
      how to replay it, and exit code 1. All state is in a temporary folder, removed when all was well, else named.
 """
@@ -19,6 +20,8 @@ import time
 from pathlib import Path
 
 from tests.soak import faults
+from tests.soak.hostile.plan import ROUNDS
+from tests.soak.hostile.world import HostileWorld
 from tests.soak.plan import Fault, plan
 from tests.soak.shards import faults as shards_faults
 from tests.soak.shards import plan as shards_plan
@@ -40,6 +43,8 @@ class Soak:
         given = self.arguments
         flavours = sorted(("mariadb", "mysql9"), key=lambda one: one != given.flavour) * given.sources
         world: World | ShardWorld
+        if given.hostile:
+            return self._hostile()
         if given.sources == 1:
             world = World(self.folder, given.seed, given.flavour, disturbs_apply=given.disturb_applies)
             faults_of = plan(given.seed, given.faults)
@@ -54,6 +59,23 @@ class Soak:
                     self._settle(world, compare=True)
         finally:
             self.transactions, self.lost, self.doubled = world.totals()
+
+    def _hostile(self) -> None:
+        """Rounds in place of faults."""
+        given = self.arguments
+        with HostileWorld(self.folder, given.seed, given.flavour) as world:
+            for fault in plan(given.seed, given.faults, ROUNDS):
+                seconds = time.monotonic() - self.began
+                print(f"{seconds:.0f} s: {fault}, {world.people.accepted} statements", file=sys.stderr, flush=True)
+                world.round(fault)
+                self.done += 1
+                self.transactions = world.people.accepted
+                if self.done % given.apply_every == 0:
+                    world.settle()
+                    print(f"{time.monotonic() - self.began:.0f} s: {world.compare()}", file=sys.stderr, flush=True)
+            if self.done % given.apply_every or not self.done:
+                world.settle()
+                print(f"{time.monotonic() - self.began:.0f} s: {world.compare()}", file=sys.stderr, flush=True)
 
     def _one(self, world: World | ShardWorld, fault: Fault) -> None:
         given = self.arguments
@@ -96,6 +118,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
     parser.add_argument("--sources", type=int, default=1, choices=range(1, 9), help="servers")
+    parser.add_argument("--hostile", action="store_true", help="rounds of composed DDL, settings and kills (hostile/)")
     parser.add_argument("--settle-every", type=int, default=25, help="faults between comparisons of bronze")
     parser.add_argument("--apply-every", type=int, help="faults between comparisons of silver; 100, of servers 25")
     parser.add_argument("--only-compare", dest="disturb_applies", action="store_false", help="no apply but to compare")
@@ -126,7 +149,7 @@ def main() -> int:
         print(f"{type(error).__name__}: {error}")
         print(f"after {soak.done} faults, see faults.log and the other logs in {folder}")
         same = f"FAULTS={given.faults} SEED={given.seed} FLAVOUR={given.flavour} SOURCES={given.sources}"
-        print(f"again: make soak {same}")
+        print(f"again: make soak {same}{' HOSTILE=1' if given.hostile else ''}")
         print(soak.line())
         return 1
     code = int(given.readers and _read(folder) > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import subprocess
 import sys
@@ -10,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak.hostile.people import People
+from tests.soak.hostile.plan import ROUNDS
+from tests.soak.hostile.world import HostileWorld
 from tests.soak.plan import plan
 from tests.soak.shards import faults as shards_faults
 from tests.soak.shards import plan as shards_plan
 from tests.soak.source import DATABASE, Sessions
 from tests.soak.witness import Witness, Wrong
 from tests.support.captures import capture_until_quiet
+from tests.support.own_server import own_server_or_skip
 from tests.support.seeds import LONG, many, seed
 from tests.support.servers import ROOT
 from tidegate.local.server import Server
@@ -28,6 +33,20 @@ def test_a_plan_follows_from_its_seed_and_a_longer_one_begins_with_a_shorter_one
     names = ("a", "b", "c", "d")
     assert shards_plan.plan(7, 300, names)[:40] == shards_plan.plan(7, 40, names)
     assert {fault.kind for fault in shards_plan.plan(7, 300, names)} == shards_faults.KINDS.keys()
+    assert plan(7, 300, ROUNDS)[:40] == plan(7, 40, ROUNDS)
+    assert all(hasattr(HostileWorld, f"_{kind}") for kind in ROUNDS)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("flavour", ["mariadb", "mysql9"])
+def test_a_server_takes_most_of_what_hostile_people_compose(flavour: str, tmp_path: Path) -> None:
+    with own_server_or_skip(flavour, tmp_path / "server") as server:
+        people = People(server, random.Random(7), tmp_path)
+        people.begin(7, 5)
+        people.work(150)
+        people.end()
+        assert people.accepted > people.sent * 0.5
+        assert not server.query("XA RECOVER")
 
 
 @pytest.mark.server
@@ -67,6 +86,14 @@ def test_a_dozen_random_faults_lose_nothing_double_nothing_and_leave_silver_equa
 @pytest.mark.skipif(not LONG, reason="four servers, captures and their first apply take minutes before the first fault")
 def test_random_faults_of_four_servers_leave_their_shards_equal_and_their_money_whole() -> None:
     _soak("50", "--sources", "4")
+
+
+@pytest.mark.server
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.skipif(not LONG, reason="it looks for what nobody knows yet: minutes for each seed")
+def test_hostile_rounds_leave_silver_equal() -> None:
+    _soak("24", "--hostile")
 
 
 def _soak(count: str, *words: str) -> None:

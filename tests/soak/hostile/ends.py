@@ -1,0 +1,97 @@
+"""How a hostile run ends: silver equal to the source's own SELECT, by two comparisons that share nothing; what waits.
+
+In:  the server, its road.
+Out: Ends.compare(): words; SilverDiffers with each table that differs, waits for nothing that is named, or is doubled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.kit.changelogs import changes_of
+from tests.kit.road import Road
+from tests.replay.compare import compare
+from tests.soak.hostile.tables import HOSTILE
+from tests.soak.world import SilverDiffers
+from tidegate.lake import held
+from tidegate.local.server import Server
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
+from tidegate.verify.report import Outcome
+from tidegate.verify.under_way import Options
+from tidegate.verify.verification import verify
+
+# What no snapshot can end: (cause, part of its reason).
+NAMED: Final = (
+    (Cause.FAULT, r"of the key holds .*, which no calendar has"),
+    (Cause.UNLOGGED, r"it can't be followed: .* whose values aren't compared here"),
+)
+_WRONG: Final = ("different", "ghost", "missing")
+_MORE: Final = "columns differ: missing in silver [], only in silver"
+_BY_VERIFY: Final = (Outcome.DIFFERENT, Outcome.UNSETTLED)
+
+
+class Ends:
+    """The end of one run."""
+
+    def __init__(self, server: Server, road: Road, folder: Path, wider: Collection[str]) -> None:
+        """wider: tables whose silver may have columns that the source hasn't: of its owner, or of an older copy."""
+        self._server, self._road, self._folder, self._wider = server, road, folder, wider
+
+    def compare(self) -> str:
+        """Raises SilverDiffers."""
+        results = [
+            item
+            for item in compare(self._server, self._folder / "lake")
+            if item.table.partition(".")[0] in HOSTILE and not item.outcome.startswith("held")
+        ]
+        wrong = [
+            f"{item.outcome} {item.table}, {item.rows} rows: {item.detail}"
+            for item in results
+            if item.outcome in _WRONG
+        ]
+        wrong += [f"verify: {words}" for words in self._by_verify()]
+        wrong += [f"changelog of {words}" for words in self._changelogs()]
+        standings = held.held_tables(self._road.lake)
+        wrong += [
+            f"waits: {name}: {_said(state)}" for name, state in standings.items() if not _is_named(state, standings)
+        ]
+        if wrong:
+            raise SilverDiffers("\n".join(wrong), len(wrong))
+        equal = [item for item in results if item.outcome == "equal"]
+        named = f", {len(standings)} wait for what is named" if standings else ""
+        return f"{len(equal)} tables with {sum(item.rows for item in equal)} rows equal in silver{named}"
+
+    def _by_verify(self) -> list[str]:
+        road = self._road
+        report = verify(road.pipeline, {"one": road.info}, road.lake.root, {}, Options(timeout_seconds=10))
+        return [
+            f"{r.table} {r.outcome}: {r.reason} {r.differences[:2]}"
+            for r in report.tables
+            if r.outcome in _BY_VERIFY and not (r.silver in self._wider and _MORE in r.reason)
+        ]
+
+    def _changelogs(self) -> list[str]:
+        """Those that have a change twice."""
+        doubled = []
+        for log in (self._folder / "lake" / "changelog").glob("*/*/_delta_log"):
+            database, table = log.parent.parent.name, log.parent.name
+            try:
+                changes_of(self._road.lake, database, table)
+            except AssertionError as error:
+                doubled.append(f"{database}.{table}: {error}")
+        return doubled
+
+
+def _said(state: Standing) -> str:
+    return f"{state.cause} {state.fault} {state.needs} {state.partner}: {state.reason}"
+
+
+def _is_named(state: Standing, standings: Mapping[str, Standing]) -> bool:
+    """Of a table that waits with another: whether that one is."""
+    if state.cause is Cause.WAITS_WITH and state.partner in standings:
+        return _is_named(standings[state.partner], {})
+    return any(state.cause is cause and re.search(reason, state.reason) for cause, reason in NAMED)
