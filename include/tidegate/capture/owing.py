@@ -2,12 +2,14 @@
 
 In:  a lake, a source that promises (a Pump, semi_sync), the value log that it is captured into.
 Out: Owing.begin() before the first acknowledgement: nothing, or StrayValueLog, which names another log that owes;
-     settle() when all of a log is in bronze; debts() and forget() for a person who accepts what is lost.
+     check_none_elsewhere() before bronze gets what isn't of this log; settle() when all of it is in bronze; debts() and
+     forget() for a person who accepts what is lost.
 
 A value log is a folder on one machine. When capture starts on another one, bronze takes other segments under the
 numbers that the first log has, and what was acknowledged there alone would be forgotten: nobody can send it again. So
 the lake has an object per log that owes, control/value_logs/<source>/<id of the log>.json. It is made before anything
-is acknowledged, and removed when a run has ended with all of it landed; a log that was killed keeps it. The folder says
+is acknowledged, and removed when a run has ended with all of it landed, well or by the source's error; a log that was
+killed, or whose lake failed, keeps it. The folder says
 by itself, too, that the object is there: then a start needs no lake.
 """
 
@@ -76,9 +78,7 @@ class Owing:
         """
         noted = value_log.folder / _NOTED
         try:
-            others = [debt for debt in self.debts() if debt.log != value_log.id]
-            if others:
-                raise self._owed_elsewhere(others, value_log.folder)
+            self.check_none_elsewhere(value_log)
             debt = {"host": socket.gethostname(), "folder": str(value_log.folder), "since_ms": int(time.time() * 1000)}
             is_new = self._store.create(f"{value_log.id}.json", json.dumps(debt).encode()) and not noted.exists()
         except LakeUnavailable as error:
@@ -95,6 +95,12 @@ class Owing:
                 f"can't be written: {error.strerror}", where=str(noted), remedy="check this disk"
             ) from error
         return is_new
+
+    def check_none_elsewhere(self, value_log: ValueLog) -> None:
+        """Raises StrayValueLog when another log than this one owes, LakeUnavailable."""
+        others = [debt for debt in self.debts() if debt.log != value_log.id]
+        if others:
+            raise self._owed_elsewhere(others, value_log.folder)
 
     def settle(self, value_log: ValueLog) -> None:
         """All of the log is in bronze, and nothing more is acknowledged. What fails is tried by the next run."""

@@ -16,7 +16,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from tidegate.capture.value_log.folder import remove_left, settled_folder
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
-from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUnavailable
+from tidegate.errors import ConfigError, LakeUnavailable, SourceBehind, SourceUnavailable, TidegateError
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.table import Bronze, check_writable
 from tidegate.lake.files import LakeFiles
@@ -200,7 +200,7 @@ class _Loop:
             self.lander.begin(self.recovered.backlog)
         try:
             with self.lander:
-                reason = self._read_over_connections(reader)
+                reason = self._read_or_settle(reader)
                 landed = self.lander.drain()
                 if not landed:
                     log.warning("bronze lacks %d bytes that the value log has", self.lander.behind_bytes)
@@ -211,6 +211,16 @@ class _Loop:
             Owing(self.run.lake, self.run.source_name).settle(self.value_log)
         point = self.checkpoint
         return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.end, landed)
+
+    def _read_or_settle(self, reader: SourceReader) -> Reason:
+        """A source that stops a run owes nothing by that: capture may begin anew at another machine."""
+        try:
+            return self._read_over_connections(reader)
+        except TidegateError:
+            with suppress(TidegateError):  # the lander's own
+                if self.source.promises and self.lander.drain():
+                    Owing(self.run.lake, self.run.source_name).settle(self.value_log)
+            raise
 
     def _read_over_connections(self, reader: SourceReader) -> Reason:
         retries = Retries(self.deadline)

@@ -27,6 +27,7 @@ def accept(
 ) -> None:
     """Go on with a source that no longer has what capture continues."""
     from tidegate.capture.captured import Captured
+    from tidegate.capture.owing import Owing
     from tidegate.capture.recovery import recover
     from tidegate.capture.value_log.folder import settled_folder
     from tidegate.capture.value_log.log import ValueLog
@@ -47,6 +48,7 @@ def accept(
             ending.enter_context(take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)))
         value_log = ValueLog(settled_folder(loaded, name, folder))
         ending.callback(value_log.close)
+        Owing(lake, name).check_none_elsewhere(value_log)  # a gap would get the numbers that its segments have
         recovered = recover(bronze, value_log, server.nothing)
         captured = Captured(bronze, value_log, recovered.tail)
         gap = find_gap(server, captured, recovered.checkpoint) if recovered.checkpoint.seq else None

@@ -22,8 +22,10 @@ from tidegate.capture.run import CaptureRun
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.cli.main import app
-from tidegate.errors import LakeUnavailable, SourceRefused, StrayValueLog
+from tidegate.errors import LakeUnavailable, SourceRefused, StrayValueLog, StreamCorrupt
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
+from tidegate.segments.segment import Segment
 
 
 def machine(tmp_path: Path, name: str, *, promises: bool = True) -> CaptureRun:
@@ -74,6 +76,53 @@ def test_a_start_that_the_source_refuses_owes_nothing(tmp_path: Path, monkeypatc
     assert not owing(tmp_path).debts()
     capture(machine(tmp_path, "b"))
     assert_has_every_line(tmp_path)
+
+
+def test_a_run_that_its_source_ends_owes_nothing_once_all_is_landed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrote(tmp_path, 0, 200)
+    receive, taken = FileReader.receive, []
+
+    def ends(reader: FileReader, seconds: float) -> list[Segment]:
+        taken.append(receive(reader, seconds))
+        if len(taken) > 150:
+            raise StreamCorrupt("a bad byte", where="lines")
+        return taken[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileReader, "receive", ends)
+        with pytest.raises(StreamCorrupt, match="a bad byte"):
+            capture(machine(tmp_path, "a"))
+    assert sum(map(len, taken)) > 3
+    assert not owing(tmp_path).debts()
+    capture(machine(tmp_path, "b"))
+    assert_has_every_line(tmp_path)
+
+
+def test_a_run_whose_lake_fails_at_its_end_owes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrote(tmp_path, 0, 20)
+
+    def away(*_: object) -> None:
+        raise LakeUnavailable("it is away", remedy="wait")
+
+    def ends(_reader: FileReader, _seconds: float) -> list[Segment]:
+        patched.setattr(Bronze, "append", away)
+        raise StreamCorrupt("a bad byte", where="lines")
+
+    killed(machine(tmp_path, "a"), monkeypatch)
+    wrote(tmp_path, 20, 20)
+    log = ValueLog(value_log_folder((run := machine(tmp_path, "a")).pipeline, "one", run.state_dir))
+    newest = bronze_segments(tmp_path / "lake")[-1]
+    ahead = replace(newest, seq=newest.seq + 1, start_pos=newest.end_pos, prev_commit_ts=newest.resolved_ts)
+    log.append(ahead)
+    log.close()
+    with monkeypatch.context() as patched:
+        patched.setattr(FileReader, "receive", ends)
+        patched.setattr(Bronze, "append", away)
+        with pytest.raises(StreamCorrupt, match="a bad byte"):
+            capture(machine(tmp_path, "a"))
+    assert owing(tmp_path).debts()
 
 
 def _refused(*_: object) -> object:
@@ -147,6 +196,28 @@ def test_a_person_sees_which_log_owes_and_accepts_what_is_lost(tmp_path: Path, m
     wrote(tmp_path, 20, 5)
     capture(machine(tmp_path, "b"))
     assert_has_every_line(tmp_path)
+
+
+def test_nothing_is_accepted_as_lost_while_another_machine_may_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gap would get the numbers of segments that the other log has, and nobody could land them any more."""
+    wrote(tmp_path, 0, 20)
+    killed(machine(tmp_path, "a"), monkeypatch)
+    before = len(bronze_segments(tmp_path / "lake"))
+    file = tmp_path / "test.yaml"
+    file.write_text(
+        f"pipeline: test\nlake: {{path: {tmp_path / 'lake'}}}\nsources: {{one: {{conn_id: one, flavour: mariadb}}}}\n"
+        "tables: {include: ['*.*']}\n"
+    )
+    monkeypatch.setenv("AIRFLOW_CONN_ONE", "mysql://u:p@127.0.0.1:1/")
+    for options in ([], ["--lost"]):
+        found = typer.testing.CliRunner().invoke(
+            app, ["accept", str(file), "one", *options, "--state-dir", str(tmp_path / "b")]
+        )
+        assert "has acknowledged commits that bronze may lack" in f"{found.output}{found.exception}"
+        assert isinstance(found.exception, StrayValueLog)
+    assert len(bronze_segments(tmp_path / "lake")) == before
 
 
 def test_without_the_lake_only_a_log_that_it_knows_may_acknowledge(
