@@ -23,6 +23,9 @@ TIDB_KEPT_BYTES_MAX: Final = 100 * MIB
 # Requests of TiDB that wait at one time, each on a thread; and how much they hold.
 PUMP_THREADS: Final = 256
 PUMP_WAITING_BYTES_MAX: Final = 256 * MIB
+# What those hold together that wait for their place, or their answer; one more may be taken above it, of any size, so
+# that a large transaction isn't kept out by small ones. (gRPC itself has a request whole before anybody is asked.)
+PUMP_HELD_BYTES_MAX: Final = 1024 * MIB
 # TiDB gives a write up after 15 seconds (binlog.write-timeout) and tries again.
 PUMP_WAIT_SECONDS_MAX: Final = 30.0
 # A transaction's binlog has as many bytes as what it writes: TiDB's own bound is txn-total-size-limit, 1 GiB at most

@@ -7,6 +7,8 @@ Out: writes in order of arrival, for one taker; each is answered by whoever took
 Who may write what is the door's to say (door.py). An empty payload is TiDB's question whether a Pump that failed is
 back: it is answered, and nothing is stored. A payload that is no binlog is refused, so that nobody finds it later.
 While too much waits, a request waits before it joins: TiDB tries again by itself, on another Pump when there is one.
+While requests hold too much that wait to join, one that comes is answered with an error, which TiDB tries again for 15
+seconds and more; gRPC's RESOURCE_EXHAUSTED it wouldn't: the transaction would fail at once.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ from typing import IO, Any, Final, Protocol
 import grpc
 
 from tidegate.errors import HostRefused, LakeRefused, TidegateError
-from tidegate.limits import PUMP_PULL_THREADS, PUMP_THREADS, PUMP_WAIT_SECONDS_MAX, PUMP_WAITING_BYTES_MAX
+from tidegate.limits import (
+    PUMP_HELD_BYTES_MAX,
+    PUMP_PULL_THREADS,
+    PUMP_THREADS,
+    PUMP_WAIT_SECONDS_MAX,
+    PUMP_WAITING_BYTES_MAX,
+)
 from tidegate.pump.door import Door
 from tidegate.pump.pulled import Pulled
 from tidegate.tidb.payload import (
@@ -87,6 +95,7 @@ class PumpServer:
         self._drainers = threading.BoundedSemaphore(PUMP_PULL_THREADS)
         self._waiting: deque[Write] = deque()
         self._bytes = 0
+        self._held_bytes = 0  # of all requests that aren't answered
         self._changed = threading.Condition()
         self._closed = ""
         self._refused = ""  # why prewrites aren't taken
@@ -183,10 +192,24 @@ class PumpServer:
     def _write(self, request: bytes, context: Any) -> bytes:
         try:
             cluster, payload = write_request(request)
-            if why := self.door.refuses_cluster(cluster):
-                return write_answer(why)
-            if not payload:
-                return write_answer(self._closed)
+        except TidegateError as error:
+            return write_answer(str(error))
+        if why := self.door.refuses_cluster(cluster):
+            return write_answer(why)
+        if not payload:
+            return write_answer(self._closed)
+        with self._changed:
+            if self._held_bytes > PUMP_HELD_BYTES_MAX:
+                return write_answer("too much waits to be stored")
+            self._held_bytes += len(payload)
+        try:
+            return self._stored(cluster, payload, context)
+        finally:
+            with self._changed:
+                self._held_bytes -= len(payload)
+
+    def _stored(self, cluster: int, payload: bytes, context: Any) -> bytes:
+        try:
             write = Write(payload, binlog_of(payload))
             if why := self.door.refuses(write.binlog) or self.door.enters(cluster):
                 return write_answer(why)
@@ -241,16 +264,24 @@ class PumpServer:
 def _locked(address: str) -> IO[bytes]:
     """The lock of a unix socket, beside it: whoever binds a path takes it away from one that listens there already.
 
-    Raises HostRefused where another one has it, OSError.
+    Raises HostRefused where another one has it, or it can't be had.
     """
     path = Path(address.removeprefix(_UNIX) + ".lock")
-    handle = path.open("ab")
+    try:
+        handle = path.open("ab")
+    except OSError as error:
+        raise HostRefused(
+            f"can't listen at {address}: its lock, {path}, can't be written: {error.strerror}",
+            where=address,
+            remedy="let this account write that file, or its folder, or give another address",
+        ) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         handle.close()
+        why = "another Pump does" if isinstance(error, BlockingIOError) else f"{path} has no lock: {error.strerror}"
         raise HostRefused(
-            f"can't listen at {address}: another Pump does",
+            f"can't listen at {address}: {why}",
             where=address,
             remedy="end that one, or give this one another address",
         ) from None

@@ -21,6 +21,7 @@ from tidegate.errors import HostRefused, PositionLost, SourceRefused, ValueLogFu
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import captured_server
 from tidegate.local.certificate import ensure
+from tidegate.pump import server as server_module
 from tidegate.pump.server import PumpServer, ServerSettings, Write
 from tidegate.segments.segment import NO_SERVER, Segment
 from tidegate.tables import SegmentKind
@@ -261,6 +262,40 @@ def test_a_second_pump_at_a_unix_path_takes_it_from_nobody(tmp_path: Path) -> No
     client.close()
     server.close("it ends")
     PumpServer(ServerSettings([address], 1 << 20)).close("it ends")
+
+
+def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "p.sock.lock").mkdir()
+    with pytest.raises(HostRefused, match=rf"its lock, {tmp_path}/p\.sock\.lock, can't be written: Is a directory"):
+        PumpServer(ServerSettings([f"unix:{tmp_path}/p.sock"], 1 << 20))
+
+
+def test_requests_hold_so_much_together_and_what_comes_then_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody takes them: each holds its bytes until it is answered."""
+    monkeypatch.setattr(server_module, "PUMP_HELD_BYTES_MAX", 2500)
+    server = PumpServer(ServerSettings([f"unix:{tmp_path}/p.sock"], 1 << 20))
+    server.start()
+    client = Client(f"unix:{tmp_path}/p.sock")
+    payloads = [encode.binlog(PREWRITE, 5 + number, key=b"k" * 1000) for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        waiting = []
+        for number, payload in enumerate(payloads[:3], 1):
+            waiting.append(pool.submit(client.write, payload))
+            until(lambda count=number: len(server._waiting) == count)
+        assert client.write(payloads[3]) == "too much waits to be stored"
+        assert client.write(b"") == "", "it serves"
+        for write in server.take(5, 1 << 20):
+            write.answer()
+        assert [one.result() for one in waiting] == ["", "", ""]
+        assert server._held_bytes == 0
+        again = pool.submit(client.write, payloads[3])
+        for write in server.take(5, 1 << 20):
+            write.answer()
+        assert again.result() == ""
+    client.close()
+    server.close("done")
 
 
 def test_another_cluster_is_refused_before_anything_of_it_is_acknowledged(tmp_path: Path) -> None:
