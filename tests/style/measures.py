@@ -43,16 +43,24 @@ class Measure(NamedTuple):
 
 
 class Source(NamedTuple):
+    """nodes: all of the tree, walked once."""
+
     name: str
     text: str
     tree: ast.Module
+    nodes: tuple[ast.AST, ...]
 
 
 @functools.cache
 def sources() -> tuple[Source, ...]:
     paths = sorted(path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py"))
     texts = [(str(path.relative_to(ROOT)), path.read_text()) for path in paths]
-    return tuple(Source(name, text, ast.parse(text)) for name, text in texts)
+    return tuple(_source(name, text) for name, text in texts)
+
+
+def _source(name: str, text: str) -> Source:
+    tree = ast.parse(text)
+    return Source(name, text, tree, tuple(ast.walk(tree)))
 
 
 def pages() -> dict[str, str]:
@@ -61,7 +69,7 @@ def pages() -> dict[str, str]:
 
 
 def docstrings(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
             if text:
@@ -131,7 +139,7 @@ def comprehensions() -> Measure:
     """Comprehensions per function."""
     functions, where = 0, Counter[str]()
     for source in sources():
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             functions += isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             where[source.name] += isinstance(node, _COMPREHENSIONS)
     return Measure(round(where.total() / functions, 3), worst(where))
@@ -192,7 +200,7 @@ def empty_names() -> Measure:
     """Functions with a variable whose name says nothing: `found`, `one`, `told`, `there`, `mine`."""
     where = Counter[str]()
     for source in sources():
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 stored = (name for name in ast.walk(node) if isinstance(name, ast.Name | ast.arg))
                 where[source.name] += any(_name(name) in EMPTY_NAMES for name in stored)

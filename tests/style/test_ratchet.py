@@ -7,6 +7,7 @@ Out: the figure that grew, with the places that cost most.
 from __future__ import annotations
 
 import ast
+import gc
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +21,11 @@ RECORDED = tomllib.loads(Path(__file__).with_name("ratchet.toml").read_text())
 
 @pytest.fixture(scope="module", autouse=True)
 def _sources_are_forgotten() -> Iterator[None]:
+    """Millions of nodes, which every collection of the tests behind these would look through."""
+    gc.disable()
     yield
     measures.sources.cache_clear()
+    gc.enable()
 
 
 @pytest.mark.parametrize("name", measures.MEASURES)
