@@ -11,22 +11,28 @@ Out: check: a line for each table that isn't as published, and what the next app
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from tidegate.cli import copies
 from tidegate.cli.lake import open_lake
 from tidegate.errors import LakeRefused
 from tidegate.home import EXIT_ERROR
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="The lake: is silver as published; its format and upgrade."
-)
+_HELP: Final = "The lake: backup, restore, move; is silver as published; its format and upgrade."
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help=_HELP)
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def _group() -> None:
-    """The lake: is silver as published; its format and upgrade."""
+    """With one command alone the group's name would be the command."""
+
+
+app.command("backup")(copies.backup)
+app.command("restore")(copies.restore)
+app.command("move")(copies.move)
 
 
 @app.command("check")

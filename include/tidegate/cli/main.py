@@ -49,7 +49,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "check": ("tidegate.cli.check", "check", "Whether a pipeline can run: settings, grants, clock, tables, lake."),
     "status": ("tidegate.cli.status", "status", "How far a pipeline's sources and tables are."),
     "snapshot": ("tidegate.cli.snapshot", "app", "Rows from before capture, read by SELECT; how far that is."),
-    "lake": ("tidegate.cli.lake_upgrade", "app", "The lake: is silver as published; its format and upgrade."),
+    "lake": (
+        "tidegate.cli.lake_upgrade",
+        "app",
+        "The lake: backup, restore, move; is silver as published; its format and upgrade.",
+    ),
     "latency": ("tidegate.cli.latency", "latency", "How soon a commit at the source is visible in silver."),
     "accept": ("tidegate.cli.accept", "accept", "Go on with a source that lost what capture continues."),
     "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),

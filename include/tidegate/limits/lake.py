@@ -96,3 +96,19 @@ CONTROL_PLAIN_BYTES_MAX: Final = 2 << 10
 LATENCY_COMMITS_MAX: Final = 32
 # After a longer absence the log isn't read commit by commit: something will have happened.
 NEWS_TAIL_COMMITS_MAX: Final = 1000
+
+# --- copies of a lake -----------------------------------------------------------------------------
+# Tables that are copied at a time: each holds the names of its files, and once its newest version's.
+COPY_TABLES_MAX: Final = 4
+# Files that are copied at a time, of all of these tables: a store answers each for itself, a disk has enough of it.
+COPY_AT_ONCE_FILES_MAX: Final = 16
+# Files of a table that are handed to those copiers at a time.
+COPY_LISTED_FILES_MAX: Final = 256
+# A file is read and sent in parts of this size; each copier has this one, and those under way, in memory.
+COPY_PART_BYTES: Final = 8 * MIB
+# Parts of a file that are under way to an object store.
+COPY_UPLOAD_THREADS_MAX: Final = 2
+# A table whose files go while they are copied is copied at its then newest version. VACUUM isn't so quick so often.
+COPY_ATTEMPTS_MAX: Final = 5
+# Control tables are looked at until nothing changes between two looks: windows pause longer than a look takes.
+COPY_LOOKS_ATTEMPTS_MAX: Final = 50

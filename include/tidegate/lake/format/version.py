@@ -22,6 +22,7 @@ from tidegate import __version__
 from tidegate.errors import LakeRefused
 from tidegate.format_table import FORMAT
 from tidegate.lake.format.migrations import newest_format
+from tidegate.lake.unfinished import check_is_lake
 from tidegate.tables import ALL
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Format:
 
 
 def check_format(lake: LakeFiles) -> int:
-    """The newest format that was begun; 0 when there was none. Raises LakeRefused for a newer lake."""
+    """The newest format that was begun; 0 when there was none. Raises LakeRefused for a newer lake, or what is none."""
+    check_is_lake(lake)
     state = lake.log(FORMAT.path).state()
     version = state.transaction(BEGUN_ID)
     if version > newest_format():

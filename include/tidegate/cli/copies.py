@@ -1,0 +1,191 @@
+"""`tidegate lake backup|restore|move`: a lake's copy while everything runs, a copy made the lake, a lake elsewhere.
+
+In:  a pipeline; its lake, and another folder or URL, with keys in the lake's connection or in --conn-id's.
+Out: backup: the copy, a line per table of which something was copied; 1 when a table isn't in it. restore: the lake,
+     and what is to be done next. move: the lake at its new place, and the line of the pipeline file that changes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate import config, pipelines
+from tidegate.cli.lake import open_lake
+from tidegate.connections import from_environment
+from tidegate.errors import LeaseHeld, TidegateError
+from tidegate.home import EXIT_ERROR, state_folder
+from tidegate.text_layout import counted
+
+if TYPE_CHECKING:
+    from tidegate.copies.manifest import Manifest
+    from tidegate.lake.files import LakeFiles
+
+Pipeline = Annotated[str, typer.Argument(help="Pipeline: its name, or its file")]
+ConnId = Annotated[
+    str | None, typer.Option(help="Connection with the keys of that folder's store; the lake's own when empty")
+]
+
+
+def backup(
+    pipeline: Pipeline,
+    target: Annotated[
+        str, typer.Argument(help="Folder or URL of the backup; one that has an earlier backup is renewed")
+    ],
+    *,
+    silver: Annotated[
+        bool, typer.Option(help="With silver and changelogs; else they are made from bronze, or read anew")
+    ] = True,
+    conn_id: ConnId = None,
+) -> None:
+    """Copy the lake to another folder while everything runs; what is there already isn't copied again."""
+    from tidegate.copies.backup import Backup
+    from tidegate.lake.leases import take_lease
+
+    loaded, lake = open_lake(pipeline)
+    to = _other(loaded, lake, target, conn_id)
+    work = Backup(loaded.pipeline, lake, to, _say, silver=silver)
+    lake.check_known()
+    with take_lease(to, loaded.pipeline, "backup", report=_warn):
+        made = work.run()
+    brought = f"{counted(work.brought_files, 'file', 'files')}, {work.brought_bytes / 1e6:,.1f} MB copied"
+    _say(f"{counted(len(made.tables), 'table', 'tables')} in {to.root}, {brought}; newest cut {made.cut_ts}")
+    _say(f"not in it: {_not_in_it(loaded, pipeline, made)}")
+    if made.lacks:
+        _say(f"nor {counted(len(made.lacks), 'table', 'tables')}: {', '.join(sorted(made.lacks))}")
+        raise typer.Exit(EXIT_ERROR)
+
+
+def restore(
+    pipeline: Pipeline,
+    source: Annotated[str, typer.Argument(help="Folder or URL of a backup", metavar="BACKUP")],
+    *,
+    conn_id: ConnId = None,
+) -> None:
+    """Put a backup into the pipeline's lake.path, which must be empty; nobody may work on it."""
+    from tidegate.copies.restore import Restore
+
+    loaded, lake = open_lake(pipeline)
+    work = Restore(loaded.pipeline, _other(loaded, lake, source, conn_id), lake, _say)
+    made = work.check()
+    with _alone(loaded, lake):
+        work.check()
+        work.run()
+    _say(f"{lake.root} has {counted(len(made.tables), 'table', 'tables')} as of {made.at}, newest cut {made.cut_ts}")
+    if not made.silver:
+        _say("the backup has no silver: the next apply makes tables from bronze, or has them wait for their rows")
+    for path in sorted(made.lacks):
+        _say(f"{path} isn't in the backup: the next apply makes it from bronze, or has it wait for its rows")
+    for name in loaded.sources:
+        _say(f"{name}: {_next_of(loaded, name, lake)}")
+
+
+def move(
+    pipeline: Pipeline,
+    target: Annotated[str, typer.Argument(help="Folder or URL that the lake goes to")],
+    *,
+    conn_id: ConnId = None,
+) -> None:
+    """Copy the lake while everything runs; once all jobs are stopped, the rest, and the lake is there."""
+    from tidegate.copies.move import move as move_lake
+    from tidegate.lake.leases import take_lease
+
+    loaded, lake = open_lake(pipeline)
+    to = _other(loaded, lake, target, conn_id)
+    try:
+        with take_lease(to, loaded.pipeline, "backup", report=_warn):
+            move_lake(loaded.pipeline, lake, to, lambda: _alone(loaded, lake), _say)
+    except LeaseHeld as error:
+        raise LeaseHeld(
+            error.what,
+            where=error.where,
+            remedy="most of it is copied; pause the pipeline's DAGs, wait until their runs have ended, run this again",
+        ) from error
+    _say(f"the lake is in {to.root} now. In {pipelines.find(pipeline)}: lake: {{path: {to.root}}}")
+    if conn_id is not None and conn_id != loaded.lake.conn_id:
+        _say(f"and its conn_id: {conn_id}")
+    _say(f"{lake.root} stays, and nobody works on it any more: remove it when you like")
+
+
+@contextmanager
+def _alone(pipeline: config.Pipeline, lake: LakeFiles) -> Iterator[None]:
+    """Nobody else works on the lake. Raises LeaseHeld, which names who does."""
+    from tidegate.lake.leases import take_lease
+
+    with ExitStack() as held:
+        jobs = [(pipeline.pipeline, job) for job in ("apply", "maintain", "rebuild")]
+        jobs += [(name, job) for name in pipeline.sources for job in ("capture", "snapshot")]
+        for of, job in jobs:
+            held.enter_context(take_lease(lake, of, job, report=_warn))
+        yield
+
+
+def _other(pipeline: config.Pipeline, lake: LakeFiles, path: str, conn_id: str | None) -> LakeFiles:
+    """Another folder; a relative one from where the command was started."""
+    from tidegate.lake.files import LakeFiles
+    from tidegate.lake.storage import delta_options, lake_root, store_keys, store_of
+
+    root = lake_root(path, Path.cwd())
+    if conn_id is not None:
+        return LakeFiles(root, delta_options(pipeline.lake.storage_options, store_keys(from_environment(conn_id))))
+    same = store_of(root) == store_of(lake.root)
+    return LakeFiles(root, dict(lake.storage_options) if same else {})
+
+
+def _not_in_it(loaded: config.Pipeline, pipeline: str, made: Manifest) -> str:
+    kept = loaded.capture.value_log_path or state_folder() / "value_log" / loaded.pipeline
+    connections = [loaded.lake.conn_id, *(getattr(entry, "conn_id", None) for entry in loaded.sources.values())]
+    named = ", ".join(dict.fromkeys(filter(None, connections)))
+    silver = "" if made.silver else "silver and changelogs, "
+    return (
+        f"{silver}capture's value log ({kept} on its machine), the pipeline file ({pipelines.find(pipeline)}),"
+        f" connections ({named})"
+    )
+
+
+def _next_of(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str:
+    """What capture of a source does next, for people."""
+    if not isinstance(loaded.sources[name], config.MysqlSource):
+        return "capture goes on behind what the backup has; see `tidegate check`"
+    try:
+        why = _gap(loaded, name, lake)
+    except TidegateError as error:
+        return f"whether it still has what comes next isn't known: {error}"
+    if why is None:
+        return "it still has its log from the backup on: start capture, which goes on by itself"
+    return f"{why}; see `tidegate accept {loaded.pipeline} {name}`, and with --lost go on without it"
+
+
+def _gap(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str | None:
+    """Why a server can't continue what bronze has; None: it can. As capture sees it where there is no value log."""
+    from tidegate.capture.captured import Captured
+    from tidegate.capture.recovery import recover
+    from tidegate.capture.value_log.log import ValueLog
+    from tidegate.lake.bronze.table import Bronze
+    from tidegate.mysql.acceptance import find_gap
+    from tidegate.mysql.reader import BinlogSource
+
+    server = BinlogSource(loaded, name, pipelines.source_info(loaded, name, from_environment), lake)
+    bronze = Bronze(lake, name, continues=server.check_continues)
+    with tempfile.TemporaryDirectory() as folder:
+        value_log = ValueLog(Path(folder))
+        try:
+            recovered = recover(bronze, value_log, server.nothing)
+            captured = Captured(bronze, value_log, recovered.tail)
+            gap = find_gap(server, captured, recovered.checkpoint) if recovered.checkpoint.seq else None
+        finally:
+            value_log.close()
+    return gap.why if gap is not None else None
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _warn(line: str) -> None:
+    typer.echo(f"tidegate: warning: {line}", err=True)

@@ -1,0 +1,294 @@
+"""A copy of a whole lake while capture, apply and maintain work on it.
+
+In:  a lake, a folder for its copy, perhaps with an earlier copy.
+Out: a backup: tables at versions that belong together, by name in its paper.
+
+The order is what makes it one. control is read first, and all of it as it is at one moment; then silver, then the
+changelogs, then bronze, each as it is by then. So nothing in the copy speaks of what came too late to be in it: silver
+is as far as control says or further, as after an apply that was killed, and bronze has all that silver has. Before that
+files alone are brought, in any order, so that the moments lie close together. When a source is captured for the first
+time meanwhile, its columns are in control and perhaps not in the copy's: then all of it is done again.
+
+A kill costs nothing: what is there with its size isn't copied again. An earlier backup in the same folder counts until
+the new one has ended, since its versions stay, unless a table was made anew meanwhile. What tables don't need any more
+stays, too: nobody can say here that the lake hasn't just lost it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Final, TypeVar
+
+from tidegate import tables
+from tidegate.copies.manifest import Copied, Manifest
+from tidegate.copies.place import GoneMeanwhileError, copy_file, place_of
+from tidegate.copies.table import LOG, Between, TableCopy, copying
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.names import commit_version
+from tidegate.delta.state import no_files
+from tidegate.errors import LakeUnavailable, Terminal, UsageError
+from tidegate.failpoint import failpoint
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.version import BEGUN_ID
+from tidegate.lake.leases import LEASES
+from tidegate.lake.unfinished import FOLDER, Kind, Paper
+from tidegate.limits import COPY_ATTEMPTS_MAX, COPY_LOOKS_ATTEMPTS_MAX, COPY_TABLES_MAX, STORE_AGAIN_SECONDS
+from tidegate.text_layout import counted
+
+T = TypeVar("T")
+Report = Callable[[str], None]
+
+SILVER: Final = "silver"
+CHANGELOG: Final = "changelog"
+VALUE_LOGS: Final = "control/value_logs"  # which value logs owe the lake something (capture/owing.py)
+BRONZE: Final = (tables.SEGMENTS.path, tables.CHUNKS.path)  # segments name chunks
+_CONTENTS_TOLD: Final = 3
+# Of control first what a window writes last: should it never be still, each says no more than those behind it.
+_LAST_WRITTEN: Final = (tables.CUTS, tables.SNAPSHOTS, tables.TABLE_STATES, tables.FOLLOWED)
+
+
+@dataclass(slots=True)
+class Backup:
+    """pipeline: its name. silver: whether silver and changelogs are copied. kind: BACKUP, or MOVE for a lake to be."""
+
+    pipeline: str
+    lake: LakeFiles
+    target: LakeFiles
+    report: Report
+    silver: bool = True
+    kind: Kind = Kind.BACKUP
+    brought_files: int = 0
+    brought_bytes: int = 0
+    _before: Mapping[str, Copied] = field(default_factory=dict)
+    _between: Between = field(init=False)
+
+    def run(self) -> Manifest:
+        """Raises LakeUnavailable, LakeRefused, UsageError; a silver table's own trouble is in the manifest."""
+        self.lake.check_known()
+        check_apart(self.lake, self.target)
+        self._begin()
+        self._between = copying(self.lake, self.target, self._void)
+        try:
+            self._fill()
+            made = self._sealed()
+        finally:
+            self._between.pool.shutdown(cancel_futures=True)
+        failpoint("copy_before_paper")
+        self._write(made)
+        self._forget_small(made)
+        return made
+
+    # --- the paper ----------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Take the folder, or go on in it. Raises UsageError where it isn't such a copy's."""
+        paper = Paper.read(self.target.store(FOLDER))
+        if paper is None:
+            if names := contents(self.target):
+                raise UsageError(
+                    f"has {', '.join(names)}, and isn't a backup", where=self.target.root, remedy="give another folder"
+                )
+            self._write(None)
+            return
+        if paper.pipeline != self.pipeline or paper.kind is not self.kind:
+            raise UsageError(
+                f"is a {paper.kind} of pipeline {paper.pipeline}", where=self.target.root, remedy="give another folder"
+            )
+        if paper.whole is not None:
+            self._before = Manifest.of_json(paper.whole, self.target.root).tables
+
+    def _void(self, path: str) -> None:
+        """The earlier backup needs what is about to go."""
+        paper = Paper.read(self.target.store(FOLDER))
+        if paper is not None and paper.whole is not None:
+            self.report(f"{path} was made anew since the last backup, which can't be restored until this one has ended")
+            self._write(None)
+
+    def _write(self, made: Manifest | None) -> None:
+        whole = None if made is None else made.to_json()
+        Paper(self.kind, self.pipeline, self.lake.root, whole).write(self.target.store(FOLDER))
+
+    # --- passes -------------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        """Data files of all but control, in any order."""
+
+        def fill(path: str) -> None:
+            copy = TableCopy(self._between, path)
+            copy.fill(self._before.get(path))
+            self._count(copy)
+
+        # What is wrong with one is said when its version is copied.
+        _at_once([*self._large(), *BRONZE], fill, lambda *_: None)
+
+    def _sealed(self) -> Manifest:
+        for _ in range(COPY_ATTEMPTS_MAX):
+            sources = self._sources(self.lake)
+            made = self._seal()
+            if self._sources(self.target) <= sources:
+                return made
+            self._before = {**self._before, **made.tables}
+            self.report("a source was captured for the first time meanwhile: all that changed is copied again")
+        raise LakeUnavailable("new sources come faster than it is copied", where=self.lake.root)
+
+    def _seal(self) -> Manifest:
+        made: dict[str, Copied] = {}
+        lacks: dict[str, str] = {}
+        small = self._control(made)
+        failpoint("copy_after_control")
+        self._take(self._large(), made, lacks)
+        for path in BRONZE:
+            self._take([path], made)
+        small |= self._small()  # one that is settled by now landed what the copy's bronze lacks
+        lake_format, cut_ts = self._transactions(made)
+        return Manifest(made, small, lacks, self.silver, cut_ts, lake_format)
+
+    def _control(self, made: dict[str, Copied]) -> dict[str, int]:
+        """All of control, at one moment; files that are no table's. Again where that moment is over already."""
+        for _ in range(COPY_ATTEMPTS_MAX):
+            try:
+                small = self._small()
+                copies = {path: self._table(path, version) for path, version in self._still().items()}
+            except GoneMeanwhileError:
+                continue
+            made.update({path: copied for path, copied in copies.items() if copied is not None})
+            return small
+        raise LakeUnavailable("control tables change faster than they are copied", where=self.lake.root)
+
+    def _still(self) -> dict[str, int]:
+        """Versions of control's tables between two looks at which none changed."""
+        before = self._versions()
+        for look in range(COPY_LOOKS_ATTEMPTS_MAX):
+            now = self._versions()
+            if now == before:
+                break
+            before = now
+            time.sleep(STORE_AGAIN_SECONDS * min(look, 5))
+        return before
+
+    def _versions(self) -> dict[str, int]:
+        last = [table.path for table in _LAST_WRITTEN]
+        names = [f"{FOLDER}/{name}" for name in self._between.places[0].folders(FOLDER)]
+        paths = [path for path in last if path in names] + [path for path in names if path not in last]
+        versions = {}
+        for path in paths:
+            if path in (LEASES, VALUE_LOGS):
+                continue
+            entries = self.lake.store(f"{path}/{LOG}").names()
+            newest = max((v for entry in entries if (v := commit_version(entry.name)) is not None), default=None)
+            if newest is not None:
+                versions[path] = newest
+        return versions
+
+    def _small(self) -> dict[str, int]:
+        source, target = self._between.places
+        sizes = {f"{VALUE_LOGS}/{file.path}": file.size for file in source.files(VALUE_LOGS)}
+        for path, size in list(sizes.items()):
+            try:
+                copy_file(source, target, path, size)
+            except GoneMeanwhileError:  # settled
+                del sizes[path]
+        return sizes
+
+    def _forget_small(self, made: Manifest) -> None:
+        """Behind the paper: what only earlier backups had."""
+        target = self._between.places[1]
+        for path in [f"{VALUE_LOGS}/{file.path}" for file in target.files(VALUE_LOGS)]:
+            if path not in made.small:
+                target.remove(path)
+
+    def _large(self) -> list[str]:
+        """Paths of silver's tables and changelogs, as far as they are wanted; silver first."""
+        place = self._between.places[0]
+        tops = (SILVER, CHANGELOG) if self.silver else ()
+        databases = [f"{top}/{name}" for top in tops for name in place.folders(top)]
+        return [f"{database}/{name}" for database in databases for name in place.folders(database)]
+
+    def _take(self, paths: Collection[str], made: dict[str, Copied], lacks: dict[str, str] | None = None) -> None:
+        """Each at its newest version. lacks: tables whose own trouble keeps them out; None: it ends all."""
+        done = self._each(paths, self._table, lacks)
+        made.update({path: copied for path, copied in done.items() if copied is not None})
+
+    def _table(self, path: str, version: int | None = None) -> Copied | None:
+        copy = TableCopy(self._between, path)
+        copied = copy.run(version, self._before.get(path))
+        self._count(copy)
+        failpoint("copy_after_table")
+        return copied
+
+    def _count(self, copy: TableCopy) -> None:
+        if copy.files:
+            self.report(f"{copy.path}: {counted(copy.files, 'file', 'files')}, {copy.bytes / 1e6:,.1f} MB")
+            self.brought_files += copy.files
+            self.brought_bytes += copy.bytes
+
+    def _each(self, paths: Collection[str], do: Callable[[str], T], lacks: dict[str, str] | None) -> dict[str, T]:
+        """Some at a time, changelogs behind silver: an apply appends to a table's changelog before silver has it."""
+        done: dict[str, T] = {}
+        for top in (SILVER, CHANGELOG, "bronze"):
+            some = [path for path in paths if path.startswith(f"{top}/")]
+            done |= _at_once(some, do, partial(self._lacks, lacks))
+        return done
+
+    def _lacks(self, lacks: dict[str, str] | None, path: str, error: Terminal) -> None:
+        if lacks is None:
+            raise error
+        if path not in lacks:
+            lacks[path] = error.line
+            self.report(f"tidegate: warning: {path} isn't in the copy: {error}")
+
+    def _sources(self, lake: LakeFiles) -> set[str]:
+        """Names under which sources were captured."""
+        log = DeltaLog(lake.uri(tables.SEGMENTS.path), lake.storage_options, keep=no_files)
+        head = tables.capture_app_id("")
+        return {name.removeprefix(head) for name in log.state().transactions if name.startswith(head)}
+
+    def _transactions(self, made: Mapping[str, Copied]) -> tuple[int, int]:
+        """The copy's format and its newest cut."""
+        recorded = []
+        for path, app_id in ((tables.FORMAT.path, BEGUN_ID), (tables.CUTS.path, f"tidegate/{self.pipeline}/cuts")):
+            state = None
+            if path in made:
+                log = DeltaLog(self.target.uri(path), self.target.storage_options, keep=no_files)
+                state = log.state_at(made[path].version)
+            recorded.append(0 if state is None else state.transaction(app_id))
+        return recorded[0], recorded[1]
+
+
+def _at_once(paths: Iterable[str], do: Callable[[str], T], failed: Callable[[str, Terminal], None]) -> dict[str, T]:
+    """What is done for each path; none is begun any more once one raised what `failed` doesn't take."""
+    done_for: dict[str, T] = {}
+    pool = ThreadPoolExecutor(COPY_TABLES_MAX, "tables")
+    try:
+        asked = {pool.submit(do, path): path for path in paths}
+        for done in as_completed(asked):
+            try:
+                done_for[asked[done]] = done.result()
+            except Terminal as error:
+                failed(asked[done], error)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return done_for
+
+
+def check_apart(lake: LakeFiles, other: LakeFiles) -> None:
+    """Raises UsageError when one lies in the other."""
+    ours, theirs = f"{lake.root}/", f"{other.root}/"
+    if ours.startswith(theirs) or theirs.startswith(ours):
+        raise UsageError("the lake and its copy lie in one another", where=other.root, remedy="give another folder")
+
+
+def contents(lake: LakeFiles) -> list[str]:
+    """Some of what a folder has that makes it no empty lake: leases that were taken in it count as nothing."""
+    names = dict[str, None]()
+    for file in place_of(lake.root, lake.storage_options).files(""):
+        if not file.path.startswith(f"{LEASES}/"):
+            names["/".join(PurePosixPath(file.path).parts[:2])] = None
+        if len(names) == _CONTENTS_TOLD:
+            break
+    return list(names)

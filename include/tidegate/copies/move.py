@@ -1,0 +1,53 @@
+"""A lake that goes to another place: a copy while everything works, then what has changed since while nobody does.
+
+In:  a lake, a folder for it, the leases of its pipeline.
+Out: the lake there; the old one stays as it is, and says where it went (lake/unfinished.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from tidegate.copies.backup import Backup, Report
+from tidegate.copies.manifest import Manifest
+from tidegate.errors import LakeRefused
+from tidegate.failpoint import failpoint
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.unfinished import FOLDER, NAME, Kind, Paper
+
+
+def move(
+    pipeline: str,
+    lake: LakeFiles,
+    target: LakeFiles,
+    alone: Callable[[], AbstractContextManager[object]],
+    report: Report,
+) -> Manifest | None:
+    """None when an earlier call had done all but its last step. alone: holds the pipeline's leases.
+
+    Raises LeaseHeld when somebody still works on the lake: all that could be copied then is. LakeRefused where a table
+    can't be copied: nothing is left behind in silence.
+    """
+    paper = Paper.read(lake.store(FOLDER))
+    if paper is not None and paper.kind is Kind.MOVED and paper.other == target.root:
+        target.store(FOLDER).delete([NAME])
+        return None
+
+    def copy() -> Manifest:
+        return Backup(pipeline, lake, target, report, kind=Kind.MOVE).run()
+
+    copy()
+    with alone():
+        report("nobody works on the lake: what has changed meanwhile is copied")
+        made = copy()
+        if made.lacks:
+            raise LakeRefused(
+                f"{', '.join(sorted(made.lacks))} can't be copied",
+                where=lake.root,
+                remedy="mend what is said of it, or move its folder away; then move the lake again",
+            )
+        Paper(Kind.MOVED, pipeline, target.root).write(lake.store(FOLDER))
+        failpoint("move_before_end")
+        target.store(FOLDER).delete([NAME])
+    return made

@@ -1,0 +1,115 @@
+"""A backup put into an empty lake: each table at the version that the backup's paper names, and nothing beyond it.
+
+In:  a backup, the pipeline's lake, which has nothing; nobody works on it (leases).
+Out: the lake, as it was when the backup ended. Until all of it is there it says so (lake/unfinished.py), and whoever
+     takes it for a lake is refused; a killed restore is run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from tidegate.copies.backup import Report, check_apart, contents
+from tidegate.copies.manifest import Copied, Manifest
+from tidegate.copies.place import GoneMeanwhileError, copy_file
+from tidegate.copies.table import TableCopy, copying
+from tidegate.errors import LakeRefused, UsageError
+from tidegate.failpoint import failpoint
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.migrations import newest_format
+from tidegate.lake.unfinished import FOLDER, NAME, Kind, Paper
+from tidegate.limits import COPY_TABLES_MAX
+from tidegate.text_layout import counted
+
+
+def manifest_of(backup: LakeFiles, pipeline: str) -> Manifest:
+    """What a backup has. Raises UsageError for what is none of this pipeline, LakeRefused where it can't be used."""
+    paper = Paper.read(backup.store(FOLDER))
+    if paper is None or paper.kind is not Kind.BACKUP:
+        raise UsageError(
+            f"is {'a ' + paper.kind if paper else 'no backup'}", where=backup.root, remedy="give a backup's folder"
+        )
+    if paper.pipeline != pipeline:
+        raise UsageError(
+            f"is a backup of pipeline {paper.pipeline}", where=backup.root, remedy="use that pipeline's file"
+        )
+    if paper.whole is None:
+        raise LakeRefused(
+            "this backup hasn't ended, so its tables don't belong together",
+            where=backup.root,
+            remedy=f"run `tidegate lake backup` again, or use another one; its lake was {paper.other}",
+        )
+    made = Manifest.of_json(paper.whole, backup.root)
+    if made.lake_format > newest_format():
+        raise LakeRefused(
+            f"it has format {made.lake_format}, which this release doesn't know",
+            where=backup.root,
+            remedy=f"install tidegate {made.release} or a newer one",
+        )
+    return made
+
+
+@dataclass(slots=True)
+class Restore:
+    """pipeline: its name. The caller holds the leases of who might work on the lake."""
+
+    pipeline: str
+    backup: LakeFiles
+    lake: LakeFiles
+    report: Report
+    brought_files: int = 0
+    _made: Manifest = field(init=False)
+
+    def check(self) -> Manifest:
+        """Before anything is written. Raises UsageError, LakeRefused."""
+        self._made = manifest_of(self.backup, self.pipeline)
+        check_apart(self.lake, self.backup)
+        paper = Paper.read(self.lake.store(FOLDER))
+        if paper is not None:
+            if paper.kind is Kind.RESTORE and paper.whole == {"id": self._made.id}:
+                return self._made  # a killed restore of it
+            raise UsageError(
+                f"has a {paper.kind} of {paper.other} in it", where=self.lake.root, remedy="give an empty lake.path"
+            )
+        if names := contents(self.lake):
+            raise UsageError(
+                f"isn't empty: it has {', '.join(names)}",
+                where=self.lake.root,
+                remedy="move it away, or give the pipeline another lake.path",
+            )
+        return self._made
+
+    def run(self) -> Manifest:
+        """After check(). Raises LakeUnavailable, LakeRefused: the backup lacks what its paper names."""
+        store = self.lake.store(FOLDER)
+        Paper(Kind.RESTORE, self.pipeline, self.backup.root, {"id": self._made.id}).write(store)
+        between = copying(self.backup, self.lake, lambda _: None)
+        tables = ThreadPoolExecutor(COPY_TABLES_MAX, "tables")
+        try:
+            for path, size in self._made.small.items():
+                copy_file(*between.places, path, size)
+            for _ in tables.map(partial(self._table, lambda path: TableCopy(between, path)), self._made.tables.items()):
+                pass
+        except GoneMeanwhileError as error:
+            raise LakeRefused(f"it lacks {error}", where=self.backup.root, remedy="use another backup") from error
+        finally:
+            tables.shutdown(cancel_futures=True)
+            between.pool.shutdown(cancel_futures=True)
+        failpoint("restore_before_end")
+        store.delete([NAME])
+        return self._made
+
+    def _table(self, copy_of: Callable[[str], TableCopy], named: tuple[str, Copied]) -> None:
+        path, wanted = named
+        copy = copy_of(path)
+        copied = copy.run(wanted.version)
+        if copied != wanted:
+            raise LakeRefused(
+                f"{path} isn't as it was when the backup ended", where=self.backup.root, remedy="use another backup"
+            )
+        self.report(f"{path}: {counted(copy.files, 'file', 'files')}, {copy.bytes / 1e6:,.1f} MB")
+        self.brought_files += copy.files
+        failpoint("restore_after_table")

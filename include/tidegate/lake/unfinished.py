@@ -1,0 +1,86 @@
+"""The paper of a folder that looks like a lake and is none: a backup, a restore under way, a lake that was moved away.
+
+In:  a lake's folder.
+Out: Paper, in control/copy.json; LakeRefused for whoever takes such a folder for a lake.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from tidegate.errors import LakeRefused
+
+if TYPE_CHECKING:
+    from tidegate.delta.store import LogStore
+    from tidegate.lake.files import LakeFiles
+
+FOLDER: Final = "control"
+NAME: Final = "copy.json"
+
+
+class Kind(StrEnum):
+    """What the folder is."""
+
+    BACKUP = "backup"
+    RESTORE = "restore"  # a lake on its way
+    MOVE = "move"  # a lake on its way
+    MOVED = "moved"  # a lake that is elsewhere now
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """other: where the rows came from; of MOVED where they went. whole: of a backup that ended, what belongs together
+    (copies/manifest.py); of a restore {"id": of the backup}.
+    """
+
+    kind: Kind
+    pipeline: str
+    other: str
+    whole: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @classmethod
+    def read(cls, store: LogStore) -> Self | None:
+        """store: of the folder control. Raises LakeUnavailable, LakeRefused."""
+        data = store.get(NAME)
+        if data is None:
+            return None
+        try:
+            document = json.loads(data)
+            return cls(Kind(document["kind"]), str(document["pipeline"]), str(document["other"]), document["whole"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise LakeRefused(
+                f"{NAME} says what this folder is a copy of, and can't be read", where=store.where, remedy="remove it"
+            ) from error
+
+    def write(self, store: LogStore) -> None:
+        """In the place of another."""
+        document = {"kind": self.kind, "pipeline": self.pipeline, "other": self.other, "whole": self.whole}
+        store.replace(NAME, json.dumps(document, ensure_ascii=False).encode())
+
+
+def check_is_lake(lake: LakeFiles) -> None:
+    """Raises LakeRefused for a folder that has such a paper. One look."""
+    store = lake.store(FOLDER)
+    if store.stat(NAME) is None:
+        return
+    paper = Paper.read(store)
+    if paper is None:
+        return
+    again = f"tidegate lake {paper.kind} {paper.pipeline}"
+    what, remedy = {
+        Kind.BACKUP: (
+            f"this is a backup of {paper.other}, no lake",
+            f"give the pipeline another lake.path, then `tidegate lake restore {paper.pipeline} {lake.root}`",
+        ),
+        Kind.RESTORE: (f"a restore of it from {paper.other} hasn't ended", f"run `{again} {paper.other}` again"),
+        Kind.MOVE: (
+            f"a move of {paper.other} to here hasn't ended",
+            f"run `{again} {lake.root}` again, by the old path",
+        ),
+        Kind.MOVED: (f"this lake was moved to {paper.other}", f"set lake.path to {paper.other} in the pipeline file"),
+    }[paper.kind]
+    raise LakeRefused(what, where=lake.root, remedy=remedy)
