@@ -1,24 +1,24 @@
-"""Turns what bronze has gained into silver: one Delta transaction per table, up to one cut of commit time.
+"""Turns the new segments of bronze into silver: one Delta transaction per table, up to one cut of commit time.
 
-**Tables read:** `bronze/segments`, `control/schema_history`, `control/table_states`, and the silver tables that it
-merges into.
+**Tables read:** `bronze/segments`, `control/schema_history`, `control/table_states`, and the silver tables that
+change.
 
 **Tables written:** the silver tables (with the applied position inside the same transaction), `control/schema_history`
 (DDL), `control/table_states` (why a table is held), `control/ledger` (every byte accounted for), `control/cuts`.
 
-**How it runs:** the pipeline's bronze asset starts a run whenever bronze has gained changes, and every
-`quiet_seconds` while sources only prove that they are quiet; what comes while a run is going on is merged into
-the next. mode `batch` applies what is there and ends; `micro_batch` keeps one Spark application looking for
-`run_for_seconds`, or until no changes came for `idle_seconds`. Running it again, killing it or clearing it is
-harmless: each window is applied exactly once.
+**How it runs:** the pipeline's bronze asset starts a run when bronze has new changes. While sources only prove that
+they are quiet, it starts one every `quiet_seconds`. Events that come during a run start one run after it. Mode `batch`
+applies what is in bronze and ends. Mode `micro_batch` keeps one Spark application for `run_for_seconds`, or until
+`idle_seconds` pass without changes. You may run it again, kill it or clear it: each window is applied exactly once.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
-- *Up for retry:* the lake can't be reached, or Spark was ended from outside, or hung for a day. It tries again by
+- *Up for retry:* the lake can't be reached, or something ended Spark, or Spark hung for a day. The task tries again by
   itself.
-- *Failed:* do what the line says, then clear the task, or wait: the next bronze event starts a run. It pauses
-  itself after five failures in a row: unpause it then.
-- *Green, but a table doesn't move:* that table is held, the others go on; `control/table_states` says why.
+- *Failed:* do what the line says. Then clear the task, or wait for the next bronze event. The DAG pauses itself after
+  five failures in a row: unpause it then.
+- *Green, but a table doesn't change:* that table is held, and the others continue. `control/table_states` has the
+  reason.
 """
 
 from __future__ import annotations

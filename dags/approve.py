@@ -1,27 +1,26 @@
-"""Asks a person before silver follows a DDL, or about an unanswered XA transaction, where the file says `ask`.
+"""Asks a person before silver follows a DDL, or about an unanswered XA transaction, if the file says `ask`.
 
 **Tables read:** `control/table_states`, `control/prewrites`.
 
-**Tables written:** `control/table_states`: an approved table is released, with the name of who approved;
-`control/prewrites`: what became of an XA transaction, with the name of who said so.
+**Tables written:** `control/table_states`: an approved table is released, with the name of the user;
+`control/prewrites`: the decision about an XA transaction, with the name of the user.
 
 **How it runs:** a table that is held for approval starts a run by itself, within seconds. Its task *approve* waits
-under **Required Actions** with the statement, its place in the binlog and two answers. Only the tables that are asked
-about wait; all others go on, and a waiting run uses no worker. A run that is started by hand asks about every table
-that waits.
+under **Required Actions** with the statement, its place in the binlog and two answers. Only this table waits. All
+others continue, and a waiting run uses no worker. A run that you start by hand asks about every table that waits.
 
-*Approve* lets apply go on with the table at once, and it catches up from bronze. *Keep holding* leaves it as it is.
-`tidegate release PIPELINE TABLE` on the command line is the same as *Approve*; the question here is then idle.
+*Approve* releases the table at once, and it catches up from bronze. *Keep holding* changes nothing.
+`tidegate release PIPELINE TABLE` does the same as *Approve*. The question here then has no effect.
 
-A table that waits for XA transactions which the source no longer has prepared, and whose log has no answer to them
-(`xa.orphans`), is asked about in the same way: *Commit* applies their rows, *Roll back* leaves them out, in every table
-that they wrote to. `tidegate prewrites PIPELINE` on the command line does it for one of them. So are transactions that
-a Pump waits for and that their TiDB can't tell of any more, under their source's name.
+Orphaned XA transactions (`xa.orphans`) are asked about in the same way. The source no longer has them prepared, and its
+log has no answer. *Commit* applies their rows, and *Roll back* leaves them out, in every table that they changed.
+`tidegate prewrites PIPELINE` decides about one of them. The transactions that a Pump waits for, and that TiDB can't
+decide any more, are asked about under their source's name.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
-- *Up for retry:* the lake can't be reached. It tries again by itself.
-- *Failed:* do what the line says, then clear the task: the question is asked again.
+- *Up for retry:* the lake can't be reached. The task tries again by itself.
+- *Failed:* do what the line says. Then clear the task, and it asks again.
 """
 
 from __future__ import annotations

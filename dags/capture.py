@@ -1,25 +1,25 @@
 """Reads the sources' binlogs and lands them in bronze, without pause.
 
-**Tables read:** none of the lake, except the last rows of `bronze/segments` (where to go on) and
-`control/schema_history`; on the source: its binlog, and information_schema once per table.
+**Tables read:** in the lake only the last rows of `bronze/segments` (the position) and of
+`control/schema_history`; at the source: its binlog, and information_schema once per table.
 
-**Tables written:** `bronze/segments`, exactly once, one row per run of events; `control/schema_history`, the first
+**Tables written:** `bronze/segments`, exactly once, one row per segment; `control/schema_history`, the first
 version of each table.
 
-**How it runs:** one task per source. A run reads for `run_for_seconds` and hands over to the next; one that has
-had nothing to read for `idle_seconds` gives its slot back and waits in the triggerer until the source writes.
-Ending, killing or pausing it loses nothing: the next run goes on where bronze and the value log end. While the lake is
-slow or down it reads on into the value log; `tidegate status` says how long this machine's disk lasts. Of a
-TiDB's Pumps each but the first has a DAG of its own, and their runs end at different moments.
+**How it runs:** one task per source. A run reads for `run_for_seconds`, and the next run continues. After
+`idle_seconds` without changes a run gives its slot back, and waits in the triggerer until the source writes. You may
+end, kill or pause it: the next run continues at the end of bronze and of the value log. While the lake is slow or
+down, capture reads into the value log. `tidegate status` says how long this machine's disk lasts. Each Pump of a TiDB
+but the first has a DAG of its own, and their runs end at different moments.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
-- *Up for retry:* the source can't be reached, or the lake is down and the value log's disk budget is used up. It tries
-  again by itself, at most a minute apart.
+- *Up for retry:* the source can't be reached, or the lake is down and the value log's disk budget is used up. The task
+  tries again by itself, at least once a minute.
 - *Failed:* a person must help (password, grants, binlog_format, a purged binlog, a full disk). Do what the line
-  says. A pipeline with one source pauses itself after three failures in a row: unpause it then. One of several is tried
-  again about once a minute.
-- A purged position can't be healed by a retry: rows are missing from the log, and the tables need a snapshot.
+  says. A pipeline with one source pauses itself after three failures in a row: unpause it then. With several sources,
+  the failed one is tried again about once a minute.
+- A retry can't repair a purged position: the log lacks changes, and the tables need a snapshot.
 """
 
 from __future__ import annotations

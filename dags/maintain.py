@@ -1,24 +1,26 @@
-"""Keeps silver and bronze small and quick to read: few files, deleted rows purged, dead files removed.
+"""Keeps silver and bronze small and fast to read: few files, deleted rows purged, dead files removed.
 
 **Tables read:** `control/cuts`, `control/table_states`, `control/schema_history`, and the logs and files of silver and
 bronze.
 
-**Tables written:** the silver tables (the same rows in other files), `control/cuts` (cuts that are too old go),
-`control/maintenance` (what was done, or why not); all tables under `control` are compacted, and
-their records of before `keep_records_days` go. Small files of
-`bronze/segments` are packed, beside capture; segments of before `keep_bronze_days` go once every table has them, one
-that is held or waits included (empty: they stay for ever).
+**Tables written:**
 
-**How it runs:** by `schedule`, meant to be once a day, beside apply. Nothing waits for it and it waits for nobody: a
-rewrite that apply or a person was quicker than is tried again, then left to the next run. A cut that was published
-less than `keep_cuts_hours` ago stays readable: VACUUM removes no file that it needs, and leaves a table alone when
-it can't be sure. `dry_run` says in the log what would be done.
+- the silver tables (the same rows in other files);
+- `control/cuts`: old cuts are removed; `control/maintenance`: what was done, or why not;
+- all tables under `control`: they are compacted, and records older than `keep_records_days` are removed;
+- `bronze/segments`: small files are packed, beside capture. Segments older than `keep_bronze_days` are removed once
+  every table has them, held tables included (empty: they stay for ever).
+
+**How it runs:** by `schedule`, normally once a day, beside apply. Nothing waits for it, and it waits for nothing. If
+apply or a person was faster than a rewrite, it tries once more, and then leaves it to the next run. A cut stays
+readable for `keep_cuts_hours`: VACUUM removes no file that it needs, and skips a table in doubt. `dry_run` only shows
+the work in the log.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
-- *Up for retry:* the lake can't be reached, another maintain is running, or a table could not be maintained: the
-  others were, and `control/maintenance` says why. It tries again by itself.
-- *Failed:* do what the line says, then clear the task, or wait for the next run. Data is not behind meanwhile.
+- *Up for retry:* the lake can't be reached, another maintain runs, or the upkeep of one table failed. The other tables
+  are done, and `control/maintenance` has the reason. The task tries again by itself.
+- *Failed:* do what the line says. Then clear the task, or wait for the next run. Silver doesn't lag meanwhile.
 """
 
 from __future__ import annotations

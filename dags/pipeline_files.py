@@ -1,11 +1,11 @@
 """Show broken pipeline files as Airflow's import errors.
 
 In:  the folder of pipeline files.
-Out: nothing when all are good; else this file's import error says in one line per broken file what is wrong,
-     in which line, and what to do.
+Out: nothing if all are good. Otherwise an import error of this file: one line per broken file, with the fault, its
+     line, and the remedy.
 
-An import error of dags/capture.py or dags/apply.py would stop every pipeline (Airflow then schedules no DAG
-of that file), so those two make DAGs of the good files only, and this file has no DAG that could be stopped.
+An import error of dags/capture.py or dags/apply.py would stop every pipeline, since Airflow then schedules no DAG of
+that file. So those two make DAGs of the good files only. This file has no DAG to stop.
 """
 
 from __future__ import annotations

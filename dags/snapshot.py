@@ -1,25 +1,24 @@
-"""Reads the rows that tables held before capture began, by SELECT and without locks, while everything goes on.
+"""Reads existing rows (older than the captured log) by SELECT, without locks, while everything else runs.
 
 **Tables read:** `control/table_states` (which tables wait for a snapshot), `control/snapshots`; on the source: the
 tables themselves, and information_schema.
 
-**Tables written:** `control/snapshots` (requests, and how far they are), `bronze/chunks` (the rows); on the source:
-marks in `tidegate.watermark`, for which the account needs a grant.
+**Tables written:** `control/snapshots` (requests and progress), `bronze/chunks` (the rows); at the source: marks in
+`tidegate.watermark`. The account needs a grant for them.
 
 **How it runs:** a table that waits for its rows starts a run by itself, within seconds, unless the pipeline file says
-`snapshot: {mode: manual}`; what comes to wait meanwhile is read in the same run. By hand `tables` names tables as in
-silver, of which those that are whole are read again in place; empty: every table that waits. The pipeline's capture and
-apply run meanwhile: each wave of rows is taken by apply, and the task ends when all tables are read and marked. One
-reader works on a source at a time. A table whose snapshot fails is tried again after a minute, then ever more seldom.
-`tidegate snapshot pause`, `resume`, `cancel` and `restart` work on it from outside; one that was cancelled isn't begun
-again until somebody asks for it.
+`snapshot: {mode: manual}`. The same run also reads tables that come to wait meanwhile. By hand, `tables` names tables
+as in silver. A complete table is read again in place. Empty: every table that waits. Capture and apply must run
+meanwhile: apply takes each wave of rows. The task ends when all tables are read and marked. One reader works on a
+source at a time. A failed snapshot is tried again after a minute, then less and less often. `tidegate snapshot
+pause`, `resume`, `cancel` and `restart` control it. A cancelled snapshot starts again only when somebody asks for it.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
-- *Up for retry:* a source or the lake can't be reached, or somebody else reads the source's snapshots. It tries again
-  by itself, and goes on where it was.
-- *Failed:* a grant is missing, or a table can't be read: do what the line says, then clear the task, or wait: it is
-  tried again by itself, ever more seldom.
+- *Up for retry:* a source or the lake can't be reached, or another process reads the source's snapshots. The task tries
+  again by itself, and continues.
+- *Failed:* a grant is missing, or a table can't be read. Do what the line says. Then clear the task, or wait: it is
+  tried again by itself, less and less often.
 """
 
 from __future__ import annotations

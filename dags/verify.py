@@ -1,21 +1,21 @@
-"""Compares silver with the sources' own SELECT while both go on, and copies what differs again when it is asked to.
+"""Compares silver with the sources' own SELECT while both change. With `repair` it copies different rows again.
 
 **Tables read:** silver, `control/cuts`, `control/table_states`, `bronze/segments`, `control/verification`; on the
 source: the tables themselves, and information_schema.
 
 **Tables written:** `control/verification`: per table and range of its key the rows and hashes of both sides, the
 verdict, and the `commit_ts` up to which it holds. With `repair`: `bronze/chunks`, and marks in `tidegate.watermark` at
-the source, for which the account needs a grant.
+the source. The account needs a grant for them.
 
-**How it runs:** by hand; `tables` names tables as in silver or at the source, empty: all. With
-`verify.each_table_hours` in the pipeline file once an hour: it takes the tables that weren't compared for so long, at
-`rows_per_second` at most. Capture and apply run meanwhile: each comparison waits for a cut. `repair` copies just the
-rows that differ again, by the road of a snapshot, and compares their tables once more; a table without a key is named.
+**How it runs:** by hand. `tables` names tables as in silver or at the source. Empty: all. With
+`verify.each_table_hours` in the pipeline file it also runs once an hour, and takes the due tables, at most
+`rows_per_second`. Capture and apply must run meanwhile: each comparison waits for a cut. `repair` copies exactly the
+different rows, as a snapshot does, and compares their tables once more. It only names a table without a key.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.
 
-- *Up for retry:* a source or the lake can't be reached, or somebody reads the source's snapshots meanwhile.
-- *Failed:* rows differ (the log names them), keys changed so often that they couldn't be settled, or no cut came.
+- *Up for retry:* a source or the lake can't be reached, or another process reads the source's snapshots.
+- *Failed:* rows differ (the log names them), keys changed too often to be settled, or no cut came.
 """
 
 from __future__ import annotations

@@ -20,12 +20,14 @@ from tidegate.home import state_folder
 
 
 def accept(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     source: Annotated[str, typer.Argument(help="Source, as in the pipeline file")],
-    lost: Annotated[bool, typer.Option("--lost", help="Accept what is lost: its tables wait, capture goes on")] = False,
-    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
+    lost: Annotated[
+        bool, typer.Option("--lost", help="Accept the loss: its tables wait, and capture continues")
+    ] = False,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
 ) -> None:
-    """Go on with a source that no longer has what capture continues."""
+    """Continue with a source that lost log which capture hasn't read. Without --lost: only show the loss."""
     from tidegate.capture.captured import Captured
     from tidegate.capture.owing import Owing
     from tidegate.capture.recovery import recover

@@ -15,9 +15,9 @@ from tidegate.config import ApplyMode
 
 
 def apply(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
-    mode: Annotated[ApplyMode | None, typer.Option(help="apply.mode of the pipeline file when empty")] = None,
-    run_for: Annotated[int | None, typer.Option(help="micro_batch: seconds to go on for", min=5)] = None,
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
+    mode: Annotated[ApplyMode | None, typer.Option(help="Default: apply.mode of the pipeline file")] = None,
+    run_for: Annotated[int | None, typer.Option(help="micro_batch: run for this many seconds", min=5)] = None,
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
 ) -> None:
     """Apply bronze to silver."""

@@ -20,13 +20,13 @@ from tidegate.home import state_folder
 
 
 def capture(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
-    source: Annotated[str | None, typer.Option(help="Source of the pipeline; needed when it has several")] = None,
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
+    source: Annotated[str | None, typer.Option(help="Source of the pipeline. Required if it has several")] = None,
     run_for: Annotated[
-        float | None, typer.Option(help="Seconds to capture for; capture.run_for_seconds when empty")
+        float | None, typer.Option(help="Capture for this many seconds. Default: capture.run_for_seconds")
     ] = None,
-    idle: Annotated[float | None, typer.Option(help="End when nothing new came for this many seconds")] = None,
-    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
+    idle: Annotated[float | None, typer.Option(help="End after this many seconds without changes")] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
 ) -> None:
     """Capture a source's binlog into bronze."""
     from tidegate.cli.lake import source_named

@@ -24,10 +24,10 @@ from tidegate.text_layout import paragraph
 
 
 def check(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs")] = False,
 ) -> None:
-    """Whether a pipeline can run: settings, grants, clock, tables, lake."""
+    """Check whether a pipeline can run: settings, grants, clock, tables, lake."""
     from tidegate.changefeed.examination import changefeed_lines
     from tidegate.mysql.connection import ConnectionInfo
     from tidegate.mysql.examination import Verdict, examine

@@ -26,13 +26,13 @@ _VERSION: Final = re.compile(r"(?:[5-9]|1[0-3])\.\d+(?:\.\d+)?(?:[-+~].*)?$")
 
 
 def ddl(
-    files: Annotated[list[Path], typer.Argument(help="Scripts; each starts on an empty server")],
-    database: Annotated[str, typer.Option(help="Database that the script starts in")] = "test",
+    files: Annotated[list[Path], typer.Argument(help="Scripts. Each starts on an empty server")],
+    database: Annotated[str, typer.Option(help="Database at the start of the script")] = "test",
     server_version: Annotated[
         str, typer.Option("--server", help="Version of the server, e.g. 8.4.0 or 11.4.5-MariaDB")
     ] = "11.4.5-MariaDB",
-    charset: Annotated[str, typer.Option(help="Character set of the database; the server's default when empty")] = "",
-    trace: Annotated[bool, typer.Option(help="One JSON line per statement: what it changed")] = False,
+    charset: Annotated[str, typer.Option(help="Character set of the database. Default: the server's")] = "",
+    trace: Annotated[bool, typer.Option(help="Print one JSON line per statement, with its changes")] = False,
 ) -> None:
     """Replay a DDL script; print the tables as JSON."""
     from tidegate.ddl_script.script import Script

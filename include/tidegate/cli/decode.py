@@ -20,16 +20,16 @@ from tidegate.home import EXIT_ERROR
 
 
 def decode(
-    files: Annotated[list[Path], typer.Argument(help="Binlog files, in their order", metavar="FILE...")],
+    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order", metavar="FILE...")],
     schema: Annotated[
         list[Path] | None,
-        typer.Option(help="DDL script (a dump of the schema) that gives names and types where the log doesn't"),
+        typer.Option(help="DDL script (a dump of the schema) with names and types that the log lacks"),
     ] = None,
-    database: Annotated[str, typer.Option(help="Database of a --schema that has no USE; any, when empty")] = "",
-    table: Annotated[list[str] | None, typer.Option(help="Only this table, as database.table; may be repeated")] = None,
-    stats: Annotated[bool, typer.Option("--stats", help="What is in each file, instead of its rows")] = False,
+    database: Annotated[str, typer.Option(help="Database of a --schema without USE. Default: any")] = "",
+    table: Annotated[list[str] | None, typer.Option(help="Only this table, database.table; repeatable")] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Print counts per file, instead of its rows")] = False,
     zero_dates: Annotated[
-        Literal["null", "text", "error"], typer.Option(help="What zero and impossible dates are shown as")
+        Literal["null", "text", "error"], typer.Option(help="Form of zero and impossible dates")
     ] = "null",
 ) -> None:
     """Binlog files as NDJSON on standard output."""

@@ -16,15 +16,15 @@ from tidegate.home import EXIT_ERROR, home
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long the shop is open", min=5)] = 45.0,
-    transactions: Annotated[int | None, typer.Option(help="Close earlier, after so many transactions", min=1)] = None,
+    seconds: Annotated[float, typer.Option(help="Seconds that the shop is open", min=5)] = 45.0,
+    transactions: Annotated[int | None, typer.Option(help="Close earlier, after this many transactions", min=1)] = None,
     rate: Annotated[float, typer.Option(help="Transactions per second", min=1)] = 80.0,
-    seed: Annotated[int, typer.Option(help="Of the shop's random numbers")] = 7,
+    seed: Annotated[int, typer.Option(help="Seed of the shop's random numbers")] = 7,
     stay: Annotated[
-        bool | None, typer.Option("--stay/--no-stay", help="Keep Airflow up at the end; on a terminal it is")
+        bool | None, typer.Option("--stay/--no-stay", help="Keep Airflow up at the end. Default on a terminal")
     ] = None,
 ) -> None:
-    """A MariaDB shop, kept equal in Delta by Airflow and Spark."""
+    """Run a MariaDB shop; Airflow and Spark keep it equal in Delta."""
     from rich.console import Console
 
     from tidegate.demo.run import Demo, Options

@@ -21,12 +21,12 @@ from tidegate.limits import MARKER_WAIT_SECONDS
 
 
 def latency(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
-    seconds: Annotated[float, typer.Option(help="How long markers are written", min=1)] = 30.0,
-    rate: Annotated[float, typer.Option(help="Markers a second", min=0.1, max=100)] = 2.0,
-    source: Annotated[str | None, typer.Option(help="Source of the pipeline; the first when empty")] = None,
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
+    seconds: Annotated[float, typer.Option(help="Seconds to write markers", min=1)] = 30.0,
+    rate: Annotated[float, typer.Option(help="Markers per second", min=0.1, max=100)] = 2.0,
+    source: Annotated[str | None, typer.Option(help="Source of the pipeline. Default: the first")] = None,
 ) -> None:
-    """Write markers at a source and tell how soon they are visible in silver."""
+    """Write markers at a source, and print the time until they are visible in silver."""
     from tidegate import tables
     from tidegate.lake import latency as measured
     from tidegate.mysql.connection import connect

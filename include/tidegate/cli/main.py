@@ -35,10 +35,10 @@ from tidegate.limits import MESSAGE_CHARACTERS_MAX
 
 # name -> (module, function, one line for --help)
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
-    "demo": ("tidegate.cli.demo", "demo", "A MariaDB shop, kept equal in Delta by Airflow and Spark."),
+    "demo": ("tidegate.cli.demo", "demo", "Run a MariaDB shop; Airflow and Spark keep it equal in Delta."),
     "up": ("tidegate.cli.up", "up", "Start Airflow on this computer for a pipeline."),
     "capture": ("tidegate.cli.capture", "capture", "Capture a source's binlog into bronze."),
-    "pump": ("tidegate.cli.pump", "pump", "A Pump that TiDB up to 8.3 writes its binlog to."),
+    "pump": ("tidegate.cli.pump", "pump", "Serve as a Pump: TiDB up to 8.3 writes its binlog to it."),
     "apply": ("tidegate.cli.apply", "apply", "Apply bronze to silver, by spark-submit."),
     "maintain": (
         "tidegate.cli.maintain",
@@ -46,28 +46,32 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "Keep silver and bronze small and quick to read.",
     ),
     "rebuild": ("tidegate.cli.rebuild", "rebuild", "Rebuild a silver table from bronze alone, as a new table."),
-    "check": ("tidegate.cli.check", "check", "Whether a pipeline can run: settings, grants, clock, tables, lake."),
-    "status": ("tidegate.cli.status", "status", "How far a pipeline's sources and tables are."),
-    "snapshot": ("tidegate.cli.snapshot", "app", "Rows from before capture, read by SELECT; how far that is."),
+    "check": (
+        "tidegate.cli.check",
+        "check",
+        "Check whether a pipeline can run: settings, grants, clock, tables, lake.",
+    ),
+    "status": ("tidegate.cli.status", "status", "Show the lag of a pipeline, and the tables that wait."),
+    "snapshot": ("tidegate.cli.snapshot", "app", "Read existing rows by SELECT; show the progress."),
     "lake": (
         "tidegate.cli.lake_upgrade",
         "app",
-        "The lake: backup, restore, move; is silver as published; its format and upgrade.",
+        "Back up, restore, move or upgrade the lake; check silver against the published cut.",
     ),
-    "latency": ("tidegate.cli.latency", "latency", "How soon a commit at the source is visible in silver."),
-    "accept": ("tidegate.cli.accept", "accept", "Go on with a source that lost what capture continues."),
-    "release": ("tidegate.cli.release", "release", "Let a held table go on, once its cause is mended."),
+    "latency": ("tidegate.cli.latency", "latency", "Measure the time from commit to visible."),
+    "accept": ("tidegate.cli.accept", "accept", "Continue with a source that lost uncaptured log."),
+    "release": ("tidegate.cli.release", "release", "Release a held table, after its cause is gone."),
     "prewrites": (
         "tidegate.cli.prewrites",
         "prewrites",
         "Prepared transactions that nobody answered.",
     ),
-    "schema": ("tidegate.cli.schema", "schema", "A table's versions; its columns asked of the server again."),
+    "schema": ("tidegate.cli.schema", "schema", "Show a table's versions; ask the server for its columns."),
     "verify": ("tidegate.cli.verify", "verify", "Compare silver with the source's own SELECT."),
-    "query": ("tidegate.cli.query", "query", "Ask DuckDB about all tables at one cut."),
-    "tail": ("tidegate.cli.tail", "tail", "Every change of a table that keeps a changelog, as lines."),
-    "decode": ("tidegate.cli.decode", "decode", "Binlog files as NDJSON, one line per row change."),
-    "vlog": ("tidegate.cli.vlog", "app", "A value log's files: listed, checked, shown."),
+    "query": ("tidegate.cli.query", "query", "Query all tables at one cut, with DuckDB."),
+    "tail": ("tidegate.cli.tail", "tail", "Print the changes of a table with a changelog, as lines."),
+    "decode": ("tidegate.cli.decode", "decode", "Print binlog files as NDJSON, one line per row change."),
+    "vlog": ("tidegate.cli.vlog", "app", "List, check and show the files of a value log."),
     "ddl": ("tidegate.cli.ddl", "ddl", "Replay a DDL script; print the tables as JSON."),
     "tidb-replay": (
         "tidegate.cli.tidb_replay",
@@ -110,7 +114,7 @@ def load(name: str) -> Any:
 
 app = typer.Typer(
     cls=Commands,
-    help="Keeps Delta Lake tables equal to MySQL and MariaDB tables, from their binlogs.",
+    help="Keeps Delta Lake tables equal to MySQL, MariaDB and TiDB tables, from their binlogs.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -130,7 +134,7 @@ def _root(
         False, "--version", help="Print the version and exit.", is_eager=True, callback=_show_version
     ),
 ) -> None:
-    """Keeps Delta Lake tables equal to MySQL and MariaDB tables, from their binlogs."""
+    """Keeps Delta Lake tables equal to MySQL, MariaDB and TiDB tables, from their binlogs."""
 
 
 def run(arguments: list[str] | None = None) -> None:

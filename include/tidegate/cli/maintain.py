@@ -16,9 +16,9 @@ from tidegate.cli.submit import known_table, submit
 
 
 def maintain(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
-    table: Annotated[str | None, typer.Option(help="One silver table, database.table; all when left out")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing")] = False,
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
+    table: Annotated[str | None, typer.Option(help="One silver table, database.table. Default: all")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the work, and do nothing")] = False,
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
 ) -> None:
     """Keep silver and bronze small and quick to read."""

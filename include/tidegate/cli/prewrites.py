@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def prewrites(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     commit: Annotated[str, typer.Option(help="Apply the rows of this parked branch")] = "",
     rollback: Annotated[str, typer.Option(help="Leave out the rows of this parked branch")] = "",
 ) -> None:
-    """Prepared transactions that wait for an answer, and orphans that wait for a person."""
+    """List prepared transactions without an answer; decide about orphans with --commit or --rollback."""
     from tidegate.commit_ts import time_text
     from tidegate.lake.control import ControlTables
     from tidegate.lake.prewrites import decided, of_pump, record, unsettled

@@ -27,14 +27,14 @@ from tidegate.pump.etcd import etcd_of
 
 
 def pump(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
-    source: Annotated[str | None, typer.Argument(help="Source of the pipeline; needed when it has several")] = None,
-    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
+    source: Annotated[str | None, typer.Argument(help="Source of the pipeline. Required if it has several")] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
     ask: Annotated[
-        Wish | None, typer.Option(help="By PD, of the Pump that runs: to pause, to close, or to be let in again")
+        Wish | None, typer.Option(help="Ask the running Pump, by PD, to pause or to close; or reopen it")
     ] = None,
 ) -> None:
-    """A Pump that TiDB up to 8.3 writes its binlog to, into bronze."""
+    """Serve as a Pump: TiDB up to 8.3 writes its binlog to it, and it lands in bronze."""
     from tidegate.cli.lake import source_named
 
     loaded = pipelines.load(pipelines.find(pipeline))

@@ -30,16 +30,18 @@ _PROMPT, _GOES_ON = "tidegate> ", "      ... "
 
 
 def query(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
-    sql: Annotated[str | None, typer.Argument(help="What to ask; a shell, or stdin, when empty")] = None,
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
+    sql: Annotated[str | None, typer.Argument(help="The query. Default: a shell, or stdin")] = None,
     *,
     at: Annotated[
-        str | None, typer.Option(help="A cut, or a time (UTC when it has no offset): the newest cut up to then")
+        str | None, typer.Option(help="A cut, or a time (UTC without an offset): the newest cut up to then")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Rows as NDJSON, all of them")] = False,
-    views: Annotated[Path | None, typer.Option(help="Write a script with views for DuckDB here, and end")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all rows as NDJSON")] = False,
+    views: Annotated[
+        Path | None, typer.Option(help="Write a script with views for DuckDB to this file, and end")
+    ] = None,
 ) -> None:
-    """Ask DuckDB about all tables at one cut."""
+    """Query all tables at one cut, with DuckDB."""
     with pipelines.open_cut(pipeline, at, from_environment) as cut:
         print(_told(cut), file=sys.stderr)
         if views is not None:

@@ -15,12 +15,12 @@ from tidegate.cli.submit import known_table, submit
 
 
 def rebuild(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     table: Annotated[str, typer.Argument(help="Silver table, database.table")],
     *,
-    at: Annotated[str, typer.Option(help="A cut_ts, or a time in ISO form; the newest cut when empty")] = "",
-    to: Annotated[str, typer.Option(help="Name of the new table; <table>__rebuilt_<cut> when empty")] = "",
-    compare: Annotated[bool, typer.Option("--compare", help="Say whether silver has the same rows then")] = False,
+    at: Annotated[str, typer.Option(help="A cut_ts, or a time in ISO form. Default: the newest cut")] = "",
+    to: Annotated[str, typer.Option(help="Name of the new table. Default: <table>__rebuilt_<cut>")] = "",
+    compare: Annotated[bool, typer.Option("--compare", help="Compare with the rows of silver at that cut")] = False,
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
 ) -> None:
     """Rebuild one silver table from bronze alone, as a new table."""

@@ -18,10 +18,10 @@ from tidegate.cli.lake import open_lake
 
 
 def release(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     table: Annotated[str, typer.Argument(help="Held table, database.table as in silver")],
 ) -> None:
-    """Let a held table go on after its cause is mended."""
+    """Release a held table after you removed the cause. It continues from bronze."""
     from tidegate.lake import held
     from tidegate.tables import State
 

@@ -25,9 +25,11 @@ from tidegate.remedy import RECREATE
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
 
-schema = typer.Typer(add_completion=False, no_args_is_help=True, help="Versions of a table, and what made them.")
+schema = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Show the versions of a table, and the statements behind them."
+)
 
-PipelineName = Annotated[str, typer.Argument(help="Pipeline: its name, or its file")]
+PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")]
 
 
 @schema.command("log")
@@ -36,7 +38,7 @@ def log(
     table: Annotated[str, typer.Argument(help="Table at the source, database.table")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per version")] = False,
 ) -> None:
-    """Every version of a table: when, where, by which statement, and what changed."""
+    """List the versions of a table: when, where, which statement, what changed."""
     from rich.console import Console
     from rich.table import Table
 
@@ -76,10 +78,10 @@ def log(
 def refresh(
     pipeline: PipelineName,
     table: Annotated[str, typer.Argument(help="Held table, database.table as in silver")],
-    renamed: Annotated[list[str] | None, typer.Option(help="OLD=NEW: a column that was renamed")] = None,
-    dropped: Annotated[list[str] | None, typer.Option(help="A column that was dropped, not renamed")] = None,
+    renamed: Annotated[list[str] | None, typer.Option(help="OLD=NEW: this column was renamed")] = None,
+    dropped: Annotated[list[str] | None, typer.Option(help="This column was dropped, not renamed")] = None,
 ) -> None:
-    """Ask the server for the columns of a held table, and let it go on."""
+    """Ask the server for the columns of a held table, and release it."""
     from tidegate import tables
     from tidegate.lake import control, held
     from tidegate.lake.schema_rows import needed_rows, table_rows
@@ -122,14 +124,14 @@ def refresh(
 def judge(
     pipeline: PipelineName,
     source: Annotated[str, typer.Argument(help="Source, as in the pipeline file")],
-    place: Annotated[str, typer.Argument(help="FILE:POS at which tables are held, as `tidegate status` shows it")],
-    nothing: Annotated[
-        bool, typer.Option("--nothing", help="What stands there changes no table's rows or columns")
-    ] = False,
-    holds: Annotated[list[str] | None, typer.Option(help="Table at the source that it changes, database.table")] = None,
-    by: Annotated[str, typer.Option(help="Who says so; the account's name when left out")] = "",
+    place: Annotated[str, typer.Argument(help="FILE:POS of the hold, as `tidegate status` shows it")],
+    nothing: Annotated[bool, typer.Option("--nothing", help="The place changes no table's rows or columns")] = False,
+    holds: Annotated[
+        list[str] | None, typer.Option(help="The place changes this table at the source, database.table")
+    ] = None,
+    by: Annotated[str, typer.Option(help="Name of the person. Default: the account's name")] = "",
 ) -> None:
-    """Say what a statement or event does that could not be followed; tables that it doesn't change go on."""
+    """Say what a statement or event did that tidegate couldn't follow. Tables that it doesn't change continue."""
     from tidegate.lake import held, judgements
     from tidegate.standing.shown import way_out
     from tidegate.tables import splits
@@ -160,7 +162,7 @@ def judge(
 
 
 def _known_only(pipeline: str, lake: LakeFiles, source: str, named: set[tuple[str, str]]) -> None:
-    """A name that is mistyped would let the table that was meant go on without the change."""
+    """Refuse unknown names: a typing error would release the meant table without the change."""
     from tidegate.lake.schema_rows import table_rows
 
     for name in sorted(named):

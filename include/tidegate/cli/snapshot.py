@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
     from tidegate.snapshot.work import SnapshotWork
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read rows from before capture, without locks.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read existing rows, without locks.")
 
 _NAMED_MAX: Final = 10
 # Of apply's what becomes of zero dates is as apply has it.
@@ -43,11 +43,11 @@ _PARTS_READ: Final = ("snapshot", "apply")
 # Lines of a screen that aren't tables: head, sum, what more there is, what is waited for.
 _SCREEN_OTHERS: Final = 9
 
-PipelineName = Annotated[str, typer.Argument(help="Pipeline: its name, or its file", metavar="PIPELINE")]
+PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file", metavar="PIPELINE")]
 Tables = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Tables as in silver: database.table, or patterns as in tables.include; all when empty",
+        help="Tables as in silver: database.table, or patterns as in tables.include. Default: all",
         metavar="[TABLE]...",
     ),
 ]
@@ -55,7 +55,7 @@ Tables = Annotated[
 
 @app.command("start")
 def start(pipeline: PipelineName, table: Tables = None) -> None:
-    """Ask for tables (without names: all that wait for a snapshot), and read them until they are marked."""
+    """Request snapshots of tables (default: all that wait for one), and read them to their end marks."""
     loaded, work = _work(pipeline)
     new = work.request(table or ())
     asked = counted(len(new), "table is", "tables are")
@@ -67,9 +67,11 @@ def start(pipeline: PipelineName, table: Tables = None) -> None:
 def run(
     pipeline: PipelineName,
     *,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on until Ctrl-C: read what comes to wait")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Continue until Ctrl-C: also read tables that come to wait")
+    ] = False,
 ) -> None:
-    """Go on with what was asked for; with snapshot.mode auto ask for what waits, too."""
+    """Read the requested tables. With snapshot.mode auto also request the tables that wait."""
     from tidegate.snapshot.work import is_read
 
     loaded, work = _work(pipeline)
@@ -104,7 +106,7 @@ def run(
 
 @app.command("restart")
 def restart(pipeline: PipelineName, table: Tables = None) -> None:
-    """Read tables from their beginning again (without names: all whose last snapshot isn't done)."""
+    """Read tables from the beginning again (default: all with an unfinished snapshot)."""
     from tidegate.snapshot.progress.events import EventKind, SnapshotState
     from tidegate.snapshot.progress.requests import tell_tables, told
     from tidegate.snapshot.work import logical_name, newest
@@ -133,7 +135,7 @@ def restart(pipeline: PipelineName, table: Tables = None) -> None:
 
 @app.command("pause")
 def pause(pipeline: PipelineName, table: Tables = None) -> None:
-    """Stop reading behind the wave that is being read, until resumed."""
+    """Stop reading after the present wave, until `resume`."""
     from tidegate.snapshot.progress.events import EventKind, SnapshotState
 
     _tell(pipeline, table or (), EventKind.PAUSED, (SnapshotState.REQUESTED, SnapshotState.RUNNING))
@@ -141,7 +143,7 @@ def pause(pipeline: PipelineName, table: Tables = None) -> None:
 
 @app.command("resume")
 def resume(pipeline: PipelineName, table: Tables = None) -> None:
-    """Let what is paused be gone on with, by `run` or `start`."""
+    """End a pause: `run` or `start` continues the snapshots."""
     from tidegate.snapshot.progress.events import EventKind, SnapshotState
 
     _tell(pipeline, table or (), EventKind.RESUMED, (SnapshotState.PAUSED,))
@@ -149,7 +151,7 @@ def resume(pipeline: PipelineName, table: Tables = None) -> None:
 
 @app.command("cancel")
 def cancel(pipeline: PipelineName, table: Tables = None) -> None:
-    """Give snapshots up: a table that lacks rows then is held."""
+    """Give snapshots up. A table that lacks rows is then held."""
     from tidegate.snapshot.progress.events import EventKind, SnapshotState
 
     states = (SnapshotState.REQUESTED, SnapshotState.RUNNING, SnapshotState.PAUSED, SnapshotState.ENDED)
@@ -160,10 +162,10 @@ def cancel(pipeline: PipelineName, table: Tables = None) -> None:
 def status(
     pipeline: PipelineName,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Show it anew until nothing is open")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Refresh until nothing is open")] = False,
 ) -> None:
-    """How far each table's last snapshot is; exit code 1 when one failed."""
+    """Show the progress of each table's last snapshot. Exit code 1 if one failed."""
     from tidegate.snapshot.progress.events import SnapshotState
     from tidegate.snapshot.progress.requests import Told
     from tidegate.snapshot.work import newest, where_others_are

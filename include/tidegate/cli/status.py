@@ -38,15 +38,13 @@ if TYPE_CHECKING:
 
 
 def status(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
-    max_lag: Annotated[
-        float | None, typer.Option(help="Exit code 1 when silver is further behind, in seconds", min=0)
-    ] = None,
-    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs")] = False,
+    max_lag: Annotated[float | None, typer.Option(help="Exit code 1 if the lag is larger, in seconds", min=0)] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
 ) -> None:
-    """How far a pipeline's sources and tables are."""
+    """Show the lag of a pipeline, and the tables that wait."""
     from tidegate.capture.standing import standing
     from tidegate.lake import latency
     from tidegate.lake.format.version import format_of

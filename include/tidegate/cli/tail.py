@@ -28,20 +28,23 @@ class Form(StrEnum):
 
 
 def tail(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
-    table: Annotated[str, typer.Argument(help="Table as silver has it, database.table")],
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
+    table: Annotated[str, typer.Argument(help="Table as in silver, database.table")],
     *,
     since: Annotated[
-        str | None, typer.Option("--from", help="A cut, or a time: changes behind it; else all, or where the group is")
+        str | None,
+        typer.Option(
+            "--from", help="A cut, or a time: print later changes. Default: all, or from the group's position"
+        ),
     ] = None,
     where: Annotated[
         str | None, typer.Option(help="Condition in DuckDB's SQL: op = 'delete' OR (after->>'status') = 'paid'")
     ] = None,
     columns: Annotated[str | None, typer.Option(help="Only these columns of the rows: a,b")] = None,
-    form: Annotated[Form, typer.Option("--format", help="How a change is written")] = Form.PLAIN,
-    group: Annotated[str | None, typer.Option(help="Save the place under this name, and go on from it")] = None,
-    follow: Annotated[bool, typer.Option(help="Wait for what comes; else end at the newest cut")] = True,
-    over_gaps: Annotated[bool, typer.Option("--over-gaps", help="Go on where changes are missing")] = False,
+    form: Annotated[Form, typer.Option("--format", help="Form of a change")] = Form.PLAIN,
+    group: Annotated[str | None, typer.Option(help="Save the position under this name, and continue from it")] = None,
+    follow: Annotated[bool, typer.Option(help="Wait for new changes. Otherwise end at the newest cut")] = True,
+    over_gaps: Annotated[bool, typer.Option("--over-gaps", help="Continue over missing changes")] = False,
 ) -> None:
     """Every change of a table, as lines."""
     from tidegate.query.formats import lines

@@ -27,12 +27,15 @@ _IF_DISCARDED = "tables_if_discarded"
 
 def tidb_replay(
     folders: Annotated[list[Path], typer.Argument(help="Folders of recorded streams", metavar="DIR...")],
-    at: Annotated[int | None, typer.Option(help="Tables as of this TSO; default: all that is resolved")] = None,
+    at: Annotated[int | None, typer.Option(help="Tables as of this TSO. Default: everything resolved")] = None,
     discard_orphans: Annotated[
-        bool, typer.Option("--discard-orphans", help="Take prewrites without an answer for rolled back")
+        bool, typer.Option("--discard-orphans", help="Treat unanswered prewrites as rolled back")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Compare with the recorded tables, checkpoints and what discarding gives")
+        bool,
+        typer.Option(
+            "--check", help="Compare with the recorded tables, with and without orphans, and with checkpoints"
+        ),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Write each table to DB.TABLE.json in this folder instead of stdout")

@@ -23,13 +23,13 @@ from tidegate.home import EXIT_ERROR, home
 
 
 def up(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     *,
     port: Annotated[
-        int | None, typer.Option(help="Of Airflow's pages; the one of last time when empty", min=1024, max=65535)
+        int | None, typer.Option(help="Port of Airflow's pages. Default: the last one", min=1024, max=65535)
     ] = None,
     keep_history: Annotated[
-        bool, typer.Option("--keep-history", help="Go on with the runs and logs of last time")
+        bool, typer.Option("--keep-history", help="Keep the runs and logs of the last time")
     ] = False,
 ) -> None:
     """Start Airflow on this computer for one pipeline, until Ctrl-C.

@@ -23,19 +23,20 @@ from tidegate.home import EXIT_ERROR
 
 
 def verify(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline: its name, or its file")],
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
     *,
     table: Annotated[
-        list[str] | None, typer.Option(help="Only this table, database.table, or those of a pattern; may be repeated")
+        list[str] | None,
+        typer.Option(help="Only this table, database.table, or the tables of a pattern. May be repeated"),
     ] = None,
     due: Annotated[
-        bool, typer.Option("--due", help="Only tables that weren't compared within verify.each_table_hours")
+        bool, typer.Option("--due", help="Only tables without a comparison within verify.each_table_hours")
     ] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Copy rows that differ again, and compare their tables once more")
+        bool, typer.Option("--repair", help="Copy different rows again, and compare their tables once more")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for a cut that holds what was read", min=0)] = 60.0,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for a cut that covers the reads", min=0)] = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs")] = False,
 ) -> None:
     """Compare silver with the source's own SELECT, while both go on."""
     from tidegate.repair import due_tables, verify_and_repair

@@ -26,16 +26,16 @@ from tidegate.home import EXIT_ERROR, state_folder
 if TYPE_CHECKING:
     from tidegate.segments.segment import Segment
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="The files of a value log.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="List, check and show the files of a value log.")
 
 Place = Annotated[str, typer.Argument(help="A value log's folder or file, or a pipeline", metavar="PLACE")]
-Source = Annotated[str | None, typer.Option(help="Source of the pipeline; needed when it has several")]
-StateDir = Annotated[Path | None, typer.Option(help="Folder of the value log; .tidegate when empty")]
+Source = Annotated[str | None, typer.Option(help="Source of the pipeline. Required if it has several")]
+StateDir = Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")]
 
 
 @app.command("ls")
 def list_files(place: Place, source: Source = None, state_dir: StateDir = None) -> None:
-    """The files: bytes, segments, largest commit_ts, and whether a file is full."""
+    """List the files: bytes, segments, largest commit_ts, and whether a file is full."""
     from tidegate.capture.value_log.file import End, Record, Torn, opened
     from tidegate.capture.value_log.record import commit_ts_of
 
@@ -63,7 +63,7 @@ def list_files(place: Place, source: Source = None, state_dir: StateDir = None) 
 
 @app.command("check")
 def check(place: Place, source: Source = None, state_dir: StateDir = None) -> None:
-    """Compare every checksum, length and footer; seq must have no gap."""
+    """Check every checksum, length and footer, and that seq has no gap."""
     from tidegate.capture.value_log.file import Damage, Record, Torn, opened
 
     paths, damages, segments, before = _paths(place, source, state_dir), 0, 0, 0
@@ -97,11 +97,11 @@ def cat(
     place: Place,
     source: Source = None,
     state_dir: StateDir = None,
-    seq: Annotated[int, typer.Option(help="From this segment on", min=0)] = 0,
-    count: Annotated[int | None, typer.Option(help="Only so many segments", min=1)] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Their binlog events as bytes instead of JSON")] = False,
+    seq: Annotated[int, typer.Option(help="Start at this segment", min=0)] = 0,
+    count: Annotated[int | None, typer.Option(help="Show only this many segments", min=1)] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the binlog events as bytes instead of JSON")] = False,
 ) -> None:
-    """Segments as JSON lines, or as raw binlog events. Good ones behind a damage are shown too (exit code 1)."""
+    """Print segments as JSON lines, or as raw binlog events. Good segments after a damage too (exit code 1)."""
     failed, shown = False, 0
     for segment in _segments(_paths(place, source, state_dir), seq):
         if segment is None:
@@ -122,7 +122,9 @@ def cat(
 def owed(
     pipeline: Annotated[str, typer.Argument(help="A pipeline")],
     source: Source = None,
-    forget: Annotated[str | None, typer.Option(help="Id of a log that is gone: what it alone has is lost")] = None,
+    forget: Annotated[
+        str | None, typer.Option(help="Id of a log that is lost: accept that its commits are lost too")
+    ] = None,
 ) -> None:
     """Value logs, on whatever machines, whose acknowledged commits may not all be in the lake."""
     from tidegate.capture.owing import Owing
