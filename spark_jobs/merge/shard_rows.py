@@ -16,7 +16,7 @@ from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import empty_silver, has_shards
-from tidegate.limits import PROBE_DRIVER_ROWS_MAX
+from tidegate.limits import SHARD_DRIVER_ROWS_MAX
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
 from tidegate.spark_sql import quote
@@ -67,4 +67,4 @@ def empty_of_no_shard(writer: SilverWriter, version: TableVersion, shape: Silver
 def _by_position(writer: SilverWriter, state: TableState, files: list[LiveFile]) -> bool:
     if writer.app.pipeline.apply.writer == config.Writer.MERGE or why_not(state) is not None:
         return False
-    return sum(file.rows or PROBE_DRIVER_ROWS_MAX for file in files) <= PROBE_DRIVER_ROWS_MAX
+    return sum(file.rows or SHARD_DRIVER_ROWS_MAX for file in files) <= SHARD_DRIVER_ROWS_MAX

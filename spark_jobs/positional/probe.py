@@ -1,4 +1,4 @@
-"""Which live rows of silver have a key of the window: little in the driver, much in ONE Spark job over all tables.
+"""Which live rows of silver have a key of the window: in the driver, or much on a cluster in ONE job over all tables.
 
 In:  Probes: a table's candidate files and the table of keys to look for.
 Out: per file the positions of live rows whose key is in the table: Probe.hits.
@@ -69,14 +69,16 @@ class _Packed:
 def probe_all(app: Application, probes: Sequence[Probe]) -> None:
     """Fill each probe's hits, or its error."""
     work = [(probe, at) for probe in probes for at in range(len(probe.files))]
-    if sum(_rows(probe.files[at]) for probe, at in work) > PROBE_DRIVER_ROWS_MAX:
+    rows = sum(_rows(probe.files[at]) for probe, at in work)
+    # Spark on one machine has the driver's cores, and reads the same bytes after starting a job and Python workers.
+    if rows > PROBE_DRIVER_ROWS_MAX and not app.background.is_local():
         _in_workers(app, probes)
         return
 
-    def one(item: tuple[Probe, int]) -> None:
+    def probed(item: tuple[Probe, int]) -> None:
         probe, at = item
         try:
-            found = probe_file(app.lake, probe.path, probe.files[at], probe.table)
+            found = probe_file(app.lake, probe.path, probe.files[at], probe.table, app.known_groups)
         except Exception as error:  # noqa: BLE001 - it is this table's alone
             probe.error = error
             return
@@ -85,9 +87,9 @@ def probe_all(app: Application, probes: Sequence[Probe]) -> None:
 
     if len(work) < 2:
         for item in work:
-            one(item)
+            probed(item)
         return
-    list(app.pool.map(one, work))
+    list(app.pool.map(probed, work))
 
 
 def _rows(file: LiveFile) -> int:

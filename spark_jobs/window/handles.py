@@ -20,7 +20,8 @@ from tidegate.delta.lease import Lease
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import AT_ONCE_TABLES_MIN
+from tidegate.limits import AT_ONCE_TABLES_MIN, PROBE_GROUPS_BYTES_MAX
+from tidegate.upsert.keys.bounds import KnownGroups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +54,7 @@ class Handles:
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)
         self.checkpoints = Checkpoints(self.lake)
+        self.known_groups = KnownGroups(PROBE_GROUPS_BYTES_MAX)
         self.pool = ThreadPoolExecutor(max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables), "table")
 
     @property

@@ -43,10 +43,16 @@ STAGE_BYTES: Final = 256 * MIB
 # Key records in the driver's memory while the last change per key is found, over all tables of a window. 512 MiB of
 # binlog of ordinary rows stay below it; tables that would need more go by MERGE, the largest first.
 UPSERT_KEYS_BYTES_MAX: Final = 1024 * MIB
-# Probing reads a silver file's key columns. Up to this many rows over all tables of a window the driver does it
-# itself (about 0.3 s); above, one Spark job does it for all tables, in tasks of about this many rows.
-PROBE_DRIVER_ROWS_MAX: Final = 4_000_000
+# Probing reads a silver file's key columns: 10 to 75 ms of CPU for a million rows, of the row groups that may hold a
+# key. Up to this many rows in the files of a window the driver does it itself; above, on a cluster, one Spark job does
+# it for all tables, in tasks of about PROBE_TASK_ROWS. A job costs 0.4 s before it reads anything.
+PROBE_DRIVER_ROWS_MAX: Final = 16_000_000
 PROBE_TASK_ROWS: Final = 2_000_000
+# Bounds of row groups that the driver keeps: about 24 bytes for each 131,072 rows, and 600 for each file.
+PROBE_GROUPS_BYTES_MAX: Final = 64 * MIB
+# A shard that is read anew: the driver looks through files of up to this many rows, where a statement of Spark's costs
+# seconds.
+SHARD_DRIVER_ROWS_MAX: Final = 4_000_000
 # Changes of a table without a key that the driver counts by itself, in bytes of binlog; more go by MERGE.
 HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
 

@@ -15,6 +15,7 @@ from tidegate.errors import LakeRefused
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED
 from tidegate.upsert import deletion_vector
+from tidegate.upsert.keys.bounds import KnownGroups, file_name
 from tidegate.upsert.keys.columns import KeyColumns
 from tidegate.upsert.keys.hash import Cells
 from tidegate.upsert.keys.table import KeyTable
@@ -35,13 +36,25 @@ class Hits:
         return self.rows - len(self.dead) - len(self.fresh)
 
 
-def probe_file(lake: LakeFiles, table_path: str, file: LiveFile, table: KeyTable) -> Hits:
-    """Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain."""
+def probe_file(
+    lake: LakeFiles, table_path: str, file: LiveFile, table: KeyTable, known: KnownGroups | None = None
+) -> Hits:
+    """known: what earlier windows have seen of files, which is added to; a file whose groups can't hold a key isn't
+    opened again. Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain.
+    """
     none = np.zeros(0, np.int64)
+    name = file_name(table_path, file, table)
+    groups = known.of(name) if known is not None else None
+    if groups is not None and next(groups.that_may_hold(table), None) is None:
+        return Hits(file, none, none, groups.total_rows)
     with KeyColumns(lake, table_path, file, table.key_schema) as columns:
-        found = [at + table.probe(Cells(arrays)) for at, arrays in columns.batches(table)]
+        if groups is None:
+            groups = columns.groups(table)
+            if known is not None:
+                known.keep(name, groups)
+        parts = [at + table.probe(Cells(arrays)) for at, arrays in columns.batches(groups, table)]
         rows, where = columns.rows, columns.where
-    matched = np.concatenate([none, *found])
+    matched = np.concatenate([none, *parts])
     if not len(matched) or file.deletion_vector is None:
         return Hits(file, matched, none, rows)
     dead = deletion_vector.read(lake, table_path, file.deletion_vector)

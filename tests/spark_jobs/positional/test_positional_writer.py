@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed
 from spark_jobs.window.plan import MergeOnly
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
@@ -88,6 +89,7 @@ def test_what_a_spark_job_probes_is_what_the_driver_would(
         low = 20 * number
         it.apply(low, low + 20, {"t": many(50, low + 15), "u": many(9, low + 15)})
     monkeypatch.setattr("spark_jobs.positional.probe.PROBE_DRIVER_ROWS_MAX", 0)
+    monkeypatch.setattr(BackgroundSession, "is_local", lambda _: False)
     monkeypatch.setattr("spark_jobs.positional.probe.PROBE_TASK_ROWS", 60)
     gone: Rows = [(70, DEL, {"id": i, "a": ""}) for i in range(0, 50, 2)]
     it.apply(60, 80, {"t": [*gone, (71, UP, {"id": 4, "a": "back"})], "u": many(3, 71, a="new")})

@@ -21,6 +21,7 @@ from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import DAMAGED, REFILL
 from tidegate.upsert.candidates import lead_bounds
+from tidegate.upsert.keys.bounds import Groups
 from tidegate.upsert.keys.table import WHOLE, KeyTable
 from tidegate.upsert.opened import opened
 from tidegate.upsert.partition_values import partition_value
@@ -73,14 +74,18 @@ class KeyColumns:
                 )
         return [leaves[field.name] for field in self._stored]
 
-    def batches(self, table: KeyTable) -> Iterator[tuple[int, list[pa.Array]]]:
+    def groups(self, table: KeyTable) -> Groups:
+        """Bounds of every row group's leads, from the file's own statistics."""
+        count = self._parquet.metadata.num_row_groups
+        rows = [self._parquet.metadata.row_group(group).num_rows for group in range(count)]
+        boxes = [self._box(group, table) for group in range(count)]
+        shape = (count, len(table.lead_names), 2)
+        return Groups(np.array(rows, np.int64), np.array(boxes, np.int64).reshape(shape))
+
+    def batches(self, groups: Groups, table: KeyTable) -> Iterator[tuple[int, list[pa.Array]]]:
         """(position of the first row, arrays of the key's columns in the key's order) of what table can't rule out."""
-        at = 0
-        for group in range(self._parquet.metadata.num_row_groups):
-            rows = self._parquet.metadata.row_group(group).num_rows
-            if rows and table.may_lie_in(self._box(group, table)):
-                yield from self._group(group, rows, at)
-            at += rows
+        for group, rows, at in groups.that_may_hold(table):
+            yield from self._group(group, rows, at)
 
     def _group(self, group: int, rows: int, at: int) -> Iterator[tuple[int, list[pa.Array]]]:
         if rows <= _BATCH_ROWS:
@@ -102,17 +107,15 @@ class KeyColumns:
                 columns.append(_as_declared(read.column(field.name), field.type))
         return columns
 
-    def _box(self, group: int, table: KeyTable) -> Any:
-        """int64[columns, 2]: bounds of the leads, from the group's own statistics."""
+    def _box(self, group: int, table: KeyTable) -> list[tuple[int, int]]:
         described = self._parquet.metadata.row_group(group)
         stored = dict(zip((field.name for field in self._stored), self._indices, strict=True))
-        box = [
+        return [
             _lead_bounds(described.column(stored[name]).statistics, table.key_schema.field(name).type)
             if name in stored
             else WHOLE
             for name in table.lead_names
         ]
-        return np.array(box, np.int64).reshape(-1, 2)
 
 
 def _lead_bounds(statistics: Any, kind: pa.DataType) -> tuple[int, int]:

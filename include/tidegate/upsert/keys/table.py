@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -72,6 +73,11 @@ class KeyTable:
     @property
     def lead_names(self) -> tuple[str, ...]:
         return self.key_names[: len(self.leads)]
+
+    @cached_property
+    def lead_kinds(self) -> tuple[str, ...]:
+        """Names and types of the leading columns."""
+        return tuple(f"{name} {self.key_schema.field(name).type}" for name in self.lead_names)
 
     def probe(self, cells: Cells) -> Int64s:
         """Positions of the rows whose key is in the table, ascending; rows with a NULL in the key never are."""

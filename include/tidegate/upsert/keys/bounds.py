@@ -1,0 +1,82 @@
+"""Bounds of the key in the row groups of silver's files, kept from one window to the next.
+
+In:  what an open data file says of its groups (keys.columns).
+Out: whether a group of a file may hold a changed key, without opening the file.
+
+A data file never changes under its name, and a new deletion vector leaves the groups as they are. So what a window has
+read of a file holds for the next one, and a window of few keys opens the few files whose groups may hold them: its cost
+follows the keys, and not the number of files. The least recently asked files go first where memory is bounded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.delta.live_file import LiveFile
+from tidegate.upsert.keys.file import Int64s
+from tidegate.upsert.keys.table import KeyTable
+
+_ENTRY_BYTES: Final = 600  # of the objects around the arrays
+
+FileName = tuple[str, str, int, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """rows: int64[groups] of each row group. boxes: int64[groups, columns, 2], inclusive bounds of the key's leads."""
+
+    rows: Int64s
+    boxes: Int64s
+
+    @property
+    def total_rows(self) -> int:
+        return int(self.rows.sum())
+
+    def that_may_hold(self, table: KeyTable) -> Iterator[tuple[int, int, int]]:
+        """(index, rows, position of the first row) of the groups that can't be ruled out."""
+        at = 0
+        for index, (rows, box) in enumerate(zip(self.rows.tolist(), self.boxes, strict=True)):
+            if rows and table.may_lie_in(box):
+                yield index, rows, at
+            at += rows
+
+
+class KnownGroups:
+    """At most bytes_max of Groups. Its methods may be called from any thread."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._room = bytes_max
+        self._files: OrderedDict[FileName, Groups] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def of(self, name: FileName) -> Groups | None:
+        with self._lock:
+            groups = self._files.get(name)
+            if groups is not None:
+                self._files.move_to_end(name)
+            return groups
+
+    def keep(self, name: FileName, groups: Groups) -> None:
+        with self._lock:
+            before = self._files.pop(name, None)
+            self._room += _bytes(before) - _bytes(groups)
+            self._files[name] = groups
+            while self._room < 0:
+                _, oldest = self._files.popitem(last=False)
+                self._room += _bytes(oldest)
+
+
+def file_name(table_path: str, file: LiveFile, table: KeyTable) -> FileName:
+    """What Groups are kept by: the file, and the columns that its bounds are of."""
+    return table_path, file.local_path, file.size, table.lead_kinds
+
+
+def _bytes(groups: Groups | None) -> int:
+    return 0 if groups is None else groups.rows.nbytes + groups.boxes.nbytes + _ENTRY_BYTES
