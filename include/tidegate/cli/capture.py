@@ -6,6 +6,7 @@ Out: bronze, continued; one line of progress a second on a terminal; SIGTERM and
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -55,6 +56,7 @@ def capture(
                 err=True,
             )
 
+    gc.freeze()  # modules stay: no collection needs to look at them
     result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)
     typer.echo(
         f"{result.reason}: {result.segments} segments, {result.bytes} bytes, "
