@@ -95,8 +95,14 @@ class LoggedChanges:
             for ref, segment in segments_or_damage(self._app.lake, mine):
                 part = parts[ref.seq, one_kind]
                 if isinstance(segment, StreamCorrupt):
-                    raise Doubt(f"a segment with changes of its parents is damaged: {segment}")
+                    raise self._damaged(part, looked, segment)
                 yield from self._of_segment(part, segment, (versions, looked), store, inserts)
+
+    def _damaged(self, part: _Part, looked: Collection[Name], error: StreamCorrupt) -> Doubt:
+        """About one of the tables that the segment names: the others' turn comes when its children are left out."""
+        named = {*self._app.names.kept(self._source, part.ref.tables), *part.names}
+        name = min(named.intersection(looked), default=None)
+        return Doubt(f"a segment with changes of its parents, or of its own, is damaged: {error}", name)
 
     def _of_segment(
         self,
@@ -162,7 +168,7 @@ class LoggedChanges:
             spans = {name: CommitSpan(begin_ts, upto_ts) for name, begin_ts in parents.items()}
             for _, segment in segments_or_damage(self._app.lake, [part.ref]):
                 if isinstance(segment, StreamCorrupt):
-                    raise Doubt(f"a segment with changes of its parents is damaged: {segment}")
+                    raise self._damaged(part, parents, segment)
                 mine = replace(known, rolled_back_ts=part.ref.rolled_back_ts)
                 for done in changes_of(segment, versions, spans, mine):
                     for problem in done.problems:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,20 @@ from tidegate import tables
 from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
 from tidegate.binlog.row_images import TableImages
 from tidegate.cascades.values import Doubt
+from tidegate.errors import StreamCorrupt
 
 P, C = ("d", "p"), ("d", "c")
+
+
+@dataclass(frozen=True)
+class _Ref:
+    seq: int
+    tables: tuple[str, ...]
+    source: str = "s"
+    whole: bool = True
+
+    def upto(self, cut_ts: int) -> int:
+        return cut_ts
 
 
 class _Version:
@@ -75,6 +89,32 @@ def test_values_of_any_type_that_keys_have_are_told_apart(values: pa.Array) -> N
     found = _images(P, [IMAGE_BEFORE, IMAGE_AFTER] * 4, id=values)
     acting = list(_reader()._of_images(found, 1, Looked(0, ("id",)), Store()))
     assert [one.order[2] for one in acting] == [3, 5]
+
+
+def test_a_damaged_segment_is_in_doubt_for_the_tables_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two segments: what hangs on the sound one's tables goes on."""
+    refs = [_Ref(1, ("d.o",)), _Ref(2, ("d.p", "d.c"))]
+    app: Any = SimpleNamespace(
+        names=SimpleNamespace(kept=lambda _source, named: [tuple(name.split(".")) for name in named]),
+        histories={"s": SimpleNamespace(versions=lambda *_: [])},
+        lake=None,
+    )
+    window: Any = SimpleNamespace(refs=refs, prewritten=[], cut_ts=9)
+    broken = StreamCorrupt("its bytes aren't what was captured", where="s", remedy="report it")
+    monkeypatch.setattr(
+        logged, "segments_or_damage", lambda _lake, wanted: [(ref, broken) for ref in wanted if ref.seq == 2]
+    )
+    monkeypatch.setattr(LoggedChanges, "_of_segment", lambda *_: [])
+    reader, looked = LoggedChanges(app, window, "s"), Looked(0, ("id",))
+    for names, about in (([P, C, ("d", "o")], C), ([P, ("d", "o")], P)):
+        with pytest.raises(Doubt, match="is damaged") as raised:
+            list(reader.read(dict.fromkeys(names, looked), Store(), inserts=False))
+        assert raised.value.table == about
+    assert list(reader.read({("d", "o"): looked}, Store(), inserts=False)) == []
+    nothing: Any = None
+    with pytest.raises(Doubt, match="is damaged") as raised:
+        reader.check_readable({("d", "o"): 0, P: 0}, nothing)
+    assert raised.value.table == P
 
 
 def test_an_image_without_the_column_is_judged_by_itself() -> None:
