@@ -154,6 +154,10 @@ class SilverUnlike(Terminal):
     """Silver's own log isn't what control tables say of the table; its rows must be read anew."""
 
 
+class SilverForeign(Terminal):
+    """A table that tidegate didn't fill lies where silver's is to be; it is a person's to move it away."""
+
+
 class DeltaUnsupported(Terminal):
     """A Delta table has a feature that tidegate's own reader or writer of logs doesn't know exactly."""
 

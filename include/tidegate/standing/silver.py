@@ -24,6 +24,10 @@ AT_REST: Final = (State.HELD, State.LEFT, State.DROPPED)
 CATCHES_UP: Final = (State.ACTIVE, State.RELEASED)
 
 
+# Of rows that somebody else wrote: neither a snapshot nor a TRUNCATE at the source may take them away.
+MOVE_AWAY: Final = "move that table away, or leave this one out (tables.exclude); then `tidegate release` it"
+
+
 class Unlike(StrEnum):
     """What is wrong with silver. A word for its log and for tests; nothing is decided by it."""
 

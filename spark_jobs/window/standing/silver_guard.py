@@ -2,7 +2,7 @@
 
 In:  control/cuts, silver's logs, the tables of a window.
 Out: tables that catch up from what silver's own transaction proves, or from their beginning in bronze; tables that wait
-     for rows, by name. Nothing is written to any of them before.
+     for rows, by name, or for a person, where somebody else's table lies. Nothing is written to any of them before.
 
 Where a table is asked, and what it costs:
 - all that go on or wait for rows, when an apply starts: one listing behind the published version, on a disk two looks,
@@ -34,14 +34,26 @@ from spark_jobs.window.standing.standings import note, reads_snapshots
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import TableState
-from tidegate.errors import SilverUnlike, Terminal
+from tidegate.errors import SilverForeign, SilverUnlike, Terminal
 from tidegate.lake.as_published import is_quiet, own_ts, said_by, said_of_all, shown_by
 from tidegate.lake.from_bronze import FromBronze
 from tidegate.remedy import REFILL, Needs
 from tidegate.standing import shown as words
-from tidegate.standing.causes import Cause
+from tidegate.standing.causes import Cause, cause_of
 from tidegate.standing.events import Event, Refused, SilverOlder
-from tidegate.standing.silver import AT_REST, CATCHES_UP, NO_SILVER, Answer, Said, Shown, answer, catches_up, told
+from tidegate.standing.silver import (
+    AT_REST,
+    CATCHES_UP,
+    MOVE_AWAY,
+    NO_SILVER,
+    Answer,
+    Said,
+    Shown,
+    Unlike,
+    answer,
+    catches_up,
+    told,
+)
 from tidegate.tables import State
 
 
@@ -81,13 +93,17 @@ def ask_released(app: Application) -> None:
 
 
 def check(app: Application, name: str, state: TableState) -> None:
-    """Before silver is written on the ground of this state. Raises SilverUnlike, LakeUnavailable, LakeRefused."""
+    """Before silver is written on the ground of this state. Raises SilverUnlike, SilverForeign, LakeUnavailable,
+    LakeRefused.
+    """
     known = app.memory(_Said).known(app)
     said = None if _is_dropped(app, name) else known.get(name)
     if said is not None and _is_as_said(app, name, state, said):
         return
     shown = shown_by(_log(app, name), state, _app_id(app, name), said)
     unlike = answer(said, shown).unlike
+    if unlike is Unlike.FOREIGN:
+        raise SilverForeign(told(name, unlike, said), where=state.place, remedy=MOVE_AWAY)
     if unlike is not None:
         raise SilverUnlike(told(name, unlike, said), where=state.place, remedy=REFILL)
     if said is not None and not said.never_filled:
@@ -142,7 +158,9 @@ def _take(app: Application, names: Iterable[str]) -> None:
     app.record_states({})
     now = datetime.now(UTC)
     rows = []
-    for name, (_, shown) in sorted(unlike.items()):
+    for name, (found, shown) in sorted(unlike.items()):
+        if found.unlike is Unlike.FOREIGN:  # what control says of ours stays so, or it would be ours by its id
+            continue
         standing = app.states[name]
         cells = {"silver_id": shown.table_id or None, "silver_ts": shown.own_ts}
         rows.append(
@@ -151,7 +169,8 @@ def _take(app: Application, names: Iterable[str]) -> None:
         )
         known[name] = shown.said
         app.positions.forget_applied(name)
-    app.publish(rows)
+    if rows:
+        app.publish(rows)
     app.reload()  # versions of tables from below the cut are wanted now
 
 
@@ -175,6 +194,9 @@ def _event(app: Application, name: str, found: Answer, bronze: FromBronze | None
     """It goes on from below where bronze certainly has the rest; else it waits for rows."""
     assert found.unlike is not None, "asked of those"
     what = told(name, found.unlike, app.memory(_Said).known(app).get(name))
+    if found.unlike is Unlike.FOREIGN:
+        fault = SilverForeign.__name__
+        return Refused(cause_of(fault), f"{what}; {MOVE_AWAY}", fault=fault)
     at_ts = bronze.way(found) if bronze is not None else None
     if at_ts is not None:
         return SilverOlder(at_ts, f"{what}; {catches_up(found, at_ts)}")

@@ -178,6 +178,17 @@ def test_excluded_and_removed_and_a_folder_that_is_somebody_elses(
     spark.sql(f"CREATE TABLE delta.`{road.path('theirs')}` USING delta AS SELECT 7 AS id, 7 AS v")
     road.step(spark, *keyed("theirs", 3))
     road.step(spark, "INSERT INTO db.theirs VALUES (4, 4)")
-    (said,) = road.lacks().values()
-    assert "silver has a table of this name already" in said
-    assert spark.read.format("delta").load(str(road.path("theirs"))).count() == 1, "nothing was mixed into it"
+    name = f"{road.database}.theirs"
+    insert = "INSERT INTO db.theirs VALUES ({0}, {0})"
+    for statement in (insert.format(5), "TRUNCATE db.theirs", insert.format(6)):
+        standing = last_states(road.lake)[name]
+        assert (standing.state, standing.lacks_rows) == (State.HELD, False), standing
+        assert "silver has a table of this name already" in standing.reason
+        assert "move that table away" in standing.reason
+        assert spark.read.format("delta").load(str(road.path("theirs"))).count() == 1, "it is somebody else's"
+        road.step(spark, statement)
+    road.path("theirs").rename(tmp_path / "aside")
+    done = typer.testing.CliRunner().invoke(command_line, ["release", str(road.file), name])
+    assert done.exit_code == 0, done.output
+    road.step(spark, "INSERT INTO db.theirs VALUES (7, 7)")
+    assert road.assert_equal() == {"big": 6, "other": 5, "theirs": 2}

@@ -19,7 +19,7 @@ from tidegate import tables
 from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
-from tidegate.errors import SilverUnlike
+from tidegate.errors import SilverForeign, SilverUnlike
 from tidegate.lake import control
 from tidegate.lake.as_published import said_of_all
 from tidegate.lake.files import LakeFiles
@@ -118,7 +118,7 @@ def test_a_foreign_table_isnt_taken_for_ours_by_a_row(tmp_path: Path) -> None:
     app.claim()
     _foreign(app)
     publish_cut(app, Window(100, 110, [], held={"d.t": ASKS}))
-    with pytest.raises(SilverUnlike, match="didn't write"):
+    with pytest.raises(SilverForeign, match="didn't write"):
         silver_guard.check(app, "d.t", app.lake.log(PATH).state())
 
 
@@ -145,6 +145,41 @@ def test_a_create_in_the_window_that_met_a_foreign_table_doesnt_end_the_wait(tmp
     assert error is not None
     hold_for_error(app, window, "d.t", error)
     assert not window.held["d.t"].ends_by_emptying(105, first=True, keeps_deleted=False)
+
+
+def test_a_foreign_table_stays_somebody_elses_whatever_is_published_of_the_one_that_waits(tmp_path: Path) -> None:
+    """Neither a snapshot nor a TRUNCATE at the source takes it away: a person moves it."""
+    app = application(tmp_path)
+    app.claim()
+    log = _foreign(app)
+    window = Window(100, 110, [])
+    error = silver_guard.met_unwritten(app, "d.t", log.state())
+    assert error is not None
+    hold_for_error(app, window, "d.t", error)
+    publish_cut(app, window)
+    standing = app.states["d.t"]
+    assert (standing.state, standing.lacks_rows) == (State.HELD, False), "bronze has its rows"
+    for _ in range(2):
+        with pytest.raises(SilverForeign, match="didn't write"):
+            silver_guard.check(app, "d.t", log.state())
+        silver_guard.ask_all(app)
+    shutil.rmtree(tmp_path / PATH)
+    app.lake.log(PATH).forget()
+    silver_guard.check(app, "d.t", log.state())
+
+
+def test_a_foreign_table_in_the_place_of_one_that_had_no_rows_yet_isnt_ours(tmp_path: Path) -> None:
+    app = application(tmp_path)
+    app.claim()
+    publish_cut(app, Window(0, 100, [], delta_versions={"d.t": _filled(app.lake.log(PATH)).state().version}))
+    shutil.rmtree(tmp_path / PATH)
+    app.lake.log(PATH).forget()
+    log = _foreign(app)
+    silver_guard.ask_all(app)
+    standing = app.states["d.t"]
+    assert (standing.state, standing.applied_ts, standing.lacks_rows) == (State.HELD, 100, False)
+    with pytest.raises(SilverForeign, match="didn't write"):
+        silver_guard.check(app, "d.t", log.state())
 
 
 def test_a_folder_that_is_removed_while_its_table_waits_for_rows_is_known_at_the_next_start(tmp_path: Path) -> None:
