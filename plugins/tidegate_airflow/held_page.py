@@ -109,6 +109,8 @@ def _summary(found: Standing) -> str:
 
 def _source(source: SourceStanding) -> str:
     name = escape(source.source)
+    if source.unheard:
+        return f"<p>Source {name}: <span class='held'>{escape(source.unheard)}</span></p>"
     if source.server.error:
         return f"<p>Source {name}: <span class='held'>not asked: {escape(source.server.error)}</span></p>"
     if source.captured is None:

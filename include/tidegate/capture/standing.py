@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from tidegate.capture.unheard import unheard
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import MysqlSource, Pipeline
 from tidegate.lake import followed
@@ -49,7 +50,8 @@ class SourceStanding:
 
     lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is complete; None before
     the first segment. changed_at: the last transaction that bronze holds. behind_ts: of a source that the cut goes
-    on without, up to where all of it is in silver: the tables that it feeds wait there.
+    on without, up to where all of it is in silver: the tables that it feeds wait there. unheard: of a Pump that nothing
+    comes from, what to do; "" of others.
     """
 
     source: str
@@ -59,6 +61,7 @@ class SourceStanding:
     lag_seconds: float | None
     changed_at: str
     behind_ts: int | None = None
+    unheard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,11 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
     servers = {name: ask(name) for name in pipeline.sources}
     captured = {found.source: found for found in lake_status.sources(lake)}
     behind = followed.load(lake).behind
-    sources = tuple(_source(name, captured.get(name), server, behind.get(name)) for name, server in servers.items())
+    silent = unheard(pipeline, captured, time.time())
+    sources = tuple(
+        replace(_source(name, captured.get(name), server, behind.get(name)), unheard=silent.get(name, ""))
+        for name, server in servers.items()
+    )
     cut_ts = lake_status.cut_ts(lake)
     tables = tuple(lake_status.table_statuses(lake, pipeline.lacks_snapshots))
     there = {pipeline.tables.logical(*pair).name for server in servers.values() for pair in server.tables}

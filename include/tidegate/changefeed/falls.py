@@ -5,16 +5,18 @@ Out: nothing, or why capture doesn't go on.
 
 One changefeed's checkpoint falls by seconds, when its owner dies before it has told etcd what it told the path; it
 writes the same rows once more. Two changefeeds of one path tell theirs by turns, and what the lower one writes is
-passed over once the higher one was believed. So a fall is waited for, and its size and its number say which it is.
+passed over once the higher one was believed. So a fall is waited for, and its size and how often it comes say which it
+is: a run may last for months, and an owner may die in any of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import SourceRefused, SourceUnavailable, SourceUnwilling
-from tidegate.limits import TICDC_FALL_ATTEMPTS_MAX, TICDC_FALL_SECONDS_MAX
+from tidegate.limits import TICDC_FALL_ATTEMPTS_MAX, TICDC_FALL_SECONDS_MAX, TICDC_FALLS_SECONDS
 from tidegate.ticdc.layout import METADATA
 
 _REMEDY = (
@@ -28,8 +30,8 @@ class Falls:
     """Of one run, over its connections."""
 
     where: str
-    count: int = 0
     is_below: bool = False
+    at: list[float] = field(default_factory=list)  # of falls that count still, by this machine's monotonic clock
 
     def look(self, ceiling_ts: int, captured_ts: int) -> None:
         """Raises SourceUnavailable and SourceUnwilling for what may pass, SourceRefused."""
@@ -40,12 +42,14 @@ class Falls:
             raise SourceUnavailable(
                 f"{METADATA} is gone", where=self.where, remedy="look whether the changefeed still writes"
             )
-        self.count += not self.is_below
+        now = time.monotonic()
+        self.at = [at for at in self.at if now - at < TICDC_FALLS_SECONDS] + ([] if self.is_below else [now])
         self.is_below = True
+        count = len(self.at)
         seconds = (physical_ms(captured_ts) - physical_ms(ceiling_ts)) / 1000
-        if seconds > TICDC_FALL_SECONDS_MAX or self.count > TICDC_FALL_ATTEMPTS_MAX:
+        if seconds > TICDC_FALL_SECONDS_MAX or count > TICDC_FALL_ATTEMPTS_MAX:
             raise SourceRefused(
-                f"the checkpoint fell {self.count} times, by {seconds:.0f} s now, to {time_text(ceiling_ts)}: another"
+                f"the checkpoint fell {count} times, by {seconds:.0f} s now, to {time_text(ceiling_ts)}: another"
                 " changefeed writes here, or this one was set back",
                 where=self.where,
                 remedy=_REMEDY,

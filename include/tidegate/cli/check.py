@@ -8,9 +8,10 @@ Out: a line per finding on stdout, or JSON; exit code 1 when something is refuse
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,8 +20,13 @@ from tidegate.cli.airflow_room import airflow_lines
 from tidegate.cli.lake import open_lake
 from tidegate.config import TicdcSource, TidbSource
 from tidegate.connections import from_environment
+from tidegate.errors import TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
 from tidegate.text_layout import paragraph
+
+if TYPE_CHECKING:
+    from tidegate.config import Pipeline
+    from tidegate.lake.files import LakeFiles
 
 
 def check(
@@ -48,6 +54,7 @@ def check(
             pipelines.source_info(loaded, name, from_environment)
     found = examine(loaded, lake, ConnectionInfo.from_env, elsewhere)
     found.lines += airflow_lines(sum(len(file.pipeline.sources) for file in pipelines.good_files()))
+    found.lines += _unheard_lines(loaded, lake)
     if as_json:
         print(json.dumps(found.to_json(), ensure_ascii=False))
     else:
@@ -60,6 +67,21 @@ def check(
             print("\n".join(paragraph("", head + str(line))[1:]))
     bad = found.has(Verdict.REFUSED) or found.has(Verdict.HELD)
     raise typer.Exit(EXIT_ERROR if bad else EXIT_TRANSIENT if found.has(Verdict.UNKNOWN) else 0)
+
+
+def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
+    """Of Pumps that nothing comes from; nothing where the lake can't be read, which is said already."""
+    from tidegate.capture.unheard import unheard
+    from tidegate.lake.status import sources
+    from tidegate.mysql.examination import Line, Verdict
+
+    if not any(isinstance(source, TidbSource) for source in pipeline.sources.values()):
+        return []
+    try:
+        captured = {found.source: found for found in sources(lake)}
+    except TidegateError:
+        return []
+    return [Line(name, Verdict.CAUTION, text) for name, text in unheard(pipeline, captured, time.time()).items()]
 
 
 def _all(asked: Iterable[Callable[[], Iterable[Any]]]) -> Iterator[Any]:

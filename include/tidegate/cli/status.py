@@ -148,6 +148,8 @@ def _source_lines(source: SourceStanding) -> list[str]:
             state = f"{age_text(source.lag_seconds)} behind the server, which is at {server.position}"
         text = f"{state}; {place}{gtid}{size}"
     lines = paragraph(f"source {source.source}:", text)
+    if source.unheard:
+        lines += paragraph("  unheard:", source.unheard, indent="    ")
     if source.behind_ts is not None:
         since = f"since {_time(source.behind_ts)}" if source.behind_ts else "from its beginning"
         what = f"the cut goes on without it {since}; its tables wait there, and catch up by"

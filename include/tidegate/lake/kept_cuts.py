@@ -4,7 +4,8 @@ In:  rows of control/cuts, and how long cuts are kept.
 Out: the rows that stay; per table the versions that a reader of a kept cut asks for. Pure.
 
 A cut names only the tables that its window changed. A reader of cut C takes, for each table, the newest row at or
-below C: so a row stays as long as a kept cut resolves to it, however old it is.
+below C: so a row stays as long as a kept cut resolves to it, however old it is. By a later row with a lower version, or
+another id, that reader knows that its own version is gone (cuts.py): it stays as long as a kept cut is below it.
 """
 
 from __future__ import annotations
@@ -45,8 +46,12 @@ def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int)
     stays[np.flatnonzero(is_cut)[chosen]] = True
     at = pa.table({"table": rows["table"], "serves": serves, "at": np.arange(rows.num_rows)}).filter(pa.array(~is_cut))
     stays[_numpy(at.group_by(["table", "serves"], use_threads=False).aggregate([("at", "max")])["at_max"])] = True
+    stays |= _begins_anew(rows) & (serves > 0) & ~is_cut
     stays |= (serves == len(kept)) & ~is_cut  # of a cut that is being published right now
-    return rows.filter(pa.array(stays))
+    if stays.all():
+        return rows
+    # Where rows go from between two others, the later one may begin nothing anew any more.
+    return kept_rows(rows.filter(pa.array(stays)), now, keep, thin_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,30 @@ def _chosen(
     stays = young & (dense | last_of_bucket)
     stays[-1] = True
     return np.flatnonzero(stays)
+
+
+def _begins_anew(rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Rows before which a table's silver was put back or made anew. rows: in order."""
+    table = _codes(rows["table"])
+    order = np.argsort(table, kind="stable")
+    follows = np.append(False, table[order][1:] == table[order][:-1])
+    version = _numpy(rows["delta_version"]).astype(np.int64)[order]
+    silver_id = _codes(rows["silver_id"])[order]
+    # A row of an older release has none: the one before it counts.
+    at = np.where((silver_id >= 0) | ~follows, np.arange(len(order)), 0)
+    silver_id = silver_id[np.maximum.accumulate(at)]
+    before = np.append(-1, silver_id[:-1])
+    anew = np.append(False, version[1:] < version[:-1]) | ((before >= 0) & (silver_id != before))
+    found = np.zeros(len(order), np.bool_)
+    found[order] = follows & anew
+    return found
+
+
+def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """A number for each value, -1 for NULL."""
+    codes = column.combine_chunks().dictionary_encode().indices.fill_null(-1)
+    found: npt.NDArray[np.int64] = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
 
 
 def _numpy(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:

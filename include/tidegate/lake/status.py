@@ -28,12 +28,14 @@ from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
 _DDL_SHOWN = 120
-_LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_executed"]
+_LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_executed", "captured_at"]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """What bronze holds of a source. max_commit_ts: of any transaction in it; 0 when there was none yet."""
+    """What bronze holds of a source. max_commit_ts: of any transaction in it; 0 when there was none yet. heard_at: when
+    its newest segment was cut, Unix time.
+    """
 
     source: str
     seq: int
@@ -45,6 +47,7 @@ class SourceStatus:
     end_pos: int
     gtid_executed: str
     server_id: int = 0
+    heard_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +168,5 @@ def _source(lake: LakeFiles, source: str, files: list[BronzeFile]) -> SourceStat
         end_pos=last["end_pos"],
         gtid_executed=last["gtid_executed"],
         server_id=last["server_id"],
+        heard_at=last["captured_at"].timestamp(),
     )

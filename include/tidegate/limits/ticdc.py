@@ -13,6 +13,8 @@ TICDC_LOOK_SECONDS_DEFAULT: Final = 2.0
 # The path may know a checkpoint that TiCDC's owner had no time to keep: of its last ticks, once when it dies.
 TICDC_FALL_SECONDS_MAX: Final = 60
 TICDC_FALL_ATTEMPTS_MAX: Final = 2
+# So many in this time: two changefeeds that write by turns make a fall every few seconds.
+TICDC_FALLS_SECONDS: Final = 3600.0
 # An answer of a store takes some 20 ms.
 TICDC_LOOKS_THREADS: Final = 8
 # S3 and GCS give so many names a list, Azure more.

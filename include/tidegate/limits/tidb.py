@@ -37,6 +37,8 @@ PUMP_KEY_BYTES_MAX: Final = 64 << 10
 TIMESTAMP_AHEAD_SECONDS_MAX: Final = 600
 # A quiet Pump writes a timestamp of its own so often, as TiDB's does.
 PUMP_FAKE_SECONDS_DEFAULT: Final = 3.0
+# Nothing of it for longer than a run takes to hand over to the next: it may not run at all.
+PUMP_UNHEARD_SECONDS: Final = 120.0
 # By TiDB's timestamps, not by a clock: a prewrite without an answer is asked for after this, and once more after this
 # again. Each is far above what TiDB waits in a commit (40 s for a lock's answer, 15 s for a Pump's), and both together
 # are below what its garbage collection keeps (tidb_gc_life_time, 600 s).

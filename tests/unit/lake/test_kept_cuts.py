@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate import tables
+from tidegate.lake import cuts as cuts_module
 from tidegate.lake.kept_cuts import kept_rows, needed
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -25,6 +26,19 @@ def cuts(*published: tuple[float, dict[str, int]]) -> pa.Table:
         for name, version in {"": -1, **named}.items()
     ]
     return pa.Table.from_pylist(rows, schema=tables.CUTS.schema)
+
+
+def with_ids(rows: pa.Table, ids: list[str | None]) -> pa.Table:
+    """ids: of the rows that name a table, in turn."""
+    turn = iter(ids * rows.num_rows)
+    given = [next(turn) if row["table"] else None for row in rows.to_pylist()]
+    return rows.set_column(rows.schema.get_field_index("silver_id"), "silver_id", pa.array(given, pa.string()))
+
+
+def gone(rows: pa.Table, cut_ts: int) -> dict[str, bool]:
+    """Of each table of a cut, whether its reader knows that silver was put back or made anew since."""
+    anew = cuts_module._anew(rows, cut_ts)
+    return {row["table"]: anew(row) for row in cuts_module._last(rows, cut_ts)}
 
 
 def named(rows: pa.Table) -> list[int]:
@@ -43,6 +57,16 @@ def test_a_cut_older_than_kept_goes_and_the_version_that_a_kept_one_resolves_to_
     assert named(kept) == [3, 4]
     assert view(kept, 3) == {"a": 3, "b": 1}
     assert {name: of.versions for name, of in needed(kept).items()} == {"a": [3], "b": [1], "c": [1]}
+
+
+def test_a_row_by_which_older_cuts_are_known_gone_stays_as_long_as_they_do() -> None:
+    """Silver was put back to version 3, and has come further than the older cut's version since."""
+    minute = 1 / 60
+    rows = cuts((20, {"a": 10}), (10.5, {"a": 3}), (10.5 - minute / 4, {"a": 12}), (0.1, {"a": 14}))
+    assert named(kept_rows(rows, NOW, KEEP, 60)) == [1, 3, 4]
+    assert [gone(kept_rows(rows, NOW, KEEP, 60), cut) for cut in (1, 3)] == [{"a": True}, {"a": False}]
+    later = kept_rows(rows, NOW + timedelta(hours=30), KEEP, 60)
+    assert (named(later), later.num_rows) == ([3, 4], 4), "the older cut isn't kept any more"
 
 
 def test_the_newest_cut_stays_however_old_it_is() -> None:
@@ -76,6 +100,7 @@ def test_a_table_is_gone_once_no_kept_cut_shows_it_as_anything_but_dropped() -> 
     assert told == {("a", 3, 2), ("b", 3, 1)}
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -86,9 +111,12 @@ def test_a_table_is_gone_once_no_kept_cut_shows_it_as_anything_but_dropped() -> 
         max_size=30,
     ),
     st.sampled_from([1, 60, 3600, 86400]),
+    st.lists(st.sampled_from(["one", "two", None]), min_size=1, max_size=30),
 )
-def test_every_kept_cut_shows_what_it_showed(published: list[tuple[float, dict[str, int]]], thin: int) -> None:
-    rows = cuts(*sorted(published, key=lambda cut: -cut[0]))
+def test_every_kept_cut_shows_what_it_showed(
+    published: list[tuple[float, dict[str, int]]], thin: int, ids: list[str | None]
+) -> None:
+    rows = with_ids(cuts(*sorted(published, key=lambda cut: -cut[0])), ids)
     kept = kept_rows(rows, NOW, KEEP, thin)
     assert named(kept)[-1] == len(published)
     assert {number for number, (hours, _) in enumerate(sorted(published, key=lambda c: -c[0]), 1) if hours < 1} <= set(
@@ -96,4 +124,5 @@ def test_every_kept_cut_shows_what_it_showed(published: list[tuple[float, dict[s
     )
     for cut in named(kept):
         assert view(kept, cut) == view(rows, cut)
+        assert gone(kept, cut) == gone(rows, cut)
     assert kept_rows(kept, NOW, KEEP, thin).num_rows == kept.num_rows, "forgetting again forgets nothing more"

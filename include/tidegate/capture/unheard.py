@@ -1,0 +1,36 @@
+"""Pumps of a pipeline that nothing comes from.
+
+In:  a pipeline, what bronze holds of its sources, the time.
+Out: text per Pump, by its name, with the DAG that captures it: a DAG that a new release adds begins paused.
+
+A Pump that runs writes a timestamp every few seconds, however quiet its TiDB is. One that doesn't run holds the cut
+back in silence: TiDB commits on by the others, and nobody can be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidegate.config import Pipeline, TidbSource
+from tidegate.lake.status import SourceStatus
+from tidegate.limits import PUMP_UNHEARD_SECONDS
+from tidegate.text_layout import age_text
+
+
+def unheard(pipeline: Pipeline, captured: Mapping[str, SourceStatus], now: float) -> dict[str, str]:
+    """By the Pump's name; nothing of a pipeline of which nothing was captured yet. now: Unix time."""
+    found = {}
+    for name, entry in pipeline.sources.items():
+        if not isinstance(entry, TidbSource) or not captured:
+            continue
+        seconds = now - captured[name].heard_at if name in captured else None
+        spare = 3 * max(pipeline.capture.heartbeat_seconds, entry.fake_seconds, pipeline.land_seconds)
+        if seconds is not None and seconds <= max(PUMP_UNHEARD_SECONDS, spare):
+            continue
+        what = "nothing came from this Pump yet" if seconds is None else f"nothing came from it for {age_text(seconds)}"
+        work = next(work for work, sources in pipeline.captures.items() if name in sources)
+        found[name] = (
+            f"{what}, and the cut may wait for it: is its capture running? In Airflow that is"
+            f" {pipeline.pipeline}__{work}; a DAG that a release adds begins paused: unpause it"
+        )
+    return found
