@@ -46,7 +46,7 @@ _QUESTIONS_MAX = 100
 def questions(
     pipeline_file: str, triggering_asset_events: dict[Any, list[AssetEventDagRunReferenceResult]] | None = None
 ) -> list[Any]:
-    """What to ask."""
+    """One question."""
     events = [event for found in (triggering_asset_events or {}).values() for event in found]
     return list(table_questions(pipeline_file, asked_tables(events)))
 

@@ -5,7 +5,7 @@ Out: nothing if all are good. Otherwise an import error of this file: one line p
      line, and the remedy.
 
 An import error of dags/capture.py or dags/apply.py would stop every pipeline, since Airflow then schedules no DAG of
-that file. So those two make DAGs of the good files only. This file has no DAG to stop.
+that file. Those two therefore make DAGs of the good files only. This file has no DAG to stop.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ tables themselves, and information_schema.
 `tidegate.watermark`. The account needs a grant for them.
 
 **How it runs:** a table that waits for its rows starts a run by itself, within seconds, unless the pipeline file says
-`snapshot: {mode: manual}`. The same run also reads tables that come to wait meanwhile. By hand, `tables` names tables
-as in silver. A complete table is read again in place. Empty: every table that waits. Capture and apply must run
-meanwhile: apply takes each wave of rows. The task ends when all tables are read and marked. One reader works on a
-source at a time. A failed snapshot is tried again after a minute, then less and less often. `tidegate snapshot
+`snapshot: {mode: manual}`. The same run also reads tables that come to wait meanwhile. In a run by hand, `tables`
+names tables as in silver. A complete table is read again in place. Empty: every table that waits. Capture and apply
+must run meanwhile: apply takes each wave of rows. The task ends when all tables are read and marked. One reader works
+on a source at a time. A failed snapshot is tried again after a minute, then less and less often. `tidegate snapshot
 pause`, `resume`, `cancel` and `restart` control it. A cancelled snapshot starts again only when somebody asks for it.
 
 **When it is red:** the task's log ends with one line: what, where, what to do.

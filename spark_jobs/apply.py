@@ -166,7 +166,9 @@ class Look:
         self._main_is_next = True
 
     def next_window(self, now: float) -> Window | None:
-        """What to apply now; None when nothing is, or nothing but a quiet source's proof that its cut may move."""
+        """The work for apply now; None when there is none, or nothing but a quiet source's proof that its cut may
+        move.
+        """
         self._take_in()
         stalled(self._app)
         main_is_next, self._main_is_next = self._main_is_next, True
@@ -201,7 +203,9 @@ class Look:
         )
 
     def _take_in(self) -> None:
-        """What capture or a person wrote to a control table before a segment came must be known with that segment."""
+        """A record that capture or a person wrote to a control table before a segment came must be known with that
+        segment.
+        """
         app = self._app
         if app.index.refresh(app.cut_ts) or time.monotonic() >= self._refresh_at:
             app.check_claim()

@@ -1,10 +1,10 @@
-"""What a maintain job knows of its lake, and how its steps say what they did.
+"""A maintain job's view of its lake, and the reports of its steps.
 
 In:  a pipeline and its lake.
 Out: Maintenance (one run) and SilverTable (one table in it); a printed line and a row of control/maintenance per step.
 
-Maintain is never the only writer: apply commits to the same tables, and so do people. So a step that loses a race
-gives way: it tries again a few times, then leaves the table for the next run.
+Maintain is never the only writer: apply commits to the same tables, and so do people. A step that loses a race
+therefore gives way: it tries again a few times, then leaves the table for the next run.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ In:  a function and the signature that it is compiled for.
 Out: the same as numba.njit(signature, ...) gives, but what costs 5 CPU-ms a function is done at its first call.
 
 A kernel that calls others has their code in its own: the others are compiled with it, and never loaded from the cache.
-What must hold: each has the one signature that stands at it. Left to its callers, numba would compile it anew for
+It must hold: each has the one signature that stands at it. Left to its callers, numba would compile it anew for
 whatever types they have, and a sum of a signed and an unsigned number would become a float.
 """
 

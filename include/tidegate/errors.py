@@ -1,4 +1,4 @@
-"""What can go wrong, and whether to retry or to stop.
+"""All errors, and whether to retry or to stop.
 
 Every exception that tidegate raises derives from TidegateError and exactly one of Terminal (a person
 or a config change must help; a retry gives the same answer) and Transient (the same call may succeed
@@ -27,7 +27,7 @@ class TidegateError(Exception):
 
     @property
     def needs(self) -> Needs:
-        """What a table needs that meets this error."""
+        """The need of a table that meets this error."""
         return self.remedy.needs if isinstance(self.remedy, Remedy) else Needs.NOTHING
 
     @property
@@ -53,7 +53,7 @@ def _rebuild(kind: type[TidegateError], what: str, where: str, remedy: str | Rem
 
 
 def line_and_needs(error: BaseException) -> tuple[str, Needs]:
-    """What an exception says of a table that meets it, and what that table needs."""
+    """The facts in an exception about a table that meets it, and the table's need."""
     return (error.line, error.needs) if isinstance(error, TidegateError) else (str(error), Needs.NOTHING)
 
 
@@ -114,7 +114,7 @@ class Fenced(Terminal):
 
 
 class StrayValueLog(Fenced):
-    """What the value log of this machine has beyond bronze doesn't follow it: capture went on elsewhere meanwhile."""
+    """The value log of this machine doesn't follow bronze: capture went on elsewhere meanwhile."""
 
 
 class LakeUnavailable(Transient):
@@ -183,7 +183,7 @@ class Unexpected(Terminal):
 
 
 def unexpected(error: Exception) -> Unexpected:
-    """What an exception that nobody foresaw becomes where it concerns one table: its class, its text and its place."""
+    """The error for an unforeseen exception that concerns one table: its class, its text and its place."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     remedy = "report it; once that is mended: `tidegate release`"

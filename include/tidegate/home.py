@@ -1,7 +1,7 @@
 """Where the project lies on this machine, and the words that its processes agree on: environment names, exit codes.
 
 In:  the environment.
-Out: paths and constants. What starts a process and what that process reads have them from here.
+Out: paths and constants. A process that starts another one, and the started process, have them from here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INSTALLED: Final = {
 def home() -> Path:
     """Where pipelines' relative paths and this machine's state lie: TIDEGATE_HOME, else the checkout's root.
 
-    Of an installed package it is the folder tidegate of the user.
+    For an installed package it is the folder tidegate of the user.
     """
     configured = os.environ.get(HOME_ENV)
     if configured:

@@ -1,4 +1,4 @@
-"""What a person does about an error, and what the error's table needs before it can go on.
+"""The remedy of an error, and the needs of the error's table before it can go on.
 
 In:  nothing; these are values.
 Out: Remedy, which an error carries; Needs, by which apply decides. Its words are for people: they decide nothing.
@@ -18,7 +18,9 @@ _JUDGED: Final = (
 
 
 class Needs(StrEnum):
-    """What a table lacks that the log doesn't tell. A table that needs rows is snapshotted by itself."""
+    """The rows or columns that a table lacks, and that the log doesn't have. A table that needs rows is snapshotted by
+    itself.
+    """
 
     NOTHING = "nothing"
     ROWS = "rows"  # a snapshot, or TRUNCATE, or DROP and CREATE

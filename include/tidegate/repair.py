@@ -40,7 +40,7 @@ _COPY: Final = "tidegate snapshot start {pipeline} {table} copies it again"
 
 @dataclass(slots=True)
 class Repairs:
-    """What is to be copied again, by physical table; and why some isn't."""
+    """The keys to copy again, by physical table; and why some aren't."""
 
     pipeline: Pipeline
     lake: LakeFiles

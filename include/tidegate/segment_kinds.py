@@ -1,4 +1,4 @@
-"""What reads a segment's bytes, by the kind of the segment.
+"""The decoder of a segment's bytes, by the kind of the segment.
 
 In:  a Segment of any kind.
 Out: its changes, its statements, its prewrites; UnknownEvent for a kind that this version can't read.

@@ -1,4 +1,4 @@
-"""What a table is called: at its source, and in silver.
+"""The names of a table: at its source, and in silver.
 
 In:  nothing; these are the values.
 Out: Physical, Logical. They are tuples: a plain one of the same texts is equal to them, and finds them in a dict.

@@ -29,7 +29,7 @@ __all__ = ["CHUNKS", "FORMAT", "PREWRITES", "SNAPSHOTS", "WATERMARK", "WATERMARK
 
 
 class SegmentKind(StrEnum):
-    """What a bronze row holds."""
+    """The content of a bronze row."""
 
     BINLOG = "binlog"
     TIDB = "tidb"
@@ -40,7 +40,7 @@ class SegmentKind(StrEnum):
 
 
 class SegmentFlag(IntFlag):
-    """What a segment holds that a planner must know without opening the payload."""
+    """The facts of a segment that a planner must know without opening the payload."""
 
     HAS_DDL = 1  # at least one QUERY event that isn't BEGIN/COMMIT/SAVEPOINT
     HAS_PREWRITE = 2  # XA PREPARE or a TiDB prewrite

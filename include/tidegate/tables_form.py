@@ -1,4 +1,4 @@
-"""What a Delta table of a lake is to tidegate: its place, meaning and columns.
+"""The declaration of a lake's Delta table: its place, meaning and columns.
 
 In:  nothing; tables.py and tables_snapshot.py make values of it.
 Out: Table; fields with their sentences as comments.

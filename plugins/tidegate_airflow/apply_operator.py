@@ -50,7 +50,7 @@ class ApplyOperator(SparkJobOperator):
 
 
 def silver_event(lake: LakeFiles) -> dict[str, Any]:
-    """What the silver asset's event says: {"cut_ts", "cut_at", "held": {table: reason}}."""
+    """The content of the silver asset's event: {"cut_ts", "cut_at", "held": {table: reason}}."""
     from tidegate.commit_ts import time_text
     from tidegate.lake.held import held_tables
     from tidegate.lake.status import cut_ts

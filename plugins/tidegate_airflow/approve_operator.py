@@ -2,8 +2,8 @@
 
 In:  a pipeline file, one question: a table and a DDL statement, or the XA transactions that it waits for; or a source
      and the transactions that its TiDB can't tell of (table_questions).
-Out: of a DDL a `released` event in control/table_states that names who approved; of XA transactions rows of
-     control/prewrites that say what became of them, by whom; nothing when they keep it held.
+Out: for a DDL a `released` event in control/table_states with the name of the approver; for XA transactions rows of
+     control/prewrites with the decision and its author; nothing when they keep it held.
 
 While the question is open no process waits: Airflow keeps it, and shows it under Required Actions.
 """
@@ -36,9 +36,9 @@ _BRANCHES_SHOWN_MAX: Final = 20
 
 
 class Question(TypedDict):
-    """What ApproveOperator is mapped over. table: or a source. at_ts: commit_ts of the statement, or of where XA
-    transactions were found to have no answer, or a TiDB's last start_ts; it tells a table's questions apart. branches:
-    keys of the transactions, none of a DDL.
+    """The questions that ApproveOperator is mapped over. table: or a source. at_ts: commit_ts of the statement, or of
+    where XA transactions were found to have no answer, or a TiDB's last start_ts; it tells a table's questions apart.
+    branches: keys of the transactions, none of a DDL.
     """
 
     table: str

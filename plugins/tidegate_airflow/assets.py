@@ -1,4 +1,4 @@
-"""What a pipeline's DAGs tell each other and the rest of Airflow.
+"""The assets by which a pipeline's DAGs start each other and the rest of Airflow.
 
 In:  a pipeline.
 Out: its bronze Asset, watched in its Delta log, which schedules apply; its silver Asset, which other teams'

@@ -139,8 +139,8 @@ class CaptureSensor(BaseSensorOperator):
 
 
 def run_ends_at(pipeline: Pipeline, source: str, now: float) -> float:
-    """When a run of a source that begins now ends, in Unix time. Of a TiDB's Pumps each ends at its own moment, counted
-    by the clock, so that TiDB finds the others meanwhile, whatever Airflow needs to start the next run.
+    """When a run of a source that begins now ends, in Unix time. The Pumps of a TiDB each end at their own moment,
+    counted by the clock, so that TiDB finds the others meanwhile, whatever Airflow needs to start the next run.
     """
     seconds, pumps = pipeline.capture.run_for_seconds, pipeline.pumps(source)
     if len(pumps) == 1:

@@ -1,7 +1,7 @@
 """Airflow's connections as the library takes them.
 
 In:  connection ids of a pipeline file; secrets come from Airflow's secrets backends, at run time only.
-Out: Connections. What of one opens a store is registered with Airflow's log masking.
+Out: Connections. The secrets of a store's connection are registered with Airflow's log masking.
 """
 
 from __future__ import annotations

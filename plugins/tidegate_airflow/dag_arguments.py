@@ -1,4 +1,4 @@
-"""What every DAG of a pipeline is given besides its schedule.
+"""The arguments of every DAG of a pipeline besides its schedule.
 
 In:  the pipeline, what its DAG does (capture, apply ...), its params, its file's docstring.
 Out: keyword arguments of airflow.sdk.DAG.

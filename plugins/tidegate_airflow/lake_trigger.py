@@ -3,11 +3,11 @@
 In:  a table's log, looked at about twice a second; what was fired last, from Airflow's asset state.
 Out: one asset event per look that found something.
 
-After an event comes a pause of some seconds, for two reasons. Airflow takes events from memory to its
-database in between: only then is what was fired written to Airflow's asset state, so that a triggerer that dies
-before fires once more when it is back, and otherwise a restart doesn't fire again. (What is woken once too often finds
-nothing to do; once too seldom would leave something waiting.) And a busy table, which grows every second, makes
-a dozen events a minute in Airflow's database instead of a hundred.
+After an event comes a pause of some seconds, for two reasons. Airflow takes events from memory to its database in
+between: only then is what was fired written to Airflow's asset state, so that a triggerer that dies before fires once
+more when it is back, and otherwise a restart doesn't fire again. (A run that is woken once too often finds nothing to
+do; once too seldom would leave something waiting.) And a busy table, which grows every second, makes a dozen events a
+minute in Airflow's database instead of a hundred.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Followed(Protocol):
 
     @property
     def kept(self) -> Any:
-        """What to remember once the event is safe, as JSON."""
+        """The memory after the event is safe, as JSON."""
 
     def open(self, lake: str, options: dict[str, str]) -> None:
         """Blocks. Called before the first look, and after each error."""

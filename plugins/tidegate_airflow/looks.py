@@ -1,7 +1,7 @@
 """Threads for what triggers look at: a lake, a server. Theirs alone.
 
 In:  a function that blocks, and its arguments.
-Out: what it returns, without blocking the triggerer.
+Out: the function's result, without blocking the triggerer.
 
 asyncio's own threads are a few more than the machine has cores, for everybody: a store that hangs holds one for as long
 as its answer may take, and the wake-ups of other pipelines, and of other people's triggers, would wait behind it.

@@ -1,4 +1,4 @@
-"""What Airflow shows of tidegate.
+"""The plugin: Airflow's view of tidegate.
 
 In:  Airflow, which finds this by the package's entry point, or by plugins/tidegate_plugin.py.
 Out: the plugin's name under Admin > Plugins, and the page that names held tables: under Browse for all pipelines, and

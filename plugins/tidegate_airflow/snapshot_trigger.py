@@ -35,5 +35,5 @@ class SnapshotTrigger(LakeTrigger):
         )
 
     def follow(self, kept: Any) -> WaitingTables:
-        """What needs a reader."""
+        """The tables that need a reader."""
         return WaitingTables(self._file, kept)

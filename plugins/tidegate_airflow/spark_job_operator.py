@@ -1,7 +1,7 @@
 """Submit a job of spark_jobs/, and say in Airflow's words how it ended.
 
 In:  a pipeline file, the run's params, the Spark connection.
-Out: what the job writes; success, or the job's own one-line error as Terminal (fail) or Transient (retry).
+Out: the job's writes; success, or the job's own one-line error as Terminal (fail) or Transient (retry).
 
 The job gets its settings by argv and the lake's keys by the environment variable TIDEGATE_STORAGE_OPTIONS,
 set at run time only: they are in no argv, no log and no rendered template. On YARN and Kubernetes, where

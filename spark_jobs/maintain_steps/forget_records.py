@@ -6,7 +6,7 @@ Out: each without its old rows; of table_states the last event of each table sta
      still has the answer of, and what has none; of snapshots what tidegate/snapshot/worth_keeping.py says; of
      verification each table's newest result.
 
-The ledger and latency may grow by rows a second. Of these whole files go, by the log's statistics, without a look
+The ledger and latency may grow by rows a second. Whole files of these go, by the log's statistics, without a look
 inside: older rows that share a file with younger ones stay.
 """
 
@@ -72,7 +72,7 @@ def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
 
 
 def _newest(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
-    """Of old runs those that say the newest of a table: with the ranges that they compared."""
+    """Among old runs those stay that say the newest of a table: with the ranges that they compared."""
     young = rows.filter(pc.greater_equal(rows["recorded_at"], oldest))
     old = rows.filter(pc.less(rows["recorded_at"], oldest))
     last = last_of(rows.filter(pc.equal(rows["chunk"], 0)), _VERIFIED, ["recorded_at"])

@@ -1,12 +1,12 @@
 """After the tables: changelogs without what is too old, in few files.
 
 In:  changelog/<database>/<table>; maintain.keep_changelog_days.
-Out: commits beside apply's appends; what was removed hours ago is deleted. Of control/subscriptions the last row of
-     each group.
+Out: commits beside apply's appends; what was removed hours ago is deleted. The last row of each group in
+     control/subscriptions stays.
 
-Whole files go, by the log's statistics: changes that share a file with younger ones stay. So does the last of the old
-files: a reader that has read it knows by it that nothing behind its place is gone, however long the table was quiet.
-Age is the source's time, of which the newest cut is now.
+Whole files go, by the log's statistics: changes that share a file with younger ones stay. The last of the old files
+stays, too: a reader that has read it knows by it that nothing behind its place is gone, however long the table was
+quiet. Age is the source's time, of which the newest cut is now.
 """
 
 from __future__ import annotations

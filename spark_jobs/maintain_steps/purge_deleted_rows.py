@@ -73,5 +73,5 @@ def _purge_file(job: Maintenance, table: SilverTable, path: str, key: tuple[str,
 
 
 def _place(file: LiveFile) -> dict[str, Any]:
-    """What says that a file is clustered: some of its rows, in its order, are as much."""
+    """The tags by which a file counts as clustered: some of its rows, in its order, are as much."""
     return {name: file.action[name] for name in ("tags", "clusteringProvider") if file.action.get(name)}

@@ -3,9 +3,9 @@
 In:  the versions that kept cuts name, and when each was replaced.
 Out: fewer files; nothing is touched when the table's retention doesn't cover a kept version.
 
-VACUUM removes what has been dead for delta.deletedFileRetentionDuration, and files that no commit ever named which
-are older than that. A kept version's files died when the version after it was committed, or later. So all that
-must hold is that this lies within the retention; retain_versions sees to it, and here it is checked.
+VACUUM removes what has been dead for delta.deletedFileRetentionDuration, and files that no commit ever named which are
+older than that. A kept version's files died when the version after it was committed, or later. One condition is
+therefore enough: this lies within the retention; retain_versions sees to it, and here it is checked.
 
 Private logs (spark_jobs/merge/private/log.py) of processes that were killed go first: VACUUM doesn't see them, but it
 finds their data files, unless these are the table's.
@@ -73,7 +73,7 @@ def _paths(job: Maintenance, table: SilverTable, state: TableState) -> set[str]:
 
 
 def why_not(job: Maintenance, table: SilverTable) -> str | None:
-    """What a VACUUM would take away from a kept cut, in one phrase; None when nothing."""
+    """The loss of a kept cut by a VACUUM, in one phrase; None when there is none."""
     state = job.files(table)
     oldest = _kept_since(state) + VACUUM_CLOCK_SECONDS
     older = [version for version in table.versions if version < state.version]

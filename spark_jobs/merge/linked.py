@@ -1,8 +1,8 @@
 """Tables that renames link, written together: phase by phase, by commit_ts across all of them.
 
 In:  entries of a window with their staged changes, the Moves among them.
-Out: the Delta version that each came to, or the error that stopped it. What its error stops is held with it; tables
-     that no later rename links to it go on.
+Out: the Delta version that each came to, or the error that stopped it. A table that its error stops is held with it;
+     tables that no later rename links to it go on.
 
 At a rename: every table's rows before it are written by then; the versions to read are fixed before anything is
 written; takers are written before givers are emptied.
@@ -116,7 +116,7 @@ class LinkedWriter:
         carried = all(version.physical in gave for version in replaced)
 
         def beside(own: DataFrame | None) -> DataFrame:
-            """What it gets and, of its own rows, what stays."""
+            """The rows that it gets and, of its own rows, those that stay."""
             if partly:
                 self._refuse_partial(shape, own, moves)
             elif shape.keeps_deleted and own is not None:

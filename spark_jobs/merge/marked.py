@@ -1,10 +1,10 @@
 """Deleted rows that stay (soft delete) in the silver table of a name that a rename gives other rows.
 
-In:  what the name gets, and its silver as it is.
+In:  the name's new rows, and its silver as it is.
 Out: both as one: of the name's own rows those that don't come back stay, marked.
 
-Marked rows belong to the name: after the cut-over of an online schema change they are still there. What was live goes
-away like the rows of a DROP TABLE. They can only stay where key and types are as before.
+Marked rows belong to the name: after the cut-over of an online schema change they are still there. Live rows go away
+like the rows of a DROP TABLE. They can only stay where key and types are as before.
 """
 
 from __future__ import annotations

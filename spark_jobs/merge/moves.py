@@ -79,7 +79,8 @@ def _recorded(actions: Sequence[Action], app_id: str) -> int | None:
 def taken_rows(
     writer: SilverWriter, shape: SilverShape, moves: Sequence[Move], versions: Mapping[str, int]
 ) -> DataFrame:
-    """What a taker gets: the givers' rows with its own columns. versions: as version_before gives them, by giver.
+    """The new rows of a taker: the givers' rows with its own columns. versions: as version_before gives them, by
+    giver.
 
     Raises SchemaMismatch for an ALTER ... RENAME that rewrites values.
     """

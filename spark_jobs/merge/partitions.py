@@ -49,7 +49,7 @@ def refuse_doubts(rows: DataFrame, where: RowsWhere, new: TableVersion) -> None:
 
 
 def partition_given(rows: DataFrame, move: Move) -> DataFrame:
-    """Of a giver's live and marked rows those that the taker gets: all, or a partition's.
+    """A giver's live and marked rows that the taker gets: all, or a partition's.
 
     Raises SchemaMismatch when it isn't certain where each of them lies, at the giver's or at the taker's.
     """

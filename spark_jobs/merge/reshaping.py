@@ -81,7 +81,7 @@ def reshape(writer: SilverWriter, decide: Decide, transaction: tuple[str, int] |
 
 
 def _turn(writer: SilverWriter, decided: Reshape | str | None, state: TableState) -> Reshaping | str | None:
-    """What to do to this state; None: nothing; or why it is for Spark."""
+    """The work on this state; None: nothing; or why it is for Spark."""
     if not isinstance(decided, Reshape):
         return decided
     if writer.app.pipeline.apply.writer == config.Writer.MERGE:

@@ -151,7 +151,7 @@ def _follow(
 def _reshape_of(
     writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, shape: SilverShape, state: TableState
 ) -> Reshape | str | None:
-    """What the actions make of the columns; a phrase where it takes Spark to know, or to look at every row at once."""
+    """The columns after the actions; a phrase where it takes Spark to know, or to look at every row at once."""
     if writer.entry.routed:
         return "other shards' columns are silver's, too"
     recasts = {}

@@ -75,7 +75,7 @@ class SilverWriter:
         return tables.app_id(self.app.pipeline.pipeline, self.entry.name)
 
     def change(self, work: Callable[[PrivateLog], bool | None], transaction: tuple[str, int] | None = None) -> None:
-        """What Spark does to silver: as change_table."""
+        """The effect of Spark on silver: as change_table."""
         change_table(self.app.lake, self.session, self.path, work, transaction, check=self.check)
 
     def check(self, state: TableState) -> None:

@@ -1,4 +1,4 @@
-"""What isn't at the source leaves silver when a table was snapshotted in place and its snapshot has ended.
+"""Removal of rows that aren't at the source, when a table was snapshotted in place and its snapshot has ended.
 
 In:  window.waves.sweeps, silver with all rows of the window.
 Out: rows with a commit_ts below the snapshot's first low mark deleted, or marked under soft_delete; of a routed table

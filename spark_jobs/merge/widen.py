@@ -3,8 +3,8 @@
 In:  a table's share of a window, the shape that its rows are about to have.
 Out: silver rewritten, with the first shard that is wider; SchemaMismatch where no type holds the values of both.
 
-A shard is wider by an ALTER, or as it comes: made, made again, read by a snapshot. So it is asked for before any rows
-are written, too, and no commit's transaction says that it was done: silver's own types do.
+A shard is wider by an ALTER, or as it comes: made, made again, read by a snapshot. Silver's types are therefore asked
+for before any rows are written, too, and no commit's transaction says that it was done: silver's own types do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidegate.upsert.reshape import Reshape
 
 
 def widen(writer: SilverWriter, shape: SilverShape) -> None:
-    """Of a table that isn't routed nothing. Raises SchemaMismatch."""
+    """A table that isn't routed gets nothing. Raises SchemaMismatch."""
 
     def decide(state: TableState) -> Reshape | None:
         wide = widened(writer, shape)
@@ -43,7 +43,7 @@ def widen(writer: SilverWriter, shape: SilverShape) -> None:
 
 
 def widened(writer: SilverWriter, shape: SilverShape) -> SilverShape | None:
-    """What silver is to look like; None: it has room for the shape's values. Raises SchemaMismatch."""
+    """The wanted form of silver; None: it has room for the shape's values. Raises SchemaMismatch."""
     if not writer.entry.routed or writer.columns() is None:
         return None
     there = dict(types_of(writer.log.state()))

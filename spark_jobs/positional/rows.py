@@ -62,7 +62,7 @@ class _Net:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Live rows of silver with a changed hash. code: index into _Net. file: index into hits. Of each: its place."""
+    """Live rows of silver with a changed hash. code: index into _Net. file: index into hits. The place of each."""
 
     hits: list[Hits]
     file: npt.NDArray[np.int64]

@@ -34,7 +34,7 @@ from tidegate.upsert.target import NotStaged, StagedUpsert, StagePhase, UpsertTa
 
 @dataclass(slots=True)
 class UpsertStage:
-    """What a task decoded for the positional writer, until flush() writes it.
+    """The rows that a task decoded for the positional writer, until flush() writes it.
 
     seed: of the window's key hashes. kept: where key files go when the same process resolves them; None: to the
     staging folder. pool: in which tables are written side by side, as each waits for the disk twice.
@@ -95,7 +95,7 @@ class UpsertStage:
 
 
 def _refused(path: str, error: Exception) -> Terminal:
-    """What a table met that no other try passes by."""
+    """The error of a table that no other try passes by."""
     if not isinstance(error, OSError):
         return unexpected(error)
     remedy = "check its owner and rights, then `tidegate release`"

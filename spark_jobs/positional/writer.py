@@ -119,7 +119,7 @@ def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -
 def _within_memory(upserts: Sequence[Upsert], outcome: dict[str, Outcome]) -> list[Upsert]:
     """Those whose keys the driver can hold together, small ones first; the others are given back.
 
-    What choose_writers knew was bytes of binlog; how many changes they hold is known only now.
+    The choice of writers rested on bytes of binlog; how many changes they hold is known only now.
     """
     kept, room = [], limits.UPSERT_KEYS_BYTES_MAX
     for upsert in sorted(upserts, key=lambda upsert: upsert.changes):
@@ -213,7 +213,7 @@ def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: 
 
 
 def _settle(window: Window, upsert: Upsert, outcome: Outcome) -> None:
-    """What becomes of the staged files, now that it is known what became of the phase."""
+    """The fate of the staged files, now that the fate of the phase is known."""
     entry = upsert.entry
     entry.upserts = [staged for staged in entry.upserts if staged.upto_ts != upsert.phase.upto_ts]
     if not upsert.adopted and isinstance(outcome, int | CommitConflict | GivenBack):

@@ -1,6 +1,6 @@
 """Spark that comes up beside the work, and is waited for only by what needs it.
 
-In:  what makes the session, as spark.py does.
+In:  a function that makes the session, as spark.py does.
 Out: BackgroundSession: the session, or the one error that starting it ended with.
 
 Small windows are written without the JVM, so the first of a new application needn't wait for Spark. On a small machine
@@ -84,7 +84,9 @@ class BackgroundSession:
         return (self.session.sparkContext.master or "").startswith("local")
 
     def stop(self) -> None:
-        """End Spark if it was begun. What is coming up is waited for: a JVM can't end well in the midst of it."""
+        """End Spark if it was begun. A session that is coming up is waited for: a JVM can't end well in the midst of
+        it.
+        """
         if self._thread is not None:
             self._thread.join()
         if self._session is not None:
@@ -92,7 +94,7 @@ class BackgroundSession:
 
 
 def _submitted_master() -> str:
-    """What spark-submit said, read from its JVM, which is there before a session is."""
+    """The output of spark-submit, read from its JVM, which is there before a session is."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()  # noqa: SLF001 - joins that JVM, as each session's start does; under a lock

@@ -1,11 +1,11 @@
 """Why a table couldn't be written: for a reason that passes, or for one of its own.
 
-In:  what Spark, py4j or the disk raised.
+In:  an error of Spark, py4j or the disk.
 Out: TablesFailed, all failures of one try together; whether one passes by itself; one line that says it.
 
 A table must never be held because an executor was lost, the JVM's heap was full, or the store had enough for a moment:
-such a window is tried again, by this application or the next. What the same table meets in each try, while the lake can
-be written, is its own.
+such a window is tried again, by this application or the next. An error that the same table meets in each try, while
+the lake can be written, is its own.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def raise_failures(failures: Mapping[str, BaseException]) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """An error's message, in one line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     # Py4J's first line only says which call it was; what Java says comes after it.
     return next((line.lstrip(": ") for line in lines if line.startswith(": ")), lines[0])

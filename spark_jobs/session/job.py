@@ -1,4 +1,4 @@
-"""What every job's command line needs: its pipeline and lake, one of a kind at a time, errors as a line and a code.
+"""The command line of every job: its pipeline and lake, one of a kind at a time, errors as a line and a code.
 
 In:  a pipeline file and settings over it; an error.
 Out: the pipeline, its lake, a held lease; the line on stderr and the exit code that tidegate_airflow maps to fail or

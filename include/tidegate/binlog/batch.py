@@ -124,7 +124,7 @@ _LOGGED: Final = _Kernel(decode_partial_rows, count_partial_images, 2, partial=T
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """What a kernel left behind. found: rows, or an ERROR_*. present: uint8[columns, rows] of a partial pass."""
+    """The result of a kernel. found: rows, or an ERROR_*. present: uint8[columns, rows] of a partial pass."""
 
     found: int
     words: Words
@@ -224,7 +224,7 @@ def _bare_delete(rows: pa.RecordBatch, events: Words, present: npt.NDArray[np.ui
 
 
 def _default(plan: Plan, i: int) -> Any:
-    """What a column has in a new row that lacks it, or the UnsupportedValue that says why nobody can tell."""
+    """The value of a column in a new row without it, or the UnsupportedValue that gives the reason for a doubt."""
     column = plan.defined[i] if plan.defined else None
     why = "its definition isn't known"
     if column is not None and column.default is None and not column.nullable:

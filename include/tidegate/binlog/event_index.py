@@ -106,7 +106,7 @@ class EventIndex:
         return int(row[K.OFFSET] + row[K.SIZE] - row[K.END])
 
     def rows_records(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """What the kernels take of these rows events: int64[n, EVENT_WORDS] (kernel/layout.py). The operation is -1 for
+        """The kernels' input for these rows events: int64[n, EVENT_WORDS] (kernel/layout.py). The operation is -1 for
         rows of a layout that isn't read.
         """
         rows = self.events[numbers]

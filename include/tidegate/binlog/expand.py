@@ -5,7 +5,7 @@ Out: Pieces: plain events back to back, and which captured event each comes from
      contradict themselves, UnknownEvent for a compression that this version doesn't know; both with the place of the
      captured event, which is the position of everything in it.
 
-What must hold: nothing is believed before it is seen. A length in a header bounds what is expanded, it allocates
+It must hold: nothing is believed before it is seen. A length in a header bounds what is expanded, it allocates
 nothing; a huge transaction comes in several pieces, none larger than about the size asked for or its largest event.
 """
 
@@ -57,7 +57,7 @@ class Piece:
 
 @dataclass(slots=True)
 class _Pile:
-    """What will be the next piece. done: up to where captured bytes are in it, or in earlier ones."""
+    """The next piece, while it grows. done: it, or earlier pieces, have the captured bytes up to here."""
 
     data: Bytes
     done: int = 0
@@ -213,7 +213,7 @@ def _unpack_batch(data: Bytes, rows: Words) -> Bytes | None:
 
 @contextmanager
 def _named(kind: int, where: Callable[[int], str], offset: int) -> Iterator[None]:
-    """What is raised inside gets the captured event's type and place."""
+    """An error inside gets the captured event's type and place."""
     try:
         yield
     except UnknownEvent as error:

@@ -1,4 +1,4 @@
-"""What became of each event: the ledger's reason, and how reasons become bytes.
+"""The fate of each event: the ledger's reason, and how reasons become bytes.
 
 In:  one small number per event of an index: a rule of events.IGNORE_RULES, DECODED or QUARANTINED.
 Out: Ledgers over captured bytes. A compressed event takes the worst fate of what was in it.

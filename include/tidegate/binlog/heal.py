@@ -5,7 +5,7 @@ Out: the version that holds from its transaction on, kind `healed`; SchemaMismat
 
 A column keeps its id by name. Nothing else is certain: a column that went and another that came in its place may be a
 rename, or not, and only the server knows what rows from before have in a column that came. Such a table waits, and
-`tidegate schema refresh` asks the server. What was made is checked by planning the very event with it.
+`tidegate schema refresh` asks the server. The result is checked by planning the very event with it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In:  4 or 16 bytes.
 Out: text exactly as SELECT shows it; DecodeError for another number of bytes.
 
-What differs from C's inet_ntop: even a single group of zeros becomes "::" (MariaDB sql/sql_type_inet.cc,
+It differs from C's inet_ntop: even a single group of zeros becomes "::" (MariaDB sql/sql_type_inet.cc,
 Inet6::to_string), and the first of the longest runs of zeros is the one.
 """
 

@@ -1,6 +1,6 @@
 """MySQL's partial JSON updates: differences applied to a document.
 
-In:  what kernel/partial_rows.py writes for a column of PARTIAL_UPDATE_ROWS: 0xFF, the length (u32) of the before
+In:  the output of kernel/partial_rows.py for a column of PARTIAL_UPDATE_ROWS: 0xFF, the length (u32) of the before
      image's document, the document, the differences; or a document as it is.
 Out: the new document's text, as SELECT shows it. DecodeError when a difference doesn't apply: then the log isn't what
      the server wrote.

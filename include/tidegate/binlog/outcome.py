@@ -10,9 +10,9 @@ changed since the savepoint. The transaction then ends with QUERY "ROLLBACK", or
 Rows of tables without transactions aren't among them: in row format they have a transaction of their own (sql/log.cc,
 use_trans_cache).
 
-What began before the index can't be taken back here. That a whole transaction is rolled back is known of each of its
-segments, by a flag that capture gave the last one. ROLLBACK TO what began earlier is marked, and holds the tables that
-the transaction named so far.
+A transaction that began before the index can't be taken back here. That a whole transaction is rolled back is known of
+each of its segments, by a flag that capture gave the last one. ROLLBACK TO what began earlier is marked, and holds the
+tables that the transaction named so far.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def undo_known(events: Events, segment: Segment, rolled_back_ts: int) -> None:
 
 
 def rolled_back_too_late(where: str) -> UnknownEvent:
-    """What to raise where UNDOES_EARLIER is met."""
+    """The error to raise at UNDOES_EARLIER."""
     return UnknownEvent("rows of earlier segments are rolled back here", where=where, remedy=_UNFINISHED)
 
 

@@ -87,7 +87,7 @@ class Plan:
     marks: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        """What every batch needs of the plan is made once."""
+        """The parts of the plan that every batch needs are made once."""
         schema = pa.schema([pa.field(silver_column(column.name), column.type.arrow) for column in self.columns])
         marks = np.zeros((len(self.columns), L.MARK_WORDS), np.int64)
         marks[:, L.MARK_JSON] = [wire.type == Wire.JSON for wire in self.table_map.columns]
@@ -224,7 +224,7 @@ def _differs(event: str, history: str) -> SchemaMismatch:
 
 
 def _check_metadata(wire: WireColumn, column: Column, kind: CanonicalType) -> None:
-    """What MINIMAL or FULL metadata tells beyond the types."""
+    """The facts of MINIMAL or FULL metadata beyond the types."""
     text = kind.text
     if wire.unsigned is not None and wire.type != Wire.YEAR and wire.unsigned != text.unsigned:
         raise _differs(f"{column.name} is {'unsigned' if wire.unsigned else 'signed'}", column.type)

@@ -144,7 +144,7 @@ def _said(status: dict[int, bytes], flags: int) -> EventSaid:
 
 
 def _server_charset(charsets: bytes | None) -> str:
-    """Of collation_server, the last of three: a database that is made without one gets it."""
+    """The third number is collation_server: a database that is made without a collation gets it."""
     try:
         return "" if charsets is None else charset_of_collation(int.from_bytes(charsets[4:6], "little"))
     except UnsupportedValue:

@@ -3,8 +3,8 @@
 In:  a Segment, table versions, windows of commit time, as decode.py takes them.
 Out: images of one table under one version and TABLE_MAP at a time, with where each stands and its transaction's GTID.
 
-What is judged away there (rows that were rolled back, other windows) is judged away here by the same functions. What
-can't be decoded raises: the caller has decoded the same segment for silver before, which held the table.
+The same functions as there exclude rows here (rolled back rows, other windows). Undecodable bytes raise an error: the
+caller has decoded the same segment for silver before, and the table was held.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _gtids(index: EventIndex) -> dict[int, str]:
 
 
 def _carried(segment: Segment) -> dict[int, str]:
-    """Of the transaction that the segment starts in: its GTID event is in the context."""
+    """The answer for the transaction that the segment starts in: its GTID event is in the context."""
     at, context = 0, bytes(segment.context)
     while segment.flags & tables.SegmentFlag.OPEN_AT_START and at + HEADER_BYTES <= len(context):
         size = int.from_bytes(context[at + 9 : at + 13], "little")

@@ -84,7 +84,7 @@ def _is_utf8(raw: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def _pieces(client: str, *, plain: bool, ansi: bool) -> re.Pattern[bytes]:
-    """What a statement consists of, as the servers' readers take its bytes; linear thanks to possessive quantifiers."""
+    """The parts of a statement, as the servers' readers take its bytes; linear thanks to possessive quantifiers."""
     double = _DOUBLE.get(client)
 
     def inside(quote: bytes, *, escapes: bool) -> bytes:

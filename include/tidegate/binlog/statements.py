@@ -8,9 +8,9 @@ A statement stops the table that it changes when its text says which one that is
 several tables at once) it stops every table asked for of the databases that it could mean: the session's and those of
 qualified names. The text alone can't tell a view from a table, so what isn't known as a table is never taken for one.
 
-What triggers and functions change, and the foreign keys of a parent, no text names. MySQL's events say which databases
-a statement is about, with all of these; MariaDB's don't, so there it may be any table. A pipeline file can rule it out
-(ddl.statement_effects).
+No text names the changes of triggers and functions, and of foreign keys of a parent. MySQL's events say which
+databases a statement is about, with all of these; MariaDB's don't, so there it may be any table. A pipeline file can
+rule it out (ddl.statement_effects).
 
 Layout of EXECUTE_LOAD_QUERY: mysql-server libs/mysql/binlog/event/statement_events.h: QUERY's post-header, then file
 id 4, begin and end of the file's name 4 + 4, duplicates 1; then as QUERY.
@@ -152,7 +152,9 @@ def judge_unfollowed(
     error: Terminal,
     touched: Collection[Name] | None = None,
 ) -> Judged:
-    """Whom an event holds that can't be followed: those of `touched` whose window it is in; None: it may be any."""
+    """The tables to hold for an event that can't be followed: those of `touched` in whose window it is; None: it may
+    be any.
+    """
     commit_ts = int(index.events[number, K.COMMIT_TS])
     said = known.judged.get((index.segment.file, index.position(number), commit_ts))
     if said is not None:

@@ -99,7 +99,7 @@ def _check_deletes(batch: Batch) -> None:
 
 
 def _shown(rows: pa.RecordBatch, events: npt.NDArray[np.int64], plan: Plan) -> pa.RecordBatch:
-    """What a plain SELECT shows: no history of a system-versioned table, no hidden columns."""
+    """The rows of a plain SELECT: no history of a system-versioned table, no hidden columns."""
     if plan.row_end >= 0:
         moves = plan.keyed == 0 or bool(plan.words.reshape(-1, L.COLUMN_WORDS)[plan.row_end, L.KEY])
         rows = current_rows(rows, events, (plan.row_start, plan.row_end), moves=moves)

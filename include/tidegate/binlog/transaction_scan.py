@@ -3,9 +3,8 @@
 In:  events in binlog order, one call each, and an int64 state array that lives as long as the stream.
 Out: bits that say what the event did (BEGINS, ENDS, ...); state[CURRENT] is its transaction's commit_ts.
 
-Capture calls it while it walks packets and stores the value before a segment's first transaction
-(prev_commit_ts); decode starts from that value, replays `context`, then `payload`, and gets the same
-numbers. What must hold for that:
+Capture calls it while it walks packets and stores the value before a segment's first transaction (prev_commit_ts);
+decode starts from that value, replays `context`, then `payload`, and gets the same numbers. For that it must hold:
 
 - Start: `state = new_state(prev_commit_ts, checksum)`. One state per stream; a FORMAT_DESCRIPTION event
   updates its checksum length by itself.

@@ -1,8 +1,8 @@
 """A column's type, as a TABLE_MAP tells it.
 
 In:  a WireColumn.
-Out: its column_type text as information_schema has it. What the event doesn't say is taken for the least that it may
-     be: without a character set bytes, without a sign signed. Whoever may not guess asks before.
+Out: its column_type text as information_schema has it. A fact that the event lacks gets its smallest meaning: without
+     a character set bytes, without a sign signed. Whoever may not guess asks before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What of a source is captured, for a source that compares it with what it has itself.
+"""The captured part of a source, for a comparison with the source's own log.
 
 In:  bronze, the value log, segments as they become durable.
 Out: the newest segment with bytes, and those before it, the newest first.
@@ -19,7 +19,7 @@ from tidegate.tables import SegmentKind
 
 @dataclass(slots=True)
 class Captured:
-    """What of a source is captured: tail is the newest segment with a payload, None when it isn't known."""
+    """The captured part of a source: tail is the newest segment with a payload, None when it isn't known."""
 
     bronze: Bronze
     value_log: ValueLog

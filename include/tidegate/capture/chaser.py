@@ -1,6 +1,6 @@
 """The slow chaser: who follows when the lake can't, and since when (after TiDB Binlog, pump/storage/chaser.go).
 
-In:  what the lander sees: a reader that waits, a lake that fails, how much is behind.
+In:  the lander's signals: a reader that waits, a failing lake, the size of the backlog.
 Out: a state, its times, and whether the return may be tried. No thread, no file: the lander asks it under its lock.
 
 direct:    the reader hands segments to the lander in memory.

@@ -3,8 +3,8 @@
 In:  the newest segments of bronze or of the value log.
 Out: a Checkpoint, to ask the source for what comes next and to judge whether it fits.
 
-What of it every source has is here. The rest, by which the source finds the place again, is the source's own: capture
-hands it back as it got it, and folds segments into it when a run begins from what is stored.
+Every source has the part of it that is here. The rest, by which the source finds the place again, is the source's own:
+capture hands it back as it got it, and folds segments into it when a run begins from what is stored.
 """
 
 from __future__ import annotations

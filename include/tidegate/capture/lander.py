@@ -5,8 +5,8 @@ Out: commits of bronze, by size or when the reader says that it is time; `commit
 
 The queue is bounded by bytes. A lake that makes the reader wait for room in it longer than slow_seconds, or that can't
 be reached, turns the slow chaser on: the queue is dropped, and the thread follows from the value log at the lake's own
-pace, a batch in memory at a time. What the lake refuses for good, and every other error, is raised in the reader at its
-next call; nothing is lost, since the value log has all that isn't committed.
+pace, a batch in memory at a time. A refusal by the lake, and every other error, is raised in the reader at its next
+call; nothing is lost, since the value log has all that isn't committed.
 
 Order and exactly-once don't hang on which way a segment takes: there is one thread that appends, each batch begins
 where the one before ended, in memory as on disk, and bronze refuses gaps and repetitions.
@@ -44,7 +44,7 @@ class LoggedSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What the value log held beyond bronze when the run began. first None: bronze couldn't be asked."""
+    """The value log's content beyond bronze when the run began. first None: bronze couldn't be asked."""
 
     first: Pointer | None
     last: Pointer
@@ -106,7 +106,7 @@ class Lander:
             self._thread.join()
 
     def committed(self, segments: Sequence[Segment]) -> None:
-        """What bronze has now, its newest last."""
+        """Bronze's present content, its newest last."""
         self.committed_seq = segments[-1].seq
         whole = (segment.seq for segment in reversed(segments) if not segment.flags & SegmentFlag.OPEN_AT_END)
         self.whole_seq = next(whole, self.whole_seq)

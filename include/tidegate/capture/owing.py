@@ -6,11 +6,11 @@ Out: Owing.begin() before the first acknowledgement: nothing, or StrayValueLog, 
      forget() for a person who accepts what is lost.
 
 A value log is a folder on one machine. When capture starts on another one, bronze takes other segments under the
-numbers that the first log has, and what was acknowledged there alone would be forgotten: nobody can send it again. So
-the lake has an object per log that owes, control/value_logs/<source>/<id of the log>.json. It is made before anything
-is acknowledged, and removed when a run has ended with all of it landed, well or by the source's error; a log that was
-killed, or whose lake failed, keeps it. The folder says
-by itself, too, that the object is there: then a start needs no lake.
+numbers that the first log has, and what was acknowledged there alone would be forgotten: nobody can send it again. The
+lake therefore has an object per log that owes, control/value_logs/<source>/<id of the log>.json. It is made before
+anything is acknowledged, and removed when a run has ended with all of it landed, well or by the source's error; a log
+that was killed, or whose lake failed, keeps it. The folder says by itself, too, that the object is there: then a start
+needs no lake.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Debt:
 
     @classmethod
     def decoded(cls, name: str, data: bytes) -> Self:
-        """Of what can't be read only the name is known."""
+        """An unreadable object gives only its name."""
         try:
             found = json.loads(data)
             return cls(name, str(found["host"]), str(found["folder"]), int(found["since_ms"]))
@@ -65,7 +65,7 @@ def owes(folder: Path) -> bool:
 
 
 class Owing:
-    """Of one source. Raises LakeUnavailable and LakeRefused as the lake does."""
+    """The debts of one source. Raises LakeUnavailable and LakeRefused as the lake does."""
 
     def __init__(self, lake: LakeFiles, source: str) -> None:
         self._source = source
@@ -103,7 +103,7 @@ class Owing:
             raise self._owed_elsewhere(others, value_log.folder)
 
     def settle(self, value_log: ValueLog) -> None:
-        """All of the log is in bronze, and nothing more is acknowledged. What fails is tried by the next run."""
+        """All of the log is in bronze, and nothing more is acknowledged. The next run tries again after a failure."""
         try:
             self.debts()  # a lake that is away goes on to count on this log, and a start then needs its note
             (value_log.folder / _NOTED).unlink(missing_ok=True)

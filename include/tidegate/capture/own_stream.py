@@ -1,4 +1,5 @@
-"""Sources that have no server of their own with a log: a Pump, a changefeed's path. What is captured counts its bytes.
+"""Sources that have no server of their own with a log: a Pump, a changefeed's path. It counts the bytes of the
+captured stream.
 
 In:  segments; the payload of the next one.
 Out: a StreamPlace; the next Segment as far as it follows from the one before it and its bytes.

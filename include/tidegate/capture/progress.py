@@ -1,4 +1,4 @@
-"""What a capture run tells of itself, while it runs and at its end.
+"""The reports of a capture run, during the run and at its end.
 
 In:  nothing.
 Out: CaptureResult, CaptureProgress.
@@ -16,8 +16,8 @@ Reason = Literal["time", "idle", "stopped"]
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """What a run did. reason: its time was up, the source was quiet, or it was told to stop. position: the end of what
-    is captured, as the source names it. landed: bronze has all of it.
+    """The result of a run. reason: its time was up, the source was quiet, or somebody stopped it. position: the end of
+    the captured log, as the source names it. landed: bronze has all of it.
     """
 
     reason: Reason
@@ -31,7 +31,7 @@ class CaptureResult:
 
 @dataclass(frozen=True, slots=True)
 class CaptureProgress:
-    """What on_progress gets about once a second. lag_seconds: the source's clock minus resolved_ts."""
+    """The input of on_progress, about once a second. lag_seconds: the source's clock minus resolved_ts."""
 
     segments: int
     bytes: int

@@ -3,10 +3,10 @@
 In:  a pipeline, the name of a source in it, the source; bronze and the value log as the last run left them.
 Out: bronze/segments, continued; a CaptureResult.
 
-Order of things, and why it loses nothing: a segment is written to the value log and synced before the lander
-may see it; bronze is appended exactly once per seq; on start the value log's segments that bronze lacks land
-first, and the source is asked for what follows the last of them. Nothing at all is written before the lake and the
-source are found good. What a source owes to this, and how the places where capture stands relate: capture/source.py.
+Order of things, and why it loses nothing: a segment is written to the value log and synced before the lander may see
+it; bronze is appended exactly once per seq; on start the value log's segments that bronze lacks land first, and the
+source is asked for what follows the last of them. Nothing at all is written before the lake and the source are found
+good. capture/source.py has the duties of a source, and the relation of the places where capture stands.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class CaptureRun:
 
 
 class _Loop:
-    """What lives as long as a run, over several connections."""
+    """State of a whole run, over several connections."""
 
     value_log: ValueLog
 

@@ -1,4 +1,4 @@
-"""What a source is to capture, and to apply: the protocols that each kind of source keeps.
+"""The protocols that each kind of source keeps, towards capture and towards apply.
 
 In:  nothing; these are promises.
 Out: Source and SourceReader, all that capture/run.py knows of a source; SchemaFeed, PrewriteFeed and Decoder,
@@ -6,9 +6,9 @@ Out: Source and SourceReader, all that capture/run.py knows of a source; SchemaF
 
 Why a reader that keeps them loses nothing and doubles nothing:
 
-- `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order, each continuing the one before in seq and
-  in commit_ts, and `checkpoint` stands behind the last one given. So what was given is exactly what lies at or before
-  `checkpoint`, and all that is missing lies behind it.
+- `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order, each continuing the one before in seq
+  and in commit_ts, and `checkpoint` stands behind the last one given. The given events are thus exactly those at or
+  before `checkpoint`, and all missing ones lie behind it.
 - The loop syncs what it was given to the value log before it takes over `checkpoint` as its own, hands it to the
   lander, or lets the reader acknowledge it. Until then the source still has it: what a kill loses can be
   asked for again.
@@ -109,7 +109,7 @@ class SourceReader(Protocol):
 
     @property
     def source_ms(self) -> float:
-        """What the source's clock should say now, Unix milliseconds."""
+        """The expected time of the source's clock, Unix milliseconds."""
         ...
 
     def first_checkpoint(self, captured: Captured) -> Checkpoint[Any]:
@@ -136,11 +136,11 @@ class SourceReader(Protocol):
         ...
 
     def cut_soon(self) -> list[Segment]:
-        """What was read, as one segment; [] inside a transaction, which is then cut as soon as it ends."""
+        """The read bytes as one segment; [] inside a transaction, which is then cut as soon as it ends."""
         ...
 
     def cut_now(self) -> list[Segment]:
-        """What was read, also where it ends inside a transaction: it must become durable."""
+        """The read bytes, even if they end inside a transaction: they must become durable."""
         ...
 
     def heartbeat(self) -> Segment | None:
@@ -196,7 +196,7 @@ class Source(Protocol):
 
 
 class SchemaFeed(Protocol):
-    """What a segment says of tables' definitions, in log order."""
+    """The facts in a segment about tables' definitions, in log order."""
 
     def __call__(self, segment: Segment) -> Sequence[DdlStatement]:
         """Raises StreamCorrupt for broken bytes, UnknownEvent for what isn't known."""

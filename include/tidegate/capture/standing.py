@@ -32,7 +32,7 @@ Ask = Callable[[str], "Server"]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a source answered. tables: (database, table) that the pipeline keeps. error: why it gave no answer.
+    """The answer of a source. tables: (database, table) that the pipeline keeps. error: why it gave no answer.
 
     clock_ahead_seconds: its clock minus this machine's.
     """
@@ -93,17 +93,19 @@ class Standing:
 
     @property
     def skew_seconds(self) -> float:
-        """By how much the clocks of the sources that answered differ: so much later rows of the fastest are visible."""
+        """The largest difference between the clocks of the sources that answered: rows of the fastest clock are
+        visible later by it.
+        """
         told = [source.server.clock_ahead_seconds for source in self.sources if not source.server.error]
         return max(told) - min(told) if told else 0.0
 
     @property
     def nothing_missing(self) -> bool:
-        """Of all sources, and all of it is in silver, the tables that are held aside."""
+        """Every source is captured, and silver has all of it, held tables aside."""
         return bool(self.sources) and self.lag_seconds == 0 and not self.ahead
 
     def seconds_behind(self, table: TableStatus) -> float | None:
-        """Of one table, by this machine's clock."""
+        """The lag of one table, by this machine's clock."""
         if not table.state.waits:
             return self.lag_seconds
         return _age(table.applied_ts)
@@ -161,7 +163,7 @@ def _source(name: str, captured: SourceStatus | None, server: Server, behind_ts:
 
 
 def _lag(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:
-    """Of the cut. When every change that was captured is in silver, it is as far behind as capture is."""
+    """The lag of the cut. When every change that was captured is in silver, it is as far behind as capture is."""
     if not cut_ts:
         return None
     if any(found.captured is None or found.captured.max_commit_ts > cut_ts for found in sources):

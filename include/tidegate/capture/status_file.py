@@ -69,7 +69,7 @@ class StatusFile:
     def write(
         self, lander: Lander, last_seq: int, captured_bytes: int, retention: Retention | None = None
     ) -> CaptureStatus:
-        """captured_bytes: of the run so far. What can't be written is a warning: capture goes on."""
+        """captured_bytes: of the run so far. A failed write is a warning: capture goes on."""
         self._retention = retention or self._retention
         found = self._look(lander, last_seq, captured_bytes)
         now = time.monotonic()
@@ -122,7 +122,7 @@ def lasts_text(found: CaptureStatus) -> str:
 
 
 def clock_text(found: CaptureStatus) -> str:
-    """What a person should know of the source's clock; "" when it is as it should be."""
+    """A warning about the source's clock for people; "" when it is as it should be."""
     parts = []
     if found.clock_doubted or abs(found.clock_ahead_seconds) > CLOCK_LEAP_SECONDS_MAX:
         way = "ahead of" if found.clock_ahead_seconds > 0 else "behind"

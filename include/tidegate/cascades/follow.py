@@ -163,7 +163,9 @@ class Cascades:
                     self._change(order, rule, row, _changed(rule, action, before, after), depth)
 
     def _check_unseen(self, order: Order, rule: Rule, goes: bool, but: Name | None, seen: frozenset[Rule]) -> None:
-        """What a rule does to a table's rows isn't seen here: nor may another's rows hang on it. goes: rows go."""
+        """The effect of a rule on a table's rows isn't seen here: so another's rows may not depend on it either. goes:
+        rows go.
+        """
         for one in self._of_parent.get(rule.child, ()):
             touched = goes or not {*one.parent_columns}.isdisjoint(rule.columns)
             action = (one.on_delete if goes else one.on_update) if touched else ""
@@ -203,7 +205,7 @@ class Cascades:
 
 
 def _form(rule: Rule, row: Row) -> tuple[Any, ...] | None:
-    """Of a child's row. That it is uncertain matters only where the rule is asked."""
+    """The values of a child's row. That it is uncertain matters only where the rule is asked."""
     try:
         return rule.form(row.cells, rule.columns)
     except Doubt:
@@ -213,7 +215,7 @@ def _form(rule: Rule, row: Row) -> tuple[Any, ...] | None:
 def _changed(
     rule: Rule, action: str, before: Mapping[str, Any], after: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
-    """What becomes of a child's columns; None when the row goes."""
+    """The new values of a child's columns; None when the row goes."""
     if action == "SET NULL":
         return dict.fromkeys(rule.columns)
     if after is None:

@@ -35,7 +35,7 @@ class Rule:
     fixed: frozenset[str] = frozenset()
 
     def form(self, cells: Mapping[str, Any], names: Iterable[str]) -> tuple[Any, ...] | None:
-        """What two rows have in common that belong together; None where a NULL matches nothing. Raises Doubt."""
+        """The value that two related rows share; None where a NULL matches nothing. Raises Doubt."""
         values = [cells[name] for name in names]
         if any(value is None for value in values):
             return None

@@ -3,5 +3,5 @@
 In:  the path (a folder, or a bucket's prefix), which TiCDC writes and nobody else.
 Out: segments of whole lines in order of commit_ts, and nothing above the changefeed's checkpoint.
 
-The path is only read. What the lines say is read by ticdc/.
+The path is only read. The room ticdc/ reads the lines.
 """

@@ -1,4 +1,4 @@
-"""What `tidegate check` says of a changefeed: whether its files can be read, and which tables will wait.
+"""The part of `tidegate check` for a changefeed: whether its files can be read, and which tables will wait.
 
 In:  a pipeline, the name of a TiCDC source in it, its store's options.
 Out: lines; nothing is written, and of the files their names, schema files and first lines are read.

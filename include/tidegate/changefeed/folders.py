@@ -4,8 +4,8 @@ In:  the path; the commit_ts up to which all is captured.
 Out: streams with the files that are new, schema files that are new, and the changefeed's checkpoint.
 
 A look asks for names alone, and for no more of them the longer a changefeed runs: of a table the newest version's
-folder, and those that were in force since what is captured; of folders by date those since the day before. What lies
-elsewhere is captured: a table's rows under a version are all written before the next version's DDL is done, and a row
+folder, and those that were in force since what is captured; of folders by date those since the day before. Files
+elsewhere are captured: a table's rows under a version are all written before the next version's DDL is done, and a row
 is written after it was committed.
 """
 
@@ -47,7 +47,7 @@ class Schema:
 
 @dataclass(slots=True)
 class TableFolders:
-    """What is known of one table, its name in lower case. schemas: by version; of those that a DDL made, and of the one
+    """The known facts of one table, its name in lower case. schemas: by version; those that a DDL made, and the one
     that was there when the changefeed found it.
     """
 
@@ -71,7 +71,9 @@ class Folders:
         self.databases: dict[str, dict[int, Schema]] = {}
 
     def checkpoint_ts(self) -> int:
-        """What TiCDC says that all is written up to; 0 before it says so. Raises StreamCorrupt, SourceRefused."""
+        """TiCDC's checkpoint: everything at or below it is written; 0 before there is one. Raises StreamCorrupt,
+        SourceRefused.
+        """
         data = self._storage.read(METADATA)
         if not data:
             return 0
@@ -121,7 +123,7 @@ class Folders:
 
     @property
     def lists(self) -> int:
-        """What the last look has asked of a store; 0 of a folder of this machine."""
+        """The requests of the last look to a store; 0 for a folder of this machine."""
         return self._lists.count
 
     def _captured(self, folder: str, oldest: date) -> str:

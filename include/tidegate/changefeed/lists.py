@@ -3,9 +3,9 @@
 In:  the path; per folder up to which name everything is captured.
 Out: the folders and files that may matter, and how many lists that took.
 
-A store gives a thousand names a list, of all folders below a prefix, from any name on. So many tables share a list, and
-where one ends among names that are captured, the next one begins behind them: a look costs a list for a thousand names
-that may matter, and at most one more for a table whose captured names are many.
+A store gives a thousand names a list, of all folders below a prefix, from any name on. Many tables therefore share a
+list, and where one ends among names that are captured, the next one begins behind them: a look costs a list for a
+thousand names that may matter, and at most one more for a table whose captured names are many.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VERSION_PARTS: Final = 3  # database, table, version
 
 
 class Tree:
-    """What a look has found."""
+    """The result of a look."""
 
     def __init__(self) -> None:
         self._folders: dict[str, Listed] = {"": Listed([], {})}
@@ -64,7 +64,7 @@ class Lists:
 
     @property
     def count(self) -> int:
-        """Of the last look."""
+        """The files of the last look."""
         return len(self._begins)
 
     def look(self, pool: Executor, captured: Captured) -> Tree:

@@ -5,9 +5,9 @@ Out: a ChangefeedSource, whose readers keep the promises of capture/source.py.
 
 How it keeps them. The checkpoint is read before the names are asked for: what it covers is written by then, and stands
 in what is found; of the checkpoint's own commit_ts alone a DDL may come later. Segments are cut by commit_ts over all
-folders: each holds every line of its range, and resolved_ts is the range's end. So nothing above the checkpoint is
-given, whatever a file holds; a file that comes late has lines above it, or says again what was captured; and a segment
-needs no other one. Lines at or below resolved_ts are passed over.
+folders: each holds every line of its range, and resolved_ts is the range's end. Nothing above the checkpoint is
+therefore given, whatever a file holds; a file that comes late has lines above it, or says again what was captured; and
+a segment needs no other one. Lines at or below resolved_ts are passed over.
 
 Schema files come with the range that their version lies in. One without a statement is of a table that the changefeed
 found: it comes, once in a run, with the first lines of that table.
@@ -116,7 +116,7 @@ class ChangefeedReader:
         return checkpoint
 
     def _check_stands(self, tail: Segment) -> None:
-        """What lies between two changefeeds that write to one path nobody has. Raises PositionLost."""
+        """Nobody has the changes between two changefeeds that write to one path. Raises PositionLost."""
         path, *numbers = tail.gtid_executed.rsplit(":", 3)
         if numbers and not self._folders.holds(path, *map(int, numbers)):
             raise PositionLost(

@@ -52,7 +52,7 @@ class Storage:
         self._prefix = f"{folder}/" if folder else ""
 
     def listed(self, folder: str) -> Listed:
-        """What lies in a folder itself; nothing for one that isn't there."""
+        """The entries of a folder itself; nothing for one that isn't there."""
         prefix = self._prefix + (f"{folder}/" if folder else "")
         with self._asked("listed", folder):
             found = self._client.list_with_delimiter(prefix or None)

@@ -4,8 +4,8 @@ In:  the folder's files, in order of their numbers; the commit_ts up to which al
 Out: the next lines with their commit_ts, some megabytes at a time; runs of them as pieces of a segment.
 
 TiCDC writes a table's rows in order of commit_ts, and after a restart begins again somewhere at or below its
-checkpoint. So where one line is at or below a commit_ts and the next one is above it, all that is above stands behind
-that place, once or more often: what was captured needs no other memory than its commit_ts. A run that begins finds the
+checkpoint. Where one line is at or below a commit_ts and the next one is above it, all later lines therefore stand
+behind that place, once or more often: capture needs no other memory than its commit_ts. A run that begins finds the
 place by the first lines of some files.
 """
 

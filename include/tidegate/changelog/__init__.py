@@ -6,6 +6,7 @@ Out: changelog/<database>/<table> (table.py); readers of it, each at its own pla
 
 Exactly once, by the same means as silver: a window's changes are one Delta commit, which also records the window's end
 as the transaction version of `tidegate/<pipeline>/changelog/<table>`. It is made before silver's own commit of that
-window. So what silver has the changelog has; a window that is tried again appends what lies above the recorded end, and
-that is nothing when the kill came behind the commit. Two applies at once: who decided on another end is overtaken.
+window. The changelog therefore has everything that silver has; a window that is tried again appends the part above the
+recorded end, and that is nothing when the kill came behind the commit. Two applies at once: who decided on another end
+is overtaken.
 """

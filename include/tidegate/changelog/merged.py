@@ -4,7 +4,8 @@ In:  live files of one state; from which commit_ts on, and up to which.
 Out: Arrow tables of table.SCHEMA, each behind the one before.
 
 Each file is in order by itself, and in row groups. A file is opened when what is read reaches the first place that it
-may have by the log's bounds; of each open one a row group is in memory. What is below the end of each of them is next.
+may have by the log's bounds; of each open one a row group is in memory. Every row below the end of each of them is
+next.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def behind(rows: pa.Table, place: Placed) -> pa.ChunkedArray:
 
 
 class _Head:
-    """What of a file comes next; rows are empty behind its end."""
+    """The next rows of a file; rows are empty behind its end."""
 
     def __init__(self, groups: Iterator[pa.Table]) -> None:
         self._groups = groups

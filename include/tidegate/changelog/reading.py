@@ -3,7 +3,7 @@
 In:  a changelog, the place where a reader stands, the newest cut.
 Out: Arrow tables of table.SCHEMA in order, a piece at a time; the place of a row.
 
-Who reads remembers one place: all rows have one each, in order, so it holds whatever files maintain packs meanwhile.
+A reader remembers one place: all rows have one each, in order, so it holds whatever files maintain packs meanwhile.
 Windows that aren't published yet are left for the next look. In memory is a piece of some MiB (merged.py).
 """
 
@@ -28,7 +28,7 @@ from tidegate.tables_form import Table
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Of a row, by table.PLACE. A reader at a place has read all rows up to and including it."""
+    """The place of a row, by table.PLACE. A reader at a place has read all rows up to and including it."""
 
     commit_ts: int = 0
     source: str = ""

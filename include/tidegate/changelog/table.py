@@ -105,7 +105,7 @@ class Appending:
         self.pending_bytes += rows.nbytes
 
     def write(self) -> None:
-        """What is in memory as a file, which no commit names yet."""
+        """The rows in memory as a file, which no commit names yet."""
         if self._parts:
             self._files.append(changelog_file(self._lake, self._table, self._parts))
             self._parts, self.pending_bytes = [], 0

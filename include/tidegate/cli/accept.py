@@ -1,7 +1,7 @@
 """`tidegate accept PIPELINE SOURCE [--lost]`: a way on for a source that lost, or purged, what capture continues.
 
 In:  a pipeline file, the source's connection in AIRFLOW_CONN_<ID>; capture of the source isn't running.
-Out: what is lost, and which tables would wait; with --lost it is recorded in bronze, and capture can be started again.
+Out: the loss, and the tables that would wait; with --lost it is recorded in bronze, and capture can be started again.
 """
 
 from __future__ import annotations

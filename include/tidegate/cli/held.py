@@ -1,7 +1,7 @@
 """A held table's state, for the commands that let it go on.
 
 In:  a lake, a logical table.
-Out: what control/table_states says; UsageError that names the tables that are held when it isn't.
+Out: the table's state in control/table_states; UsageError that names the held tables when it isn't one of them.
 """
 
 from __future__ import annotations

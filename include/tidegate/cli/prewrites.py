@@ -2,8 +2,8 @@
 a TiDB those that it can't tell of any more.
 
 In:  a pipeline file; with an ID as it is listed, a person's word on an orphan that is parked.
-Out: what is open or parked, one line each; or a row of control/prewrites that says who decided what. The tables that
-     wait for it go on with the next window.
+Out: open and parked transactions, one line each; or a row of control/prewrites with the decision and the person's
+     name. The tables that wait for it go on with the next window.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """`tidegate pump PIPELINE [SOURCE]`: a Pump that TiDB writes its binlog to, until it is told to stop; or --ask of one.
 
 In:  a pipeline file; the connection of TiDB's SQL port in AIRFLOW_CONN_<ID>, the lake's keys likewise.
-Out: bronze, continued. What may pass (a full disk, a lake that is down) ends nothing: TiDB hears an error meanwhile.
+Out: bronze, continued. A passing trouble (a full disk, a lake that is down) ends nothing: TiDB gets an error
+     meanwhile.
 """
 
 from __future__ import annotations

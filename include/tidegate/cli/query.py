@@ -110,5 +110,5 @@ def _lines(found: Any) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """What JSON has no form for, as `tidegate decode` has it: bytes in base64, the rest as its text."""
+    """A value without a form in JSON, in the form of `tidegate decode`: bytes in base64, the rest as its text."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

@@ -3,8 +3,8 @@
 In:  a pipeline file, a logical table (database.table) that control/table_states names as held.
 Out: a `released` event; the next window takes the table's changes up again where they stopped, from bronze.
 
-Of a table that waits because the pipeline file asks for its DDL (`ddl: {...: ask}`) it approves the statement.
-A table that needs a snapshot can't be released: what is missing is not in bronze, and it would be half filled.
+For a table that waits because the pipeline file asks about its DDL (`ddl: {...: ask}`) it approves the statement. A
+table that needs a snapshot can't be released: what is missing is not in bronze, and it would be half filled.
 """
 
 from __future__ import annotations

@@ -291,7 +291,7 @@ def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collec
 
 
 def _tables_that_fit() -> int:
-    """What is shown anew can't be scrolled."""
+    """A display that refreshes can't be scrolled."""
     return max(1, shutil.get_terminal_size().lines - _SCREEN_OTHERS)
 
 

@@ -70,7 +70,7 @@ def _numbers(one: TableProgress) -> tuple[str, ...]:
 
 
 def _total(reads: Sequence[TableProgress]) -> tuple[str, ...]:
-    """What is read now, as one."""
+    """The snapshots in progress, as one."""
     begun = [one for one in reads if one.waves]
     rows, seconds = sum(one.rows for one in reads), 0.0
     if begun:

@@ -167,7 +167,7 @@ def _source_lines(source: SourceStanding) -> list[str]:
 
 
 def _skew_lines(found: Standing) -> list[str]:
-    """Of several sources the slowest clock decides when all are visible."""
+    """With several sources the slowest clock decides when all are visible."""
     if len(found.sources) < 2 or any(source.server.error for source in found.sources):
         return []
     text = f"clocks of the sources differ by {found.skew_seconds:.1f} s"
@@ -194,7 +194,7 @@ def _time(commit_ts: int) -> str:
 
 
 def _capture_statuses(pipeline: Pipeline, state_dir: Path) -> dict[str, CaptureStatus]:
-    """What capture wrote beside its value logs on this machine, by source."""
+    """The status that capture wrote beside its value logs on this machine, by source."""
     from tidegate.capture import status_file
     from tidegate.capture.value_log.folder import value_log_folder
 

@@ -110,7 +110,7 @@ class _Ends:
 
 
 def _pass_on(stderr: IO[str]) -> None:
-    """What the JVM says, but for what it says at each start."""
+    """The JVM's output, without the lines of each start."""
     for text in stderr:
         if not _JVM_STARTS.match(text):
             print(text.rstrip("\n"), flush=True, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What every kind of source has: the key by which they are told apart, and for how long the others wait for one.
+"""The settings of every kind of source: the key that tells them apart, and how long the others wait for one.
 
 In:  nothing.
 Out: Flavour, AnySourceSection.
@@ -21,7 +21,7 @@ class Flavour(StrEnum):
 
 
 class AnySourceSection(Section):
-    """What every kind of source has: for how long the others wait for it."""
+    """The settings of every kind of source: how long the others wait for it."""
 
     required: bool = Field(
         False, description="With several sources: no cut goes on without this source, so it can hold all others back"

@@ -15,7 +15,7 @@ from tidegate.config.section import Section
 
 
 class Policy(StrEnum):
-    """What silver does with a DDL of some kind. See Ddl."""
+    """The reaction of silver to a DDL of some kind. See Ddl."""
 
     APPLY = "apply"  # silver follows
     ASK = "ask"  # the table waits until a person has approved the statement
@@ -24,7 +24,7 @@ class Policy(StrEnum):
 
 
 class Cascades(StrEnum):
-    """What is done with a table that foreign keys change without row events."""
+    """The treatment of a table that foreign keys change without row events."""
 
     FOLLOW = "follow"  # they are worked out from the parent's rows; where that can't be certain it waits, by name
     HOLD = "hold"  # it waits, by name
@@ -32,7 +32,7 @@ class Cascades(StrEnum):
 
 
 class Effects(StrEnum):
-    """What a statement that is logged in the place of rows is taken to change."""
+    """The tables that a statement counts for, if it is logged in the place of rows."""
 
     ALL = "all"  # also what triggers, functions and foreign keys may change for it
     NAMED = "named"  # what its text says
@@ -49,7 +49,7 @@ _Followed = Annotated[Policy, BeforeValidator(_not_ignored)]
 
 
 class Ddl(Section):
-    """What silver does with each kind of DDL. One statement may be of several kinds: the strictest counts."""
+    """The reaction of silver to each kind of DDL. One statement may be of several kinds: the strictest counts."""
 
     add_column: _Followed = Field(
         Policy.APPLY, description="ADD COLUMN. Older rows get the value that the server gave them"

@@ -1,6 +1,6 @@
-"""What is wrong with a pipeline file, in the words of who writes one: all mistakes in one error, unknown keys first.
+"""The mistakes in a pipeline file, in the words of its author: all in one error, unknown keys first.
 
-In:  what pydantic found, and the line of a key.
+In:  pydantic's findings, and the line of a key.
 Out: a ConfigError: `where` has the first mistake's line, the text each mistake, the remedy the keys that there are.
 """
 

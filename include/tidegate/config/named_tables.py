@@ -1,10 +1,10 @@
 """Tables that a person names on a command line or in a DAG's form: by name, or by pattern as in `tables.include`.
 
-In:  what was given; the names `database.table` that it may be.
+In:  the given text; the names `database.table` that it may be.
 Out: those of them that are meant. Pure.
 
-What is a table's name is that table, whatever characters it has. What isn't, and has a character that only patterns
-have, is one. A dot alone makes none: a mistyped name is told of, and never is another table's.
+The name of a table means that table, whatever characters it has. Any other text is a pattern if it has a character
+that only patterns have. A dot alone makes none: a mistyped name is told of, and never is another table's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OF_PATTERNS: Final = re.compile(r"[*+?|\\\[\](){}]")
 def named_tables(
     given: Collection[str], known: Collection[str], *, where: str, lacks: str, remedy: str = ""
 ) -> frozenset[str]:
-    """Of `known` what is given.
+    """The given tables among `known`.
 
     lacks: what is said of one that is none of them, "{}" standing for it. remedy: said where no name is near.
     Raises UsageError for the first that is no name and matches none, and for a pattern that isn't one.

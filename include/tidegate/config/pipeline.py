@@ -61,8 +61,8 @@ class Pipeline(Section):
 
     @property
     def captures(self) -> dict[str, list[str]]:
-        """What each capture DAG is called behind the pipeline's name -> its sources. A TiDB's Pumps are in DAGs of their
-        own: a DAG's run ends for all its sources at once, and TiDB needs one Pump at any moment.
+        """The suffix of each capture DAG's name -> its sources. A TiDB's Pumps are in DAGs of their own: a DAG's run
+        ends for all its sources at once, and TiDB needs one Pump at any moment.
         """
         apart = [name for name in self.sources if name in self.pumps(name)[1:]]
         together = [name for name in self.sources if name not in apart]
@@ -84,7 +84,7 @@ class Pipeline(Section):
         return not isinstance(entry, TicdcSource) or entry.sql_conn_id is not None
 
     def lacks_snapshots(self, source: str) -> bool:
-        """Whether no snapshot reads a source's tables: those of a changefeed of which no TiDB is named. Of no known
+        """Whether no snapshot reads a source's tables: those of a changefeed of which no TiDB is named. For an unknown
         source: of any of them.
         """
         return not any(map(self.answers_sql, [source] if source in self.sources else self.sources))

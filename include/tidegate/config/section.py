@@ -1,4 +1,4 @@
-"""What all sections of a pipeline file share.
+"""The common part of all sections of a pipeline file.
 
 In:  a mapping of the file.
 Out: a frozen model that refuses keys it doesn't know.

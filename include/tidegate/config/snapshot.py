@@ -15,7 +15,7 @@ from tidegate.config.section import Section
 
 
 class SnapshotMode(StrEnum):
-    """Who begins the snapshot of a table that waits for one."""
+    """The starter of a snapshot: the reader itself, or a person."""
 
     AUTO = "auto"  # the reader does
     MANUAL = "manual"  # a person does: tidegate snapshot start

@@ -3,8 +3,8 @@
 In:  a pattern, each half a regular expression that must match the whole name, or `*`; a table's name.
 Out: whether it matches; which tables one with such a name is made to replace. Pure.
 
-A pipeline file may name thousands of tables, and is asked about every table of every segment. So a pattern is compiled
-once, names without any regular expression are found in a set, and what was asked once is known.
+A pipeline file may name thousands of tables, and is asked about every table of every segment. A pattern is therefore
+compiled once, a set holds names without any regular expression, and each answer is kept.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A source of kind ticdc: what a TiCDC changefeed writes to a storage path.
 
 In:  the source, as pydantic gets it.
-Out: a TicdcSource, frozen. What the changefeed's own configuration says of its files has to be said here too: the files
-     don't tell it.
+Out: a TicdcSource, frozen. The files don't show the changefeed's own settings for them, so the pipeline file repeats
+     these settings.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Orphans(StrEnum):
 
 
 class Xa(Section):
-    """What becomes of prepared transactions whose answer never comes."""
+    """The treatment of prepared transactions without an answer."""
 
     orphan_timeout_seconds: float = Field(
         limits.ORPHAN_TIMEOUT_SECONDS_DEFAULT,

@@ -164,7 +164,7 @@ class Script:
         )
 
     def _without_temporary(self, statement: Statement) -> Statement | None:
-        """What is left of a statement without temporary tables; None when nothing is. One hides a table of its name."""
+        """The rest of a statement without temporary tables; None without a rest. One hides a table of its name."""
         match statement:
             case CreateTable(table=table, temporary=True) | CreateLike(table=table, temporary=True):
                 self._temporary.add(table)

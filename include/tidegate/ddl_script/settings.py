@@ -1,4 +1,4 @@
-"""What SET says in a script: sql_mode, and the variables that it is put together from.
+"""The meaning of SET in a script: sql_mode, and the variables that it is put together from.
 
 In:  a cursor behind SET.
 Out: settings that the next statements run under. A value that can't be known from the script is the server's default.
@@ -125,7 +125,7 @@ def _skip(cursor: Cursor) -> None:
 
 
 def mode_bits(text: str) -> int:
-    """Of a sql_mode as text or as a number; words without a bearing on DDL are left out."""
+    """The modes in a sql_mode as text or as a number; words without a bearing on DDL are left out."""
     if text.isdigit():
         return int(text)
     bits = 0

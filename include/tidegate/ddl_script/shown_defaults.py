@@ -94,7 +94,7 @@ def _literal(column: Column, text: str, server: ServerVersion) -> str:
 
 
 def _string(text: str, column: Column) -> str:
-    """What is bytes is kept in hexadecimal digits; only what is ASCII is made readable."""
+    """Bytes are kept in hexadecimal digits; only ASCII is made readable."""
     low = text.lower()
     if low.startswith("0x") and len(low) % 2 == 0 and not column.charset:
         return bytes.fromhex(low[2:]).decode("ascii")

@@ -1,6 +1,6 @@
 """Actions of a Delta log as dicts, one for each line of a commit.
 
-In:  what a commit wants: files that go and come, a new schema, a transaction version.
+In:  the parts of a commit: files that go and come, a new schema, a transaction version.
 Out: {kind: body} as PROTOCOL.md, "Actions", has them.
 """
 

@@ -3,7 +3,7 @@
 In:  a log's folder, a version.
 Out: its actions, nothing when the log has no such file; or all commits from there on.
 
-What a store's answer takes isn't waited for once per commit: those that a listing names are asked for some at a time.
+The reader doesn't wait for a store's answer once per commit: it asks for some of the listed commits at a time.
 """
 
 from __future__ import annotations

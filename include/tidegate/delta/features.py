@@ -1,4 +1,4 @@
-"""What a table demands of those who read its log and of those who commit to it: what we don't do exactly is refused.
+"""The demands of a table on its readers and on its writers: a feature that we don't implement exactly is refused.
 
 In:  a state and, for a commit, its actions.
 Out: nothing, or DeltaUnsupported. PROTOCOL.md: "Table Features", "Requirements for Writers", "Append-only Tables".
@@ -56,7 +56,7 @@ def check_readable(state: TableState) -> None:
 
 
 def unknown(protocol: Mapping[str, Any]) -> list[str]:
-    """What a protocol asks for beyond the features that are known, in words; [] when nothing."""
+    """The unknown features that a protocol asks for, in words; [] when there are none."""
     least = int(protocol.get("minReaderVersion", 0)), int(protocol.get("minWriterVersion", 0))
     versions = [f"protocol {least[0]}, {least[1]}"] if least[0] > _READER_VERSION or least[1] > _WRITER_VERSION else []
     return versions + sorted(features(protocol) - KNOWN)

@@ -1,4 +1,4 @@
-"""What stands in a lease's folder: numbered entries, each of which says who held the lease when it was made.
+"""The content of a lease's folder: numbered entries, each of which says who held the lease when it was made.
 
 In:  a store, a process on this machine.
 Out: LeaseEntry, as JSON in `<number:020d>.json`; whether the process that made one is gone.
@@ -84,7 +84,7 @@ class LeaseEntry:
             ) from error
 
     def told(self) -> str:
-        """Who it is, for a message."""
+        """The holder, for a message."""
         return (
             f"{self.holder} on {self.process.host}, pid {self.process.pid}, since {_clock(self.since_ms)} UTC,"
             f" last seen {_clock(self.written_ms)}"
@@ -96,7 +96,7 @@ def entry_name(number: int) -> str:
 
 
 def numbers(store: LogStore) -> list[int]:
-    """Of the entries that are there, ascending."""
+    """The numbers of the present entries, ascending."""
     names = (entry.name.partition(".") for entry in store.names())
     return [int(number) for number, _, kind in names if number.isdigit() and kind == "json"]
 
@@ -154,7 +154,7 @@ class _Stat(NamedTuple):
 
 
 def _alive(pid: int) -> _Stat | bool:
-    """What the system says of a process; False: there is none, True: there is one that may not be looked at."""
+    """The system's word on a process; False: there is none, True: there is one that may not be looked at."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -64,7 +64,7 @@ class VectorDescriptor:
 class LiveFile:
     """One live file. action: its `add` action as in the Delta log's JSON.
 
-    What is asked of the statistics is kept, the parsed text isn't: a lake has many files.
+    Answers from the statistics are kept, the parsed text isn't: a lake has many files.
     """
 
     action: Mapping[str, Any]

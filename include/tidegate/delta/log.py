@@ -6,17 +6,18 @@ Out: TableStates; commit files.
 Why no commit is lost and none is made twice, whoever else writes to the table, on whatever machine:
 1. A commit is one object named by its version (PROTOCOL.md, "Delta Log Entries"), made by put-if-absent (store.py): of
    all who try a version one wins, and what he made is whole and durable.
-2. It is tried at the version behind the state that its actions were decided on, and nowhere else. Who has that version
-   instead has changed what was decided on: CommitConflict, and the caller reads again and decides again. Nothing is
-   ever rebased.
+2. It is tried at the version behind the state that its actions were decided on, and nowhere else. Another writer of
+   that version has changed the state that the decision rests on: CommitConflict, and the caller reads again and
+   decides again. Nothing is ever rebased.
 3. Whether an attempt was made is known by the log, not by an answer: each commit carries the id of its attempt
    (commitInfo.txnId). When the store says "taken" or an error, that version is read back: a client may have sent the
    same request twice, or its answer may have been lost. When it can't be read either, LakeUnavailable: not known.
-4. An attempt whose fate isn't known may still arrive later, at its own version only. Who tries again looks for all ids
-   of his attempts in the commits since (update()), or records a transaction version with its actions: both find it.
+4. An attempt whose fate isn't known may still arrive later, at its own version only. A writer that tries again looks
+   for all ids of his attempts in the commits since (update()), or records a transaction version with its actions: both
+   find it.
 5. Not every writer arbitrates: Delta's own stores look whether a version is free and then write it, over ours if that
-   came in between. Who made the newest version sees at each later look whether it is still his: CommitOverwritten,
-   never silence.
+   came in between. The writer of the newest version sees at each later look whether it is still his:
+   CommitOverwritten, never silence.
 6. Before a commit the known version is looked for: a table that was dropped and made again starts at 0, and a commit
    behind the old one's last version would leave a gap in its log.
 """
@@ -49,7 +50,7 @@ _IN_COMMIT_TIMESTAMPS: Final = "delta.enableInCommitTimestamps"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit does. transactions: application id -> version to record. operation: its name in the history.
+    """The content of a commit. transactions: application id -> version to record. operation: its name in the history.
 
     checked: who made the actions has done all that the table's protocol asks of a writer, as Spark does.
     """
@@ -94,7 +95,7 @@ class DeltaLog:
 
     @property
     def known(self) -> TableState:
-        """What was read last, or made by a commit of ours; without a look."""
+        """The state of the last read, or of a commit of ours; without a look."""
         return self._known
 
     def forget(self) -> None:
@@ -189,7 +190,8 @@ class DeltaLog:
                 self._seen = self._entry(state.version, lambda there: last is None or there == last)
 
     def _entry(self, version: int, is_it: Callable[[Sequence[Action]], bool]) -> Entry | None:
-        """Of a commit that we know; None when it is another by now, so that the next look reads the log again.
+        """The state of a commit that we know; None when it is another by now, so that the next look reads the log
+        again.
 
         First a look, then the actions: what overwrites them afterwards has another entry than the one looked at.
         """

@@ -1,4 +1,4 @@
-"""What a Delta log needs now and then: a checkpoint of its newest version, and what is older than it must be gone.
+"""The upkeep of a Delta log: a checkpoint of its newest version, and the removal of what is older than it needs.
 
 In:  a table's log and its newest state.
 Out: a checkpoint; once a day, expired commits and checkpoints deleted, and what killed writers left.

@@ -39,7 +39,9 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What `_last_checkpoint` says. actions: in the checkpoint, tombstones included. adds: live files, None unknown."""
+    """The content of `_last_checkpoint`. actions: in the checkpoint, tombstones included. adds: live files, None
+    unknown.
+    """
 
     version: int
     actions: int

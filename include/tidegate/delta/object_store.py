@@ -200,6 +200,6 @@ def _client(root: str, options: tuple[tuple[str, str], ...], process: int) -> An
 
 
 def _line(error: Exception) -> str:
-    """What the store said, in one line and without an address's signature."""
+    """The store's message, in one line and without an address's signature."""
     text = str(error).strip().splitlines() or [type(error).__name__]
     return _QUERY.sub("", text[0])

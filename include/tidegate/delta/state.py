@@ -1,4 +1,4 @@
-"""What a Delta table is at one version, carried forward by its log's own actions.
+"""The state of a Delta table at one version, carried forward by its log's own actions.
 
 In:  the actions of a checkpoint, then those of each commit behind it, in order.
 Out: TableState: live files, transaction versions, domain metadata, metadata, protocol.
@@ -43,8 +43,8 @@ class TableState:
     """A table at one version; never changed once it is made, so any thread may hold it.
 
     place: of the table, for messages. version: NO_TABLE before it exists. live: (path, id of its deletion vector) ->
-    file, as the protocol keys them. transactions: application id -> version. domains: name -> configuration.
-    bytes: a rough measure of what it takes in memory. keep: which live files it is to hold; None: all. Who needs only
+    file, as the protocol keys them. transactions: application id -> version. domains: name -> configuration. bytes: a
+    rough measure of what it takes in memory. keep: which live files it is to hold; None: all. A caller that needs only
     transactions, or the newest files, of a table of 100,000 files saves 250 MB by it.
     """
 
@@ -126,7 +126,7 @@ class _Making:
         self._metadata, self._protocol, self._bytes = before.metadata, before.protocol, before.bytes
 
     def take(self, action: Action) -> None:
-        """One action. Of a commit's actions no two are about the same file, so their order doesn't matter."""
+        """One action. No two actions of a commit are about the same file, so their order doesn't matter."""
         if add := action.get("add"):
             key = file_key(add)
             self._drop(key)
@@ -170,7 +170,7 @@ def _weight(add: Mapping[str, Any]) -> int:
 
 
 def file_key(action: Mapping[str, Any]) -> tuple[str, str]:
-    """What names a logical file: its path and its deletion vector (PROTOCOL.md, "Add File and Remove File")."""
+    """The identity of a logical file: its path and its deletion vector (PROTOCOL.md, "Add File and Remove File")."""
     vector = action.get("deletionVector")
     if not vector:
         return str(action["path"]), ""

@@ -3,9 +3,9 @@
 In:  a folder of the store.
 Out: nothing, or LakeRefused. One object stays in the folder, the same for all who ask.
 
-Some stores take a conditional PUT for a plain one and say that all went well. So the same name is made twice; of two
-that succeed the second wrote over the first. A name that is taken at the first try has shown it already, so from the
-second start of a lake on it costs one conditional PUT that fails, and a look.
+Some stores take a conditional PUT for a plain one and say that all went well. The same name is therefore made twice;
+if both succeed, the second wrote over the first. A name that is taken at the first try has shown it already, so from
+the second start of a lake on it costs one conditional PUT that fails, and a look.
 """
 
 from __future__ import annotations

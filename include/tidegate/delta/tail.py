@@ -43,7 +43,7 @@ class LogTail:
         return self._store.stat(commit_name(version)) is not None
 
     def _last(self) -> int:
-        """By a listing, from the last checkpoint on where one is named: a log may have many commits before it."""
+        """It lists the log from the last checkpoint on, where one is named: a log may have many commits before it."""
         hint = hinted(self._store.get(LAST_CHECKPOINT)) or 0
         return max(self._commits(commit_name(hint)) or self._commits(""), default=NO_TABLE)
 

@@ -4,8 +4,8 @@ In:  a table's log, its folder, how long what was removed must stay.
 Out: names of the deleted files.
 
 A file is kept when the newest version has it; when the version had it that was the newest one when the time to keep
-began; and when it is hardly older than that time. What came into the table since is young, but for a writer that took
-its time between a file and its commit. So no tombstones are asked for, and a file stays that any version had within
+began; and when it is hardly older than that time. Later files of the table are young, unless a writer took its time
+between a file and its commit. No tombstones are therefore asked for, and a file stays if any version had it within
 that time. Where the log doesn't reach back so far, nothing is deleted.
 """
 

@@ -1,4 +1,4 @@
-"""What one sees while the demo runs: the source, bronze and silver side by side, and how far apart they are.
+"""The display of the running demo: source, bronze and silver side by side, and the lag between them.
 
 In:  the workload's counters, the lake.
 Out: a live table on a terminal, else a line every few seconds; samples of the lag.

@@ -1,4 +1,4 @@
-"""What a shop's sessions do: one function per transaction, each of several statements.
+"""The sessions of a shop: one function per transaction, each of several statements.
 
 In:  a cursor inside a transaction, this session's own random numbers.
 Out: rows written; the caller commits, or rolls back when the function says so.

@@ -34,7 +34,7 @@ _PASSING: Final = {
 
 @dataclass(slots=True)
 class Counters:
-    """What the sessions did so far."""
+    """The sessions' counts so far."""
 
     committed: int = 0
     rolled_back: int = 0

@@ -40,7 +40,7 @@ class Visible:
 class CapturedPlaces:
     """servers: per source the server whose places are asked for.
 
-    What is asked twice a second costs as much as came since: of bronze's log what is new, its files newest first.
+    A look twice a second costs only what came since: the new part of bronze's log, its files newest first.
     """
 
     lake: LakeFiles

@@ -59,7 +59,7 @@ class Checked:
 
 
 def check_silver(lake: LakeFiles, pipeline: Pipeline, touched: Touched) -> list[Checked]:
-    """By name. Raises LakeUnavailable, LakeRefused."""
+    """The tables by name. Raises LakeUnavailable, LakeRefused."""
     said, states = said_of_all(lake), last_states(lake)
     cuts_id = f"tidegate/{pipeline.pipeline}/cuts"
     cut_ts = control.application_version(lake, tables.CUTS, cuts_id) or 0
@@ -98,7 +98,7 @@ def _way(standing: Standing | None, bronze: FromBronze | None, found: Answer) ->
 
 
 class _Bronze:
-    """What bronze and control tell of tables, read once for all of them."""
+    """The facts of bronze and control about tables, read once for all of them."""
 
     def __init__(self, lake: LakeFiles, pipeline: Pipeline, cut_ts: int, touched: Touched) -> None:
         self._pipeline, self._cut_ts, self._touched = pipeline, cut_ts, touched

@@ -9,11 +9,11 @@ Why the versions of a cut belong together, whatever number of sources there are:
 2. A table's window ends at the cut in one Delta commit: the version that it makes holds its changes up to the cut.
    The window's rows of control/cuts and the cut's own are one commit: who sees a cut sees all versions it is made of.
 3. A table that no row names since an earlier cut had no change: its earlier version is its version at this cut.
-4. So a reader picks a cut that is there, then for each table the newest row at or below that cut. A commit_ts between
-   two kept cuts is no cut: rows of cuts that were forgotten since may be missing there for one table, and there for
-   another (kept_cuts.py).
+4. A reader therefore picks an existing cut, then for each table the newest row at or below that cut. A commit_ts
+   between two kept cuts is no cut: rows of cuts that were forgotten since may be missing there for one table, and
+   there for another (kept_cuts.py).
 5. A table that can't be at the cut is named in control/table_states before the cut is published; and a source that is
-   left behind, with its tables, before the cut goes on without it. What is said there after the table's row counts.
+   left behind, with its tables, before the cut goes on without it. A later row in that log counts, too.
 6. A table's versions go up, in one log. Where a later row has a lower one, or another id, silver was put back or
    made anew since: a version from before is something else now, or nothing.
 """
@@ -103,7 +103,7 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
 
 
 def instant(text: str) -> int:
-    """What a person gives as a cut or a time, as a commit_ts; of a time the last one in its millisecond.
+    """A person's cut or time, as a commit_ts; for a time the last one in its millisecond.
 
     Raises UsageError.
     """

@@ -142,7 +142,7 @@ class LakeFiles:
     def written_ms(self, path: str) -> dict[str, int]:
         """Every file in a folder and in those below it: path within it -> when it was written, Unix milliseconds.
 
-        What begins with a dot or an underscore is left out, a Delta log for one.
+        Names that begin with a dot or an underscore are left out, a Delta log for one.
         """
         base = self.local(path)
         listed = self.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
@@ -154,7 +154,7 @@ class LakeFiles:
         }
 
     def settle(self, path: str) -> None:
-        """What was written is on disk with its name, and of a folder all in it: before a commit that names it is.
+        """The written file is on disk with its name, and a folder with all in it: before a commit that names it is.
 
         A store's objects are there for good once they are written.
         """

@@ -1,4 +1,4 @@
-"""Whom the pipeline follows, and since when: control/followed.
+"""The followed tables, and since when: control/followed.
 
 In:  a lake.
 Out: Followed: the selection that applies, sources that are behind the cut, tables and sources that were left.
@@ -30,7 +30,7 @@ _SELECTS: Final = ("include", "exclude", "routes")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a pipeline file keeps."""
+    """The selection of a pipeline file."""
 
     sources: frozenset[str]
     tables: Tables
@@ -53,7 +53,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a source (database and table "") or of a physical table."""
+    """The event of a source (database and table "") or of a physical table."""
 
     source: str
     state: str

@@ -1,6 +1,6 @@
 """Whether bronze certainly has what silver lacks of a table, so that it catches up without its source.
 
-In:  what bronze and control tables tell of the one physical table that flows into a logical one.
+In:  the facts in bronze and control tables about the one physical table that flows into a logical one.
 Out: FromBronze: whether it may go on from a commit_ts; from where it can be made anew; the way of an Answer.
 
 Certain is only the plain case: one physical table, no snapshot's rows and no rows of another table in between. All else
@@ -65,7 +65,7 @@ class FromBronze:
 
 
 def all_versions(lake: LakeFiles, wanted: Collection[Physical]) -> dict[Physical, list[TableVersion]]:
-    """Of each of these physical tables, oldest first. Raises LakeUnavailable."""
+    """The facts for each of these physical tables, oldest first. Raises LakeUnavailable."""
     found: dict[Physical, list[TableVersion]] = {physical: [] for physical in wanted}
     if not found:
         return found

@@ -1,4 +1,4 @@
-"""What persons said of places in a source's log that nobody could follow (`tidegate schema judge`).
+"""Judgements of persons about places in a source's log that nobody could follow (`tidegate schema judge`).
 
 In:  a lake.
 Out: per source and place the tables that what stands there changes; a new such row of control/judgements.

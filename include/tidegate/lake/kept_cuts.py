@@ -56,7 +56,7 @@ def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int)
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What kept cuts need of a table. versions: of silver, ascending. gone: in each of them it is dropped.
+    """The needs of kept cuts towards a table. versions: of silver, ascending. gone: in each of them it is dropped.
 
     newest: the row of control/cuts that the newest cut resolves to, as a row of that cut; None before the first cut.
     """
@@ -67,7 +67,7 @@ class Needed:
 
 
 def needed(rows: pa.Table) -> dict[str, Needed]:
-    """Of each table that kept rows name; one that has no silver isn't there."""
+    """The needs for each table that kept rows name; one that has no silver isn't there."""
     rows = rows.sort_by(_ORDER)
     is_cut = pc.equal(rows["table"], "")
     newest_cut = pc.max(rows["cut_ts"].filter(is_cut)).as_py()

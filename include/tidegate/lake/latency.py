@@ -3,8 +3,8 @@
 In:  silver's marker table (tables.MARKER), right after a cut was published.
 Out: rows of control/latency; percentiles of the last minutes for `tidegate status`.
 
-A marker holds the source's clock when it was written and how far that clock was ahead of the writer's machine. So what
-is measured is true as far as the clocks of that machine and of the one that applies agree (NTP: milliseconds).
+A marker holds the source's clock when it was written and how far that clock was ahead of the writer's machine. The
+figures are therefore true as far as the clocks of that machine and of the one that applies agree (NTP: milliseconds).
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> lis
 
 
 def recent(lake: LakeFiles, seconds: float) -> Percentiles | None:
-    """Of the markers that became visible in the last seconds; None when there was none."""
+    """The figures of the markers that became visible in the last seconds; None when there was none."""
     return _since(lake, "visible_us", int((time.time() - seconds) * 1e6))
 
 
 def written_since(lake: LakeFiles, since_us: int) -> Percentiles | None:
-    """Of the markers that were written since then by the source's clock (Unix microseconds)."""
+    """The markers that were written since then by the source's clock (Unix microseconds)."""
     return _since(lake, "written_us", since_us)
 
 

@@ -1,4 +1,4 @@
-"""What commits of bronze say: is there anything that an apply run could apply?
+"""News in commits of bronze: is there anything that an apply run could apply?
 
 In:  the actions of bronze's commits, in order.
 Out: whether a change has come within reach of the cut since apply was last woken.
@@ -62,7 +62,7 @@ class BronzeNews:
 
     @classmethod
     def from_json(cls, sources: tuple[str, ...], kept: Mapping[str, Any]) -> BronzeNews:
-        """What to_json said, for the sources that the pipeline has now."""
+        """The content of to_json, for the sources that the pipeline has now."""
         news = cls(sources)
         news._resolved = {str(name): int(ts) for name, ts in kept["resolved"].items()}
         news._first = None if kept["first"] is None else int(kept["first"])

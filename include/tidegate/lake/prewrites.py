@@ -81,7 +81,7 @@ def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]
 
 
 def by_policy(policy: Orphans) -> tuple[PrewriteState, str]:
-    """What `xa.orphans` makes of an orphan, and who decided so; "" where a person is to."""
+    """The decision of `xa.orphans` about an orphan, and its author; "" where a person is to decide."""
     state = _FATES[policy]
     return state, "" if state is PrewriteState.PARKED else f"xa.orphans: {policy}"
 
@@ -135,7 +135,7 @@ def begins_of(lake: LakeFiles) -> dict[str, int]:
 
 
 def worth_keeping(rows: pa.Table, begins: Mapping[str, int]) -> pa.Table:
-    """What stays of the table's rows: what is open, or answered above where bronze of its source begins (begins_of)."""
+    """The table's rows that stay: open ones, and those answered above where bronze of its source begins (begins_of)."""
     last = control.last_of(rows, PREWRITES.key, _ORDER)
     begin = pa.array([begins.get(source, 0) for source in last["source"].to_pylist()], pa.int64())
     return last.filter(pc.or_(_stays(last), pc.greater(last["answer_ts"], begin)))
@@ -146,7 +146,7 @@ def _waits(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _stays(rows: pa.Table) -> pa.ChunkedArray:
-    """What waits, and what was decided: the log may say otherwise later."""
+    """The waiting transactions, and the decided ones: the log may say otherwise later."""
     return pc.or_(_waits(rows), pc.not_equal(rows["decided_by"], ""))
 
 

@@ -1,8 +1,8 @@
-"""What waits for a person's answer, and which questions are new: tables, for their DDL or an XA transaction; sources,
-for transactions that their TiDB can't tell of.
+"""The things that wait for a person's answer, and which questions are new: tables, for their DDL or an XA transaction;
+sources, for transactions that their TiDB can't tell of.
 
 In:  the Delta logs of control/table_states and control/prewrites, looked at now and then; rows when one has grown.
-Out: names of tables and of sources, which have no dot. What was asked is kept by whoever asks.
+Out: names of tables and of sources, which have no dot. The caller keeps the list of asked questions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NewQuestions:
 
     @property
     def kept(self) -> dict[str, int]:
-        """What waits is asked; what was answered may be asked again."""
+        """A waiting table is asked about; after an answer it may be asked about again."""
         return self._asked
 
     def look(self) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What rebuilding a silver table from bronze alone needs: a lake of its own over the same bronze, and where to begin.
+"""The needs of a rebuild from bronze alone: a lake of its own over the same bronze, and where to begin.
 
 In:  a lake, a logical table, a moment.
 Out: RebuildLake, in which apply's own steps write the table under another name; the tables that gave it rows; the

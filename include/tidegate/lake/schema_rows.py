@@ -56,7 +56,7 @@ class SourceRows:
 
 
 def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) -> dict[str, SourceRows]:
-    """What each source's SchemaHistory is made from. Raises LakeUnavailable."""
+    """The input of each source's SchemaHistory. Raises LakeUnavailable."""
     found = {source: SourceRows() for source in sources}
     files = _files(lake)
     parts = [file.light() for file in files]

@@ -89,7 +89,7 @@ def columns_added(read: TableState, columns: Sequence[SilverColumn]) -> list[Act
 
 
 def features_added(read: TableState, shape: SilverShape) -> list[Action]:
-    """What the table's protocol lacks for a shape's columns and its clustering; nothing when it lacks nothing."""
+    """Features that a table's protocol lacks for a shape's columns and its clustering; nothing if none."""
     return _with_features(read, _asked(shape.all_columns) | (_CLUSTERED if shape.cluster_by else frozenset()))
 
 
@@ -181,7 +181,7 @@ def check_constraints(read: TableState, names: AbstractSet[str]) -> None:
 
 
 def _named(expression: str) -> set[str]:
-    """What may be a column in a SQL expression."""
+    """A word that may be a column in a SQL expression."""
     return {(quoted or plain).lower() for _, quoted, plain in _WORD.findall(expression)}
 
 

@@ -76,12 +76,12 @@ def spark_uri(uri: str) -> str:
 
 
 def delta_options(options: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
-    """What delta-rs gets: names in lower case, the connection's secrets win."""
+    """The options for delta-rs: names in lower case, the connection's secrets win."""
     return {name.lower(): str(value) for name, value in {**options, **secrets}.items()}
 
 
 def store_keys(connection: Connection) -> dict[str, str]:
-    """What a lake's connection adds to its options: its extra, and an AWS connection's login and password."""
+    """The options that a lake's connection adds: its extra, and an AWS connection's login and password."""
     extra = {key: value for key, value in connection.extra.items() if value is not None}
     found = {_AWS_NAMES.get(key, key): _text(value) for key, value in extra.items()}
     if connection.kind in _AWS_KINDS and connection.login:

@@ -4,8 +4,8 @@ A bound is how long is waited, how often something is tried, and how much is tak
 stand where the format is read.
 
 In:  nothing.
-Out: constants, all under this one name. What a user may tune is a field of tidegate.config, and takes its default from
-     here.
+Out: constants, all under this one name. A bound that a user may tune is a field of tidegate.config, and takes its
+     default from here.
 """
 
 from tidegate.limits.capture import *

@@ -1,4 +1,4 @@
-"""What formats and compiled code take: a change makes the kernels compile anew.
+"""The bounds of formats and compiled code: a change makes the kernels compile anew.
 
 In:  nothing.
 Out: constants, unit last in the name, reason beside it.

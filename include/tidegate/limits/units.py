@@ -1,4 +1,4 @@
-"""What bounds are counted in.
+"""The units of bounds.
 
 In:  nothing.
 Out: MIB.

@@ -1,4 +1,4 @@
-"""What runs on this computer for tidegate: database servers, Airflow, and the jars of Spark.
+"""The processes of tidegate on this computer: database servers, Airflow, and the jars of Spark.
 
 In:  the project's root, and the network at the first run.
 Out: processes that end with the one that started them, and files under .tidegate. `tidegate up`, the demo, the Docker

@@ -6,7 +6,7 @@ Out: Airflow's scheduler, DAG processor, triggerer and API server on 127.0.0.1, 
 
 A start is a fresh Airflow, its database copied from a template, unless history is kept: then runs which a killed
 Airflow left "running" are put back in line, so that they hold nothing up. Connections are in the environment of
-Airflow's own processes only. What this computer's user has set for another Airflow or Spark is left out.
+Airflow's own processes only. Settings of this computer's user for another Airflow or Spark are left out.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Airflow:
 
 
 def _sources_in(folder: Path) -> int:
-    """Of all pipeline files; each has a task that never ends for long."""
+    """The sources of all pipeline files; each has a task that never ends for long."""
     found = 0
     for path in folder.glob("*.yaml"):
         with contextlib.suppress(ConfigError):  # it becomes an import error, which Airflow shows

@@ -1,8 +1,8 @@
 """The jars that Spark needs: two for Delta, and three more when the lake is on S3. In .tidegate/jars.
 
 In:  nothing (`python -m tidegate.local.jars [--s3]` from the Makefile), or a root folder.
-Out: the folder for spark.driver.extraClassPath; fetched once, then offline. By the command also an archive of all
-     classes that Spark loads.
+Out: the folder for spark.driver.extraClassPath; fetched once, then offline. The command makes an archive of all
+     classes that Spark loads, too.
 
 Only these: `spark.jars.packages` would pull 33 jars with older duplicates of Spark's own.
 """

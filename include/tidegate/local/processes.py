@@ -63,7 +63,7 @@ def end_all(process: subprocess.Popen[Any] | None, mark: str, *, patience: float
 
 
 def _in_session(process: subprocess.Popen[Any] | None) -> list[int]:
-    """What runs in the session that the process leads (it was started with start_new_session)."""
+    """The processes in the session that the process leads (it was started with start_new_session)."""
     if process is None:
         return []
     found = []

@@ -167,7 +167,7 @@ class Server(ABC):
 
     @property
     def certificate(self) -> Path:
-        """What a TLS client trusts to know this server."""
+        """The certificate by which a TLS client knows this server."""
         return self.data / "tls" / "certificate.pem"
 
     @property

@@ -38,7 +38,7 @@ _GTID_LISTS: Final = (int(EventType.PREVIOUS_GTIDS), int(EventType.MARIADB_GTID_
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What is being walked: a file, or with commit_ts one XA branch of it that was committed then; settled collects the
+    """The walked bytes: a file, or with commit_ts one XA branch of it that was committed then; settled collects the
     fates of such a branch's rows as (fate, bytes).
     """
 
@@ -206,7 +206,7 @@ def _take_back(index: EventIndex, piece: FilePiece) -> None:
 
 
 def _worth_a_look(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Of BEGINS, only those right before a PREWRITE, and the last: the others' branches are nobody's."""
+    """Among BEGINS, only those right before a PREWRITE count, and the last: the others' branches are nobody's."""
     prewrites = (bits & PREWRITE) != 0
     kept = (bits & (PREWRITE | XA_ANSWER)) != 0
     kept[:-1] |= prewrites[1:]

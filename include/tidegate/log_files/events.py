@@ -1,4 +1,4 @@
-"""What the events of an index mean when they aren't rows: the rule that ignores each, or why it can't be ignored.
+"""The meaning of an index's events that aren't rows: the rule that ignores each, or why it can't be ignored.
 
 In:  an EventIndex.
 Out: Judged: a fate per event, faults with their places, and the tables that statements change behind the log's back.

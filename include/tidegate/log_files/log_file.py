@@ -311,7 +311,7 @@ class BinlogFile:
 
 
 def server_version(paths: Sequence[Path]) -> str:
-    """Of the server that wrote the first of the files that says; "" when none does."""
+    """The version of the server, from the first file that says it; "" when none does."""
     for path in paths:
         try:
             with BinlogFile(path) as log:

@@ -39,7 +39,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class LineHead:
-    """What the lines of one table share; positions: of the rows event of each image."""
+    """The common facts of the lines of one table; positions: of the rows event of each image."""
 
     database: str
     table: str
@@ -126,7 +126,7 @@ def _ending(
     before: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
     after: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
 ) -> Any:
-    """What ends each line. before, after: numbers of the images, and whether they are there."""
+    """The end of each line. before, after: numbers of the images, and whether they are there."""
     if srids:
         sides = [
             {name: np.where(there, found[at], NONE) for name, found in srids.items()} for at, there in (before, after)

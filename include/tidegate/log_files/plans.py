@@ -24,7 +24,7 @@ from tidegate.log_files.rows import Chosen
 
 
 class ShownZeroDates(StrEnum):
-    """What zero and impossible dates are shown as; in a key too, since lines are not merged by it."""
+    """The form of zero and impossible dates; in a key too, since lines are not merged by it."""
 
     NULL = "null"
     TEXT = "text"

@@ -80,7 +80,7 @@ class _Rows:
 
 
 class RowDecoder:
-    """What lives from one index to the next is which tables are held."""
+    """From one index to the next only the held tables are remembered."""
 
     def __init__(self, plans: Plans, options: RowOptions) -> None:
         self._plans = plans

@@ -3,9 +3,9 @@
 In:  DDL scripts (a dump of the schema), then the log's own DDL as its files are read.
 Out: for rows events, the plan of a table version that their TABLE_MAP agrees with.
 
-A dump was taken at some moment; the log's own DDL may lie before or behind it. So the version in force by commit_ts is
-only the first that is tried, then the script's versions of the table, the last one first. When none agrees, FULL
-metadata speaks for itself, with a note; without it the table can't be read.
+A dump was taken at some moment; the log's own DDL may lie before or behind it. The version in force by commit_ts is
+therefore only the first that is tried, then the script's versions of the table, the last one first. When none agrees,
+FULL metadata speaks for itself, with a note; without it the table can't be read.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class SchemaPlans(LogPlans):
                 self._history.add([replace(version, database=database) for version in known])
 
     def _plan(self, body: bytes, versions: tuple[TableVersion, ...], at: int) -> Chosen | Terminal:
-        """By the first version that agrees, in the order that the module's docstring says."""
+        """The plan by the first version that agrees, in the order that the module's docstring says."""
         key = (body, versions[at].version if at >= 0 else -1)
         if key not in self._planned:
             self._planned[key] = self._tried(body, versions, at)

@@ -1,4 +1,4 @@
-"""What `tidegate decode --stats` says of a file.
+"""The figures of `tidegate decode --stats` for a file.
 
 In:  the events of each index with their fates, and the changes decoded.
 Out: a dictionary, ready for JSON, in which decoded + ignored + quarantined bytes are the file's size.

@@ -1,4 +1,4 @@
-"""What becomes of a table when the pipeline file keeps other tables than before: where it goes on, or why it waits.
+"""The verdict on a table when the pipeline file keeps other tables than before: where it goes on, or why it waits.
 
 In:  the physical tables kept before and now with the logical table of each, their versions, what silver and bronze
      have.
@@ -86,7 +86,7 @@ class Untold:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a decision rests on.
+    """The facts of a decision.
 
     versions: of a physical table, all of them, oldest first. left: (physical table, logical table) that was followed
     before -> where it was left.

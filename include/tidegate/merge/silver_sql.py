@@ -51,7 +51,7 @@ class SilverColumn:
 
 @dataclass(frozen=True, slots=True)
 class SilverShape:
-    """What a silver table looks like: the source's columns in order, then the system columns.
+    """The form of a silver table: the source's columns in order, then the system columns.
 
     key: names of the key columns (shard columns included for a routed table); () means no key. keeps_deleted: rows
     that the source deleted stay, marked.

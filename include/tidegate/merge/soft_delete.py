@@ -3,8 +3,9 @@
 In:  decoded changes of a table with a key, in log order.
 Out: the same changes as upserts, with tables.DELETED: true where the source deleted the row.
 
-So both writers go on as they do: the last change per key wins, and an insert of a deleted key revives it. Right only
-when a delete brings the whole row; decode holds a table whose deletes don't (binlog/decode.py, Window.whole_deletes).
+Both writers therefore go on as they do: the last change per key wins, and an insert of a deleted key revives it. Right
+only when a delete brings the whole row; decode holds a table whose deletes don't (binlog/decode.py,
+Window.whole_deletes).
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ Out: yes, or no: then another view is opened.
 
 MariaDB logs an XA COMMIT before its engine commits it, and tells a view's place by the log. A view that is opened in
 between lacks the branch's rows, and who follows the log from its place on never hears of them. Until the engine has
-committed a branch it is listed as prepared. So of what was answered before we ask where the log ends, all that isn't
-listed after that is visible. In doubt are an answer between there and the view's place, and what is listed: that is
-seen as it should be when its answer comes behind the place, or not at all while we wait.
+committed a branch it is listed as prepared. A branch that was answered before we ask where the log ends, and that
+isn't listed after that, is therefore visible. In doubt are an answer between there and the view's place, and what is
+listed: that is seen as it should be when its answer comes behind the place, or not at all while we wait.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAID: Final = re.compile(r"^XA (PREPARE|COMMIT|ROLLBACK) X'([0-9a-f]*)',X'([0-9
 
 @dataclass(frozen=True, slots=True)
 class BranchesBeside:
-    """What was prepared when the log ended at `end`, or soon after."""
+    """The branches that were prepared when the log ended at `end`, or soon after."""
 
     end: Position
     listed: frozenset[str]
@@ -66,7 +66,7 @@ class BranchesBeside:
 
 
 def _said(connection: Any, after: Position) -> Iterator[tuple[int, str, str]]:
-    """What a file of the log says of branches behind a place: where it ends, the word, the branch's name."""
+    """The facts in a file of the log about branches behind a place: where it ends, the word, the branch's name."""
     with connection.cursor(SSCursor) as cursor:  # rows as they come: there may be many other events
         cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s", (after.file, after.offset))
         for row in cursor:

@@ -1,8 +1,8 @@
 """PyMySQL's connection, for a tenth of its CPU, and without its trust in whoever answers.
 
-In:  what pymysql.connect takes.
-Out: Client. By itself PyMySQL reads all certificates that this machine trusts for each connection, 30 to 50 ms of CPU,
-     also where it verifies none: without TLS files it encrypts when the server can, and asks no certificate.
+In:  the arguments of pymysql.connect.
+Out: Client. On its own PyMySQL reads all certificates that this machine trusts for each connection, 30 to 50 ms of
+     CPU, also where it verifies none: without TLS files it encrypts when the server can, and asks no certificate.
 
 PyMySQL sends the password as it is to any server that asks for it so, and encrypts it with any key that it is given.
 The servers' own clients don't, nor does Client: raises SourceRefused.
@@ -25,7 +25,7 @@ else:
 
 
 def unverified() -> ssl.SSLContext:
-    """What encrypts, and asks no certificate."""
+    """A context that encrypts, and asks no certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -83,7 +83,7 @@ class Client(_Connection):
 
     @server_public_key.setter
     def server_public_key(self, key: bytes | None) -> None:
-        """By PyMySQL: None as it begins; then whatever key a server sends, which is nobody's word."""
+        """PyMySQL's own value: None as it begins; then whatever key a server sends, which is nobody's word."""
 
     def _refused(self, what: str, remedy: str) -> SourceRefused:
         user = self.user.decode(errors="replace") if isinstance(self.user, bytes) else self.user

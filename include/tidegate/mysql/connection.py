@@ -197,9 +197,9 @@ def answer_seconds(heartbeat_seconds: float) -> float:
 def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connection[Any]:
     """An open connection (autocommit, utf8mb4, UTC); options go to PyMySQL.
 
-    UTC: in the hour that autumn repeats a local time is two instants. It stays open while it is quiet for a day. What a
-    server's defaults may have of others is put right: rows that aren't committed, or no more than so many of a SELECT.
-    Of several hosts it is the first that answers.
+    UTC: in the hour that autumn repeats a local time is two instants. It stays open while it is quiet for a day. Other
+    defaults of a server are put right: rows that aren't committed, or no more than so many of a SELECT. With several
+    hosts it is the first that answers.
 
     Raises SourceRefused or SourceUnavailable, of several hosts the last one's.
     """
@@ -264,7 +264,7 @@ def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
 
 
 def _refusal(code: int, text: str, info: ConnectionInfo) -> SourceRefused | None:
-    """What no retry mends."""
+    """Errors that no retry mends."""
     meaning = meaning_of(code)
     remedy = _REMEDIES.get(meaning)
     if remedy is None:

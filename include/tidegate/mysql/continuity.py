@@ -4,10 +4,10 @@ In:  the facts of the server that we are connected to, the captured segments' pl
 Out: nothing, or PositionLost, which names what the source no longer has, the tables that it touched, and what to do.
 
 A server that lost its tail (sync_binlog = 0 and a dead host, a snapshot of the machine put back) numbers its next
-transactions as the lost ones were, so its GTIDs prove nothing: going on behind them would leave the lost rows in silver
-and skip the new ones. So the bytes are compared: the newest captured events are asked for once more, by position, and
-their CRC-32C must be the one that was captured. On another server there are no such bytes; there GTIDs must do, which
-servers of a topology never use twice.
+transactions as the lost ones were, so its GTIDs prove nothing: going on behind them would leave the lost rows in
+silver and skip the new ones. The bytes are therefore compared: the newest captured events are asked for once more, by
+position, and their CRC-32C must be the one that was captured. On another server there are no such bytes; there GTIDs
+must do, which servers of a topology never use twice.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
     """GTIDs of ours that the server never executed, as it would write them; "" when it has them all.
 
     A domain that the very server knows nothing of was taken out there (MariaDB: FLUSH BINARY LOGS DELETE_DOMAIN_ID).
-    What the very server owns is in its log, and waits for a replica's reply (MySQL: semi-sync with AFTER_SYNC).
+    The very server's own transactions are in its log, and wait for a replica's reply (MySQL: semi-sync with
+    AFTER_SYNC).
     """
     known = tail is not None and is_same_server(facts, tail)
     if facts.flavour is Flavour.MYSQL:

@@ -57,7 +57,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """of: a source, "lake" or "Airflow"."""
+    """at: a source, "lake" or "Airflow"."""
 
     of: str
     verdict: Verdict
@@ -128,7 +128,7 @@ def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
 def _source_lines(
     pipeline: Pipeline, name: str, lake: LakeFiles, hosts: ConnectionInfo, known: dict[str, _Source]
 ) -> list[Line]:
-    """Of several hosts the one that capture reads, or else would; then of each other one whether it can take over.
+    """With several hosts the one that capture reads, or else would; then for each other one whether it can take over.
 
     known: the sources before it, to which it is added.
     """
@@ -215,7 +215,7 @@ class _Source:
             yield self._line(Verdict.CAUTION, text)
 
     def _start(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
-        """`start` counts once. What it says now is tried, or said to have no effect."""
+        """`start` counts once. Its present value is tried, or reported as without effect."""
         wanted = self.pipeline.server(self.name).start
         if began is not None:
             text = f"capture began at {began.file}:{began.offset} with start: {began.start}"
@@ -260,7 +260,7 @@ class _Source:
     def _not_shown(
         self, known: Mapping[tuple[str, str], VersionStatus], versions: list[TableVersion]
     ) -> Iterator[Line]:
-        """Of tables that were followed: those that the server hides, as it does what an account has no right for."""
+        """Among tables that were followed: those that the server hides, as it does what an account has no right for."""
         shown = {(version.database, version.table) for version in versions}
         there = {name for name, status in known.items() if status is not VersionStatus.DROPPED} - shown
         names = tuple(
@@ -273,7 +273,7 @@ class _Source:
             yield self._line(Verdict.CAUTION, f"{text} only hasn't come to their DROP or RENAME yet", names)
 
     def _unknown_rows(self, known: Mapping[tuple[str, str], VersionStatus], full: list[TableVersion]) -> Iterator[Line]:
-        """Of tables that hold rows now: those that capture hasn't followed from when they were empty."""
+        """Among tables that hold rows now: those that capture hasn't followed from when they were empty."""
         verdict, text = self._by_snapshot(
             "held rows when capture began, or the binlog doesn't tell all that changed them"
         )
@@ -316,7 +316,7 @@ class _Source:
             yield self._line(Verdict.NOTE, text)
 
     def _by_snapshot(self, what: str) -> tuple[Verdict, str]:
-        """Of tables whose rows a snapshot reads."""
+        """The tables whose rows a snapshot reads."""
         if self.pipeline.snapshot.mode is SnapshotMode.AUTO:
             return Verdict.NOTE, f"{what}: a snapshot reads their rows by itself"
         return Verdict.HELD, f"{what}: they are held until `tidegate snapshot start` reads their rows"

@@ -24,7 +24,7 @@ from tidegate.mysql.server_facts import SourceFacts, facts_of, read_facts, says_
 
 
 class FenceWatch:
-    """Of one connection of capture. at: the host that it reads, and its facts."""
+    """The check of one connection of capture. at: the host that it reads, and its facts."""
 
     def __init__(self, hosts: ConnectionInfo, at: ConnectionInfo, facts: SourceFacts) -> None:
         self._at = at

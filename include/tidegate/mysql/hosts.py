@@ -43,7 +43,7 @@ _PASSED_OVER = (SourceBehind, SourceUnavailable, PositionLost, SourceRefused, St
 
 
 class Opened(Protocol):
-    """What stays open to a host."""
+    """The options for a host."""
 
     facts: SourceFacts
 

@@ -36,7 +36,7 @@ Ask = Callable[[Callable[[Any], Any]], Any]
 
 
 class LogEndWatch:
-    """Of one connection of capture. at: the host that it reads, and its facts."""
+    """The check of one connection of capture. at: the host that it reads, and its facts."""
 
     def __init__(self, at: ConnectionInfo, facts: SourceFacts) -> None:
         self._at = at
@@ -65,7 +65,7 @@ class LogEndWatch:
             )
 
     def _lost(self, cursor: Any, reached: Position, gtid_executed: str) -> str:
-        """What the log lacks, for a person; "" when nothing."""
+        """The missing part of the log, for a person; "" when nothing is missing."""
         compared = gtid_executed and self._facts.flavour is Flavour.MYSQL
         # A transaction is sent before its commit ends: until then it is owned, and afterwards executed.
         owned = _owned(cursor) if compared else ""

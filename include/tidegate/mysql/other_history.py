@@ -4,10 +4,11 @@ In:  a server that isn't the captured one and says that it has all captured GTID
 Out: check_same_history(): nothing, or PositionLost, which names the GTID; other_history(): the same as a sentence.
 
 A MariaDB GTID is a domain, a server_id and a number. Two servers of one server_id (a clone that went on by itself)
-write the same ones for other transactions, and so do two that were set up alike. So the newest captured transaction is
-read there once more, and what replication keeps is compared: when its statements ran (a replica writes the times of its
-source into events of rows and of DDL; into the GTID event and the XID it doesn't always), and the rows, where both logs
-have as many bytes of them, uncompressed: a replica may leave columns out. MySQL's GTIDs have the server's UUID in them.
+write the same ones for other transactions, and so do two that were set up alike. The newest captured transaction is
+therefore read there once more, and the parts that replication keeps are compared: when its statements ran (a replica
+writes the times of its source into events of rows and of DDL; into the GTID event and the XID it doesn't always), and
+the rows, where both logs have as many bytes of them, uncompressed: a replica may leave columns out. MySQL's GTIDs have
+the server's UUID in them.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ class _Event(NamedTuple):
 
 @dataclass(slots=True)
 class _Transaction:
-    """What of a transaction both servers write alike. whole: up to its end; plain: no event of it is compressed."""
+    """The part of a transaction that both servers write alike. whole: up to its end; plain: no event of it is
+    compressed.
+    """
 
     seconds: int | None = None
     rows: bytearray = field(default_factory=bytearray)
@@ -180,7 +183,7 @@ def _captured_events(segment: Segment) -> Iterator[_Event]:
 
 
 def _there(info: ConnectionInfo, request: DumpRequest, gtid: _Gtid, ours: _Transaction) -> _Transaction | None:
-    """What the server sends as this transaction, as far as it can be compared with ours; None when it sends none.
+    """The server's copy of this transaction, as far as it can be compared with ours; None when it sends none.
 
     Raises what the stream raises.
     """

@@ -1,7 +1,7 @@
 """Whether a source's other hosts can take over: what `tidegate check` says of each, before a failover does.
 
 In:  facts of the host that is read, and, asked before it, of another one of the same source.
-Out: what is wrong, or wants care, one line each. Pure.
+Out: faults and warnings, one line each. Pure.
 
 Asked before it: then a transaction that the other host has and the first one lacks is its own (errant), and not one
 that came in between.

@@ -3,7 +3,7 @@
 In:  how to reach it; where it was when nothing was missing.
 Out: `file:offset`, from the server's memory, over one connection that is kept.
 
-Of several hosts the one is asked that still is where capture left it; only when none is, the first that answers.
+With several hosts it asks the one that still is where capture left it; only when none is, the first that answers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PositionAsker:
         return self._first() if self._connection is None else self._asked()
 
     def _first(self) -> str:
-        """Of several hosts the one is kept that is where capture left it; what another says must wake capture."""
+        """With several hosts it keeps the one that is where capture left it; the word of another must wake capture."""
         said, error = None, None
         for host in self._info.each:
             try:

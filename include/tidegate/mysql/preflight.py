@@ -38,7 +38,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong or wants care, and what to do about it."""
+    """Faults and warnings, and what to do about each."""
 
     level: Level
     what: str
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a pipeline wants of one of its sources."""
+    """The demands of a pipeline on one of its sources."""
 
     flavour: Flavour
     dump: DumpMode
@@ -117,7 +117,7 @@ def _grants(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
 
 
 def _replicated(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
-    """What comes to a replica from its primary is in its binlog only when it is told so: OFF is MariaDB's default."""
+    """Changes from its primary are in a replica's binlog only when it is told so: OFF is MariaDB's default."""
     name = next((name for name in _LOGS_REPLICATED if name in facts.variables), "")
     if name and not facts.on(name) and facts.replicates:
         yield _refuse(
@@ -152,7 +152,9 @@ def _filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
 
 
 def _replication_filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
-    """What a replica leaves out its log lacks, and so do rows that its primary has, while their GTIDs are equal."""
+    """The log lacks the changes that a replica leaves out, and so do rows that its primary has, while their GTIDs are
+    equal.
+    """
     for replication in facts.replications:
         lacking = [setting for setting, items in replication.filters if _leaves_out(setting, items, facts, wanted)]
         if lacking:

@@ -3,9 +3,10 @@
 In:  a cursor on the second connection; segments as they are cut.
 Out: names of branches, and where the server's log ended once it had replied.
 
-A branch that is answered leaves the server's list after its answer is in the log. So what isn't in a reply, and has no
-answer up to where the log ended behind that reply, has none that is still to come. Capture puts the reply into bronze
-once it has all up to there: it stands in the order of the log like everything else, and says the same a year later.
+A branch that is answered leaves the server's list after its answer is in the log. A branch that isn't in a reply, and
+has no answer up to where the log ended behind that reply, therefore has none that is still to come. Capture puts the
+reply into bronze once it has all up to there: it stands in the order of the log like everything else, and says the
+same a year later.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Told = tuple[bytes, Position]  # names as JSON, and where the log ended
 
 
 class PreparedWatch:
-    """Of one connection. told: a reply that isn't in bronze yet."""
+    """The watch of one connection. told: a reply that isn't in bronze yet."""
 
     def __init__(self, timeout_seconds: float, where: str) -> None:
         self.told: Told | None = None

@@ -4,8 +4,8 @@ In:  a pipeline, the name of a source in it, its connection.
 Out: a BinlogSource, whose readers keep the promises of capture/source.py; binlog_run(), which gives it to a run.
 
 How it keeps them: the stream gives events in the order of the log, by GTID or by position, and the cutter takes each
-byte once (mysql/stream/cutter.py). What the server sends of before the checkpoint, since a transaction is half captured
-or since it chose the place by GTID, is walked and dropped. That the server still has what follows, and that it is what
+byte once (mysql/stream/cutter.py). Bytes from before the checkpoint, since a transaction is half captured or since the
+server chose the place by GTID, are walked and dropped. That the server still has what follows, and that it is what
 followed, is looked at before the stream is opened (mysql/continuity.py, mysql/start/position.py).
 
 A heartbeat event of the server says that nothing waits to be sent. It proves the time at which the second connection

@@ -3,9 +3,9 @@
 In:  a connection, the last version that was known, the place where the table stopped.
 Out: the version that holds from that place on, kind `refreshed`; the rest of the table's changes come from bronze.
 
-Nothing is lost as long as the table was the same from that place up to now. So a DDL of the table since then refuses
-it, and so does a log that the server no longer has. A column keeps its id by name; where one went and another came, a
-person has to say whether that was a rename.
+Nothing is lost as long as the table was the same from that place up to now. A DDL of the table since then therefore
+refuses it, and so does a log that the server no longer has. A column keeps its id by name; where one went and another
+came, a person has to say whether that was a rename.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SNAPSHOT: Final = RECREATE
 
 @dataclass(frozen=True, slots=True)
 class ColumnAnswers:
-    """What a person knows of columns that went: renamed (old name -> new name), or dropped."""
+    """A person's knowledge of columns that went: renamed (old name -> new name), or dropped."""
 
     renamed: Mapping[str, str] = field(default_factory=dict)
     dropped: Collection[str] = ()
@@ -116,5 +116,5 @@ def _joined(last: TableVersion, now: TableVersion, stop: StoppedAt, answers: Col
 
 
 def _as_before(column: Column, old: Column | None) -> Column:
-    """What information_schema doesn't tell and DDL did."""
+    """The facts from DDL that information_schema doesn't tell."""
     return column if old is None else replace(column, on_update=old.on_update, no_default=old.no_default)

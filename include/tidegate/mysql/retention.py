@@ -3,10 +3,10 @@
 In:  the server's settings and its list of binlog files, looked at once a minute; how far capture is.
 Out: a Retention; a line in the log while less is left than the pipeline file wants.
 
-What is said holds if capture stood still from now on. By age: the server removes a file when its last event is older
-than its setting, so what was written at the time that we have reached is there for the rest of that age. By size: the
-oldest files go when all are larger together than the setting; the server's own rate of writing says when. A person
-who runs PURGE BINARY LOGS asks nobody; the list then shows at once that our file is gone.
+The answer holds if capture stood still from now on. The age: the server removes a file when its last event is older
+than its setting, so what was written at the time that we have reached is there for the rest of that age. The size: the
+oldest files go when all are larger together than the setting; the server's own rate of writing says when. A person who
+runs PURGE BINARY LOGS asks nobody; the list then shows at once that our file is gone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Two sources of one pipeline that have the same rows: one server under two names, or a primary and its replica.
 
-In:  what sources say of themselves, the servers that bronze was captured from.
+In:  the sources' word on themselves, the servers that bronze was captured from.
 Out: a phrase for people; SourceRefused when a source that begins is another one's server.
 
 A pipeline's patterns are those of all its sources, so every table would come twice: as two rows of two shards where a

@@ -86,7 +86,7 @@ class SecondConnection:
 
     @property
     def source_ms(self) -> float:
-        """What the source's clock should say now."""
+        """The expected time of the source's clock."""
         return self._clock.now_ms
 
     def clock_ms(self) -> int:
@@ -100,7 +100,7 @@ class SecondConnection:
             self.clock_ms()
 
     def ask(self, question: Callable[[Any], T]) -> T:
-        """What a question to a cursor gives. Raises SourceUnavailable, also where the server refuses it."""
+        """The rows of a question to a cursor. Raises SourceUnavailable, also where the server refuses it."""
         try:
             with self._connection.cursor() as cursor:
                 return question(cursor)

@@ -1,11 +1,11 @@
-"""What a server's refusals mean: its error codes and, for the stream, its words.
+"""The meaning of a server's refusals: its error codes and, for the stream, its words.
 
 In:  an error code and its text, of MySQL 5.6 to 9 or MariaDB 10.3 to 11.
 Out: a Meaning.
 
 A stream ends with code 1236 for nearly everything (mysql-server sql/rpl_binlog_sender.cc, MariaDB sql/sql_repl.cc), so
-its words must tell what is lost for good from what passes: out of memory, a disk that doesn't answer, a key server that
-is down. What isn't known passes until it has been said for minutes (capture/retries.py).
+its words must tell what is lost for good from what passes: out of memory, a disk that doesn't answer, a key server
+that is down. An unknown one passes until it has been said for minutes (capture/retries.py).
 """
 
 from __future__ import annotations
@@ -95,12 +95,12 @@ _WORDS: Final[tuple[tuple[Meaning, tuple[str, ...]], ...]] = (
 
 
 def meaning_of(code: int) -> Meaning:
-    """What an error of a login or a statement means."""
+    """The meaning of an error of a login or a statement."""
     return next((meaning for meaning, codes in _CODES.items() if code in codes), Meaning.PASSING)
 
 
 def meaning_of_stream(code: int, text: str) -> Meaning:
-    """What an error that ended the stream means."""
+    """The meaning of an error that ended the stream."""
     lowered = text.lower()
     by_words = next((meaning for meaning, words in _WORDS if any(word in lowered for word in words)), None)
     return by_words or meaning_of(code)

@@ -1,4 +1,4 @@
-"""What a source says of itself.
+"""The settings and facts of a source.
 
 In:  an open connection.
 Out: SourceFacts, which preflight.py and whoever compares two servers judge by.
@@ -150,7 +150,7 @@ class SourceFacts:
 
 
 def owned_gtids(text: str) -> MysqlGtidSet:
-    """What the variable gtid_owned says."""
+    """The value of the variable gtid_owned."""
     return MysqlGtidSet.parse(re.sub(r"#\d+", "", text))
 
 

@@ -1,12 +1,13 @@
 """The source's clock, and what no transaction is dated after.
 
-In:  what the server says the time is, when it was asked; this machine's monotonic seconds since.
+In:  the server's word on its time, when it was asked; this machine's monotonic seconds since.
 Out: the time there now; a ceiling for the commit_ts of what the stream brings.
 
 commit_ts never falls: one moment in the far future, and all that follows stands there until real time has caught up.
 Two things can say such a moment: a session (SET timestamp moves what MariaDB writes into its events), and a clock that
-is set wrong for a while. So no transaction is dated after the source's clock, and a clock that leaps ahead of what has
-passed since it was read last is believed only after some minutes: one that was set right for good is followed then.
+is set wrong for a while. No transaction is therefore dated after the source's clock, and a clock that leaps ahead of
+what has passed since it was read last is believed only after some minutes: one that was set right for good is followed
+then.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class SourceClock:
 
     @property
     def now_ms(self) -> float:
-        """What it should say now. This machine's own may jump, and counts for nothing."""
+        """The expected time of the clock now. This machine's own may jump, and counts for nothing."""
         return self._offset_ms + time.monotonic() * 1000
 
     @property
@@ -47,7 +48,7 @@ class SourceClock:
         return self._doubted_since is not None
 
     def take(self, said_ms: int, asked_at: float) -> int:
-        """What the server said when it was asked at asked_at (monotonic); how much of it is believed."""
+        """The server's word when it was asked at asked_at (monotonic); how much of it is believed."""
         self.ahead_seconds = said_ms / 1000 - time.time()
         offset_ms = said_ms - asked_at * 1000
         leap_seconds = (offset_ms - self._most_ms) / 1000
@@ -106,7 +107,7 @@ class Ceiling:
         return self._held_ms or (int(self._state[scan.CEILING]) if self._state[scan.LOWERED] else 0)
 
     def rise(self, clock_ms: float, *, replaying: bool) -> None:
-        """The source's clock now. What is walked again is dated as it was."""
+        """The source's clock now. A transaction that is walked again keeps its date."""
         self._live_ms = int(clock_ms) + 1000 * CLOCK_SLACK_SECONDS
         if not self.row_ms and not replaying:
             self._state[scan.CEILING] = self._now_ms

@@ -26,7 +26,7 @@ class There(NamedTuple):
 
 
 def tables_there(info: ConnectionInfo) -> dict[tuple[str, str], There]:
-    """By database and table. Raises SourceRefused, SourceUnavailable."""
+    """The tables by database and table. Raises SourceRefused, SourceUnavailable."""
     try:
         with connect(info) as connection, connection.cursor() as cursor:
             cursor.execute(_TABLES)

@@ -1,11 +1,11 @@
-"""What of a server's log a read sees that begins now.
+"""The part of a server's log that a read sees which begins now.
 
 In:  a cursor.
 Out: a Visible: all up to this place of the log is visible; on MariaDB the cursor's connection has a view there.
 
 During a commit the end of the log is ahead of what a read sees, above all while the commit waits for a
-semi-synchronous replica. So the end alone would not do. MariaDB opens a view at one place of its log, and tells it. On
-MySQL a transaction is in @@gtid_executed once the engine has committed it.
+semi-synchronous replica. The end alone would therefore not do. MariaDB opens a view at one place of its log, and tells
+it. On MySQL a transaction is in @@gtid_executed once the engine has committed it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ In:  a pipeline as `load` gives it; a function from a connection's id to the con
 Out: its LakeFiles, a source's ConnectionInfo, a run that captures it; ConfigError where a connection is missing or
      can't be used.
 
-What reads a source is chosen here, by its kind in the pipeline file: a `match` that mypy knows to be whole.
+The reader of a source is chosen here, by its kind in the pipeline file: a `match` that mypy knows to be whole.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def replica_info(pipeline: Pipeline, source: str, connections: Connections) -> C
 
 
 def sql_infos(pipeline: Pipeline, connections: Connections, lake: LakeFiles) -> dict[str, ConnectionInfo]:
-    """Of each source under whose name tables stand; a changefeed of which no TiDB is known isn't among them.
+    """One for each source under whose name tables stand; a changefeed of which no TiDB is known isn't among them.
 
     Raises what sql_info does.
     """
@@ -141,7 +141,7 @@ def need_connections(pipeline: Pipeline, connections: Connections) -> None:
 
 
 def changefeed_options(source: TicdcSource, connections: Connections) -> dict[str, str]:
-    """Of the store that a changefeed writes to; they may hold keys. Raises ConfigError."""
+    """The options of the store that a changefeed writes to; they may hold keys. Raises ConfigError."""
     return delta_options(source.storage_options, store_keys(connections(source.conn_id)) if source.conn_id else {})
 
 

@@ -3,7 +3,7 @@
 In:  a part of a pipeline (capture, apply, maintain), values by key.
 Out: the part with these values, checked by its own model; the same values as `--set KEY=JSON`.
 
-One form for all: a value is JSON. So null is nothing, a number a number, and what isn't JSON is the text itself, as a
+One form for all: a value is JSON. Null is therefore nothing, a number a number, and any other text is itself, as a
 person writes it.
 """
 
@@ -51,7 +51,7 @@ def encoded(part: BaseModel, file: BaseModel) -> list[str]:
 
 
 def decoded(settings: Sequence[str]) -> dict[str, Any]:
-    """What `KEY=VALUE` texts say. Raises ConfigError for one without a value."""
+    """The meaning of `KEY=VALUE` texts. Raises ConfigError for one without a value."""
     if odd := [item for item in settings if "=" not in item]:
         raise ConfigError(f"--set {odd[0]} has no value", where="command line", remedy="write KEY=VALUE")
     return {name: _value(text) for name, text in (item.split("=", 1) for item in settings)}

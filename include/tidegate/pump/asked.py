@@ -1,4 +1,4 @@
-"""What a person asks of a Pump by PD: to pause, to close, to be let in again.
+"""A person's wish for a Pump, by PD: to pause, to close, to be let in again.
 
 In:  PD; the Pump's node id; what is asked.
 Out: lines as its state changes, until it is what was asked for.

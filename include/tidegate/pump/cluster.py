@@ -1,4 +1,4 @@
-"""What a Pump asks of its cluster: a timestamp, and what became of a prewrite.
+"""The questions of a Pump to its cluster: a timestamp, and the result of a prewrite.
 
 In:  TiDB's SQL connection; the address of its status port.
 Out: a TSO of PD, by way of TiDB; what MVCC says of a key; the safe point of garbage collection. SourceUnavailable.
@@ -147,7 +147,7 @@ class History:
             connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  close() waits for the server
 
     def safe_point(self) -> int:
-        """Records of commits at or below it may be gone; 0 of a TiDB that never collected. Raises SourceUnavailable,
+        """Records of commits at or below it may be gone; 0 for a TiDB that never collected. Raises SourceUnavailable,
         SourceRefused.
         """
         text = self._collector("tikv_gc_safe_point")
@@ -185,7 +185,7 @@ class History:
 
 
 def finished_ts(text: bytes) -> int:
-    """Of a job's JSON; 0 of one that has no binlog. Raises StreamCorrupt."""
+    """The binlog timestamp in a job's JSON; 0 without a binlog. Raises StreamCorrupt."""
     try:
         return int((json.loads(text)["binlog"] or {}).get("FinishedTS") or 0)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -193,7 +193,7 @@ def finished_ts(text: bytes) -> int:
 
 
 def seconds_of(text: str) -> float:
-    """Of a duration as Go writes it: 10m0s, 1h30m0s. Raises ValueError."""
+    """The seconds of a duration as Go writes it: 10m0s, 1h30m0s. Raises ValueError."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise ValueError(f"{text} is no duration")

@@ -1,11 +1,11 @@
-"""What TiDB's history says of DDL jobs, for a Pump to land beside their binlogs.
+"""The records of DDL jobs in TiDB's history, for a Pump to land beside their binlogs.
 
 In:  commits of DDL binlogs in a Pump's stream; a TiDB to ask.
 Out: payloads for the stream: a job's JSON once it is finished, and at the beginning the tables that are there.
 
 A job's binlog says only its text and its id; what a table is afterwards, with the ids that rows name, stands in TiDB's
-history alone. So resolved_ts stays below a DDL until that is in the stream: replay years later needs no TiDB. While
-TiDB can't be asked everything behind the DDL waits, and TiDB's writes are taken as ever.
+history alone. Resolved_ts therefore stays below a DDL until that is in the stream: replay years later needs no TiDB.
+While TiDB can't be asked everything behind the DDL waits, and TiDB's writes are taken as ever.
 """
 
 from __future__ import annotations

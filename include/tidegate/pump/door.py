@@ -19,7 +19,7 @@ from tidegate.tidb.payload import NOTES, Binlog
 
 
 class Door:
-    """Of one run. Requests come on many threads."""
+    """The door of one run. Requests come on many threads."""
 
     def __init__(self, cluster: int | None = None) -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""What `tidegate check` says of a Pump's TiDB before it begins.
+"""The part of `tidegate check` for a Pump's TiDB before it begins.
 
 In:  a pipeline, the name of a TiDB source in it, TiDB's SQL connection.
 Out: Lines: timestamps, the DDL history, who answers for orphans, what PD has of it, tables that will be held.
@@ -41,7 +41,7 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
 
 
 def sql_lines(source: str, sql: ConnectionInfo) -> Iterator[Line]:
-    """Of a TiDB's SQL port, a changefeed's too. Raises SourceUnavailable, SourceRefused."""
+    """The checks of a TiDB's SQL port, a changefeed's too. Raises SourceUnavailable, SourceRefused."""
     clock = Clock(sql)
     try:
         tso = clock.tso()
@@ -53,7 +53,7 @@ def sql_lines(source: str, sql: ConnectionInfo) -> Iterator[Line]:
 
 
 def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -> Line:
-    """What PD has of a Pump. A record of another address is looked at twice, with a pause: one that serves writes it
+    """PD's record of a Pump. A record of another address is looked at twice, with a pause: one that serves writes it
     anew.
     """
     etcd, key = etcd_of(entry), key_of(entry.node or source)

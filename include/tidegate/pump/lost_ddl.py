@@ -3,10 +3,10 @@
 In:  the prewrite of a DDL job's binlog; TiDB's history; bronze, with what came to all Pumps of the cluster.
 Out: the commit_ts that it counts at, ROLLED_BACK, or None while that can't be told.
 
-A job leaves its queue for the history in a transaction behind the one that its binlog is of, and stays there. So once
-the history has it, one of its prewrites of that schema state was committed: above all that was named when it came, and
-below the job's FinishedTS. TiDB tries again what failed, and nothing else: of several prewrites it is the last one. All
-of them have come by then, so each Pump's bronze has to name FinishedTS before that is known.
+A job leaves its queue for the history in a transaction behind the one that its binlog is of, and stays there. Once the
+history has it, one of its prewrites of that schema state was therefore committed: above all that was named when it
+came, and below the job's FinishedTS. TiDB tries again what failed, and nothing else: of several prewrites it is the
+last one. All of them have come by then, so each Pump's bronze has to name FinishedTS before that is known.
 
 A job that the history doesn't have waits, however long: it may be in the queue yet.
 """

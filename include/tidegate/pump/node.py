@@ -1,6 +1,6 @@
 """A Pump's record in PD, as TiDB's pump client, SHOW PUMP STATUS and binlogctl read it.
 
-In:  what a Pump says of itself; the JSON of a record.
+In:  a Pump's word on itself; the JSON of a record.
 Out: the JSON, with the names and the order of TiDB Binlog's own; a Node.
 """
 

@@ -3,8 +3,8 @@
 In:  a Pump's pairing; a TiDB to ask.
 Out: answers that are certain. The others wait, and hold resolved_ts back.
 
-A commit or a rollback that TiDB has a record of is an answer at once. That it has nothing may mean two more things: the
-transaction is slow and will write yet, or garbage collection took its record away. So:
+A commit or a rollback that TiDB has a record of is an answer at once. That it has nothing may mean two more things:
+the transaction is slow and will write yet, or garbage collection took its record away. Therefore:
 
 - a prewrite's age counts from when it came, by the timestamps that its Pump was told: a session may have begun hours
   before it commits;
@@ -38,15 +38,15 @@ log = logging.getLogger(__name__)
 
 
 class Words(Protocol):
-    """What a person, the pipeline file, or of a DDL TiDB's history says of transactions that MVCC can't tell of:
-    start_ts -> their commit_ts or ROLLED_BACK. Who wasn't asked yet is.
+    """Decisions about transactions that MVCC can't tell of, by a person, the pipeline file, or for a DDL TiDB's
+    history: start_ts -> their commit_ts or ROLLED_BACK. An unasked one is asked.
     """
 
     def decided(self, lost: Sequence[Prewrite[int]]) -> dict[int, int]: ...
 
 
 class Fates(Protocol):
-    """What TiDB knows of a transaction: its commit_ts, ROLLED_BACK, NOTHING, or None while it is under way."""
+    """TiDB's knowledge of a transaction: its commit_ts, ROLLED_BACK, NOTHING, or None while it is under way."""
 
     def fate(self, key: bytes, start_ts: int) -> int | None: ...
 
@@ -104,7 +104,7 @@ class Orphans:
             self._ask(pairing, node)
 
     def _words(self, pairing: Pairing[int]) -> Iterator[tuple[Prewrite[int], int]]:
-        """What was decided of those that TiDB can't tell of."""
+        """The decisions about those that TiDB can't tell of."""
         try:
             told = self._decided.answer() or {}
         except TidegateError as error:

@@ -48,10 +48,10 @@ class Parked:
         return answers | {one.start_ts: one.answer_pos for one in mine if one.state is PrewriteState.COMMITTED}
 
     def _known(self, lost: Sequence[pairing.Prewrite[int]]) -> dict[int, Prewrite]:
-        """By start_ts what stands of each, once all are written down.
+        """The record of each by start_ts, once all are written down.
 
-        What is new is appended only if no other Pump has appended since it was looked what stands: two answers to one
-        prewrite would stop their TiDB's apply for good.
+        A new record is appended only if no other Pump has appended since the last look: two answers to one prewrite
+        would stop their TiDB's apply for good.
         """
         tables, counter = ControlTables(self.lake), f"tidegate/{self.owner}/parked"
         told: dict[int, Prewrite] = {}  # of DDL, what history says

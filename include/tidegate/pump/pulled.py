@@ -1,4 +1,5 @@
-"""What a drainer pulls from a Pump: its committed transactions in order of commit_ts, as TiDB Binlog's Pump has them.
+"""The stream that a drainer pulls from a Pump: its committed transactions in order of commit_ts, as TiDB Binlog's Pump
+has them.
 
 In:  bronze of one Pump; the commit_ts behind which a drainer goes on.
 Out: payloads of Commits that carry their rows, each once and in order; between them timestamps below which no further
@@ -71,7 +72,7 @@ class Pulls:
         return [every[seq] for seq in sorted(every)]
 
     def _of(self, ref: SegmentRef, pairing: Pairing[bytes], sent_ts: int) -> Iterator[Pulled]:
-        """What a segment commits, and how far it is resolved."""
+        """The commits in a segment, and how far it is resolved."""
         for _, segment in read_segments(self.lake, [ref]):
             if segment.kind is not SegmentKind.TIDB:
                 continue

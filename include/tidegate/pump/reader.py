@@ -9,13 +9,13 @@ between leaves TiDB without an answer: it sends again, and the value log has it 
 one segment and one sync. TiDB commits nothing while no Pump answers, so whatever a Pump asks of TiDB is waited for
 beside the stream (aside.py).
 
-resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). What isn't answered when a run begins is
-found again in the segments that may hold it: those that name a timestamp at or above resolved_ts.
+resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). A prewrite without an answer when a run
+begins is found again in the segments that may hold it: those that name a timestamp at or above resolved_ts.
 
-A prewrite whose answer doesn't come is asked for at TiDB (orphans.py), once the timestamps have gone on far enough. The
-answer is written into the stream as the Commit or Rollback that got lost: from there on it is history, and a replay
-years later finds it. No answer: it waits, and holds resolved_ts back. So does a DDL until what TiDB's history says of
-its job is in the stream, and a Pump that begins, until the list of the tables that are there is (ddl.py).
+A prewrite whose answer doesn't come is asked for at TiDB (orphans.py), once the timestamps have gone on far enough.
+The answer is written into the stream as the Commit or Rollback that got lost: from there on it is history, and a
+replay years later finds it. No answer: it waits, and holds resolved_ts back. A DDL does so, too, until its job's
+record in TiDB's history is in the stream, and a Pump that begins, until the list of present tables is (ddl.py).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class PumpReader:
             self._registration.serves()
 
     def _know_cluster(self, door: Door, checkpoint: StreamCheckpoint) -> None:
-        """What each segment names as its server is the cluster. Raises PositionLost."""
+        """Each segment names the cluster as its server. Raises PositionLost."""
         _, kept = checkpoint.server
         known = int(kept) if kept else (None if door.cluster is not None else self._settings.cluster())
         if known is not None and (why := door.enters(known)):
@@ -186,7 +186,7 @@ class PumpReader:
         return time.time() * 1000
 
     def receive(self, timeout_seconds: float) -> list[Segment]:
-        """What TiDB doesn't answer, or refuses, is asked again."""
+        """A refused or unanswered question is asked again."""
         assert self._server is not None, "open() was called"
         self._tell_registration()
         room = max(self._settings.segment_bytes - self.waiting_bytes, 1)
@@ -231,7 +231,7 @@ class PumpReader:
         return Retention(None, "", self._settings.node, 0)
 
     def close(self) -> None:
-        """What wasn't synced is TiDB's to send again."""
+        """TiDB sends writes again that weren't synced."""
         for write in (*self._cut, *self._writes):
             write.answer(_STOPPED)
         self._cut, self._writes = [], []
@@ -261,7 +261,7 @@ class PumpReader:
         self.waiting_bytes += len(payload) + LENGTH_BYTES
 
     def _pair(self, binlog: Binlog) -> None:
-        """What contradicts itself is stored as well, for apply to stop at: refusing it would stop TiDB's commits."""
+        """A contradiction is stored as well, for apply to stop at: refusing it would stop TiDB's commits."""
         self._notes.take(binlog)
         try:
             self._pairing.take(binlog, self._settings.node, waits_for(binlog))

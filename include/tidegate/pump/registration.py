@@ -1,6 +1,6 @@
 """A Pump's place in PD: TiDB finds it there, and there a person asks it to pause or to close.
 
-In:  what the Pump says of itself; its record in PD, in which somebody else may have written a state.
+In:  the Pump's word on itself; its record in PD, in which somebody else may have written a state.
 Out: the record, anew at every heartbeat; what was asked of the Pump.
 
 A thread of its own writes, so that TiDB's commits never wait for PD. While PD can't be asked it says so, and tries
@@ -53,7 +53,7 @@ class Place:
 
 
 class Registration:
-    """Of one run. stop: set when a person asked the Pump to pause, or to close and it may."""
+    """The registration of one run. stop: set when a person asked the Pump to pause, or to close and it may."""
 
     def __init__(self, place: Place, stop: threading.Event) -> None:
         self._place = place
@@ -145,7 +145,7 @@ class Registration:
         self._said = what or self._said
 
     def _beat(self) -> str:
-        """What is worth saying. Raises SourceUnavailable, SourceRefused, LakeUnavailable."""
+        """The news to report. Raises SourceUnavailable, SourceRefused, LakeUnavailable."""
         wanted = self._wanted()
         if wanted is None:
             return ""

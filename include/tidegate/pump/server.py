@@ -4,11 +4,11 @@ In:  addresses to listen at; WriteBinlog requests, each on a thread of its own t
      requests, each on a thread for as long as it lasts.
 Out: writes in order of arrival, for one taker; each is answered by whoever took it. Streams of what is committed.
 
-Who may write what is the door's to say (door.py). An empty payload is TiDB's question whether a Pump that failed is
-back: it is answered, and nothing is stored. A payload that is no binlog is refused, so that nobody finds it later.
-While too much waits, a request waits before it joins: TiDB tries again by itself, on another Pump when there is one.
-While requests hold too much that wait to join, one that comes is answered with an error, which TiDB tries again for 15
-seconds and more; gRPC's RESOURCE_EXHAUSTED it wouldn't: the transaction would fail at once.
+The door decides about writers (door.py). An empty payload is TiDB's question whether a Pump that failed is back: it is
+answered, and nothing is stored. A payload that is no binlog is refused, so that nobody finds it later. While too much
+waits, a request waits before it joins: TiDB tries again by itself, on another Pump when there is one. While requests
+hold too much that wait to join, one that comes is answered with an error, which TiDB tries again for 15 seconds and
+more; gRPC's RESOURCE_EXHAUSTED it wouldn't: the transaction would fail at once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UNIX: Final = "unix:"
 
 
 class Drained(Protocol):
-    """What is committed behind a commit_ts, until stopped() says so."""
+    """The commits behind a commit_ts, until stopped() says so."""
 
     def after(self, after_ts: int, stopped: Callable[[], bool]) -> Iterator[Pulled]: ...
 

@@ -1,6 +1,6 @@
-"""What a Pump has stored already: its segments in bronze and in the value log.
+"""A Pump's stored segments, in bronze and in the value log.
 
-In:  what is captured, and a timestamp.
+In:  the captured segments, and a timestamp.
 Out: the segments that name one at or above it, with their payloads, in order; bronze is read a row group at a time.
 
 Every prewrite without an answer lies in one of them, when the timestamp is resolved_ts: it came when something at or

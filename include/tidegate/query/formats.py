@@ -84,7 +84,7 @@ def _maxwell(row: Change) -> dict[str, Any]:
 
 
 def _changed(row: Change) -> dict[str, Any]:
-    """What an update's columns were before, of those that it changed."""
+    """The old values of the columns that an update changed."""
     before, after = row["before"], row["after"]
     return {name: value for name, value in before.items() if name in after and after[name] != value}
 

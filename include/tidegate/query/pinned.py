@@ -160,7 +160,7 @@ class PinnedCut:
             raise why or self.refused(error) from error
 
     def refused(self, error: Exception) -> QueryRefused:
-        """What DuckDB's error means. Raises CutForgotten when it is that files are gone."""
+        """The meaning of DuckDB's error. Raises CutForgotten when it is that files are gone."""
         self.check()
         absent = {**self.cut.missing, **self.unclear}
         told = [f"{name}: {reason}" for name, reason in absent.items()]
@@ -168,7 +168,9 @@ class PinnedCut:
         return QueryRefused(" ".join(str(error).split()), remedy=remedy)
 
     def _incomplete(self, sql: str, error: str) -> QueryRefused | None:
-        """Of a query that DuckDB has no table for: which one isn't complete. DuckDB names it without its database."""
+        """The error for a query whose table DuckDB hasn't: the incomplete table that it names. DuckDB names it without
+        its database.
+        """
         asked = _NO_TABLE.search(error)
         text = sql.replace('"', "").lower()
         for name, reason in self.cut.missing.items():
@@ -181,7 +183,9 @@ class PinnedCut:
         return None
 
     def _unknown(self, sql: str, error: str) -> QueryRefused | None:
-        """Of a query that names a table that isn't there. DuckDB has only the tables that the query names right."""
+        """The error for a query that names a table that doesn't exist. DuckDB has only the tables that the query names
+        right.
+        """
         asked = _NO_TABLE.search(error)
         if asked is None or self.cut.missing or self.unclear:  # those are told of instead
             return None

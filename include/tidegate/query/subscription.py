@@ -6,7 +6,7 @@ Out: batches of changes in commit order, up to the newest published cut; saved p
 A batch is handed on before its place is saved: who is killed in between gets it again. A function that keeps
 `batch.place` with what it makes of the batch, in one transaction, has each change once.
 
-Of two readers of one group the one that began later goes on; the other is told so (Overtaken) when it saves.
+If two readers use one group, the one that began later goes on; the other is told so (Overtaken) when it saves.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Subscription:
         return self._options.after or (place_of(rows, 0) if rows.num_rows else Place())
 
     def batches(self) -> Iterator[Batch]:
-        """What came since, up to the newest published cut. Raises ChangesMissing, QueryRefused, LakeUnavailable."""
+        """The new changes, up to the newest published cut. Raises ChangesMissing, QueryRefused, LakeUnavailable."""
         over = self._options.over_gaps
         for rows in changes_after(self._lake, self._table, self.place, cut_ts(self._lake), over_gaps=over):
             missing = None if over else self._missing(rows)

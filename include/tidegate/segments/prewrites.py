@@ -1,13 +1,14 @@
 """Prewrites and their answers: rows that come before their transaction is committed, and what becomes of them.
 
-In:  what the segments of a source say, in log order: a Pending where rows end that nobody has answered yet, an Answer
-     where a transaction is committed or rolled back that came before.
+In:  the records in a source's segments, in log order: a Pending where unanswered rows end, an Answer where an earlier
+     transaction is committed or rolled back.
 Out: Prewrites, each a pointer to rows in bronze and its state.
 
-A Pending never holds `resolved_ts` back: its rows are due at the commit_ts of its answer, which is where that stands in
-the log. So a window is whole without the prewrites that are open at its end, and a window that holds an answer gets
-the rows, however far back in bronze they lie. An open transaction that a segment was cut in is none of this: its
-commit_ts is its own, resolved_ts waits for it, and a segment's neighbours say whether it went on (segments/window.py).
+A Pending never holds `resolved_ts` back: its rows are due at the commit_ts of its answer, which is where that stands
+in the log. A window is therefore whole without the prewrites that are open at its end, and a window that holds an
+answer gets the rows, however far back in bronze they lie. An open transaction that a segment was cut in is none of
+this: its commit_ts is its own, resolved_ts waits for it, and a segment's neighbours say whether it went on
+(segments/window.py).
 
 Which Pending an answer means: the last one of its id before it that has no answer. An id may be used again once it is
 answered. An answer is taken once: what a killed window has taken before is recognised by its commit_ts.
@@ -74,7 +75,7 @@ class Prewrite:
 
     @classmethod
     def unknown(cls, source: str, answer: Answer) -> Self:
-        """Of an answer that commits what never came."""
+        """The error for an answer that commits what never came."""
         return cls(source, answer.id, answer.commit_ts, 0, 0, ()).answered(answer, PrewriteState.UNKNOWN)
 
     @classmethod
@@ -109,7 +110,7 @@ class Prewrites:
         return (one for same in self._by_id.values() for one in same)
 
     def take(self, found: Sequence[Pending | Answer]) -> list[Prewrite]:
-        """What is new with these, in log order; each prewrite once, as it stands in the end."""
+        """The new prewrites with these, in log order; each prewrite once, in its last state."""
         changed: dict[tuple[str, int], Prewrite] = {}
         self._answered.update(one.id for one in found if isinstance(one, Answer))
         for one in found:
@@ -167,7 +168,7 @@ class Prewrites:
         ]
 
     def decide(self, orphan: Prewrite, state: PrewriteState, place: Answer, decided_by: str) -> Prewrite:
-        """What becomes of an orphan. place: where the source's word on what it has prepared stands in its log."""
+        """The decision about an orphan. place: where the source's word on its prepared branches stands in its log."""
         same = self._by_id[orphan.id]
         self._answered.add(orphan.id)
         found = replace(orphan.answered(place, state), decided_by=decided_by)

@@ -1,7 +1,7 @@
-"""What decoding a segment gives: changes, problems, and a ledger in which every byte stands.
+"""The result of decoding a segment: changes, problems, and a ledger in which every byte stands.
 
 In:  nothing; these are values.
-Out: what apply hands on (TableChanges), what it records (Problem, Ledger).
+Out: apply's output (TableChanges), and its records (Problem, Ledger).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EventPlace = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a source besides the tables asked for.
+    """The facts about a source besides the tables asked for.
 
     held: tables that wait for a person: their rows count as quarantined, bronze keeps them. tables: names of which each
     is a table, and no view, from a commit_ts on. gone: likewise of names at which it was one earlier: from, and before
@@ -111,7 +111,7 @@ class Problem:
         *,
         mariadb: bool = False,
     ) -> Problem:
-        """What an exception is to a table."""
+        """The meaning of an exception for a table."""
         line, needs = line_and_needs(error)
         file, pos, commit_ts = place
         return cls(*name, type(error).__name__, line, commit_ts, file, pos, table_map, mariadb, needs)

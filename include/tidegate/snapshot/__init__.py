@@ -18,10 +18,11 @@ window (a, b] with a < H <= b, and the table's changes again from L on: (L, b]. 
 A key that the chunk lacks was deleted or moved after L, which the log tells, or wasn't there at L.
 
 Applying (L, a] again changes nothing: a keyed table's changes are whole rows, and the last per key of (L, a] is what
-silver has. So no table is pinned while it is read. A chunk is landed before its high watermark is written, so the
-window that finds H finds the chunk. A DDL of the table in (L, H], or another server, refuses the wave; it is read anew.
+silver has. No table is therefore pinned while it is read. A chunk is landed before its high watermark is written, so
+the window that finds H finds the chunk. A DDL of the table in (L, H], or another server, refuses the wave; it is read
+anew.
 
-What must hold for a table: a key without NULLs, whole row images in the log. A table without such a key is read whole
+It must hold for a table: a key without NULLs, whole row images in the log. A table without such a key is read whole
 from one view, whose place in the log is known exactly (view_reading.py): it begins there, and its log behind the place
 is applied to just what the view showed.
 """

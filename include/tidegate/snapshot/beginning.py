@@ -1,4 +1,4 @@
-"""What a reader does with tables whose snapshots begin: into which ranges they are divided, and which can't be read.
+"""The reader's work on tables whose snapshots begin: into which ranges they are divided, and which can't be read.
 
 In:  tables that were asked for, the server.
 Out: per table its ranges, the columns that they are ranges of; or why it can't be read.
@@ -46,7 +46,7 @@ def beginnings(
     parts: int,
     rows_min: int,
 ) -> dict[Name, Beginning]:
-    """Of each table; only some are divided, into `parts`, if they have rows_min rows.
+    """The plan of each table; only some are divided, into `parts`, if they have rows_min rows.
 
     Raises SourceRefused, SourceUnavailable.
     """

@@ -4,10 +4,10 @@ In:  a wave's timestamp, tables with the ranges of _tidb_rowid that they were di
 Out: chunks, landed as they come; per table the ranges that were read, once it is whole; or what was in the way.
 
 A TiDB shows rows as they were at the timestamp to any connection, now and later, until garbage collection comes by.
-So a table's chunks may be read by several at once, and by a reader that came when the first one was killed: they are of
-one moment, which is all that a table without a key asks for. Each connection reads a range from its beginning, a
-statement's chunks are landed together, and a chunk says from where to where it reaches; so what was landed tells what
-is left.
+Several readers may therefore read a table's chunks at once, and a reader that came when the first one was killed: they
+are of one moment, which is all that a table without a key asks for. Each connection reads a range from its beginning,
+a statement's chunks are landed together, and a chunk says from where to where it reaches; so what was landed tells
+what is left.
 
 A table whose rows have no number (its primary key is made of prefixes) comes by one statement, and begins anew after a
 kill.
@@ -98,7 +98,8 @@ class MomentReading:
         self._ends = False
 
     def run(self, parallel: int) -> bool:
-        """Read until all tables are whole, or enough are; False when it was stopped. What was read is landed then, too.
+        """Read until all tables are whole, or enough are; False when it was stopped. The read rows are landed then,
+        too.
 
         Raises SourceRefused, SourceUnavailable, and what `land` raises: what was landed before stays.
         """

@@ -34,7 +34,7 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """What a reader says of tables. event: about a table; record: write events down; report: a line for people."""
+    """A reader's reports about tables. event: about a table; record: write events down; report: a line for people."""
 
     event: Callable[[TableProgress, EventKind], SnapshotEvent]
     record: Callable[[Sequence[SnapshotEvent]], None]
@@ -59,7 +59,7 @@ class MomentWaves:
         self._past: set[str] = set()  # tokens of waves whose timestamp garbage collection has passed
 
     def begin(self, todo: Sequence[TableProgress], fresh: WaveOf, marks: TimestampMarks, writer: ChunkWriter) -> Moment:
-        """What an earlier run began; else a wave of all tables. fresh: has no timestamp yet.
+        """The wave that an earlier run began; else a wave of all tables. fresh: has no timestamp yet.
 
         Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
         """

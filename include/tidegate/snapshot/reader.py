@@ -155,8 +155,8 @@ class SnapshotReader:
     # --- before a wave --------------------------------------------------------------------------------
 
     def _not_too_far(self, active: Sequence[TableProgress]) -> list[TableProgress]:
-        """What may be read on; nothing of a source while too many waves wait for their answers. Those of a table that
-        was held since it began come when somebody lets it go on, and nobody else waits for that.
+        """The tables to read on; nothing of a source while too many waves wait for their answers. Those of a table
+        that was held since it began come when somebody lets it go on, and nobody else waits for that.
         """
 
         def are_few(tables: Iterable[TableProgress]) -> bool:
@@ -296,8 +296,8 @@ class SnapshotReader:
     def _work(
         self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, *, keyed: bool
     ) -> list[TableWork]:
-        """What can be read of the tables, as they are behind the low mark; the others are given up, or, when their key
-        came or went, left to the next wave.
+        """The readable tables, as they are behind the low mark; the others are given up, or, when their key came or
+        went, left to the next wave.
         """
         asked.see(marks.at_ts)
         versions = asked.versions(self._source, (one.name for one in todo))

@@ -3,7 +3,7 @@
 In:  tables with what is left of them, bounds of a wave, where chunks are landed.
 Out: per table its chunks, landed, and the spans that they cover; or what was in the way, and then none of it counts.
 
-What a table's statement meets is that table's trouble. A connection that breaks, or another server behind the same
+An error of a table's statement is that table's trouble. A connection that breaks, or another server behind the same
 address, ends the wave: nothing of it is marked.
 """
 
@@ -148,7 +148,7 @@ class WaveReading:
                 self._items.append((work, of, rest))
 
     def _add(self, work: TableWork, of: Span, chunk: Chunk) -> list[Chunk]:
-        """What waits, when it is enough to be landed."""
+        """The waiting chunks, when they are enough to be landed."""
         with self._lock:
             numbered = replace(chunk, chunk=len(work.chunks) + 1)
             work.chunks.append(replace(numbered, payload=b""))

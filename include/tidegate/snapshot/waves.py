@@ -79,7 +79,7 @@ class WholeTable:
 
 @dataclass(slots=True)
 class Followed:
-    """What the marks of a window say. open: goes on into the next window."""
+    """The marks of a window. open: goes on into the next window."""
 
     open: OpenWave | None = None
     ended: list[EndedWave] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Followed:
 
 
 class LandedChunk(Protocol):
-    """What is asked of a chunk here."""
+    """The questions to a chunk here."""
 
     @property
     def database(self) -> str: ...

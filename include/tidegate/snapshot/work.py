@@ -83,7 +83,7 @@ def is_read(one: TableProgress) -> bool:
 
 
 def newest(tables: Collection[TableProgress]) -> list[TableProgress]:
-    """Of each physical table its last snapshot. tables: in order of their requests."""
+    """The last snapshot of each physical table. tables: in order of their requests."""
     return sorted({(one.source, one.name): one for one in tables}.values(), key=lambda one: (one.source, one.name))
 
 
@@ -115,7 +115,8 @@ class SnapshotWork:
         self._unheard = Unheard(self.pipeline, self.lake, self.info_of)
 
     def request(self, names: Collection[str] = (), *, snapshot: str = "") -> list[Physical]:
-        """Ask for these logical tables, by name or pattern; without any for all that wait for a snapshot. What is new.
+        """Ask for these logical tables, by name or pattern; without any for all that wait for a snapshot. The new
+        events.
 
         A table whose snapshot isn't over isn't asked for again, nor one that `snapshot`, an id, has had already.
         Raises UsageError for a table that no source has, ConfigError, SourceRefused, SourceUnavailable,
@@ -161,7 +162,7 @@ class SnapshotWork:
         return new
 
     def ask(self) -> list[Physical]:
-        """Ask for the tables that wait and that nobody has to ask for; none with snapshot.mode manual. What is new.
+        """Ask for the tables that wait and that nobody has to ask for; none with snapshot.mode manual. The new events.
 
         Raises LakeUnavailable.
         """
@@ -270,8 +271,8 @@ class SnapshotWork:
             raise
 
     def _there(self, source: str) -> dict[tuple[str, str], There]:
-        """By database and table. Of a TiDB databases are in lower case here as everywhere (tidb/live_tables.py), of a
-        changefeed's tables are, too.
+        """The tables by database and table. For a TiDB databases are in lower case here as everywhere
+        (tidb/live_tables.py), for a changefeed tables are, too.
         """
         found = tables_there(self.info_of(source))
         match self.pipeline.sources[source]:
@@ -312,7 +313,7 @@ class _Watch:
         self._take_in()
 
     def _take_in(self) -> None:
-        """What came to be read, by whomever it was asked for."""
+        """The tables that were read meanwhile, at anybody's request."""
         going = self._work.told.going(self._source)
         self._mine |= {(one.snapshot, one.name) for one in going if one.state in _OPEN}
 

@@ -42,7 +42,7 @@ class Emptying(StrEnum):
 
 
 class Word(StrEnum):
-    """What a person's word is, by which a wait ends."""
+    """The word of a person that ends a wait."""
 
     NONE = "none"
     RELEASE = "release"
@@ -53,7 +53,7 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What ends a wait.
+    """The ends of a wait.
 
     snapshot: a snapshot that comes by itself; the fault's own needs may ask for one, too. emptied: whether emptying the
     table at the source does. word: a person's. pause: it is tried again by itself. partner: it goes on with another

@@ -1,4 +1,4 @@
-"""What happens to a table that may change where it stands.
+"""The events of a table that may change its standing.
 
 In:  nothing; these are values.
 Out: Event, one class per kind; each says who causes it. reason: for people alone.
@@ -187,7 +187,7 @@ class RowsGone:
 
 @dataclass(frozen=True, slots=True)
 class LoggedAgain:
-    """What made it change without row events is gone: only its rows are wanting now."""
+    """The cause of changes without row events is gone: only its rows are wanting now."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""What a rule may ask about a table.
+"""The facts that a rule may ask about a table.
 
 In:  values, and callables that read silver's log, schema_history or control tables when they are called.
 Out: Facts.

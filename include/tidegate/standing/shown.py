@@ -1,4 +1,5 @@
-"""What people read about a table's standing: reasons, and the way out. Nothing is decided by these sentences.
+"""The words that people read about a table's standing: reasons, and the way out. Nothing is decided by these
+sentences.
 
 In:  a Standing, names.
 Out: one line each, for status, the page, alerts and a job's log.
@@ -42,7 +43,7 @@ def reason(line: str, needs: Needs, *, snapshots: bool = True) -> str:
 
 
 def not_written(name: str, event: NotWritten, times: int, minutes: int) -> str:
-    """Of a table that couldn't be written in any try, so often in a row."""
+    """The reason of a table that couldn't be written in any try, so often in a row."""
     again = f"{times} times in a row now; " if times > 1 else ""
     return (
         f"{name}: it could not be written: {event.reason}; {again}it is tried again by itself in {minutes} minutes, and"
@@ -51,7 +52,7 @@ def not_written(name: str, event: NotWritten, times: int, minutes: int) -> str:
 
 
 def of_another_time(name: str, what: str, source: str) -> str:
-    """Of a table that was left, and into which another one flows now."""
+    """The reason of a table that was left, and into which another one flows now."""
     return (
         f"{name}: {what} of {source} flows into it now, and silver has rows of another time; route it to a table of its"
         " own"
@@ -59,7 +60,7 @@ def of_another_time(name: str, what: str, source: str) -> str:
 
 
 def met_behind(name: str, source: str) -> str:
-    """Of a table that a source brings while it is behind."""
+    """The reason of a table that a source brings while it is behind."""
     return (
         f"{name}: {source} was behind the cut when it brought this table, and silver has rows of it from elsewhere;"
         " route it to a table of its own"
@@ -67,18 +68,18 @@ def met_behind(name: str, source: str) -> str:
 
 
 def waits_for_the_cut(name: str, at_ts: int) -> str:
-    """Of a table that silver is ahead of the cut with."""
+    """The reason of a table with which silver is ahead of the cut."""
     return f"{name}: an apply that was killed wrote all up to {at_ts}; it goes on once the cut is there"
 
 
 def waits_with(name: str, partner: str, why: str) -> str:
-    """Of a table that waits because its partner does."""
+    """The reason of a table that waits because its partner does."""
     what = f"a rename or a partition moves rows between it and {partner}"
     return f"{name}: {what}, which is held; it goes on with that one, or once both are emptied ({why})"
 
 
 def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
-    """What a person does about a held table, as one command where one does it."""
+    """The remedy for a held table, as one command where there is one."""
     pipeline, table = standing.pipeline, standing.table
     if standing.lacks_rows:
         judge = f"; or {_judge(standing)}, which may spare it that" if standing.judgeable else ""
@@ -112,7 +113,7 @@ def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: Fals
 
 
 def way_to_rows(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
-    """What a person does about a table whose rows bronze doesn't have."""
+    """The remedy for a table whose rows bronze doesn't have."""
     source = standing.place.source if standing.place else ""
     text = _NEEDS_COLUMNS if standing.needs is Needs.COLUMNS else _NEEDS_ROWS
     text = _UNREAD if lacks_snapshots(source) else text

@@ -1,6 +1,6 @@
 """Whether silver is what control/ says of it: a table's own log against the newest row of control/cuts that names it.
 
-In:  what control says (Said), what the log shows (Shown).
+In:  the record of control (Said), the state of the log (Shown).
 Out: Answer: it goes on, or what is wrong with it and from which commit_ts on silver's own transaction lets it go on.
 
 Pure. A table's log is ours when it has the id and the version that were published, the newest commit_ts that we had
@@ -29,7 +29,7 @@ MOVE_AWAY: Final = "move that table away, or leave this one out (tables.exclude)
 
 
 class Unlike(StrEnum):
-    """What is wrong with silver. A word for its log and for tests; nothing is decided by it."""
+    """The fault of silver. A word for its log and for tests; nothing is decided by it."""
 
     GONE = "gone"  # there is no such table any more
     OLDER = "older"  # its log lacks what was published
@@ -40,7 +40,7 @@ class Unlike(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What control/cuts says of a table. version: NO_SILVER without silver.
+    """The record of a table in control/cuts. version: NO_SILVER without silver.
 
     table_id: of its log; "" where an older release wrote the row. own_ts: the newest commit_ts that a commit of ours
     had recorded in it; 0 for none: then it never had a row of ours. published_ms: when it was said, by our clock; 0 for
@@ -60,7 +60,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a table's log shows now. version: NO_SILVER without a table.
+    """The present state of a table's log. version: NO_SILVER without a table.
 
     own_ts: as Said has it. applied_ts: up to which rows were committed by us; 0 for never. has_rows: False when it
     certainly has none. restored: whether a RESTORE came behind our newest commit. born: whether its first commit gave
@@ -119,14 +119,14 @@ def answer(said: Said | None, shown: Shown) -> Answer:
 
 
 def catches_up(found: Answer, at_ts: int) -> str:
-    """Of a table that goes on from at_ts, for people."""
+    """The reason of a table that goes on from at_ts, for people."""
     if found.applied_ts:
         return f"by its own log it has all up to {at_ts}: it catches up from bronze"
     return "bronze has all of its rows: it is made anew from bronze"
 
 
 def told(name: str, unlike: Unlike, said: Said | None) -> str:
-    """What is wrong, for people."""
+    """The fault, for people."""
     version = said.version if said is not None else NO_SILVER
     return (
         f"{name}: "

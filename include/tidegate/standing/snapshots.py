@@ -1,4 +1,4 @@
-"""What a table's standing makes of a snapshot of it, and the other way round.
+"""The effect of a table's standing on its snapshot, and the other way round.
 
 In:  standings; where a wave lies.
 Out: whether a wave can't begin a table, and what becomes of snapshots and waves that are under way.

@@ -40,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of a logical table beside its rows. applied_ts: all changes up to it are in silver.
+    """The known facts of a logical table beside its rows. applied_ts: all changes up to it are in silver.
 
     | state | means | beside it |
     |---|---|---|

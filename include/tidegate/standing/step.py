@@ -1,4 +1,4 @@
-"""What an event makes of a table's standing: one rule per event.
+"""The effect of an event on a table's standing: one rule per event.
 
 In:  the standing (None: nothing was ever said of the table, so it follows), an event, Facts.
 Out: the new standing, and whether other tables lack rows by it.
@@ -33,8 +33,8 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.DROPPED)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What an event makes of a table. standing: None: nothing is to be said of it. takers_lack: who would get rows from
-    its silver gets none any more.
+    """The effect of an event on a table. standing: None: nothing is to be recorded. takers_lack: the takers of rows
+    from its silver get none any more.
     """
 
     standing: Standing | None
@@ -125,7 +125,7 @@ def _logged_again(before: Standing | None, event: e.LoggedAgain, _: Facts) -> St
 
 # --- it goes on -------------------------------------------------------------------------------------
 def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> Step:
-    """What a person approved stays so. One that went on with its source doesn't any more: it stands lower than that."""
+    """A person's approval stays. One that went on with its source doesn't any more: it stands lower than that."""
     if _holds(before):
         return Step(before)
     known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
@@ -135,7 +135,7 @@ def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> St
 
 
 def _silver_older(before: Standing | None, event: e.SilverOlder, _: Facts) -> Step:
-    """What a person approved stays so. Only who goes on, or catches up, can go on from lower down."""
+    """A person's approval stays. Only who goes on, or catches up, can go on from lower down."""
     if not is_in(before, State.ACTIVE, State.RELEASED):
         return Step(before)
     known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
@@ -144,8 +144,8 @@ def _silver_older(before: Standing | None, event: e.SilverOlder, _: Facts) -> St
 
 
 def _emptied(before: Standing | None, event: e.Emptied, _: Facts) -> Step:
-    """Whether the hold ends by it is known already: it may be one of several tables (Standing.ends_by_emptying). What
-    wasn't read before it doesn't count any more; what a person approved may lie behind it.
+    """Whether the hold ends by it is known already: it may be one of several tables (Standing.ends_by_emptying). An
+    unread statement before it doesn't count any more; an approval by a person may lie behind it.
     """
     if not _holds(before) or ENDS[before.cause].is_gate:
         return Step(before)
@@ -172,7 +172,7 @@ def _released(before: Standing | None, event: e.Released, _: Facts) -> Step:
 
 
 def release(held: Standing, event: e.Released) -> Standing:
-    """Of a gate it is the approval, up to the statement at its place. What isn't in bronze, no release brings back."""
+    """At a gate it approves, up to the statement at its place. Rows that aren't in bronze come by no release."""
     if not held.releasable:
         return held
     if held.needs.rows and ENDS[held.cause or Cause.FAULT].is_gate:
@@ -192,12 +192,12 @@ def _answered(before: Standing | None, _: e.Answered, __: Facts) -> Step:
 
 
 def _goes_on(held: Standing) -> Standing:
-    """By itself, from where it was held."""
+    """It goes on by itself, from where it was held."""
     return Standing(State.RELEASED, applied_ts=held.applied_ts, times=held.times, **_known(held))
 
 
 def _known(before: Standing | None) -> dict[str, Any]:
-    """What a table is known for whatever happens to it next (Standing)."""
+    """The memory of a table whatever happens to it next (Standing)."""
     if before is None:
         return {}
     return {"approved_ts": before.approved_ts, "unread": before.is_unread}
@@ -205,8 +205,8 @@ def _known(before: Standing | None) -> dict[str, Any]:
 
 # --- the pipeline file and its sources --------------------------------------------------------------
 def _selected(before: Standing | None, event: e.Selected, __: Facts) -> Step:
-    """The verdict of merge/follow.py, which has looked at all that was said of the table before. What joins may bring
-    statements that nobody has approved.
+    """The verdict of merge/follow.py, which has looked at all that was said of the table before. A joining table may
+    bring statements that nobody has approved.
     """
     unread = before is not None and before.is_unread and event.state is not State.LEFT
     if event.state is State.HELD:
@@ -271,7 +271,7 @@ def _shards_lack(before: Standing | None, event: e.ShardsLack, _: Facts) -> Step
 
 # --- the end of a window ----------------------------------------------------------------------------
 def _cut_reached(before: Standing | None, event: e.CutReached, facts: Facts) -> Step:
-    """What dropped tables, and such as were released at the cut or above, are at the window's end."""
+    """The state of dropped tables, and of those released at the cut or above, at the window's end."""
     if is_in(before, State.RELEASED) and not _reaches(event, facts):
         return Step(before)
     if not is_in(before, *_GOES_ON, State.RELEASED):
@@ -313,7 +313,7 @@ def _at_the_cut(before: Standing, facts: Facts, upto_ts: int) -> Standing:
 
 
 def _ahead(facts: Facts, cut_ts: int) -> Standing | None:
-    """Of a table that silver has more of than this cut."""
+    """The standing of a table of which silver has more than this cut."""
     if (at_ts := facts.applied()) <= cut_ts:
         return None
     return Standing(State.RELEASED, shown.waits_for_the_cut(facts.name, at_ts), applied_ts=at_ts)
@@ -330,7 +330,7 @@ def _rests(facts: Facts, at_ts: int) -> Standing:
 
 
 def fills(snapshot: str, applied_ts: int) -> Standing:
-    """Of a table that lacks rows until its snapshot ends."""
+    """The standing of a table that lacks rows until its snapshot ends."""
     return Standing(
         State.SNAPSHOT, "its rows are being read; it lacks some until all are", applied_ts=applied_ts, snapshot=snapshot
     )

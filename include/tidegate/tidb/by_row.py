@@ -246,7 +246,7 @@ def _reads_differently(converter: Converter, one: Cell, other: Cell) -> bool:
 def _readings(
     versions: Mapping[Name, Sequence[TableVersion]], windows: Mapping[Name, CommitSpan]
 ) -> dict[int, list[Reading]]:
-    """By table id, the versions of the tables that are asked for."""
+    """The versions of the tables that are asked for, by table id."""
     found: dict[int, list[Reading]] = {}
     for name, window in windows.items():
         mine = versions.get(name, ())

@@ -26,7 +26,7 @@ Convert: TypeAlias = Callable[[Cell], Any]
 
 
 class Converter:
-    """Of one column. nulls: zero and impossible dates that became NULL so far. in_key: they are an error."""
+    """The values of one column. nulls: zero and impossible dates that became NULL so far. in_key: they are an error."""
 
     def __init__(self, column: Column, info: ColumnInfo, zero_dates: ZeroDates, *, in_key: bool = False) -> None:
         self._info = info

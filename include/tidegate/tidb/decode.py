@@ -5,7 +5,7 @@ Out: DecodedSegments, in order of arrival, which isn't commit order: whoever tak
 
 Compiled code finds payloads and rows (walk.py) and makes columns of them, table by table (batch.py). Where it meets
 what it doesn't take, by_row.py reads that table's rows of the piece; where a segment's bytes aren't as TiDB writes
-them, all of it. So what the two give is the same, and what is wrong is said in one place.
+them, all of it. The two therefore give the same, and each fault is reported in one place.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Pieces:
         return self._slow.taken(ledger), _NEVER
 
     def _corrupt(self, numbers: Words) -> StreamCorrupt:
-        """What is wrong with rows that aren't what their sequence says."""
+        """The error for rows that contradict their sequence."""
         for at, size in self._walk.payloads[numbers][:, [T.VALUE_AT, T.VALUE_BYTES]].tolist():
             try:
                 for _ in mutations_of(self._walk.data[at : at + size].tobytes()):

@@ -34,7 +34,7 @@ _WHOLE: Final = -1  # length of an index's part that is no prefix
 
 
 class KnownTables(Protocol):
-    """What of a SchemaHistory counts here."""
+    """The part of a SchemaHistory that counts here."""
 
     source: str
 
@@ -60,7 +60,7 @@ def info_of(version: TableVersion) -> TableInfo | None:
 
 
 def ids_of(versions: Sequence[TableVersion]) -> list[tuple[int, ...]]:
-    """Of each version TiDB's ids of the table in its rows.
+    """TiDB's ids of the table in its rows, of each version.
 
     PARTITION BY and REMOVE PARTITIONING give a table another id. A transaction that began before may commit after it,
     and names the table by the one that it had.
@@ -109,7 +109,7 @@ def _drops_database(ddl: str) -> bool:
 
 
 def versions_of(changes: list[TableChange], at: Stands, history: KnownTables) -> list[TableVersion]:
-    """What a job makes of its tables; nothing of those whose newest version isn't older."""
+    """The new versions of a job's tables; nothing of those whose newest version isn't older."""
     made: dict[Name, TableVersion] = {}
     renamed = {change.was: history.last(change.was) for change in changes if change.was is not None}
     for change in changes:
@@ -130,7 +130,7 @@ def versions_of(changes: list[TableChange], at: Stands, history: KnownTables) ->
 
 
 def _moved(changes: list[TableChange], history: KnownTables) -> dict[Name, State]:
-    """What a job did to rows of partitions, as the statement in MySQL's log would be followed."""
+    """The effect of a job on rows of partitions, as the statement in MySQL's log would be followed."""
     work = Work(history.last)
     for change in changes:
         before = history.last(change.name)
@@ -238,7 +238,7 @@ def _fills_rows(column: ColumnInfo) -> bool:
 
 
 def existing_value_text(column: ColumnInfo) -> str | None:
-    """What rows have that were there before the column, as schema/follow reads a default."""
+    """The value of rows that were there before the column, as schema/follow reads a default."""
     value = None if column.expression else origin_default(column)
     if value is None:
         return None

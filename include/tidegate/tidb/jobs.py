@@ -254,7 +254,7 @@ class TableInfo:
 
     @classmethod
     def from_text(cls, text: str) -> TableInfo:
-        """Of `text`, as it was kept. Many versions of a table may be asked for often."""
+        """The record in `text`, as it was kept. Many versions of a table may be asked for often."""
         return _info_of(text)
 
     def column(self, name: str) -> ColumnInfo | None:
@@ -307,7 +307,7 @@ _KEPT_OF_PARTITION: Final = {"type", "expr", "columns", "enable", "definitions"}
 
 
 def _kept(cells: Mapping[str, Any]) -> str:
-    """What TiDB says of a table, as far as anybody asks."""
+    """TiDB's facts of a table, as far as anybody asks."""
 
     def only(names: Collection[str], of: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return {name: of[name] for name in of if name in names} if of else None

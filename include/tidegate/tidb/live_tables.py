@@ -30,7 +30,7 @@ _MADE: Final = (Action.CREATE_TABLE, Action.CREATE_TABLES)
 
 
 class Change(StrEnum):
-    """Of which kind a version of a table is; schema_history's words."""
+    """The kind of a table's version; schema_history's words."""
 
     BASELINE = "baseline"
     CREATE = "create"
@@ -74,7 +74,7 @@ class LiveTables:
 
     @property
     def text(self) -> str:
-        """What from_text takes."""
+        """The text that from_text takes."""
         cells = [[database, json.loads(info.text)] for database, info in self._tables.values()]
         return json.dumps(cells, ensure_ascii=False, separators=(",", ":"))
 
@@ -136,7 +136,7 @@ class LiveTables:
         return TableChange(Change.DROP, (database, info.name), info)
 
     def _redefined(self, job: Job, info: TableInfo, database: str) -> TableChange | None:
-        """By a job whose TableInfo says what the table is now."""
+        """The version after a job whose TableInfo says what the table is now."""
         if not info.is_base:
             return None
         old = self._tables.pop(info.id if job.tables else job.table_id, None)

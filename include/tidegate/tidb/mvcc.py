@@ -1,4 +1,4 @@
-"""What TiDB's MVCC says of a prewrite's key.
+"""The word of TiDB's MVCC on a prewrite's key.
 
 In:  the answer of GET :10080/mvcc/hex/KEY as JSON, and a start_ts.
 Out: the commit_ts; ROLLED_BACK for a transaction with a record of that; None while it has a lock; NOTHING.

@@ -5,13 +5,13 @@ In:  binlogs of a cluster's pumps, each pump's in its order; answers that TiDB's
 Out: committed transactions in order of commit_ts, once each, and resolved_ts: no later one has a commit_ts at or below.
 
 Why resolved_ts holds. A transaction takes its commit_ts from PD after its prewrite was acknowledged, and PD's
-timestamps only grow. So whatever a pump stores behind a binlog that names the timestamp T is committed above T, or its
-prewrite was there before; and a prewrite without an answer is committed above its own start_ts. resolved_ts is
-therefore the smaller of the pumps' latest timestamps and the oldest unanswered start_ts. It never goes back: a prewrite
-that comes late with an older start_ts commits above the timestamps that its pump had named before.
+timestamps only grow. A binlog that a pump stores behind one that names the timestamp T is therefore committed above T,
+or its prewrite was there before; and a prewrite without an answer is committed above its own start_ts. resolved_ts is
+therefore the smaller of the pumps' latest timestamps and the oldest unanswered start_ts. It never goes back: a
+prewrite that comes late with an older start_ts commits above the timestamps that its pump had named before.
 
 A prewrite that comes once more after its answer (TiDB sends it again when an acknowledgement got lost) is known by its
-start_ts. Of those that were answered long ago only resolved_ts is known: an answer at or below what was resolved when
+start_ts. For those that were answered long ago only resolved_ts is known: an answer at or below what was resolved when
 the copy came says that the first one was applied.
 
 Time decides nothing here: an orphan waits until somebody answers it, and holds resolved_ts back.
@@ -105,7 +105,7 @@ class Pairing(Generic[P]):
 
     @property
     def unanswered(self) -> list[Prewrite[P]]:
-        """By start_ts, the oldest first."""
+        """They are sorted by start_ts, the oldest first."""
         return [self._unanswered[start_ts] for start_ts in sorted(self._unanswered)]
 
     def join(self, pump: str, floor_ts: int) -> None:
@@ -147,7 +147,7 @@ class Pairing(Generic[P]):
             self.answer(start_ts, self._early.pop(start_ts))
 
     def answer(self, start_ts: int, commit_ts: int) -> None:
-        """What became of a prewrite: its commit_ts, or ROLLED_BACK. From a binlog, or from TiDB's MVCC."""
+        """The result of a prewrite: its commit_ts, or ROLLED_BACK. From a binlog, or from TiDB's MVCC."""
         known = self._answered.get(start_ts, self._early.get(start_ts))
         if known is not None:
             if known != commit_ts:

@@ -3,8 +3,8 @@
 In:  PartitionInfo; a job that drops, empties or exchanges a partition.
 Out: a Partitioning; the action of ALTER TABLE that the job did.
 
-Where a row lies TiDB decides as MySQL does but for one thing: by HASH a NULL lies where 0 does. So that is known only
-of columns that have none.
+Where a row lies TiDB decides as MySQL does but for one thing: by HASH a NULL lies where 0 does. It is therefore known
+only of columns that have none.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def partitioning_of(info: TableInfo) -> Partitioning | None:
 
 
 def _clause(partition: PartitionInfo) -> str:
-    """What stands behind PARTITION BY."""
+    """The text after PARTITION BY."""
     if partition.type is PartitionType.HASH:
         return f"HASH ({partition.expression}) PARTITIONS {len(partition.definitions)}"
     method = partition.type.name
@@ -76,7 +76,7 @@ def partitions_of(info: TableInfo) -> set[int]:
 
 
 def action_of(job: Job, was: TableInfo, info: TableInfo) -> RowsAction | None:
-    """What a job did to rows of partitions without telling; None for one that moves none out of the table."""
+    """The unlogged effect of a job on rows of partitions; None for one that moves none out of the table."""
     gone = partitions_of(was) - partitions_of(info)
     if not gone:
         return None

@@ -1,4 +1,4 @@
-"""What TiDB writes to a Pump: a Prewrite, its Commit or Rollback, or a fake one.
+"""The records that TiDB writes to a Pump: a Prewrite, its Commit or Rollback, or a fake one.
 
 In:  WriteBinlogReq.payload.
 Out: Binlog; the mutations of a Prewrite in the order in which the transaction did them. StreamCorrupt for broken bytes.

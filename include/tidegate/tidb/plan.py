@@ -3,8 +3,8 @@
 In:  a version beside TiDB's description of its table.
 Out: a Plan; None for a table that is read row by row: virtual columns are computed, which no kernel does.
 
-What a kernel can't make of a datum (JSON, decimals of more than 38 digits, types that nobody has met) it hands on as
-the datum's bytes, and the slow decoder's functions make the value.
+A datum that a kernel can't decode (JSON, decimals of more than 38 digits, types that nobody has met) it hands on as
+bytes, and the slow decoder's functions make the value.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In:  the bytes of one message.
 Out: (number, value) in order: an int for a varint, bytes for a run of bytes. StreamCorrupt for bytes that are none.
 
-Fields that nobody knows come out too: a newer TiDB may write some. What is written here is what a Pump answers.
+Fields that nobody knows come out too: a newer TiDB may write some. The messages written here are a Pump's answers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _U64: Final = (1 << 64) - 1
 
 
 def corrupt(what: str) -> StreamCorrupt:
-    """Of a payload; whoever knows its place adds it."""
+    """The error of a payload; whoever knows its place adds it."""
     return StreamCorrupt(f"a binlog payload is broken: {what}", remedy="its source wrote it so, or a disk lost it")
 
 

@@ -1,4 +1,4 @@
-"""What a Pump's segment says: which transactions are written in it, and which answers, jobs and lists of tables.
+"""The content of a Pump's segment: which transactions are written in it, and which answers, jobs and lists of tables.
 
 In:  a Segment of kind tidb.
 Out: a Summary without the rows' bytes: what pairing needs, over segments in any order. StreamCorrupt, UnknownEvent.
@@ -75,7 +75,7 @@ def summary_of(segment: Segment) -> Summary:
 
 
 def _of_walk(segment: Segment, walk: Walk) -> Summary | None:
-    """By compiled code, but for DDL and notes, of which there are few."""
+    """Compiled code makes it, but for DDL and notes, of which there are few."""
     payloads = walk.payloads
     tp, started = payloads[:, T.TP], payloads[:, T.START_TS]
     of_rows = (tp == BinlogType.PREWRITE) & (payloads[:, T.JOB_ID] == 0)

@@ -3,9 +3,9 @@
 In:  a silver table's snapshot, about how many bytes of binlog its changes are, its key, what the pipeline file says.
 Out: a Choice with its reason in one phrase, for the window's log.
 
-What the positional writer can't do right is said by snapshot.why_not and is no matter of cost. Where both can, the
-figures below are CPU seconds on one x86 core of 2026, fitted to 1 M and 10 M rows with 100,000 and 1 M changes
-(benchmarks/): only their ratio matters, and it is 8 and more for nearly every table with a key.
+A table that the positional writer can't write right is named by snapshot.why_not and is no matter of cost. Where both
+can, the figures below are CPU seconds on one x86 core of 2026, fitted to 1 M and 10 M rows with 100,000 and 1 M
+changes (benchmarks/): only their ratio matters, and it is 8 and more for nearly every table with a key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a window brings to a table: target_rows live rows in target_files files, change_bytes of binlog."""
+    """A window's changes for a table: target_rows live rows in target_files files, change_bytes of binlog."""
 
     target_rows: int
     target_files: int
@@ -62,7 +62,7 @@ def merge_seconds(load: Load) -> float:
 
 
 def choose(load: Load, *, keys_bytes_max: int) -> Choice:
-    """By cost; but never positional when the changes' keys would not fit into keys_bytes_max."""
+    """The cheaper writer; but never positional when the changes' keys would not fit into keys_bytes_max."""
     keys = load.changes * KEY_RECORD_BYTES
     if keys > keys_bytes_max:
         return Choice(positional=False, why=f"keys of about {load.changes:,} changes need {keys >> 20} MiB")

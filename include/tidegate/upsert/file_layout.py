@@ -61,7 +61,7 @@ class FileLayout:
 
     @property
     def stored(self) -> pa.Schema:
-        """What a Parquet file holds: optional columns, as Spark writes them."""
+        """The content of a Parquet file: optional columns, as Spark writes them."""
         fields = [field.with_nullable(True) for field in self.schema if field.name not in self.partition_columns]
         return pa.schema(fields)
 

@@ -45,7 +45,7 @@ class Wanted:
 def matching_rows(
     lake: LakeFiles, table_path: str, state: TableState, layout: FileLayout, wanted: Wanted
 ) -> Iterator[pa.Table]:
-    """In the layout, some at a time. What the forms raise passes through."""
+    """In the layout, some at a time. Errors of the forms pass through."""
     if not wanted.values:
         return
     for file in state.files:
@@ -54,7 +54,7 @@ def matching_rows(
 
 
 def _may_have(file: LiveFile, layout: FileLayout, wanted: Wanted) -> bool:
-    """By bounds of numbers that are compared as they are; anything else rules nothing out."""
+    """Bounds of numbers are compared as they are; anything else rules nothing out."""
     for at, name in enumerate(wanted.columns):
         if wanted.forms[at] is not None or not pa.types.is_integer(layout.schema.field(name).type):
             continue

@@ -33,7 +33,7 @@ from tidegate.upsert.row_hash import row_hashes
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """What becomes of a table's columns.
+    """The new form of a table's columns.
 
     facts: of a state, the actions that say so but for the files. key: the names that rows are in the order of.
     renamed: new name -> old. added: new columns -> what rows get there; None: what they have under that name, or NULL.

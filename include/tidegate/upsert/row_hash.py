@@ -10,9 +10,9 @@ u32 and the name in UTF-8; a letter for the kind of value; the value. All number
     f  float, its 32 bits in 64       d  double, 64 bits                m  decimals: scale as u8; unscaled, 128 bits
     b  text (UTF-8) and bytes: length as 64 bits, bytes                 v  vectors: as b, floats of 32 bits each
 
-So the order of columns doesn't matter, nor a wider integer, nor a column added with NULL in it; NULL differs from '',
-and no value can run into the next. A cryptographic hash, because who writes to the source chooses the values: equal
-hashes would make two rows one.
+The order of columns therefore doesn't matter, nor a wider integer, nor a column added with NULL in it; NULL differs
+from '', and no value can run into the next. A cryptographic hash, because who writes to the source chooses the values:
+equal hashes would make two rows one.
 """
 
 from __future__ import annotations

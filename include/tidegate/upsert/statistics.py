@@ -6,7 +6,7 @@ Out: JSON text: numRecords, minValues, maxValues, nullCount, tightBounds.
 Bounds may be wide, never narrow: a text longer than 32 characters is cut, its maximum with a character on top that is
 larger than what was cut off; a timestamp has milliseconds, its maximum rounded up. A bound of zero has the sign that
 holds both zeros: some readers order -0.0 below 0.0 and skip a file by that, although they take the two for equal in
-rows. What can't be said truly is left out: columns with NaN, dates no ISO text has, types without an order (binary,
+rows. A bound that can't be true is left out: columns with NaN, dates no ISO text has, types without an order (binary,
 boolean, arrays).
 """
 

@@ -1,4 +1,4 @@
-"""What the positional writer is told of a table, and what decode staged for it: plain data that travels to workers.
+"""The positional writer's facts of a table, and decode's staged files for it: plain data that travels to workers.
 
 In:  nothing; these are values.
 Out: UpsertTarget (made by choose_writers), StagedUpsert (made by decode_changes), and whether silver fits a layout.

@@ -40,7 +40,7 @@ class Rewrite:
 
 
 def choose(files: Sequence[LiveFile], budget_bytes: int, key: Sequence[str] = ()) -> list[Rewrite]:
-    """What to rewrite now, at most budget_bytes in all; smallest tiers first, then the files that are most dead.
+    """The files to rewrite now, at most budget_bytes in all; smallest tiers first, then the files that are most dead.
 
     key: names of the key; files come in the order of its first column, so that what is split stays in order.
     """

@@ -3,9 +3,10 @@
 In:  a pipeline, its sources, its lake, DuckDB.
 Out: TableResults.
 
-Tables are read in groups. Of each the source prints its rows, chunk by chunk; then a cut is waited for that holds all
-that the reads saw, and silver's rows of that cut are joined with the prints. What differs may have changed meanwhile:
-those keys, and no others, are read again on both sides until each is settled (settle.py says why that is exact).
+Tables are read in groups. The source prints the rows of each, chunk by chunk; then verify waits for a cut that holds
+all that the reads saw, and joins silver's rows of that cut with the prints. A difference may have come from a change
+meanwhile: those keys, and no others, are read again on both sides until each is settled (settle.py says why that is
+exact).
 
 A side that reads at cuts has it the other way round: the cut is chosen, then the source is read as it was there, so
 what differs does. Only a first read that lasts long goes on at a newer cut, before the source forgets the older one.

@@ -28,7 +28,7 @@ _PIECE: Final = 8 << 20
 
 
 class Copies:
-    """Of one lake. Close it: the copies go then."""
+    """The copies of one lake. Close it: the copies go then."""
 
     def __init__(self, lake: LakeFiles) -> None:
         self._lake = lake

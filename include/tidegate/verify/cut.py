@@ -44,8 +44,8 @@ class LakeReader(CapturedPlaces):
     def version_found(self, path: str, version: int) -> int:
         """The newest version of a silver table that is the cut's, or what others than tidegate made of that one.
 
-        A cut names a version again only when apply has written the table. So what a person's DELETE did to one that
-        rests would never be seen. What apply has written since is of the next cut.
+        A cut names a version again only when apply has written the table. A person's DELETE in a table that rests
+        would therefore never be seen. Later writes of apply belong to the next cut.
         """
         log, windows = self.lake.log(path), tables.app_id(self.pipeline, "")
         while (actions := log.actions(version + 1)) is not None and not _of_a_window(actions, windows):

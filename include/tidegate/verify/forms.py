@@ -9,8 +9,8 @@ digits every program writes in its own way: they stay out of the hash and are co
 writes the shortest digits that read back as the same DOUBLE. Text of up to 64 KiB stands in the row's hash as it is,
 behind its length: that costs a third less on both sides than a hash of its own.
 
-What a server can't say within max_allowed_packet is `?` in a hash, which no row of silver has: such rows are compared
-by their values (cells.py), as is every row whose hashes differ.
+A value that a server can't show within max_allowed_packet is `?` in a hash, which no row of silver has: such rows are
+compared by their values (cells.py), as is every row whose hashes differ.
 """
 
 from __future__ import annotations

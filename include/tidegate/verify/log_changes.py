@@ -33,7 +33,8 @@ def changed_keys(
 ) -> Collection[Key] | None:
     """keys_of: the keys of decoded rows. A DDL of the table, or what can't be decoded, is None.
 
-    So is a prepared transaction, or the answer to one, of whichever table: its rows lie elsewhere in the log.
+    A prepared transaction, or the answer to one, of whichever table, is in doubt, too: its rows lie elsewhere in the
+    log.
     """
     if after_ts >= upto_ts:
         return ()

@@ -42,7 +42,7 @@ def report_lines(report: Report) -> list[str]:
 
 
 def _sides(difference: Difference) -> list[str]:
-    """Of a row that both have, the columns that differ."""
+    """The different columns of a row that both have."""
     rows = {"source": difference.source, "silver": difference.silver}
     if difference.source is not None and difference.silver is not None:
         other = difference.silver

@@ -1,4 +1,4 @@
-"""What a verification found.
+"""The findings of a verification.
 
 In:  the comparison (comparison.py) and the cut it was made at.
 Out: values, and their JSON form for `tidegate verify --json`.
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Outcome(StrEnum):
-    """Of one table."""
+    """The findings for one table."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -33,7 +33,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """What the first comparison found of a range of the key. after, upto: as literals; None at the table's ends."""
+    """The first comparison's findings for a range of the key. after, upto: as literals; None at the table's ends."""
 
     after: tuple[str, ...] | None
     upto: tuple[str, ...] | None
@@ -81,12 +81,12 @@ class Report:
 
     @property
     def equal(self) -> bool:
-        """All that was compared is equal for certain. What is held or dropped was not compared: see `complete`."""
+        """All that was compared is equal for certain. Held and dropped tables were not compared: see `complete`."""
         return not self.count(Outcome.DIFFERENT) and not self.count(Outcome.UNSETTLED)
 
     @property
     def passed(self) -> bool:
-        """Equal, and no table was left out since its source can't be read. What is held is `tidegate status`'s."""
+        """Equal, and no table was left out since its source can't be read. `tidegate status` has held tables."""
         return self.equal and not self.count(Outcome.UNVERIFIED)
 
     @property

@@ -3,12 +3,12 @@
 In:  rows of the source at a moment m, rows of silver at a cut C, which keys the log changes in (L, C].
 Out: per key a verdict: equal, different, or not settled, to be read again.
 
-What must hold of a round: every transaction at or below L was visible to the source's read, and every one that was
+It must hold in a round: every transaction at or below L was visible to the source's read, and every one that was
 visible to it is at or below C. Then m lies between L and C in the order of the log, and for a key k:
 
 - Silver has what the source had: EQUAL. If the log doesn't change k in (L, C], the source has it at C as well. If it
-  does, that change wrote the whole row, and what silver may have lacked from before L is gone. So no fault from at or
-  below L is left in k: that is what `verified through L` says, and no more; what came above L is the next
+  does, that change wrote the whole row, and what silver may have lacked from before L is gone. No fault from at or
+  below L is therefore left in k: that is what `verified through L` says, and no more; what came above L is the next
   verification's.
 - They differ, and the log doesn't change k in (L, C]: the source had at C what it had at m, and silver at C is not
   that: DIFFERENT. Which keys the log changes is read by the mover's own decoding. If that decoding is wrong, so is
@@ -16,7 +16,7 @@ visible to it is at or below C. Then m lies between L and C in the order of the 
 - They differ, and the log does change k: nothing follows. It is read again; a key that is changed between each two
   reads stays unsettled, and the report says so.
 
-Of a table without a key, the hash of a row stands for its key, and what is compared is how often it is there.
+In a table without a key, the hash of a row stands for its key, and the number of such rows is compared.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def settle(keys: Iterable[Key], source: Rows, silver: Rows, changed: Collection[
 
 
 def _pairs(key: Key, ours: Counter[Row], theirs: Counter[Row]) -> list[tuple[Key, Row | None, Row | None]]:
-    """What one side has and the other hasn't, side by side as far as it goes."""
+    """The rows that one side has and the other hasn't, side by side as far as it goes."""
     missing, extra = list((ours - theirs).elements()), list((theirs - ours).elements())
     count = max(len(missing), len(extra))
     left: list[Row | None] = [*missing, *[None] * (count - len(missing))]

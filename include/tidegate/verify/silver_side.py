@@ -280,7 +280,7 @@ def _silver_prints(table: SourceTable) -> list[str]:
 
 
 def _wanted(table: SourceTable, keys: Sequence[Key]) -> tuple[list[str], list[str], pa.Table]:
-    """What makes the key's columns of a print of silver's row, their names, and these keys under them."""
+    """The columns of the key in a print of silver's row, their names, and these keys under them."""
     made = _silver_prints(table)[: max(1, len(table.key))]
     names = [f"k{n}" for n in range(len(made))]
     return made, names, pa.table([list(column) for column in zip(*keys, strict=True)], names=names)

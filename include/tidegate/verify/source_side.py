@@ -90,7 +90,7 @@ class SourceTable:
 
     @property
     def source_keys(self) -> list[str]:
-        """What names a row; of a table without a key its hash."""
+        """The name of a row; in a table without a key its hash."""
         return [one.source_key for one in self.key_forms] or [self.source_hash]
 
 
@@ -233,7 +233,7 @@ class SourceSide:
         return database, table
 
     def _charset(self, declared: str) -> str:
-        """Of a column's values in literals, by what information_schema has; "" where there is none."""
+        """The conversion of a column's values in literals, by what information_schema has; "" where there is none."""
         return declared
 
     def count(self, table: SourceTable) -> int:
@@ -243,7 +243,7 @@ class SourceSide:
     # --- reading --------------------------------------------------------------------------------------
 
     def prints(self, table: SourceTable, chunk_rows: int) -> Iterator[Prints]:
-        """Of all rows, a chunk of the key after the other; each row that stays is in one of them."""
+        """The prints of all rows, a chunk of the key after the other; each row that stays is in one of them."""
         if not table.key:
             yield from self._prints_at_once(table)
             return

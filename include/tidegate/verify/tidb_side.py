@@ -1,10 +1,10 @@
 """A TiDB's side: its tables and rows as they were at a cut.
 
 In:  a connection to TiDB's SQL port; cuts.
-Out: what SourceSide gives, of the moment that the cut names.
+Out: the result of SourceSide, of the moment that the cut names.
 
-A TiDB's cut is a timestamp of PD's, at which TiDB still shows its tables: columns, keys and rows. So a read has no L
-and no C around it (settle.py), both are the cut, and what differs there differs.
+A TiDB's cut is a timestamp of PD's, at which TiDB still shows its tables: columns, keys and rows. A read therefore has
+no L and no C around it (settle.py), both are the cut, and what differs there differs.
 """
 
 from __future__ import annotations

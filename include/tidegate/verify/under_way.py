@@ -1,4 +1,4 @@
-"""What is known of a table while it is compared, and what a verification is asked for.
+"""The known facts of a table while it is compared, and the wishes for a verification.
 
 In:  nothing; these are values.
 Out: Options, Work, Round, Differing.

@@ -4,9 +4,9 @@ In:  a TableState; afterwards the commits that were made on the copy.
 Out: the copy's first commit; then actions for one commit on that very state. No Spark and no file is touched here.
 
 The copy is a folder of the table. It names the table's live files by absolute URI, as a shallow clone does, and Spark
-puts new ones into the folder. So what comes back is a matter of names: a new file's path gets the folder in front, a
-new deletion vector the folder as its prefix (PROTOCOL.md, "Deletion Vector Descriptor Schema"), and a file of the table
-the path that its own log has. Statements that undo each other leave nothing: states are compared, not commits.
+puts new ones into the folder. The way back is therefore a matter of names: a new file's path gets the folder in front,
+a new deletion vector the folder as its prefix (PROTOCOL.md, "Deletion Vector Descriptor Schema"), and a file of the
+table the path that its own log has. Statements that undo each other leave nothing: states are compared, not commits.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class PrivateCopy:
     # --- back --------------------------------------------------------------------------------------
 
     def translated(self, commits: Sequence[Sequence[Action]]) -> list[Action]:
-        """What these commits, versions 1 to n of the copy, did, as actions of the table's next version.
+        """The effect of these commits, versions 1 to n of the copy, as actions of the table's next version.
 
         Raises LakeRefused or DeltaUnsupported for what can't be told in one commit.
         """

@@ -4,8 +4,8 @@ In:  a table's place.
 Out: a folder's name tg-<time><random>, for one private log at a time.
 
 Data files stay in the folder that Spark wrote them to. A folder for each statement would be many: in an object store
-VACUUM asks for the names in each. So a process goes on with the one that it has, for as long as no other could take its
-log for a leftover: a statement begins within JOB_HANGS_SECONDS of the folder's time, and ends within as many.
+VACUUM asks for the names in each. A process therefore goes on with the one that it has, for as long as no other could
+take its log for a leftover: a statement begins within JOB_HANGS_SECONDS of the folder's time, and ends within as many.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 In:  a table of the lake, statements of Spark.
 Out: one commit of all that they did, on exactly the version that they saw; or nothing, and CommitConflict.
 
-Delta's stores in the JVM don't arbitrate between processes on a local disk, and on no disk between them and us. So
-Spark gets a copy of the log in a folder of the table (copy.py), and what it did there is committed by
-tidegate.delta. Rows that are read for a rewrite are read from the copy, too: they are those that the commit replaces.
+Delta's stores in the JVM don't arbitrate between processes on a local disk, and on no disk between them and us. Spark
+therefore gets a copy of the log in a folder of the table (copy.py), and tidegate.delta commits the result. Rows that
+are read for a rewrite are read from the copy, too: they are those that the commit replaces.
 
-With the commit the folder's `_delta_log` goes and its data files stay, for VACUUM to take when they are dead; without a
-commit a new folder goes as a whole. What a killed process leaves is told by its `_delta_log`, which VACUUM doesn't see,
-and by its age (folders.py).
+With the commit the folder's `_delta_log` goes and its data files stay, for VACUUM to take when they are dead; without
+a commit a new folder goes as a whole. The remains of a killed process are known by its `_delta_log`, which VACUUM
+doesn't see, and by its age (folders.py).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class PrivateLog:
             raise
 
     def _commits(self) -> list[Sequence[Action]]:
-        """What was committed to the copy, in order. Raises LakeUnavailable when not all of it is there."""
+        """The commits to the copy, in order. Raises LakeUnavailable when not all of it is there."""
         names = self._names()
         found = [self._store.get(name) for name in names]
         if not names or names != [commit_name(version) for version in range(len(names))] or None in found:
@@ -192,7 +192,7 @@ def change_table(
     *,
     check: Callable[[TableState], None] = lambda _: None,
 ) -> TableState:
-    """What `work` does on a private log in one commit; again on the newer state when another commit came first.
+    """The effect of `work` on a private log in one commit; again on the newer state when another commit came first.
 
     work: returns False to leave the table as it is. transaction: (application id, version); when the table has that
     version or a later one, nothing is done. check: raises what keeps a state from being written to. Raises

@@ -1,12 +1,12 @@
 """Compiled kernels: raw events in, Arrow buffers out.
 
-In:  bytes and plans at addresses. Out: bytes in one arena, counters and error codes in int64 arrays.
-What must hold: every length read from the data is checked against its event's end before it is used; every write goes
-to room that was sized for it. Errors are numbers here and become sentences in batch.py and event_index.py.
+In:  bytes and plans at addresses. Out: bytes in one arena, counters and error codes in int64 arrays. It must hold:
+every length from the data is checked against its event's end before use; every write goes to room that was sized for
+it. Errors are numbers here and become sentences in batch.py and event_index.py.
 
 Numba keys its cache on disk by one file's time and size alone, though a kernel's machine code holds what it inlined
 from other files: constants of layout.py, functions of memory.py. Code compiled from one half of an update and run with
-the other could read anywhere. So the cache lies in a folder named by a digest of all these sources together.
+the other could read anywhere. The cache therefore lies in a folder named by a digest of all these sources together.
 """
 
 from __future__ import annotations

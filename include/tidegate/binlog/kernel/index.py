@@ -176,7 +176,7 @@ def _rows_event(event: int, end: int, row: int, maps: int) -> int:
 
 @compiled(I(I, I, I, I, I), forceinline=True, **FAST)
 def _enter(bits: int, event: int, end: int, row: int, maps: int) -> int:
-    """What an event means for maps and for its row in the index."""
+    """The meaning of an event for maps and for its row in the index."""
     if bits & BEGINS:
         set_word(maps, GENERATION, word(maps, GENERATION) + 1)
     code: Any = np.int64(0)

@@ -2,7 +2,7 @@
 
 In:  int64 addresses inside arrays that the caller keeps alive. Arrays as arguments would cost more than the work done
      on them: numba passes seven words for each and counts references.
-Out: int64 values. What must hold: the callers have checked the bounds.
+Out: int64 values. It must hold: the callers have checked the bounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What capture must know of the events in compressed transactions: names of tables, statements, XA PREPARE.
+"""Facts for capture about the events in compressed transactions: names of tables, statements, XA PREPARE.
 
 In:  whole events, expanded (expand.py).
 Out: offsets of each different name once, and of statements; bits for the rest. When there is more than fits, or
@@ -73,7 +73,7 @@ def _note_name(data: int, name: int, size: int, state: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def note_inner(data: int, total: int, checksum: int, state: int) -> int:
-    """What capture must know of whole events at data: names in TABLE_MAPs, statements, XA PREPARE.
+    """Facts for capture about whole events at data: names in TABLE_MAPs, statements, XA PREPARE.
 
     When there is more than fits, or something odd, NOTED has NOTE_ODD. Gives NOTED.
     """

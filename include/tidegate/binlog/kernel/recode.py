@@ -1,8 +1,8 @@
 """Text of single-byte character sets as UTF-8, a column at a time.
 
 In:  the addresses of 32-bit offsets, of the bytes they point into, of a table (charsets.utf8_table).
-Out: new offsets and bytes. What must hold: the offsets are the kernel's own, so they lie inside the bytes; there is
-     room for three bytes for each byte, and for one more.
+Out: new offsets and bytes. It must hold: the offsets are the kernel's own, so they lie inside the bytes; there is room
+     for three bytes for each byte, and for one more.
 """
 
 from __future__ import annotations

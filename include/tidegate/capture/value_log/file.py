@@ -75,7 +75,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """What a crash left behind the last record; cut off when the log is opened."""
+    """The torn bytes of a crash after the last record; cut off when the log is opened."""
 
     path: Path
     offset: int
@@ -117,7 +117,7 @@ class LogFile:
             ) from error
 
     def footer(self) -> Footer:
-        """Of a file that is full. Raises ValueLogError."""
+        """The footer of a full file. Raises ValueLogError."""
         found = decode_footer(self.at(max(self.bytes - FOOTER_BYTES, 0), FOOTER_BYTES))
         if found is None:
             at = max(self.bytes - FOOTER_BYTES, 0)
@@ -171,7 +171,7 @@ class LogFile:
     def _judge(
         self, offset: int, *, whole: bool, last: bool, newest: int = 0, seq: int = 0
     ) -> Record | Damage | Torn | End:
-        """What lies at an offset, checksum compared."""
+        """The record at an offset, checksum compared."""
         rest = self.bytes - offset
         if rest == 0:
             return End(offset, None) if last else self._damage(offset, "the file isn't the last one, and has no footer")
@@ -275,7 +275,7 @@ class LogFile:
 
 
 def file_number(path: Path) -> int:
-    """Of `000042.vlog`. Raises ValueLogError for another name."""
+    """The number in `000042.vlog`. Raises ValueLogError for another name."""
     try:
         return int(path.stem)
     except ValueError as error:

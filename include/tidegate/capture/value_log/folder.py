@@ -4,7 +4,7 @@ In:  a pipeline, a source in it, the folder for what has no path of its own.
 Out: value_log_folder(): the log's folder; settled_folder(): the same, after a log at its old place was brought there.
 
 A log was once right in capture.value_log_path when a pipeline had one source, and in a folder of it when it had
-several. So a second source made the first one's log vanish, with what was acknowledged on its strength. Such a log is
+several. A second source then made the first one's log vanish, with the commits that it had acknowledged. Such a log is
 brought to the place that it has now: its files go into a folder beside it, one after the other, and that is renamed in
 the end. A start that is killed in between leaves both parts, and the next one goes on with them.
 """
@@ -88,7 +88,9 @@ def make_folder(folder: Path) -> None:
 
 
 def log_id(folder: Path) -> str:
-    """By which the lake knows the log in a folder, wherever that is moved; made at the first call. Raises OSError."""
+    """The id by which the lake knows the log in a folder, wherever that is moved; made at the first call. Raises
+    OSError.
+    """
     path = folder / _ID
     if not path.exists():
         new = folder / f"{_ID}.new"

@@ -44,7 +44,7 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the log may take: bytes_max of itself (None: any), as long as reserve_bytes of the disk stay free."""
+    """The log's budget: bytes_max of itself (None: any), as long as reserve_bytes of the disk stay free."""
 
     bytes_max: int | None = None
     reserve_bytes: int = 0
@@ -131,7 +131,7 @@ class ValueLog:
         return Pointer(self._files[-1].number, self._files[-1].bytes, 0)
 
     def room_bytes(self) -> int:
-        """What may still be written."""
+        """The bytes that may still be written."""
         disk = os.statvfs(self.folder)
         free = disk.f_bavail * disk.f_frsize - self.budget.reserve_bytes
         return free if self.budget.bytes_max is None else min(free, self.budget.bytes_max - self.bytes)
@@ -175,7 +175,7 @@ class ValueLog:
                             yield record
 
     def segment(self, pointer: Pointer) -> Segment:
-        """What a pointer points at. Raises ValueLogError when it isn't there, or damaged."""
+        """The record at a pointer. Raises ValueLogError when it isn't there, or damaged."""
         with opened(_path(self.folder, pointer.file)) as file:
             return file.segment(pointer)
 
@@ -276,7 +276,7 @@ def log_files(folder: Path) -> list[Path]:
 
 
 def _open_files(folder: Path) -> list[_File]:
-    """What the files hold, oldest first; a torn tail of the last one is cut off."""
+    """The content of the files, oldest first; a torn tail of the last one is cut off."""
     paths = log_files(folder)
     files = []
     for path in paths[:-1]:

@@ -58,7 +58,7 @@ def find(store: LogStore, upto: int | None = None) -> Checkpoint | None:
 
 
 def read(store: LogStore, found: Checkpoint, do: Callable[[Contents], T], upto: int | None = None) -> T | None:
-    """What `do` makes of a checkpoint, or of a newer one when it was cleaned up meanwhile; None when none is left."""
+    """The result of `do` on a checkpoint, or on a newer one when it was cleaned up; None when none is left."""
     from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
     looked: Checkpoint | None = found

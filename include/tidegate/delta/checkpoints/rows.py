@@ -130,7 +130,8 @@ def _cast(found: Any, wanted: Any) -> Any:
 
 
 def key(actions: Any) -> Any:
-    """What names each logical file of an add or remove column: path, NUL, id of its deletion vector; null for no file.
+    """The identity of each logical file of an add or remove column: path, NUL, id of its deletion vector; null for no
+    file.
 
     PROTOCOL.md, "Derived Fields". A path is a URI, which has no NUL.
     """

@@ -3,7 +3,7 @@
 In:  a log's folder: the checkpoint before that version and the commits since.
 Out: a classic checkpoint (V1 spec, one Parquet file) under its name, and `_last_checkpoint`.
 
-What makes it right:
+The reasons why it is right:
 1. Actions are reconciled as the protocol says ("Action Reconciliation"): the newest reference to a logical file (path
    and deletion vector) wins, the newest protocol, metaData, txn per application and domainMetadata per domain. Removed
    domains go; tombstones stay as long as VACUUM may ask for them, in Delta's own words: while deletionTimestamp is
@@ -11,7 +11,7 @@ What makes it right:
 2. Files that no commit since has named are carried over as Arrow rows: the work is as large as the table's list of
    files, but not a Python object is made of it.
 3. The object is made whole and by put-if-absent: no reader takes a part for it, and none that reads it by ranges gets
-   another's. Who makes the same version's checkpoint makes an equivalent one, so the first stays.
+   another's. Another writer of the same version's checkpoint makes an equivalent one, so the first stays.
 4. Whoever knows how many files the table has at that version says so, and a checkpoint of another number isn't written.
 
 Readers that know v2Checkpoint take classic checkpoints as well ("Checkpoints": a writer may always write them).
@@ -85,7 +85,7 @@ class _Made:
 
 
 def _there(store: LogStore, found: Checkpoint) -> Hint:
-    """Of a checkpoint that stands: its writer may have been killed before `_last_checkpoint`."""
+    """The hint for a checkpoint that exists: its writer may have been killed before `_last_checkpoint`."""
     name, size = found.files[0].name, sum(one.size for one in found.files)
     if name != checkpoint_name(found.version):
         return Hint(found.version, -1, size)  # of several objects the hint would have to say more: it is their writer's
@@ -134,7 +134,7 @@ def _point(store: LogStore, hint: Hint) -> None:
 
 @dataclass(slots=True)
 class _Later:
-    """What the actions taken so far leave. files: the newest reference to each logical file that they name."""
+    """The state after the actions so far. files: the newest reference to each logical file that they name."""
 
     protocol: Action = field(default_factory=dict)
     metadata: Action = field(default_factory=dict)

@@ -4,8 +4,8 @@ In:  bronze's Delta log.
 Out: BronzeFiles per source, in order of seq, of those that have anything above the mark.
 
 A look reads the commits that were not known before. The whole log is read at the first look, when the mark falls, when
-a source joins, and when commits are no longer in the log. What is held is as many files as lie above the mark, without
-their text in the log.
+a source joins, and when commits are no longer in the log. Memory: as many files as lie above the mark, without their
+text in the log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FilesAbove:
         self._files: dict[str, list[BronzeFile]] = {}
 
     def of(self, sources: Collection[str], low_ts: int) -> Mapping[str, list[BronzeFile]]:
-        """Of these sources, those with anything above low_ts. Raises LakeUnavailable, LakeRefused."""
+        """Those of these sources that have anything above low_ts. Raises LakeUnavailable, LakeRefused."""
         newest = self._tail.version()
         carried = 0 <= self._version <= newest <= self._version + BRONZE_TAIL_COMMITS_MAX
         if not carried or low_ts < self._low_ts or not self._sources.issuperset(sources):

@@ -21,7 +21,7 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Of one source what lies in (after_ts, ...] and names one of these tables (`database.table`); None: whatever."""
+    """The segments of one source in (after_ts, ...] that name one of these tables (`database.table`); None: all."""
 
     after_ts: int
     names: Collection[str] | None = None

@@ -4,9 +4,9 @@ In:  files of sources, in order of seq.
 Out: the commit_ts after which no window needs what is gone.
 
 Where a transaction's rows and its commit lie together that is what was resolved before the first segment. Where they
-come apart (SegmentRef.whole), a commit further on may be of rows that are gone, until a segment comes before which more
-was resolved than what is gone had named (lookback.py). What is gone had named no more than the first segment that is
-left, for what is named never falls.
+come apart (SegmentRef.whole), a commit further on may be of rows that are gone, until a segment comes before which
+more was resolved than what is gone had named (lookback.py). A removed segment named no more than the first segment
+that is left, since a named timestamp never falls.
 """
 
 from __future__ import annotations

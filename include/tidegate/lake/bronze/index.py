@@ -10,8 +10,8 @@ Both, because a segment that ends inside a transaction resolves only what is bef
 comes later.
 
 Upkeep packs files and removes the oldest. A packed file takes the place of those it was made of; a window that was
-planned before reads the old ones, which stay on disk until VACUUM. Who asks for what was removed gets an error, and
-so does everybody when a segment is missing.
+planned before reads the old ones, which stay on disk until VACUUM. A request for removed segments is an error, and so
+is any request when a segment is missing.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class BronzeIndex:
     def forget(self, low_ts: int) -> None:
         """Drop refs that no window above low_ts can need; the newest of each source stays as its frontier.
 
-        What a window looks back at stays, and one more, by which it knows that it needs no other one.
+        The segments that a window looks back at stay, and one more, by which it knows that it needs no other one.
         """
         for by_seq in self._refs.values():
             last = max(by_seq, default=0)
@@ -218,9 +218,9 @@ def segments_or_damage(
 ) -> Iterator[tuple[SegmentRef, Segment | StreamCorrupt]]:
     """Segments in the order asked for; a file is opened once and a row group read once for all its neighbours in it.
 
-    A segment whose bytes aren't what was captured comes as the error: it concerns its own tables alone. So does each
-    segment of a row group that can't be read any more.
-    Payload and context are views of Arrow's memory, which lives as long as they do: at most one row group is held here.
+    A segment whose bytes aren't what was captured comes as the error: it concerns its own tables alone. Each segment
+    of an unreadable row group counts as missing, too. Payload and context are views of Arrow's memory, which lives as
+    long as they do: at most one row group is held here.
     """
     for path, of_file in groupby(refs, key=attrgetter("path")):
         yield from _of_file(lake, path, list(of_file))
@@ -272,7 +272,7 @@ def verified(segment: Segment) -> Segment | StreamCorrupt:
 
 
 def _segment(ref: SegmentRef, row: dict[str, Any], payload: memoryview, context: memoryview) -> Segment:
-    """What the index knows of a segment, and the rest of its row."""
+    """The index's facts about a segment, and the rest of its row."""
     return Segment.from_row(
         {name: getattr(ref, name) for name in _REF_FIELDS} | row | {"payload": payload, "context": context}
     )

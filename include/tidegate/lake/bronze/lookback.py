@@ -4,9 +4,10 @@ In:  refs of one source whose segments aren't whole (SegmentRef.whole); a window
 Out: the refs of earlier segments that are needed.
 
 Such a source names in each segment the latest timestamp so far (max_commit_ts, which only grows) and how far it is
-resolved. What isn't committed at a low end waits in a segment that names something at or above what was resolved right
-before the first segment that names something above the low end: when it came, that was resolved, or less, and it was
-above that itself or behind something that was. So a window needs no memory of its own of what waits: bronze tells.
+resolved. Rows that aren't committed at a low end wait in a segment that names something at or above what was resolved
+right before the first segment that names something above the low end: when it came, that was resolved, or less, and it
+was above that itself or behind something that was. A window therefore needs no memory of its own of waiting rows:
+bronze has it.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ Out: whole files, the oldest of a source first, taken out of the table in one co
 A file goes when each of its transactions is in silver of every table that the pipeline keeps, those included that are
 held or catch up, but not those that only a snapshot, CREATE or TRUNCATE can mend; when no published cut lies below it;
 and when it is older than maintain.keep_bronze_days. Only a prefix of a source's segments goes, so that what is left is
-dense and says itself where it begins (beginning.py), below which readers are refused. The newest
-file of a source stays, and the newest that holds bytes: capture reads there where it stands, and compares what it has
-with the server's.
-What is prepared and not answered stays, and so does what was answered above that: its rows are due there.
+dense and says itself where it begins (beginning.py), below which readers are refused. The newest file of a source
+stays, and the newest that holds bytes: capture reads there where it stands, and compares what it has with the
+server's. Prepared and unanswered transactions stay, and so do those that were answered above that: their rows are due
+there.
 
 Bronze is an append-only Delta table. The same commit lifts the property, and the next one sets it again; when this run
 is killed in between, the next run of upkeep does.

@@ -8,8 +8,8 @@ exactly the version behind the one on which that was read (tidegate/delta/log.py
 When others come first (another source, upkeep), it is read and decided again. When our own transaction version has
 moved, then by a commit of ours whose answer was lost, which the id of its attempt proves, or by another writer: Fenced.
 
-What must hold: seq is dense, and each segment begins where the one before ended (see `continues`). A gap or an
-overlap is an error, never a guess.
+It must hold: seq is dense, and each segment begins where the one before ended (see `continues`). A gap or an overlap
+is an error, never a guess.
 
 This writer holds no files of the table: a landing costs the same whatever bronze holds.
 """
@@ -63,7 +63,7 @@ def check_writable(lake: LakeFiles) -> None:
 
 
 def _no_place(_before: Segment, _after: Segment) -> None:
-    """Of a source whose segments' places say nothing of their order."""
+    """The places of such a source's segments say nothing of their order."""
 
 
 class Bronze:
@@ -98,7 +98,7 @@ class Bronze:
 
     @property
     def live_files(self) -> int:
-        """Of all sources, at the newest checkpoint: whoever opens bronze reads a line for each."""
+        """The figures of all sources, at the newest checkpoint: a process that opens bronze reads a line for each."""
         return self._checkpoints.live_files
 
     @property
@@ -281,7 +281,7 @@ class Bronze:
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """What the store says when it can't be read, as LakeUnavailable."""
+        """The store's error on an unreadable table, as LakeUnavailable."""
         try:
             yield
         except LakeRefused as error:
@@ -302,7 +302,7 @@ class Bronze:
 
 
 def _new_table() -> list[Action]:
-    """What begins the table's log; its first segments come in the same commit."""
+    """The first actions of the table's log; its first segments come in the same commit."""
     about = actions.metadata(
         delta_schema(SEGMENTS.schema),
         properties(0),

@@ -5,8 +5,8 @@ Out: runs of neighbours to be packed (pure); one new file per run, and its commi
 
 A packed file holds the very rows of the files it replaces, in order of seq, in row groups as small as capture's own;
 the commit says that no data changed and touches no application transaction, so capture, which goes by that, doesn't
-notice. What it replaces stays on disk until VACUUM: whoever planned with those files reads them to the end. Killed
-before the commit it leaves a file that no log names; killed after, nothing is left to do.
+notice. The replaced files stay on disk until VACUUM: a job that planned with them reads them to the end. Killed before
+the commit it leaves a file that no log names; killed after, nothing is left to do.
 
 At most a row group of what is read, one that is being filled, and one that is being written are in memory.
 

@@ -1,4 +1,4 @@
-"""What a control table is made of: its first actions, files with statistics, and what must hold of one that is there.
+"""The parts of a control table: its first actions, files with statistics, and the conditions for an existing one.
 
 In:  a table of tables.py, rows, a state of its log.
 Out: actions; Parquet files; files that a filter leaves; LakeRefused for a table that we would misread.
@@ -60,7 +60,7 @@ def check(state: TableState, table: Table) -> None:
 
 
 def _strange(state: TableState, table: Table) -> tuple[str, str] | None:
-    """What is wrong with it, and the way out; None when nothing is."""
+    """The fault of the table, and the way out; None when there is none."""
     if state.configuration.get("delta.columnMapping.mode", "none") != "none":
         return "its columns are mapped to other names", "restore it: control tables are tidegate's own"
     if (layout := layout_of(state, table)).differs:

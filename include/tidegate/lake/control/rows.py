@@ -4,8 +4,8 @@ In:  a lake, a table of tables.py, rows as dicts.
 Out: commits; Arrow tables.
 
 An append is decided on the newest state of the log, committed at the version behind it, and decided again when another
-commit has that version. So what an append depends on is true of the very version before it: that its application
-transaction (id, version) isn't there yet, and that nobody else has claimed the table.
+commit has that version. The conditions of an append are therefore true of the very version before it: that its
+application transaction (id, version) isn't there yet, and that nobody else has claimed the table.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def newest(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
 ) -> pa.Table:
-    """Of the rows with the same `by`, the last one in `order`. In memory is what is returned, and a piece more."""
+    """The last row in `order` among rows with the same `by`. In memory is what is returned, and a piece more."""
     found = load(lake, table)
     names = table.schema.names if columns is None else list(dict.fromkeys([*columns, *by, *order]))
     schema = nullable(pa.schema([table.schema.field(name) for name in names]))
@@ -123,7 +123,7 @@ def newest(
 
 
 def last_of(rows: pa.Table, by: Sequence[str], order: Sequence[str]) -> pa.Table:
-    """Of the rows with the same `by`, the last one in `order`; they come in this order."""
+    """The last row in `order` among rows with the same `by`; they come in this order."""
     if order:
         rows = rows.sort_by([(name, "ascending") for name in order])
     keys = rows.select(list(by)).append_column(_AT, pa.array(np.arange(rows.num_rows)))
@@ -161,7 +161,7 @@ def pack(lake: LakeFiles, table: Table, found: TableState, *, smaller_bytes: int
 class ControlTables:
     """Control tables of a job that appends to them every second. For one thread at a time.
 
-    Who reads a table opens each of its files, so `tidy` makes few of many.
+    A reader of a table opens each of its files, so `tidy` makes few of many.
     """
 
     def __init__(self, lake: LakeFiles) -> None:
@@ -178,8 +178,8 @@ class ControlTables:
     def claim(self, table: Table, claim_id: str) -> int:
         """From now on this one alone appends to the table under the id; gives its number, larger than all before.
 
-        Who claimed it before is told so by its next look or append: the number stands in the table's log, and an
-        append is decided on a state with one's own, and made at the version behind that.
+        An earlier claimer learns of it by its next look or append: the number stands in the table's log, and an append
+        is decided on a state with one's own, and made at the version behind that.
         """
         number, preparation = 0, Preparation(self._lake, table)
 

@@ -1,4 +1,5 @@
-"""What a commit to a control table does before its own rows: the table is made, or upgraded; the lake's format is said.
+"""The part of a commit to a control table before its own rows: the table is made, or upgraded; the lake's format is
+recorded.
 
 In:  a lake, a table of tables.py, the state that a commit is decided on.
 Out: actions for that commit; rows of control/format before it.
@@ -47,7 +48,7 @@ _GROUP_ROWS: Final = 1 << 16
 
 @dataclass(slots=True)
 class Preparation:
-    """Of one commit to one table, however often it is decided: what was converted once isn't converted again."""
+    """The upgrade in one commit to one table, however often it is decided: rows are converted only once."""
 
     lake: LakeFiles
     table: Table
@@ -55,7 +56,7 @@ class Preparation:
     _written: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict)  # old files -> the new one
 
     def actions(self, state: TableState) -> list[Action]:
-        """What comes before a commit's own rows; nothing for a table as we write it. Raises LakeRefused for one that
+        """The actions before a commit's own rows; nothing for a table as we write it. Raises LakeRefused for one that
         we would misread.
         """
         check(state, self.table)
@@ -111,7 +112,7 @@ def _in_groups(pieces: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Tab
 
 
 def upgrade_table(lake: LakeFiles, table: Table) -> str:
-    """What was done, in a line; "" for nothing. Raises LakeUnavailable, LakeRefused, CommitConflict."""
+    """The work that was done, in a line; "" for nothing. Raises LakeUnavailable, LakeRefused, CommitConflict."""
     preparation = Preparation(lake, table)
 
     def decide(state: TableState) -> Change | None:
@@ -125,8 +126,8 @@ def upgrade_table(lake: LakeFiles, table: Table) -> str:
 
 
 def _mark_made(lake: LakeFiles) -> None:
-    """A lake without any control table is made new: with our format. Who makes one says so before his first table, so
-    whoever sees that one sees this, too.
+    """A lake without any control table is made new: with our format. A process that makes one records this before his
+    first table, so whoever sees that one sees this, too.
     """
     if not lake.log(FORMAT.path).state().created and not control_tables(lake):
         record(lake, MADE, "")

@@ -40,7 +40,7 @@ class Layout:
 
     @property
     def told(self) -> str:
-        """What an upgrade does, in a line; "" for nothing."""
+        """The changes of an upgrade, in a line; "" for nothing."""
         steps = [f"migration {step.number}: {step.what}" for step in self.steps]
         return "; ".join([*steps, *([f"columns added: {', '.join(self.added)}"] if self.added else [])])
 
@@ -53,7 +53,7 @@ class Layout:
 
 
 def layout_of(state: TableState, table: Table) -> Layout:
-    """Of a table that is there."""
+    """The layout of an existing table."""
     return _layout(str(state.metadata["schemaString"]), table, migrations.MIGRATIONS)
 
 
@@ -83,13 +83,13 @@ def _layout(text: str, table: Table, known: tuple[Migration, ...]) -> Layout:
 
 
 def _other_kind(kinds: Mapping[str, tuple[Any, bool]], table: Table) -> str:
-    """Of columns in the log, by what Delta calls them; "" when all are as ours."""
+    """The difference between columns in the log and ours, in Delta's names; "" when there is none."""
     ours = {column["name"]: (column["type"], column["nullable"]) for column in delta_schema(table.schema)["fields"]}
     return _named(name for name, kind in kinds.items() if kind != ours[name])
 
 
 def _other_type(rows: pa.Table, table: Table) -> str:
-    """Of columns that a migration made."""
+    """The columns that a migration made."""
     return _named(name for name in rows.column_names if rows[name].type != table.schema.field(name).type)
 
 
@@ -107,7 +107,7 @@ def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def refusal(layout: Layout) -> tuple[str, str]:
-    """What is wrong with a table that can't be read, and the way out."""
+    """The fault of an unreadable table, and the way out."""
     if layout.unknown:
         what = f"its columns aren't those of this tidegate ({__version__}): {layout.differs}"
         way = "install that release or a newer one, and start this again"

@@ -1,4 +1,4 @@
-"""What changed in the lake's format, by number: a line of MIGRATIONS for each change.
+"""The changes of the lake's format, by number: a line of MIGRATIONS for each change.
 
 In:  nothing; this is data, and pure functions.
 Out: MIGRATIONS, in order of their numbers; the format's version.

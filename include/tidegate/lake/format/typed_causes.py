@@ -72,7 +72,7 @@ def states(rows: pa.Table) -> pa.Table:
 
 
 def typed(state: str, error: str, reason: str) -> dict[str, Any]:
-    """What a row of table_states says beside its state."""
+    """The content of a row of table_states beside its state."""
     word, _, rest = error.partition(" ")
     if state == "snapshot":
         return {"snapshot": error or None}

@@ -1,7 +1,7 @@
 """A lake of an older format, upgraded: it is begun, then table after table, then it is done.
 
 In:  a lake.
-Out: what an upgrade does to each table; the upgraded lake.
+Out: the changes of an upgrade to each table; the upgraded lake.
 
 Killed anywhere, it goes on where it was: each table says itself whether it is upgraded (lake/control/upgrade.py). Two
 at once do each table once: the second one finds it done.
@@ -24,7 +24,7 @@ from tidegate.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class TableUpgrade:
-    """What an upgrade does to a table; what: "" for nothing. rows: those that it rewrites."""
+    """The change of an upgrade to a table; what: "" for nothing. rows: those that it rewrites."""
 
     path: str
     what: str
@@ -32,7 +32,7 @@ class TableUpgrade:
 
 
 def plan(lake: LakeFiles) -> list[TableUpgrade]:
-    """Of each control table that the lake has. Raises LakeUnavailable, LakeRefused."""
+    """The changes for each control table of the lake. Raises LakeUnavailable, LakeRefused."""
     made = []
     for table in _tables():
         state = control.load(lake, table)

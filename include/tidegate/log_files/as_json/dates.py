@@ -37,7 +37,7 @@ _Part = tuple[_Numbers, int] | str  # a number and its digits, or a separator
 
 @dataclass(frozen=True, slots=True)
 class RawDate:
-    """What is known of a date column beside its type. cell: CELL_* as planned; units, micros: its P1 and P2."""
+    """The facts of a date column beside its type. cell: CELL_* as planned; units, micros: its P1 and P2."""
 
     cell: int
     units: int
@@ -45,7 +45,7 @@ class RawDate:
 
 
 def raw_date(plan: Plan, number: int) -> RawDate:
-    """Of a column of a plan that with_raw_dates has not changed."""
+    """The facts for a column of a plan that with_raw_dates has not changed."""
     words = plan.words.reshape(-1, L.COLUMN_WORDS)[number]
     return RawDate(plan.columns[number].cell, int(words[L.P1]), int(words[L.P2]))
 

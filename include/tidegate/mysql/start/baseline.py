@@ -65,7 +65,7 @@ Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 def baseline_writer(
     pipeline: Pipeline, source: str, info: ConnectionInfo, lake: LakeFiles
 ) -> Callable[[SourceFacts, Position], None]:
-    """What CaptureRun calls on the first start of a source: read the baseline at its position, and record it.
+    """The call of CaptureRun on the first start of a source: read the baseline at its position, and record it.
 
     start: earliest begins with an empty server: only the server's defaults are recorded.
     """
@@ -152,7 +152,7 @@ def read_schema(
 ) -> list[TableVersion]:
     """All kept tables and the defaults of their databases, as information_schema has them now; status active.
 
-    only: the kept ones, where the caller knows their names; (): any. Of few the server then opens no others.
+    only: the kept ones, where the caller knows their names; (): any. For few tables the server then opens no others.
     """
     named = _named(only)
     with connection.cursor() as cursor:

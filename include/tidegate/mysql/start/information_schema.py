@@ -1,7 +1,7 @@
 """information_schema, asked for the tables that are wanted.
 
 In:  a cursor, databases, and names of tables where few are wanted.
-Out: what the server says of them, by (database, table).
+Out: the server's word on them, by (database, table).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BASE: Final = frozenset({"BASE TABLE", "SYSTEM VERSIONED"})
 class Where:
     """Which tables information_schema is asked for: in these databases, and by these names if there are any.
 
-    By its collation it may tell of more: names that differ in case alone.
+    The collation may bring more: names that differ in case alone.
     """
 
     databases: Sequence[str]
@@ -35,7 +35,7 @@ class Where:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the text's places stand for."""
+        """The values for the text's places."""
         return (*self.databases, *self.tables)
 
     @staticmethod
@@ -52,7 +52,7 @@ def names_there(cursor: Any, where: Where | None) -> list[Name]:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What information_schema.tables says of a table."""
+    """A table's row in information_schema.tables."""
 
     collation: str
     engine: str

@@ -36,7 +36,7 @@ _CHECKSUM_BYTES: Final = 4
 
 
 class Run(Protocol):
-    """What of a CaptureRun counts here."""
+    """The part of a CaptureRun that counts here."""
 
     @property
     def pipeline(self) -> Pipeline: ...
@@ -51,7 +51,7 @@ class Run(Protocol):
 
 
 def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> BinlogCheckpoint:
-    """Of a source that nothing was captured of: where an earlier start of it began and failed, or where it begins now.
+    """For a source without captured log: where an earlier start of it began and failed, or where it begins now.
 
     A baseline is true for what follows its own place alone. When the source no longer has that, or start: was changed,
     a new baseline takes the old one's place; a table that holds rows by then waits, by name.
@@ -100,7 +100,7 @@ def going_on(
 def continued(facts: SourceFacts, source: MysqlSource, checkpoint: BinlogCheckpoint) -> BinlogCheckpoint:
     """The checkpoint on this server. Raises PositionLost for one that isn't, or no longer has, what it continues.
 
-    By GTID another server may take over, in mid-transaction too: what of it is captured is given up, since the new
+    With GTIDs another server may take over, in mid-transaction too: the captured part is given up, since the new
     server writes it in other events at other positions, and sends it from its beginning, if it has it at all.
     """
     place = checkpoint.place
@@ -139,7 +139,7 @@ def _newest(facts: SourceFacts) -> str:
 
 
 def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, checkpoint: BinlogCheckpoint) -> DumpRequest:
-    """What to ask for. A half captured transaction is read again by position, whatever the mode."""
+    """The request to the server. A half captured transaction is read again by position, whatever the mode."""
     source = pipeline.server(source_name)
     name = f"tidegate/{pipeline.pipeline}/{source_name}"
     place = checkpoint.place

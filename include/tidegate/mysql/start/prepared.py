@@ -3,10 +3,10 @@
 In:  a connection's address, right after the position was taken at which capture is to begin.
 Out: nothing, once each of them was answered; or after a while, with a warning that names those that weren't.
 
-What is answered before the baseline looks at the tables is seen there. What is answered later would be lost: the log
-has its rows below the beginning, and above it the bare answer. So where one waits for its answer, or the account may
-not look, the baseline finds out what tables such branches have written to (mysql/start/uncommitted.py), and these wait.
-A branch that its application has forgotten must not keep all tables from being captured.
+A branch that is answered before the baseline looks at the tables is seen there. A later answer would be lost: the log
+has its rows below the beginning, and above it the bare answer. Where one waits for its answer, or the account may not
+look, the baseline therefore finds out what tables such branches have written to (mysql/start/uncommitted.py), and
+these wait. A branch that its application has forgotten must not keep all tables from being captured.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Began:
         return Position.of(self.file, self.offset)
 
     def checkpoint(self, dump: DumpMode) -> BinlogCheckpoint:
-        """By GTID the server chooses file and offset."""
+        """With GTIDs the server chooses file and offset."""
         place = (self.file, self.offset) if dump is DumpMode.POSITION else ("", 4)
         return beginning(*place, self.gtid_executed, self.server_id, self.server_uuid)
 
@@ -86,8 +86,8 @@ def recorded_start(lake: LakeFiles, source: str) -> Began | None:
 def check_settings(lake: LakeFiles, source: str, facts: SourceFacts) -> None:
     """Raises SourceRefused when the server takes names, or carries out foreign keys, otherwise than at the baseline.
 
-    What schema_history says of tables follows from these settings. A lake that is away is asked on the next connection:
-    capture goes on without it.
+    The meaning of schema_history's tables follows from these settings. A lake that is away is asked on the next
+    connection: capture goes on without it.
     """
     filters = [("source", "==", source), ("database", "==", ""), ("table", "==", "")]
     try:
@@ -121,7 +121,7 @@ def earlier_versions(lake: LakeFiles, source: str) -> list[TableVersion]:
 
 
 def newest_statuses(lake: LakeFiles, source: str) -> dict[tuple[str, str], VersionStatus]:
-    """Of each table that schema_history knows. Raises LakeUnavailable."""
+    """The earlier versions of each table that schema_history knows. Raises LakeUnavailable."""
     rows = _rows(lake, source, ["database", "table", "version", "status"])
     rows.sort(key=lambda row: row["version"])
     return {(row["database"], row["table"]): VersionStatus(row["status"]) for row in rows if row["table"]}
@@ -132,8 +132,8 @@ def record_baseline(
 ) -> None:
     """Append a baseline and its start to control/schema_history, in one commit.
 
-    earlier: what it takes the place of. Each table of it gets the version that is true now, also one that is gone. Of
-    two processes that record at once one does nothing.
+    earlier: what it takes the place of. Each table of it gets the version that is true now, also one that is gone. If
+    two processes record at once, one does nothing.
     """
     app_id = f"tidegate/baseline/{source}"
     there = control.application_version(lake, tables.SCHEMA_HISTORY, app_id) or 0

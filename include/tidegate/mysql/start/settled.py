@@ -4,8 +4,8 @@ In:  a connection, the server's facts.
 Out: the facts with such a position and its GTIDs.
 
 A transaction is in the log before it is committed, and with semi-synchronous replication (AFTER_SYNC) perhaps long
-before. Whoever notes the log's end then, and looks into the tables, misses it here and there. What MySQL logs without a
-GTID can't be asked for here: mysql/start/uncommitted.py looks for it in the tables.
+before. Whoever notes the log's end then, and looks into the tables, misses it here and there. A transaction that MySQL
+logs without a GTID can't be asked for here: mysql/start/uncommitted.py looks for it in the tables.
 """
 
 from __future__ import annotations

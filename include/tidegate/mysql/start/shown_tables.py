@@ -1,7 +1,8 @@
-"""What only SHOW CREATE TABLE says of a table: its partitions in its own words, foreign keys' actions, a union.
+"""The facts that only SHOW CREATE TABLE says of a table: its partitions in its own words, foreign keys' actions, a
+union.
 
 In:  a cursor, the names of base tables with their engines.
-Out: per table a Shown. What can't be read is said where it matters, never left out.
+Out: per table a Shown. An unreadable part is reported where it matters, never left out.
 
 information_schema.referential_constraints has the actions, too, but MariaDB shows none of it to an account that has
 SELECT alone.
@@ -62,7 +63,7 @@ def shown_tables(cursor: Any, names: Iterable[Name], settings: ServerSettings) -
 
 
 def _shown(shown: bytes, name: Name, sql_mode: int, server: ServerVersion, settings: ServerSettings) -> Shown:
-    """By SHOW CREATE TABLE, which is UTF-8 but for what MariaDB shows of a binary column's DEFAULT: its bytes."""
+    """The text of SHOW CREATE TABLE, which is UTF-8 but for a binary column's DEFAULT in MariaDB: its bytes."""
     text = shown.decode(errors="surrogateescape")
     try:
         statement = read(text, database=name[0], sql_mode=sql_mode, server=server)

@@ -46,7 +46,7 @@ def may_hide_rows(cursor: Any, facts: SourceFacts) -> bool:
 
 
 def written_to(connection: Any, names: Iterable[Name], *, wait_seconds: float = SETTLE_SECONDS) -> set[Name]:
-    """Those of the tables with a row, committed or not. Who holds one is waited for, wait_seconds in all.
+    """Those of the tables with a row, committed or not. The call waits for holders of one, wait_seconds in all.
 
     Raises MySQLError for a table that isn't there.
     """

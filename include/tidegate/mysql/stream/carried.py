@@ -1,4 +1,4 @@
-"""What a segment that begins inside a transaction needs of the segments before it.
+"""The facts of earlier segments that a segment which begins inside a transaction needs.
 
 In:  the walk's arrays as a segment is cut.
 Out: the open transaction's FRAME events and its TABLE_MAPs that are still in force, for the next segment's context; and
@@ -23,7 +23,7 @@ class Carried:
         self._named: set[str] = set()
 
     def take(self, space: Workspace, named: set[str], *, is_open: bool) -> None:
-        """What the segment that was just cut adds. named: the tables that it maps."""
+        """The facts that the segment just cut adds. named: the tables that it maps."""
         state = space.walk[0]
         if not is_open or state["opened_here"]:
             self._frames, self._named = [], set()

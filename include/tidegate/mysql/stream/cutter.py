@@ -3,10 +3,10 @@
 In:  a DumpStream, and the Checkpoint that the first segment must continue.
 Out: Segments with every column of bronze/segments filled, ready for the value log.
 
-What must hold: a segment's payload is one slice of one binlog file; the next begins where it ended, or at
-the beginning of the next file, or (dump by GTID, between transactions) where the server's GTIDs say.
-A cut falls on a transaction's end, except in a transaction that is larger than a segment; then `context`
-carries what decoding needs. Artificial events and heartbeats enter no payload and move no position.
+It must hold: a segment's payload is one slice of one binlog file; the next begins where it ended, or at the beginning
+of the next file, or (dump by GTID, between transactions) where the server's GTIDs say. A cut falls on a transaction's
+end, except in a transaction that is larger than a segment; then `context` carries what decoding needs. Artificial
+events and heartbeats enter no payload and move no position.
 """
 
 from __future__ import annotations
@@ -381,7 +381,7 @@ class Cutter:
         return segment
 
     def _look_inside(self, payload: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-        """What is in compressed transactions counts for flags and tables as if it stood in the log."""
+        """Events in compressed transactions count for flags and tables as if they stood in the log."""
         checksum = int(self._space.transaction[scan.CHECKSUM])
         flags, names = payload_names(payload, checksum, self.settings.ddl_tables)
         self._flags |= flags

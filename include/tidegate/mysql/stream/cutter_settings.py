@@ -1,4 +1,4 @@
-"""What a cutter is told once.
+"""The settings of a cutter.
 
 In:  nothing; this is a value.
 Out: CutterSettings.
@@ -14,7 +14,7 @@ from tidegate.mysql.stream.event_facts import DdlTables
 
 @dataclass(frozen=True, slots=True)
 class CutterSettings:
-    """What doesn't change while a stream is cut. ddl_tables names a statement's tables, or raises."""
+    """The constants while a stream is cut. ddl_tables names a statement's tables, or raises."""
 
     source: str
     flavour: Flavour

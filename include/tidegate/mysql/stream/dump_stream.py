@@ -61,7 +61,7 @@ _LITTLE_BYTES: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class DumpRequest:
-    """What to ask of the server. gtid: executed set or position as text; position: for DumpMode.POSITION."""
+    """The request to the server. gtid: executed set or position as text; position: for DumpMode.POSITION."""
 
     flavour: Flavour
     mode: DumpMode

@@ -4,8 +4,8 @@ In:  one whole event, or a segment of them.
 Out: the file a ROTATE leads to, the tables a statement or a compressed transaction names, the GTID of a tagged
      transaction.
 
-What can't be read here stops nothing: its segment is one that planners look at for every table, and decoding it says
-what is wrong with it.
+An unreadable event stops nothing here: planners look at its segment for every table, and decoding it says what is
+wrong with it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _note_part(part: Event, checksum: int, ddl_tables: DdlTables, names: set[str
 
 
 def flag_of(said: int) -> SegmentFlag:
-    """What a planner must know of a segment for what a QUERY event (Q_* of transaction_scan) says."""
+    """A planner's facts of a segment from a QUERY event (Q_* of transaction_scan)."""
     if said == scan.Q_XA_ANSWER:
         return SegmentFlag.HAS_ANSWER
     return SegmentFlag.HAS_DDL if said == scan.Q_STATEMENT else SegmentFlag(0)

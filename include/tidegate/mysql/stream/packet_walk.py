@@ -6,10 +6,10 @@ In:  bytes as the socket gave them: packets of a 4-byte header, one status byte 
 Out: events back to back in `payload`, exactly a slice of the server's binlog file; the walk's state; and a
      reason why it stopped.
 
-What must hold: every event's length fits its packet, its CRC32 is right, and it starts where the one before
-ended (64-bit positions summed here, compared with the 32 bits in the header). What needs a decision
-(ROTATE, DDL, heartbeats, artificial or unknown events) is handed to Python unconsumed, one at a time:
-it is rare. Nothing in Python runs once per event.
+It must hold: every event's length fits its packet, its CRC32 is right, and it starts where the one before ended
+(64-bit positions summed here, compared with the 32 bits in the header). An event that needs a decision (ROTATE, DDL,
+heartbeats, artificial or unknown events) is handed to Python unconsumed, one at a time: it is rare. Nothing in Python
+runs once per event.
 """
 
 from __future__ import annotations

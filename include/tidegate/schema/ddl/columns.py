@@ -144,7 +144,7 @@ def _reference(cursor: Cursor, name: str = "") -> Reference:
 
 
 def read_default(cursor: Cursor) -> Default:
-    """What stands after DEFAULT."""
+    """The text after DEFAULT."""
     token = cursor.now
     if cursor.is_mark("("):
         start, end = cursor.skip_group()

@@ -47,7 +47,7 @@ _DIGITS_MAX: Final = 20  # of a 64-bit number
 
 
 def read_partitioning(cursor: Cursor) -> Partitioning:
-    """A clause whose words PARTITION BY were just taken. What can't be read is left to the caller to step over."""
+    """A clause whose words PARTITION BY were just taken. The caller steps over an unreadable part."""
     before = cursor.at
     try:
         return _partitioning(cursor)
@@ -174,7 +174,7 @@ def definition_at(cursor: Cursor) -> int:
 
 
 def read_definition(cursor: Cursor) -> DefinePartitions:
-    """What stands at definition_at; all behind it is stepped over."""
+    """The partitioning at definition_at; all behind it is stepped over."""
     if cursor.take("REMOVE", "PARTITIONING"):
         return DefinePartitions(None)
     cursor.at += 2

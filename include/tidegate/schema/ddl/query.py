@@ -1,7 +1,7 @@
 """Where the query of CREATE TABLE ... SELECT starts.
 
 In:  a cursor.
-Out: whether a query starts there. What it says is nobody's business here: a log of rows never holds one.
+Out: whether a query starts there. The query's text doesn't matter here: a log of rows never holds one.
 """
 
 from __future__ import annotations

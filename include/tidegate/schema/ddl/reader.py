@@ -4,7 +4,7 @@ In:  a statement's text, the session's default database and sql_mode, the server
 Out: a Statement (tree.py). Ignored, by name, for what changes no table's columns and no rows.
 
 The server accepted the statement, so its grammar is not checked; what must be read is read, the rest is stepped over
-token by token. What can't be read is a DdlNotRead that names the tables as far as it can: never a guess.
+token by token. An unreadable statement is a DdlNotRead that names the tables as far as it can: never a guess.
 """
 
 from __future__ import annotations

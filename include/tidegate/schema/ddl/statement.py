@@ -1,7 +1,7 @@
 """A DDL statement as the binlog carries it: the text, and all that its meaning depends on.
 
 In:  a QUERY event (binlog/ddl_events.py).
-Out: what schema_history replays, in commit_ts order.
+Out: the statements that schema_history replays, in commit_ts order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SaidColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EventSaid:
-    """What a QUERY event says beside the statement, of what a DDL's effect depends on.
+    """The facts in a QUERY event beside the statement, as far as a DDL's effect depends on them.
 
     explicit_timestamps: explicit_defaults_for_timestamp of the session, as MySQL writes it where it counts, None else.
     mariadb_explicit: its bit of MariaDB's flags, None without flags. database_charset: of a database that is made

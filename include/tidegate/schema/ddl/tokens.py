@@ -140,7 +140,7 @@ _COMMENT_ENDS: Final = re.compile(r"/\*|\*/")
 
 
 def unescape(text: str, *, plain: bool) -> str:
-    """What a quoted string stands for. plain: under NO_BACKSLASH_ESCAPES."""
+    """The value of a quoted string. plain: under NO_BACKSLASH_ESCAPES."""
     body = text[1:-1]
     if not plain and "\\" in body:
         # One pass over both kinds of escape: '\\''' must not be read twice.

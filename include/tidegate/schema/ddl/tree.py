@@ -1,4 +1,4 @@
-"""What a DDL statement says, as data: the reader writes it, the replay follows it.
+"""The content of a DDL statement, as data: the reader writes it, the replay follows it.
 
 In:  the reader (reader.py).
 Out: frozen values. Names are as written; nothing here depends on what tables exist.
@@ -202,7 +202,7 @@ class SystemVersioning:
 
 @dataclass(frozen=True, slots=True)
 class SetNotNull:
-    """What ADD PERIOD does to its two columns."""
+    """The effect of ADD PERIOD on its two columns."""
 
     names: tuple[str, ...]
 

@@ -166,7 +166,7 @@ def _from_hex(cursor: Cursor, digits: str) -> bytes:
 
 
 def octets(digits: str) -> bytes:
-    """What a hexadecimal literal stands for; an odd digit is the first byte's second one. Raises ValueError."""
+    """The value of a hexadecimal literal; an odd digit is the first byte's second one. Raises ValueError."""
     return bytes.fromhex("0" * (len(digits) % 2) + digits)
 
 
@@ -298,7 +298,7 @@ def converted_text(base: str, old_charset: str, new_charset: str) -> str:
 
 
 def as_binary(kind: str) -> str:
-    """What CONVERT TO CHARACTER SET binary makes of a text type: its length stays."""
+    """The result of CONVERT TO CHARACTER SET binary on a text type: its length stays."""
     base, mark, rest = kind.partition("(")
     return TYPES[base].as_binary + mark + rest
 

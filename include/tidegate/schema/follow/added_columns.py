@@ -3,9 +3,9 @@
 In:  the added column, and when the statement ran.
 Out: a Python value that pa.scalar(value, canonical(column).arrow) takes; None for NULL.
 
-The server writes these values itself, no row event tells of them. What can't be known from the statement alone (an
-expression, a generated column, a time in the session's unknown time zone) is UnsupportedValue: that table waits for a
-snapshot. Rules: MySQL Reference Manual, "Data Type Default Values".
+The server writes these values itself, no row event tells of them. A value that doesn't follow from the statement alone
+(an expression, a generated column, a time in the session's unknown time zone) is UnsupportedValue: that table waits
+for a snapshot. Rules: MySQL Reference Manual, "Data Type Default Values".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TIME: Final = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,6}))?")
 
 
 def existing_row_value(column: Column, timestamp_us: int | None = None) -> Any:
-    """What rows that were there before have in an added column.
+    """The value of an added column in older rows.
 
     timestamp_us: when the statement ran, microseconds since the epoch; None when nobody knows.
     Raises UnsupportedValue when it can't be known.
@@ -67,7 +67,7 @@ def _now(column: Column, kind: CanonicalType, timestamp_us: int | None) -> datet
 
 
 def _implicit(column: Column, kind: CanonicalType) -> Any:
-    """What NOT NULL without a default means; the zero date is null in silver."""
+    """The default of NOT NULL without a default; the zero date is null in silver."""
     match kind.kind:
         case Kind.INT | Kind.YEAR:
             return 0

@@ -28,7 +28,7 @@ _QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`")
 
 
 def renamed_between(shared: Iterable[tuple[Column, Column]]) -> dict[str, str]:
-    """Of columns that are in both versions: the old name in small letters -> the new name, where they differ."""
+    """The columns of both versions: the old name in small letters -> the new name, where they differ."""
     return {was.name.lower(): now.name for was, now in shared if was.name != now.name}
 
 

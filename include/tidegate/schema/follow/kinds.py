@@ -1,4 +1,4 @@
-"""Of which kinds a version is, as the pipeline file's policies name them.
+"""The kinds of a version, as the pipeline file's policies name them.
 
 In:  two versions of a table, one after the other.
 Out: names of fields of config.Ddl; none for what no policy is about: a new table, an index, a comment.

@@ -1,4 +1,4 @@
-"""What the server makes of existing values when a column's type changes, where that is certain.
+"""The server's conversion of existing values when a column's type changes, where it is certain.
 
 In:  a column before and after the statement.
 Out: a Recast, two texts of Spark SQL: the value after the change, and which values it is not certain of. None when

@@ -68,7 +68,7 @@ def empties(version: TableVersion) -> bool:
 
 
 def takers(history: SchemaHistory, old: TableVersion | None, new: TableVersion) -> list[TableVersion]:
-    """Who has rows that were this table's by the statement that made `new` of `old`, as it is from there on."""
+    """The tables with rows that were this table's by the statement that made `new` of `old`, as it is from there on."""
     if not gives(old, new):
         return []
     found = [rename.new for rename in renames(history, new.commit_ts - 1, new.commit_ts) if rename.old == old]

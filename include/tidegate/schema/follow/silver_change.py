@@ -1,4 +1,4 @@
-"""What a silver table has to do when its source table went from one version to the next.
+"""The work of a silver table when its source table went from one version to the next.
 
 In:  two versions of a physical table, one after the other.
 Out: actions by column id, in an order in which they can be done. Pure.

@@ -251,7 +251,7 @@ def decode_member(charset: str, data: bytes) -> str:
 
 @cache
 def _characters(charset: str) -> frozenset[str]:
-    """What a set has of the characters that its codec doesn't encode as it decodes them."""
+    """The characters of a set that its codec doesn't encode as it decodes them."""
     if charset in SINGLE_BYTE:
         return frozenset(_table(charset)) - {UNDEFINED}
     return frozenset(_SEQUENCES.get(charset, {}).values()) | frozenset(_REPLACED.get(charset, {}).values())

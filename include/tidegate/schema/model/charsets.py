@@ -55,7 +55,7 @@ def default_collation(charset: str, server: ServerVersion) -> str:
 
 
 def binary_collation(charset: str) -> str:
-    """What the attribute BINARY makes of a character set's collation."""
+    """The collation that the attribute BINARY gives to a character set."""
     return "binary" if charset == "binary" else f"{charset}_bin"
 
 

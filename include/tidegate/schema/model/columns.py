@@ -53,7 +53,7 @@ class VersionStatus(StrEnum):
 
     @property
     def without_rows(self) -> VersionStatus:
-        """Of a table of which not all rows are known any more."""
+        """The error for a table of which not all rows are known any more."""
         return self if self is VersionStatus.UNPROVEN else VersionStatus.NEEDS_SNAPSHOT
 
 
@@ -273,7 +273,7 @@ class TableVersion:
 
 
 def why_unproven(version: TableVersion) -> str:
-    """What of a version with that status leaves its columns in doubt, in a phrase."""
+    """The columns in doubt of a version with that status, in a phrase."""
     match version.kind:
         case "create":
             return f"{version.ddl[:120]} may have found it there, with columns and rows that the binlog doesn't show"

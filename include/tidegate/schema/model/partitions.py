@@ -3,7 +3,7 @@
 In:  a PARTITION BY clause that was read (ddl/partitions.py), and the actions of ALTER TABLE on partitions.
 Out: frozen values with a JSON form (the `partitioning` cell of control/schema_history).
 
-What isn't understood leaves a Partitioning that says why it isn't known: nobody guesses where a row lies.
+An unknown form leaves a Partitioning that says why it isn't known: nobody guesses where a row lies.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _without(now: Partitioning, names: Sequence[str], *, if_exists: bool = False
 
 @dataclass(frozen=True, slots=True)
 class RowsMoved:
-    """What a statement about partitions did to a table's rows without row events.
+    """The effect of a statement about partitions on a table's rows, without row events.
 
     how: see the constants. partitions: names; of the table itself, or of `other` where rows came from its partition.
     other: the second table. validated: whether the server has looked where the rows that came belong.

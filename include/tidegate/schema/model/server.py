@@ -17,7 +17,7 @@ TIDB: Final = "8.0.11-TiDB"
 
 @dataclass(frozen=True, slots=True)
 class ServerVersion:
-    """What a statement's meaning depends on: who ran it. number: 90704 for 9.7.4, 110405 for 11.4.5.
+    """The server, on which a statement's meaning depends. number: 90704 for 9.7.4, 110405 for 11.4.5.
 
     folds_names: it takes names of databases and tables in lower case, whatever is typed. A TiDB always does.
     """

@@ -23,7 +23,7 @@ from tidegate.schema.model.type_table import TYPES, Kind
 
 
 class ZeroDates(StrEnum):
-    """What becomes of zero and impossible dates: '0000-00-00', '2024-00-00', '2024-02-31'."""
+    """The policy for zero and impossible dates: '0000-00-00', '2024-00-00', '2024-02-31'."""
 
     NULL = "null"  # and counted in the ledger
     ERROR = "error"  # which stops the table
@@ -45,7 +45,7 @@ class TypeText:
 
 @dataclass(frozen=True, slots=True)
 class CanonicalType:
-    """What a column is in Arrow and in Delta.
+    """A column's type in Arrow and in Delta.
 
     arrow: its pyarrow type. delta: Spark SQL type text, e.g. "decimal(20,0)", "timestamp_ntz", "string".
     kind: how values are read. text: the server's type text, taken apart.
@@ -124,7 +124,7 @@ def type_as_known(type_text: str, charset: str) -> str:
 def default_as_known(text: str, type_text: str, charset: str, *, mariadb: bool) -> str:
     """A literal default of information_schema, with UNKNOWN where it may show less than there is.
 
-    Of a binary column MySQL shows hexadecimal digits up to the first zero byte, MariaDB '?' for what is no text.
+    For a binary column MySQL shows hexadecimal digits up to the first zero byte, MariaDB '?' for what is no text.
     """
     binary = type_text.startswith(("binary", "varbinary"))
     if binary and not mariadb:

@@ -59,7 +59,8 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What REFERENCES says. parent: its database is "" when none is written. name: of the constraint, "" for none.
+    """The content of REFERENCES. parent: its database is "" when none is written. name: of the constraint, "" for
+    none.
 
     on_delete, on_update: in capitals, as written; "" when nothing is. columns: of the parent.
     """
@@ -88,7 +89,7 @@ class Storage:
 
 
 def action_kept(written: str) -> str:
-    """What of a referential action is worth keeping."""
+    """The part of a referential action that counts."""
     return written if written in _CHANGES_ROWS else ""
 
 
@@ -109,7 +110,7 @@ def logged_as(keys: Iterable[ForeignKey], logged: bool) -> tuple[ForeignKey, ...
 
 
 def generated_name(table: str, keys: Iterable[ForeignKey]) -> str:
-    """What the servers call a constraint without a name: `table_ibfk_1`, one more than the largest there is."""
+    """The servers' name for a constraint without a name: `table_ibfk_1`, one more than the largest there is."""
     start = f"{table}_ibfk_".lower()
     tails = (key.name[len(start) :] for key in keys if key.name.lower().startswith(start))
     return f"{table}_ibfk_{max((int(tail) for tail in tails if tail.isdigit()), default=0) + 1}"
@@ -156,7 +157,7 @@ def kept_elsewhere(version: TableVersion) -> str:
 
 
 def unlogged_cascade(version: TableVersion) -> str:
-    """What of a table's foreign keys changes its rows without row events; "" when none does."""
+    """The foreign keys of a table that change its rows without row events, in words; "" when none does."""
     for key in version.foreign_keys:
         rules = [f"ON {what} {rule}" for what, rule in (("DELETE", key.on_delete), ("UPDATE", key.on_update)) if rule]
         if rules and not key.logged:

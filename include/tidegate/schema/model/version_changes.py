@@ -1,4 +1,4 @@
-"""What a version changed, in words for people: one phrase per column.
+"""The changes of a version, in words for people: one phrase per column.
 
 In:  two versions of a table, one after the other; None before the first.
 Out: lines such as "+ note varchar(20)", "total renamed amount", "a int -> bigint", "key (id) -> (id, day)".

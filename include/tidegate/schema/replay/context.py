@@ -1,6 +1,6 @@
-"""What a statement's effect depends on besides its text and the tables that it finds.
+"""The context of a statement: its effect depends on it besides its text and the tables that it finds.
 
-In:  who ran it, what the event and the session say, the database's defaults.
+In:  the session's and the event's facts, the database's defaults.
 Out: a Context.
 """
 

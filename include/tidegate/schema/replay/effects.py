@@ -1,4 +1,4 @@
-"""What one statement does to the tables that are known.
+"""The effects of one statement on the known tables.
 
 In:  a statement as data, the Context that it ran in, the history before it.
 Out: the states of its tables in a Work; nothing is recorded here.
@@ -48,7 +48,7 @@ QueryColumns = Callable[[Cursor, str, Callable[[TableName], Sequence[Column]]], 
 
 
 class KnownTables(Protocol):
-    """What of a SchemaHistory counts here."""
+    """The part of a SchemaHistory that counts here."""
 
     @property
     def columns_of_query(self) -> QueryColumns | None: ...

@@ -54,8 +54,8 @@ UNFOLLOWED: Final = "unfollowed"  # kind of a version that a statement would hav
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What all rows of a source tell. next_id: above every column id that was ever given. floor: the newest baseline's
-    commit_ts. standing: as SchemaHistory's.
+    """The facts in all rows of a source. next_id: above every column id that was ever given. floor: the newest
+    baseline's commit_ts. standing: as SchemaHistory's.
     """
 
     next_id: int
@@ -347,7 +347,7 @@ class SchemaHistory:
         return (last and last.settings) or ServerSettings()
 
     def server_of(self, statement: DdlStatement) -> ServerVersion:
-        """Who ran a statement, and how it takes names."""
+        """The server of a statement, and how it takes names."""
         server = ServerVersion.of(statement.server_version)
         return replace(server, folds_names=server.folds_names or self.settings.folds_names)
 

@@ -1,4 +1,4 @@
-"""What a server without explicit_defaults_for_timestamp makes of a table's first TIMESTAMP column.
+"""The definition that a server without explicit_defaults_for_timestamp gives to a table's first TIMESTAMP column.
 
 In:  a table's columns after CREATE or ALTER.
 Out: the same, the first one with the default that the server gives it.

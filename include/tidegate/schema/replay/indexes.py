@@ -35,7 +35,7 @@ _Named = TypeVar("_Named", Column, Index)
 
 
 def find(items: Iterable[_Named], name: str) -> _Named | None:
-    """By name as the server compares names of columns and indexes: without regard to case."""
+    """Names of columns and indexes are compared as the server does: without regard to case."""
     low = name.lower()
     return next((item for item in items if item.name.lower() == low), None)
 
@@ -103,7 +103,7 @@ def with_indexes(
 
 
 def _is_whole(column: Column, prefix: int) -> bool:
-    """Whether a key part holds all of its column. Of a geometry the server indexes the first bytes."""
+    """Whether a key part holds all of its column. In a geometry the server indexes the first bytes."""
     if column.type in GEOMETRIES:
         return False
     text = parse_type(column.type)

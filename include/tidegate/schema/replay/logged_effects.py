@@ -1,4 +1,5 @@
-"""What a logged statement did, where its text alone doesn't say: a new table or none, a base table or a temporary one.
+"""The effects of a logged statement, where its text alone doesn't say: a new table or none, a base table or a
+temporary one.
 
 In:  the statement and what its event says, the server, the settings that the baseline found.
 Out: whether IF NOT EXISTS made a table; whether a statement may be about a temporary table.

@@ -1,4 +1,4 @@
-"""What statements about partitions do to the rows of tables: which go, which change places.
+"""The effects of statements about partitions on the rows of tables: which go, which change places.
 
 In:  the tables of one statement (Work), before and after its other effects; which of them are followed.
 Out: versions with RowsMoved. Those that can't be followed need a snapshot, and say why.

@@ -1,6 +1,6 @@
 """Whether a statement left a table as the source says.
 
-In:  what replaying the statement made of its tables; the columns that the source says one of them has since.
+In:  the tables as replayed from the statement; the columns that the source says one of them has since.
 Out: DDLError where these differ.
 
 Replay follows from a text, and a text says less than a server knows: which database a session was in, or which table a

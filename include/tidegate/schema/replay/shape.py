@@ -332,7 +332,7 @@ def _details(actions: list[Action]) -> dict[str, list[SetDefault | SetVisibility
 
 
 def _detailed(column: Column, details: dict[str, list[SetDefault | SetVisibility]]) -> Column:
-    """What they make of a column; in MariaDB it may be one that the same statement adds."""
+    """The new form of a column; in MariaDB it may be one that the same statement adds."""
     for action in details.get(column.name.lower(), ()):
         if isinstance(action, SetVisibility):
             column = replace(column, invisible=action.invisible)

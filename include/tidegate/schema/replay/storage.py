@@ -1,6 +1,6 @@
 """A table's engine and its foreign keys: what CREATE and ALTER make of them.
 
-In:  what the statement says, the Context that it ran in.
+In:  the statement, the Context that it ran in.
 Out: the engine in lower case ("" for InnoDB), and the foreign keys that change rows of the table.
 """
 

@@ -46,7 +46,7 @@ def resolve_charset(
 def default_text(default: Default, kind: str, charset: str) -> str | None:
     """A column's default as its text: what a literal of bytes means in the column's character set.
 
-    Of a column of bytes, or a number, it stays 0x and digits; and what a string says is never taken for that.
+    In a column of bytes, or a number, it stays 0x and digits; and the content of a string is never taken for that.
     """
     text = default.text
     if text is None or default.is_expression:
@@ -70,7 +70,7 @@ def _bits(digits: str) -> bytes:
 
 
 def converted(column: Column, convert: tuple[str, str] | None, *, mariadb: bool) -> Column:
-    """What CONVERT TO makes of a column; convert: None when the statement has none."""
+    """The new form of a column after CONVERT TO; convert: None when the statement has none."""
     if convert is None or not column.charset or column.charset == "binary":
         return column
     charset, collation = convert

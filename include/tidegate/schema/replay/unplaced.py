@@ -25,7 +25,7 @@ _UNSAID: Final = "\0"  # no database has it in its name
 
 
 class KnownTables(Protocol):
-    """What of a SchemaHistory counts here."""
+    """The part of a SchemaHistory that counts here."""
 
     def last(self, name: TableName) -> TableVersion | None: ...
     def tables(self) -> tuple[TableName, ...]: ...

@@ -1,4 +1,4 @@
-"""What one statement does to several tables, before any of it is recorded.
+"""The work of one statement on several tables, before any of it is recorded.
 
 In:  the last version of a table, asked for as needed.
 Out: the state of each table after the statement, where it differs from before.
@@ -50,13 +50,13 @@ class Work:
         return state is not None and state.status is not VersionStatus.DROPPED
 
     def shape(self, name: TableName) -> Shape:
-        """Of a table that lives."""
+        """The newest version of a live table."""
         state = self._now(name)
         assert state is not None
         return state.shape
 
     def status(self, name: TableName) -> VersionStatus:
-        """Of a table that lives."""
+        """The newest version of a live table."""
         state = self._now(name)
         assert state is not None
         return state.status

@@ -26,7 +26,7 @@ _ENDS_MAX: Final = 24  # characters of each of the two values
 
 
 class Alphabets:
-    """Of the columns of one table's key."""
+    """The alphabets of the columns of one table's key."""
 
     def __init__(self, ask: Callable[[str], Sequence[Sequence[Any]]]) -> None:
         self._ask = ask

@@ -3,10 +3,11 @@
 In:  a table version with a key, of MySQL or MariaDB; a way to ask the server.
 Out: keys of rows, or their first columns; none where nothing lies between the ends.
 
-An estimate dives into the index: it costs some pages, whatever the table's size. What it says is exact for few pages,
-and about double for more; and servers say no more than half of the table, or choose a scan and say all of it. So a
-place isn't found by how many rows lie below it. The piece that seems to have most is cut where both sides seem to have
-as many, then the next: what is large is cut again, and the smaller a piece is, the better is it known.
+An estimate dives into the index: it costs some pages, whatever the table's size. The optimizer's answer is exact for
+few pages, and about double for more; and servers say no more than half of the table, or choose a scan and say all of
+it. A place therefore isn't found by how many rows lie below it. The piece that seems to have most is cut where both
+sides seem to have as many, then the next: what is large is cut again, and the smaller a piece is, the better is it
+known.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class _Piece:
 
 
 class _Table:
-    """What is asked about one table."""
+    """The questions about one table."""
 
     def __init__(self, version: TableVersion, ask: Ask) -> None:
         self._ask, self._place = ask, quote_name(version.database, version.table)
@@ -71,7 +72,7 @@ class _Table:
         self._index = f"INDEX ({quote_name(version.key_index)})" if version.key_index else ""
 
     def rows(self, condition: str) -> int:
-        """By the optimizer's guess; MySQL dives into no index that it is forced to use."""
+        """The rows by the optimizer's guess; MySQL dives into no index that it is forced to use."""
         hint = f" USE {self._index}" if self._index else ""
         said = self._ask(f"EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM {self._place}{hint} WHERE {condition}")
         return int(said[0][_ROWS_IN_EXPLAIN[len(said[0])]] or 0)
@@ -88,7 +89,7 @@ class _Table:
         return str(found[0][0]) if found else None
 
     def condition(self, piece: _Piece, *more: str) -> str:
-        """Of a piece's rows."""
+        """The share of a piece's rows."""
         columns = [compared_as(column) for column in self.key]
         fixed = [compared(column, "=", cell) for column, cell in zip(columns, piece.prefix, strict=False)]
         here = columns[len(piece.prefix)]

@@ -28,12 +28,12 @@ def key_of(version: TableVersion) -> list[Column]:
 
 
 def compared_key(version: TableVersion) -> list[str | ByNumber]:
-    """What conditions on its key are made of. A TiDB finds ranges of an ENUM as of any other type."""
+    """The parts of conditions on a table's key. A TiDB finds ranges of an ENUM as of any other type."""
     return [column.name if version.origin else compared_as(column) for column in key_of(version)]
 
 
 def compared_as(column: Column) -> str | ByNumber:
-    """Of a MySQL or MariaDB, which finds an ENUM's value in an index, but no range of them."""
+    """The form for MySQL and MariaDB, which find an ENUM's value in an index, but no range of them."""
     kind = canonical(column).kind
     if kind not in _LISTED:
         return column.name

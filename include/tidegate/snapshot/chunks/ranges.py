@@ -35,7 +35,7 @@ _REGIONS_PER_PART: Final = 2  # with fewer of a TiDB's, ranges are as uneven as 
 def divide(version: TableVersion, ask: Ask, parts: int, rows_min: int = 0) -> tuple[Span, ...]:
     """At most `parts` ranges; (WHOLE,) where it can't be divided, or about has fewer rows than rows_min.
 
-    ask: runs a SELECT in the session of SESSION. Of a TiDB's table nobody knows how many rows it has.
+    ask: runs a SELECT in the session of SESSION. Nobody knows how many rows a TiDB's table has.
     """
     if parts < 2:
         return (WHOLE,)

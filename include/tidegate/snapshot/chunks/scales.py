@@ -48,7 +48,7 @@ class Alphabet:
 
 
 def scale_of(column: Column, low: str, high: str) -> Scale | None:
-    """Of anything but text."""
+    """The scale of anything but text."""
     kind = canonical(column).kind
     match kind:
         case Kind.INT | Kind.UNSIGNED_BIGINT | Kind.BOOLEAN | Kind.BIT | Kind.ENUM | Kind.SET:
@@ -133,7 +133,7 @@ def _double(value: float) -> str:
 
 
 def _micros(literal: str) -> int:
-    """Of a date or a moment; of one that no calendar has, of one that is near it, or 0."""
+    """The number of a date or a moment; of one that no calendar has, of one that is near it, or 0."""
     day, _, rest = literal.strip("'").partition(" ")
     year, month, number = (int(part) for part in day.split("-"))
     if not year:
@@ -172,7 +172,7 @@ def _time(number: int) -> str:
 
 
 def _of_bytes(low: bytes, high: bytes) -> Scale:
-    """What both begin with is left out, then so many places."""
+    """The common beginning of both is left out, then so many places."""
     count = next((n for n, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
 
     def number(end: bytes) -> int:

@@ -1,7 +1,7 @@
 """Ranges of a table's key, and what is left of them.
 
 In:  ranges that a table was divided into, what waves read, which waves were refused.
-Out: what is still to be read.
+Out: the unread part.
 
 A key is a tuple of SQL literals, one per key column, as the server itself gave or would take them. Keys are never
 compared here, but for being the same text: how they are ordered only the server's collations know. That suffices,
@@ -64,14 +64,14 @@ def is_whole(spans: Collection[Span]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReadSpans:
-    """What a wave read of a table: each span begins where one that was left began. refused: it doesn't count."""
+    """The part of a table that a wave read: each span begins where a former one began. refused: it doesn't count."""
 
     spans: tuple[Span, ...]
     refused: bool = False
 
 
 def left_of(ranges: Iterable[Span], waves: Iterable[ReadSpans]) -> tuple[Span, ...]:
-    """What is to be read, in the order in which it became so. waves: in the order in which they were read.
+    """The spans to read, in the order in which they became so. waves: in the order in which they were read.
 
     A span that isn't left any more, since it was read twice, changes nothing.
     """

@@ -1,6 +1,6 @@
 """The marks that say in the log where a wave of chunks began and ended.
 
-In:  what a reader writes; what apply finds in the log.
+In:  a reader's marks; apply's findings in the log.
 Out: the text of a mark, the SQL that writes it, the table version with which its rows are decoded.
 
 One row per pipeline and source, changed by an UPDATE that commits by itself. All that a mark says is in one column,
@@ -39,7 +39,7 @@ WRITE: Final = f"UPDATE {_PLACE} SET mark = %s WHERE pipeline = %s AND source = 
 
 
 class MarkKind(StrEnum):
-    """What a mark says."""
+    """The content of a mark."""
 
     LOW = "low"  # what was committed before it is visible to every read of the wave
     HIGH = "high"  # the wave's reads have ended, and its chunks are in bronze
@@ -47,7 +47,7 @@ class MarkKind(StrEnum):
 
 
 class Summed(Protocol):
-    """What a manifest takes of a chunk."""
+    """The part of a chunk that a manifest takes."""
 
     @property
     def payload_crc32c(self) -> int: ...
@@ -55,7 +55,7 @@ class Summed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a wave has of one table. crc: XOR of its payloads' CRC-32C; chunks may come in any order."""
+    """A wave's share of one table. crc: XOR of its payloads' CRC-32C; chunks may come in any order."""
 
     database: str
     table: str
@@ -64,7 +64,7 @@ class Manifest:
 
     @classmethod
     def of(cls, name: tuple[str, str], chunks: Collection[Summed]) -> Self:
-        """Of a table's chunks."""
+        """The manifest of a table's chunks."""
         return cls(*name, len(chunks), reduce(xor, (chunk.payload_crc32c for chunk in chunks), 0))
 
     @property

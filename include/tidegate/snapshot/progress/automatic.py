@@ -38,7 +38,7 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.RELEASED, State.DROPPED)
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What becomes of a logical table that waits for its rows.
+    """The snapshot's way with a logical table that waits for its rows.
 
     physical: what its rows are read from. due_at: when it is asked for by itself; None when it isn't. why: the reason
     for that, or of the last snapshot that failed. tries: snapshots of it within a day, in vain. under_way: the state

@@ -5,8 +5,8 @@ Out: SourceUnavailable once capture reads another server; waves that are lost, a
 
 Rows of another server than the log's are refused by apply each time, so who reads there reads for ever in vain. And a
 wave whose high mark was written at a server that died before capture got it is never answered. It is lost for certain
-once capture reads another server and apply has come to where capture was then: the mark would lie below. Who takes one
-for lost that apply answers after all reads its rows twice, which changes nothing.
+once capture reads another server and apply has come to where capture was then: the mark would lie below. A reader that
+takes one for lost which apply answers after all reads its rows twice, which changes nothing.
 
 An end mark can be lost likewise, when its reader is long gone. It is written again as soon as capture reads another
 server than has it: a table that ends twice is as whole as after the first time.
@@ -26,7 +26,7 @@ from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 
 
 class CapturedReading:
-    """Of one source. here: the server that is read; where: how it is reached."""
+    """The reading of one source. here: the server that is read; where: how it is reached."""
 
     def __init__(self, lake: LakeFiles, source: str, here: Server, where: str) -> None:
         self._lake, self._source, self._here, self._where = lake, source, here, where

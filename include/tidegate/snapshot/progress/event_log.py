@@ -4,8 +4,8 @@ In:  a lake; the events that who looks has appended itself.
 Out: SnapshotEvents, each once, whichever files they have been packed into since; all of them anew when some were taken
      out of the table (worth_keeping.py).
 
-An event is told from all others by its key. So a file that holds what is known costs a look at its keys, and no event
-of it is made again.
+An event is told from all others by its key. A known file therefore costs a look at its keys, and no event of it is
+made again.
 """
 
 from __future__ import annotations
@@ -64,11 +64,13 @@ class EventLog:
         return anew, events
 
     def know(self, events: Iterable[SnapshotEvent]) -> None:
-        """Who looks has these already, and appends them: they aren't told."""
+        """A caller that appends events has them already: they aren't reported to him."""
         self._known.update(map(_key, events))
 
     def appended(self, version: int) -> None:
-        """What know() was told of is in the lake with this version: no look is needed if nobody else's came before."""
+        """The events given to know() are in the lake with this version: no look is needed if nobody else's came
+        before.
+        """
         if version != self.version + 1:
             return
         found = control.load(self.lake, SNAPSHOTS)

@@ -1,15 +1,15 @@
-"""What happens to snapshots, and what follows from it.
+"""The events of snapshots, and their consequences.
 
 In:  events of control/snapshots: a person's requests, a reader's waves, apply's answers.
 Out: per table how far its snapshot is: its state, what is left to read, which waves wait for apply's answer.
 
-Who writes what. A person: requested, paused, resumed, cancelled. The reader: ranges, wave (after its high watermark),
-ended (after its end mark, once apply has answered all waves of the table), marked (where marks aren't in the log),
-failed; refused, of a wave whose marks capture will never get, and resumed, of a table whose end mark it won't.
-Apply: placed (each such mark, once), opened (a low mark at a cut, so that what comes above it is kept), applied or
-refused (each wave, once per table), done. The reader, too: view, before it lands chunks of a wave that a later run may
-go on with, and of a source when its load makes it pause, and when it goes on: not a kind of its own, since an apply of
-an earlier version, which may run beside a newer reader, knows no more kinds.
+The author of each kind: A person: requested, paused, resumed, cancelled. The reader: ranges, wave (after its high
+watermark), ended (after its end mark, once apply has answered all waves of the table), marked (where marks aren't in
+the log), failed; refused, of a wave whose marks capture will never get, and resumed, of a table whose end mark it
+won't. Apply: placed (each such mark, once), opened (a low mark at a cut, so that what comes above it is kept), applied
+or refused (each wave, once per table), done. The reader, too: view, before it lands chunks of a wave that a later run
+may go on with, and of a source when its load makes it pause, and when it goes on: not a kind of its own, since an
+apply of an earlier version, which may run beside a newer reader, knows no more kinds.
 
 Apply answers a table's waves in order. One that it passed over, since its mark was lost with its server's log, counts
 as refused.
@@ -60,7 +60,7 @@ class EventKind(StrEnum):
 
 
 class Meaning(StrEnum):
-    """What an event says whose kind says two things: of a table one, without a table the other."""
+    """The meaning of an event whose kind says two things: of a table one, without a table the other."""
 
     BEGUN = "begun"  # opened, of a table: silver is emptied of it at low_ts
     WAVE_OPEN = "wave_open"  # opened, of a wave: where its low mark is
@@ -75,7 +75,7 @@ _MEANINGS: Final = {
 
 
 def meaning(kind: EventKind, table: str) -> EventKind | Meaning:
-    """What an event of this kind says; of a kind that says one thing the kind. table: "" where it names none."""
+    """The meaning of an event of this kind; of a kind that says one thing the kind. table: "" where it names none."""
     of_table, of_none = _MEANINGS.get(kind, (kind, kind))
     return of_table if table else of_none
 
@@ -253,7 +253,7 @@ class TableKey(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """How far each table is, by its key and in order of the requests. What no event is about isn't counted again.
+    """How far each table is, by its key and in order of the requests. A table without a new event isn't counted again.
 
     going: of these the tables whose snapshot isn't over. waves: snapshot -> the largest number of a wave. marked:
     tokens of waves whose marks aren't in a log. busy: source -> why its reader pauses; a wave
@@ -385,7 +385,7 @@ def _view(events: list[SnapshotEvent], last: int) -> View | None:
 
 
 def _told(events: list[SnapshotEvent], what: str) -> tuple[str, ...] | None:
-    """By the newest ranges."""
+    """The share by the newest ranges."""
     said = next((one.options.get(what) for one in reversed(events) if one.event is EventKind.RANGES), None)
     return None if said is None else tuple(said)
 

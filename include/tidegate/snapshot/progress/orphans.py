@@ -5,10 +5,10 @@ In:  bronze/chunks, control/snapshots, the time, where bronze begins.
 Out: files that can go, all of whose chunks are such; a commit without them.
 
 Apply answers each wave once per table. A chunk whose wave apply took stays as long as bronze has the segments from its
-low mark on: a rebuild reads both, and without the segments it could use neither. Without an answer it
-stays as long as its snapshot isn't over, for a table that is held may take it when it goes on; and a repair, which
-nobody asked for in control/snapshots, has no end but its answer. So what nobody answered goes by age, too, and nothing
-goes that is younger than a few days: a reader lands chunks before anybody hears of them.
+low mark on: a rebuild reads both, and without the segments it could use neither. Without an answer it stays as long as
+its snapshot isn't over, for a table that is held may take it when it goes on; and a repair, which nobody asked for in
+control/snapshots, has no end but its answer. An unanswered chunk therefore goes by age, too, and nothing goes that is
+younger than a few days: a reader lands chunks before anybody hears of them.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _day(file: LiveFile) -> date:
 
 
 def _wave(file: LiveFile) -> _Wave:
-    """Whose chunks a file has: a landing is of one wave. Of a file that doesn't say so, none."""
+    """The owner of a file's chunks: a landing is of one wave. A file that doesn't say so has none."""
     low, high = file.bounds("low_token") or ("", "")
     return (str(low) if low == high else "", _source(file))
 

@@ -1,4 +1,4 @@
-"""What a person, or a pipeline file, says of snapshots; and what was said so far.
+"""Requests for snapshots by a person, or a pipeline file; and the requests so far.
 
 In:  a lake, names.
 Out: events in control/snapshots; TableProgress of each table.
@@ -81,7 +81,7 @@ class Told:
             return [one for one in self._tally.tables.values() if source in ("", one.source)]
 
     def going(self, source: str = "") -> list[TableProgress]:
-        """Of these the tables whose snapshot isn't over. Raises LakeUnavailable, LakeRefused."""
+        """The tables among these whose snapshot isn't over. Raises LakeUnavailable, LakeRefused."""
         with self._lock:
             self._look()
             return [one for one in self._tally.going.values() if source in ("", one.source)]

@@ -1,4 +1,5 @@
-"""What control/snapshots says to apply: which waves were open, how far each table is, which tables are being filled.
+"""The facts in control/snapshots for apply: which waves were open, how far each table is, which tables are being
+filled.
 
 In:  events of control/snapshots.
 Out: Known: answers by token and by physical table.
@@ -7,7 +8,7 @@ A table is filled when it wasn't whole as its snapshot began: an `opened` event 
 commit_ts at which silver was emptied. Until the snapshot's `done` it lacks rows. An `opened` event that names no table
 says where a wave's low mark is.
 
-What windows ask for is carried forward with the events: no answer goes through all of them. Apply alone writes
+Answers for windows are carried forward with the events: no answer goes through all of them. Apply alone writes
 `opened`, `done` and `placed`, and has its own in memory in the order in which it said them; of the others' events none
 depends on those that came before it.
 """

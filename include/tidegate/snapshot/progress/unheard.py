@@ -3,10 +3,10 @@
 In:  a pipeline, its lake, how to reach its sources.
 Out: physical tables that wait for a snapshot, though neither schema_history nor control/table_states knows them.
 
-What capture's first start found is in the baseline, and what was made since in the log, which apply has followed up to
-the cut, or up to where the source was left behind. So a table that is older than that, and of which there is no
-version, was there before and isn't in the baseline, which has only what was kept then. Nothing in the lake names it:
-the server is asked, once in a run, as who runs has read one pipeline file.
+The tables at capture's first start are in the baseline, and later ones in the log, which apply has followed up to the
+cut, or up to where the source was left behind. A table that is older than that, and of which there is no version, was
+therefore there before and isn't in the baseline, which has only what was kept then. Nothing in the lake names it: the
+server is asked, once in a run, as who runs has read one pipeline file.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from tidegate.tables import FOLLOWED, SCHEMA_HISTORY
 
 @dataclass(slots=True)
 class _Told:
-    """What a source said. unknown: kept tables, each with the Unix time at which it was made, in seconds; without those
-    of which schema_history has a version. at: its version at which that was looked at. begun: whether it has any.
+    """The answer of a source. unknown: kept tables, each with the Unix time at which it was made, in seconds; without
+    those of which schema_history has a version. at: its version at which that was looked at. begun: whether it has
+    any.
     """
 
     unknown: dict[tuple[str, str], float]

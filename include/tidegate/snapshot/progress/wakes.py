@@ -4,7 +4,7 @@ In:  the Delta logs of control/table_states, schema_history and snapshots, looke
      has grown, or a table's time has come. A running reader makes control/snapshots grow with each wave: what was read
      of it isn't read again.
 Out: names of tables; none of them once the pipeline file keeps others, for of a quiet one only its server knows
-     (unheard.py). What was told is kept by whoever starts the reader.
+     (unheard.py). The caller that starts the reader keeps the last news.
 
 A table that is open is a reader's as long as anything is said of it. When nothing is, its reader may be gone: another
 one is started, ever more seldom while nothing comes of it.
@@ -38,7 +38,7 @@ def _now() -> datetime:
 
 @dataclass(slots=True)
 class _Woken:
-    """What was told last, at which version of control/snapshots, when (Unix time), and how long it counts (s); and of
+    """The last news, at which version of control/snapshots, when (Unix time), and how long it counts (s); and for
     which selection of tables.
     """
 
@@ -77,7 +77,7 @@ class WaitingTables:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """What was told last."""
+        """The last news."""
         return asdict(self._woken)
 
     def look(self) -> dict[str, Any] | None:
@@ -107,7 +107,7 @@ class WaitingTables:
         return zlib.crc32(Selection.of(self._pipeline).text.encode())
 
     def _needy(self, versions: list[int]) -> list[str]:
-        """By name; sets when to look again though nothing has changed."""
+        """The due tables by name; sets when to look again though nothing has changed."""
         from tidegate.snapshot.progress.automatic import outlooks, waiting
         from tidegate.snapshot.progress.captured_reading import lost_ends
         from tidegate.snapshot.progress.events import SnapshotState

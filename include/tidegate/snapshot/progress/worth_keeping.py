@@ -3,8 +3,8 @@
 In:  its rows, a time.
 Out: the rows that stay. Pure.
 
-A table's snapshot that is over stays over (events.py), so nothing is read of it any more. What then goes, and why none
-who reads control/snapshots needs it:
+A table's snapshot that is over stays over (events.py), so nothing is read of it any more. The records that go, and why
+no reader of control/snapshots needs them:
 
 - `ranges`, `view`, `ended`, `paused`, `resumed` of the table say what a reader is still to do, and at which server its
   end mark is. The reader, its DAG and their alarms look at snapshots that aren't over. A state is told by `requested`
@@ -20,8 +20,8 @@ who reads control/snapshots needs it:
 All else stays. `opened` of a table, `applied`, `done`, `marked` and `placed` are what a rebuild goes by, and what says
 that a table's rows are there; `failed` and `cancelled` say why one isn't asked for again; `refused` which chunks go.
 
-A run that is killed has made its commit or it hasn't (lake/control/upkeep.py); what is appended meanwhile stays. Who
-follows the table by its files is told all of it anew (event_log.py).
+A run that is killed has made its commit or it hasn't (lake/control/upkeep.py); what is appended meanwhile stays. A
+reader that follows the table by its files gets all of it anew (event_log.py).
 """
 
 from __future__ import annotations

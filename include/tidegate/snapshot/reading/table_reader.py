@@ -6,7 +6,7 @@ Out: Chunks, each from where the one before ended; what of the range is left.
 A statement asks for so many rows as fit a chunk by what rows came to so far; when they come to more, its result is cut
 into several chunks. Small ones cost little, and the last statement's rows never have to fit the memory twice.
 
-A TiDB's table without a key is read in order of _tidb_rowid. Of a partitioned one two rows may have one number
+A TiDB's table without a key is read in order of _tidb_rowid. In a partitioned one two rows may have one number
 (EXCHANGE PARTITION brings rows with theirs), so it is asked first at which number a statement ends, and all rows up to
 it come, however many have it.
 """
@@ -41,7 +41,7 @@ _FIRST_ROWS: Final = 1000  # before it is known how long rows are
 
 @dataclass(frozen=True, slots=True)
 class WaveOf:
-    """What the chunks of a wave have in common. at_ts: the timestamp at which all of it is read; 0 where it isn't.
+    """The common facts of the chunks of a wave. at_ts: the timestamp at which all of it is read; 0 where it isn't.
     is_local: whether the lake that they go to is.
     """
 
@@ -102,7 +102,7 @@ class ChunkBounds:
 
 @dataclass(slots=True)
 class Pace:
-    """What a table's rows came to so far."""
+    """The counts of a table's rows so far."""
 
     rows: int = 0
     bytes: int = 0

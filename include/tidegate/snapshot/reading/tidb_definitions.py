@@ -22,8 +22,8 @@ from tidegate.tidb.live_tables import Change, LiveTables, Name, TableChange
 
 @dataclass(slots=True)
 class Definitions:
-    """Of one TiDB. The history is folded anew only when there are more jobs in it. lower_tables: tables' names are in
-    lower case, too, as of a changefeed.
+    """The definitions of one TiDB. The history is folded anew only when there are more jobs in it. lower_tables:
+    tables' names are in lower case, too, as of a changefeed.
     """
 
     history: History
@@ -32,7 +32,7 @@ class Definitions:
     _tables: LiveTables = field(default_factory=LiveTables)
 
     def at(self, source: str, names: Collection[Name], ts: int) -> dict[Name, TableVersion]:
-        """What there was of the tables. ts: 0 for now. Raises SourceRefused, SourceUnavailable, StreamCorrupt."""
+        """The tables as they were. ts: 0 for now. Raises SourceRefused, SourceUnavailable, StreamCorrupt."""
         jobs = self.history.jobs_at(ts)
         if jobs != self._jobs:
             self._tables, self._jobs = LiveTables.from_text(self.history.tables_at(ts)), jobs

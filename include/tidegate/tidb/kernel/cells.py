@@ -132,7 +132,7 @@ def _bits(value: int, column: int, row: int) -> int:
 
 @compiled(I(I, I, I, I, I), **FAST)
 def _of_number(value: int, no_sign: int, column: int, row: int, of_handle: int) -> int:
-    """What a number stands for, by its column."""
+    """The value of a number, by its column."""
     read_as = word(column, T.READ_AS)
     large = no_sign and value < 0  # 2^63 and more
     if read_as == T.READ_UINT64:

@@ -1,8 +1,8 @@
 """TiDB's binary JSON as TiDB's own text, of many values at once.
 
 In:  addresses: of datums that are JSON, of room for six bytes per byte and some more per value.
-Out: texts. What isn't done here (dates, opaque values, numbers of more than 15 digits, bytes that contradict
-     themselves) is said by json_binary.py, value by value.
+Out: texts. The rest (dates, opaque values, numbers of more than 15 digits, bytes that contradict themselves) is done
+     by json_binary.py, value by value.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def read_payloads(data: int, size: int, records: int) -> int:
 
 @compiled(PAIR(I, I, I), forceinline=True, **FAST)
 def _next_run(wanted: int, at: int, end: int) -> tuple[int, int]:
-    """Of the next field of a number that is a run of bytes: how many, and where they begin; 0, CUT at the end, and -1,
+    """The next field of a number that is a run of bytes: how many, and where they begin; 0, CUT at the end, and -1,
     CUT where the bytes are none.
     """
     while at < end:

@@ -65,7 +65,7 @@ def zigzag(value: int) -> int:
 
 @compiled(PAIR(I, I), forceinline=True, **FAST)
 def run(at: int, end: int) -> tuple[int, int]:
-    """Of a length and so many bytes: how many, and where they begin."""
+    """A length and so many bytes: how many, and where they begin."""
     size, at = varint(at, end)
     if at < 0 or size < 0 or size > end - at:
         return 0, CUT

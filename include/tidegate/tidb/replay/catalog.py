@@ -96,7 +96,8 @@ class Catalog:
     # --- jobs --------------------------------------------------------------------------------------
 
     def run(self, job: Job) -> None:
-        """What a finished job changes; one that was rolled back changes nothing, but TiDB may have told twice of rows.
+        """The changes of a finished job; one that was rolled back changes nothing, but TiDB may have told twice of
+        rows.
 
         A table whose rows can't be told any more is unknown from here on, and the others go on. Raises UnsupportedValue
         where that can't be said of single tables.
@@ -265,7 +266,7 @@ def _told_twice(table: Table, job: Job) -> UnsupportedValue:
 
 
 def _follow(table: Table, info: TableInfo, job: Job) -> None:
-    """What a job that makes `info` of a table does to its rows. Raises UnsupportedValue."""
+    """The effect of a job that makes `info` of a table on its rows. Raises UnsupportedValue."""
     was = table.info
     gone = _gone(was, info)
     if _was_told_twice(table, job):

@@ -1,4 +1,4 @@
-"""What existing rows have after the type of a column changed.
+"""The values of existing rows after the type of a column changed.
 
 In:  a column before and after, and the job that changed it.
 Out: which column became which; the new value of a cell. UnsupportedValue where that isn't certain.

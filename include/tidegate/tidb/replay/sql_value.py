@@ -65,7 +65,7 @@ _TIME_MAX: Final = (838 * 3600 + 59 * 60 + 59) * 10**9
 
 
 def sql_value(column: ColumnInfo, value: Value | str) -> Sql:
-    """What an expression sees of a cell."""
+    """The value of a cell in an expression."""
     if value is None or isinstance(value, str):
         return None if value is None else JsonText(value)
     if isinstance(value, Json):
@@ -91,7 +91,7 @@ def refuse(column: ColumnInfo, value: object) -> NoReturn:
 
 
 def cell_value(column: ColumnInfo, value: Sql) -> Value | str:
-    """What a column stores of an SQL value; a str is JSON's text."""
+    """The stored form of an SQL value in a column; a str is JSON's text."""
     if value is None:
         return None
     try:

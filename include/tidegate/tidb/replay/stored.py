@@ -1,4 +1,4 @@
-"""What a table has in a cell that its row doesn't name.
+"""The value of a cell that a table's row doesn't name.
 
 In:  a row's cells, a column.
 Out: the cell's value: what is stored, the column's origin default, or what a virtual column computes.
@@ -28,7 +28,7 @@ def cell(column: ColumnInfo, cells: Cells) -> Value | str:
 
 
 def origin_default(column: ColumnInfo) -> Value | str:
-    """What rows have that were there before their column was; TIMESTAMP literals are in UTC."""
+    """The value of rows that were there before their column was; TIMESTAMP literals are in UTC."""
     text = column.origin_default
     if text is None:
         return None

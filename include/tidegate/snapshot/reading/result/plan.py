@@ -3,7 +3,7 @@
 In:  a TableVersion.
 Out: the select list; per column how the kernel reads it and how its array is finished, which is decode's own finish.
 
-What makes the values the same:
+The reasons why the values are the same:
 - `character_set_results` is NULL: the server converts nothing, so text comes in the column's own character set, as it
   is logged, and goes through decode's tables of characters. JSON, UUID and addresses come as decode's text.
 - The binary protocol has FLOAT and DOUBLE as they are stored, dates as numbers (so '2024-02-31' is known for what it

@@ -236,7 +236,7 @@ class ResultStream:
 
 
 def _type_code(definition: bytes) -> int:
-    """Of a column definition packet: catalog, schema, two tables, two names, 0x0c, charset 2, length 4, type."""
+    """Name in a column definition packet: catalog, schema, two tables, two names, 0x0c, charset 2, length 4, type."""
     at = 0
     for _ in range(6):
         first = definition[at]
@@ -248,7 +248,7 @@ def _type_code(definition: bytes) -> int:
 
 
 class _Arena:
-    """Room for a batch: every column of bytes could have all of them. What isn't touched costs nothing."""
+    """Room for a batch: every column of bytes could have all of them. An untouched part costs nothing."""
 
     def __init__(self, plan: ReadPlan, rows_max: int, bytes_max: int) -> None:
         self._plan = plan
