@@ -18,7 +18,7 @@ from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.rewrite import keeps_values, rewrite
 from spark_jobs.merge.shard_rows import empty_of_no_shard, empty_shard
-from spark_jobs.merge.silver_writer import SilverWriter, columns_of
+from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_all
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
@@ -96,8 +96,8 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
     elif writer.entry.routed:
         empty_shard(writer, version)
     else:
-        done = (writer.ddl_id("rows", version), version.commit_ts)
-        empty_silver(writer.log, done, None if writer.is_as(shape, writer.log.state()) else shape, columns_of(old))
+        done, sources = (writer.ddl_id("rows", version), version.commit_ts), writer.sources_of(old)
+        empty_silver(writer.log, done, None if writer.is_as(shape, writer.log.state()) else shape, sources)
 
 
 def _alter(writer: SilverWriter, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
@@ -141,7 +141,7 @@ def _follow(
             if not stays:
                 own = silver_sql.only_shard(new) if writer.entry.routed else "true"
                 check_renamed(private.state, actions, old)
-                rewrite(private, actions, shape, recasts, own, columns_of(old))
+                rewrite(private, actions, shape, recasts, own, writer.sources_of(old))
             return not stays
 
         writer.change(work, (writer.app_id, upto_ts))
@@ -168,7 +168,7 @@ def _reshape_of(
         return None
     check_renamed(state, actions, old)
     return Reshape(
-        facts=lambda read: reshaped(read, shape, columns_of(old)),
+        facts=lambda read: reshaped(read, shape, writer.sources_of(old)),
         key=shape.key or (ROW_HASH,),
         renamed={a.new_name: a.old_name for a in actions if isinstance(a, RenameSilverColumn)},
         added={name: value_of(value, kind) for name, (value, kind) in _added(actions).items()},

@@ -131,7 +131,20 @@ class SilverWriter:
         """WHERE clause that keeps a statement to one shard; nothing for an unrouted table."""
         return f" WHERE {silver_sql.only_shard(version)}" if self.entry.routed else ""
 
+    def sources_of(self, version: TableVersion | None) -> frozenset[str] | None:
+        """Silver's names of the columns that the source had since silver was written last, up to a version.
 
-def columns_of(version: TableVersion | None) -> frozenset[str] | None:
-    """Silver's names of a source's columns; None: of none that is known."""
-    return None if version is None else frozenset(column.silver for column in version.columns)
+        None: of none that is known.
+
+        Silver may have columns of an earlier version than the last one: a rename gave the name to another table while
+        this one waited, or an older copy came back.
+        """
+        if version is None:
+            return None
+        history, name = self.app.histories[version.source], (version.database, version.table)
+        written_ts = self.log.state().transaction(self.app_id)
+        known = [*history.versions(*name), version]
+        last = history.version_at(*name, written_ts)
+        begins_ts = written_ts if last is None else last.commit_ts
+        since = (one for one in known if begins_ts <= one.commit_ts <= version.commit_ts)
+        return frozenset(column.silver for one in since for column in one.columns)

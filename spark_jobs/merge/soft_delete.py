@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.rewrite import rewrite, types_of
-from spark_jobs.merge.silver_writer import SilverWriter, columns_of
+from spark_jobs.merge.silver_writer import SilverWriter
 from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
@@ -60,7 +60,7 @@ def mark_all(writer: SilverWriter, old: TableVersion | None, version: TableVersi
         check_marked(writer, private.rows, private.state, old, version, shape)
         fits = writer.is_as(shape, private.state)
         if not fits:
-            rewrite(private, (), shape, {}, sources=columns_of(old))
+            rewrite(private, (), shape, {}, sources=writer.sources_of(old))
         return not fits
 
     state = writer.log.state()

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pymysql
 from deltalake import DeltaTable, QueryBuilder
 
@@ -229,9 +228,9 @@ def _source(server: Server, name: tuple[str, str], cells: list[Cell]) -> Rows:
 def _silver(lake: Path, name: tuple[str, str], cells: list[Cell] | None) -> Rows:
     """Live rows; without cells each counts as the same."""
     table = DeltaTable(str(lake / tables.silver_path(*name)))
-    found = pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t"))
-    if "_tg_deleted" in found.column_names:  # rows that stay (tables.soft_delete)
-        found = found.filter(pc.invert(pc.fill_null(found.column("_tg_deleted"), False)))
+    stay = any(item.name == tables.DELETED for item in table.schema().fields)  # tables.soft_delete
+    live = f" WHERE {tables.DELETED} IS NOT TRUE" if stay else ""
+    found = pa.table(QueryBuilder().register("t", table).execute(f"SELECT * FROM t{live}"))
     if cells is None:
         return Counter({(): found.num_rows})
     columns = _columns(found)

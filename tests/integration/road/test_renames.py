@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from spark_jobs.window.application import Application
 from tests.kit.road import Road
+from tests.kit.snapshots import Reading
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.cli.main import app as command_line
@@ -203,3 +204,31 @@ def test_a_swap_that_was_asked_for_is_approved_once_and_deleted_rows_stay_with_t
     assert silver.select("id", "v", "w", tables.DELETED).rows() == [
         (1, "one", 7, False), (2, "two", None, True), (3, "three", None, True), (4, "four", 4, False),
     ]  # fmt: skip
+
+
+def test_a_name_that_another_table_gets_while_its_own_waits_keeps_none_of_the_old_columns(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture()
+    run(mariadb, database, """
+        CREATE TABLE a (id INT PRIMARY KEY, only_a INT)
+        CREATE TABLE b (id INT PRIMARY KEY, only_b INT)
+        INSERT INTO a VALUES (1, 1)
+        INSERT INTO b VALUES (2, 2)
+    """)  # fmt: skip
+    road.capture()
+    road.apply(spark)
+    run(mariadb, database, """
+        SET SESSION binlog_format = 'STATEMENT'
+        UPDATE a SET only_a = 7
+        SET SESSION binlog_format = 'ROW'
+        RENAME TABLE a TO x, b TO a, x TO b
+    """)  # fmt: skip
+    road.capture()
+    app = road.apply(spark)
+    assert {name.partition(".")[2] for name in held(app)} >= {"a", "b"}
+    app = Reading(road, spark).run()
+    assert not {f"{database}.a", f"{database}.b"} & held(app).keys()
+    assert road.assert_equal() == {"a": 1, "b": 1}

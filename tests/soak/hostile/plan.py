@@ -24,7 +24,7 @@ POINTS: Final = (
 
 
 def _burst(rng: random.Random, **more: Any) -> dict[str, Any]:
-    return {"statements": rng.choice([5, 20, 40, 80]), **more}
+    return {"statements": rng.choice([10, 40, 80, 150]), **more}
 
 
 ROUNDS: Final[Kinds] = {
