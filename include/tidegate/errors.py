@@ -10,7 +10,7 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from tidegate.remedy import Needs, Remedy
+from tidegate.remedy import REPORT, Needs, Remedy
 
 
 class TidegateError(Exception):
@@ -186,7 +186,7 @@ def unexpected(error: Exception) -> Unexpected:
     """The error for an unforeseen exception that concerns one table: its class, its text and its place."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    remedy = "report it; once that is mended: `tidegate release`"
+    remedy = f"{REPORT}; once that is mended: `tidegate release`"
     return Unexpected(f"unexpected {type(error).__name__}: {error}{place}", remedy=remedy)
 
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NoReturn, Self
 
+# A fault of tidegate's own. There is no public address: each copy of tidegate came from some place with issues.
+ISSUES: Final = "as an issue where you got tidegate"
+REPORT: Final = f"report it {ISSUES}, with this line"
 _BY_ITSELF: Final = "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start)"
 _OR_OUT: Final = "at the source and load it again; or leave it out (tables.exclude)"
 _JUDGED: Final = (

@@ -19,6 +19,7 @@ import pytest
 from tidegate.cli import main
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE
 from tidegate.local.processes import sole
+from tidegate.remedy import ISSUES
 
 CONNECTION = "AIRFLOW_CONN_SHOP_DB"
 PIPELINE = """pipeline: shop
@@ -221,7 +222,9 @@ def test_a_fault_of_our_own_is_one_line_too(run: Run, file: Path, monkeypatch: p
     ended = run("status", str(file))
     assert ended.code == EXIT_ERROR
     (line,) = ended.err.splitlines()
-    assert line.startswith("tidegate: a fault of tidegate, please report it: KeyError: 'no such key' at test_cli_bad")
+    assert line.startswith(
+        f"tidegate: a fault of tidegate, please report it {ISSUES}: KeyError: 'no such key' at test_cli_bad"
+    )
 
 
 def test_version_and_json_of_nothing(run: Run, file: Path) -> None:

@@ -39,7 +39,7 @@ from tidegate.binlog.kernel.partial_rows import (
 from tidegate.binlog.kernel.rows import count_images, decode_rows
 from tidegate.binlog.plan import VARIABLE, Plan
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
-from tidegate.remedy import REFILL
+from tidegate.remedy import REFILL, REPORT
 from tidegate.schema.follow.added_columns import existing_row_value
 
 __all__ = [
@@ -283,4 +283,4 @@ def _error(state: Words, plan: Plan) -> Terminal:
         L.ERROR_OPTIONS: "rows event has value options that aren't known",
         L.ERROR_DOCUMENT: f"{place} has a JSON document of no known type",
     }[code]
-    return DecodeError(what, remedy=REFILL.after("report it"))
+    return DecodeError(what, remedy=REFILL.after(REPORT))

@@ -33,7 +33,7 @@ from tidegate.binlog.statements import Judged, judge_statements, judge_unfollowe
 from tidegate.binlog.table_rows import BatchDecoder, HeldError, Name, TableRows, decode_table
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import StreamCorrupt, UnknownEvent, unexpected
-from tidegate.remedy import JUDGE, REFILL
+from tidegate.remedy import JUDGE, REFILL, REPORT
 from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
 from tidegate.segments.segment import Segment, may_name
@@ -193,7 +193,7 @@ def judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) 
         raise StreamCorrupt(
             f"event {type_name(int(events[event, K.TYPE]))} follows no TABLE_MAP of its table",
             where=place(index, event),
-            remedy=REFILL.after("report it"),
+            remedy=REFILL.after(REPORT),
         )
     by_name: dict[Name, list[npt.NDArray[np.int64]]] = {}
     order = np.argsort(contents, kind="stable")

@@ -37,13 +37,13 @@ from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
 from tidegate.errors import DecodeError, StreamCorrupt
 from tidegate.limits import EXPANDED_PIECE_BYTES, MIB
-from tidegate.remedy import REFILL
+from tidegate.remedy import REFILL, REPORT
 from tidegate.segments.segment import Segment
 
 _SIZE_AT: Final = 9
 _STORE_BYTES: Final = 1 << 18
 _UNCOUNTED_BYTES: Final = 64 * MIB
-_REMEDY: Final = REFILL.after("report it")
+_REMEDY: Final = REFILL.after(REPORT)
 _WORDS: Final = {
     K.CUT: "ends inside an event",
     K.MALFORMED_EVENT: "is too short for what its type says",

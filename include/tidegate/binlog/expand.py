@@ -25,9 +25,9 @@ from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of con
 from tidegate.binlog.unpack import CODEC, COMPRESSED_TYPES, Bytes, Words, expand_event, inner_events
 from tidegate.errors import DecodeError, StreamCorrupt, UnknownEvent
 from tidegate.limits import EXPANDED_PIECE_BYTES
-from tidegate.remedy import REFILL
+from tidegate.remedy import REFILL, REPORT
 
-_REMEDY: Final = REFILL.after("report it")
+_REMEDY: Final = REFILL.after(REPORT)
 
 
 @dataclass(frozen=True, slots=True)

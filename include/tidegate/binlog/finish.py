@@ -25,6 +25,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constan
 from tidegate.binlog.kernel.recode import recode
 from tidegate.binlog.plan import OUT_BYTES, VARIABLE, ColumnPlan
 from tidegate.errors import DecodeError, UnsupportedValue
+from tidegate.remedy import REPORT
 from tidegate.schema.model.charset_text import (
     ASCII_BASED,
     SINGLE_BYTE,
@@ -149,7 +150,7 @@ def _check_utf8(array: pa.Array) -> None:
         for value in array.cast(pa.binary(), safe=False):
             if value.is_valid:
                 decode_text("utf8mb4", value.as_py())  # names the bytes
-        raise DecodeError("text buffers are inconsistent", remedy="report it") from None
+        raise DecodeError("text buffers are inconsistent", remedy=REPORT) from None
 
 
 def _by_value(array: pa.Array, convert: Callable[[bytes], str]) -> pa.Array:
@@ -160,7 +161,7 @@ def _vectors(offsets: pa.Buffer, data: pa.Buffer, valid: pa.Buffer | None, rows:
     """MySQL's VECTOR: 32-bit floats, little-endian, one after the other."""
     ends = np.frombuffer(offsets, np.int32)
     if np.any(ends % _FLOAT_BYTES):
-        raise UnsupportedValue("vector is not a row of 32-bit floats", remedy="report it")
+        raise UnsupportedValue("vector is not a row of 32-bit floats", remedy=REPORT)
     floats = pa.Array.from_buffers(pa.float32(), data.size // _FLOAT_BYTES, [None, data])
     buffers = [valid, pa.py_buffer(np.ascontiguousarray(ends // _FLOAT_BYTES))]
     return pa.Array.from_buffers(pa.list_(pa.float32()), rows, buffers, nulls, children=[floats])

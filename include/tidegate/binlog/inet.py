@@ -13,6 +13,7 @@ import struct
 import uuid
 
 from tidegate.errors import DecodeError
+from tidegate.remedy import REPORT
 
 
 def uuid_text(value: bytes) -> str:
@@ -39,7 +40,7 @@ def inet6_text(value: bytes) -> str:
 
 def _check(value: bytes, size: int) -> None:
     if len(value) != size:
-        raise DecodeError(f"a UUID or address of {len(value)} bytes instead of {size}", remedy="report it")
+        raise DecodeError(f"a UUID or address of {len(value)} bytes instead of {size}", remedy=REPORT)
 
 
 def _longest_zeros(groups: tuple[int, ...]) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.json_text import JsonReader, is_container, json_text, quoted
 from tidegate.binlog.kernel.layout import PATCHED
 from tidegate.errors import DecodeError
-from tidegate.remedy import REFILL
+from tidegate.remedy import REFILL, REPORT
 
 Tree = dict[str, "Tree"] | list["Tree"] | str
 Leg = str | tuple[bool, int]  # a member's name; or (counted from the end, number of the cell)
@@ -80,7 +80,7 @@ def _key_order(key: str) -> tuple[int, bytes]:
 def _apply(tree: Tree, cursor: ByteCursor) -> None:
     operation = cursor.unsigned(1)
     if operation not in (_REPLACE, _INSERT, _REMOVE):
-        raise DecodeError(f"JSON difference of kind {operation} is not known", remedy="report it")
+        raise DecodeError(f"JSON difference of kind {operation} is not known", remedy=REPORT)
     path = cursor.text(cursor.packed())
     value = "" if operation == _REMOVE else read_tree(cursor.take(cursor.packed()))
     legs = read_path(path)
@@ -90,7 +90,7 @@ def _apply(tree: Tree, cursor: ByteCursor) -> None:
     if not legs or parent is None or not _change(operation, parent, legs[-1], value):
         raise DecodeError(
             f"JSON difference at {path[:80]} doesn't apply to the document before it",
-            remedy=REFILL.after("report it"),
+            remedy=REFILL.after(REPORT),
         )
 
 
@@ -118,7 +118,7 @@ def read_path(path: str) -> list[Leg]:
 
 
 def _bad(path: str) -> DecodeError:
-    return DecodeError(f"JSON path {path[:80]} can't be read", remedy="report it")
+    return DecodeError(f"JSON path {path[:80]} can't be read", remedy=REPORT)
 
 
 def _cell(array: list[Tree], leg: Leg) -> tuple[int, bool] | None:

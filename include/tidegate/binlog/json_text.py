@@ -20,6 +20,7 @@ from typing import Final
 
 from tidegate.binlog.cursor import ByteCursor
 from tidegate.errors import DecodeError
+from tidegate.remedy import REPORT
 
 _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY, _LITERAL = 0, 1, 2, 3, 4
 _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64, _DOUBLE, _STRING, _OPAQUE = 5, 6, 7, 8, 9, 10, 11, 12, 15
@@ -85,12 +86,12 @@ class JsonReader:
             return _literal(ByteCursor(self.data, at, end).unsigned(1))
         if kind == _OPAQUE and at < end:
             return _opaque(self.data[at], self._counted(at + 1, end))
-        raise DecodeError(f"JSON type {kind} is not known, or its value is cut off", remedy="report it")
+        raise DecodeError(f"JSON type {kind} is not known, or its value is cut off", remedy=REPORT)
 
     def members(self, kind: int, start: int, end: int, depth: int) -> tuple[list[str] | None, list[Place]]:
         """Keys of an object (None for an array), and where the values lie, in order."""
         if depth > _DEPTH_MAX:
-            raise DecodeError("JSON is nested deeper than the server allows", remedy="report it")
+            raise DecodeError("JSON is nested deeper than the server allows", remedy=REPORT)
         large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
         head, key_entry, value_entry, inlined = _LARGE_FORM if large else _SMALL_FORM
         at = start + head.size
@@ -98,7 +99,7 @@ class JsonReader:
             raise _cut()
         count, size = head.unpack_from(self.data, start)
         if size < head.size or start + size > end:
-            raise DecodeError("JSON container is longer than its value", remedy="report it")
+            raise DecodeError("JSON container is longer than its value", remedy=REPORT)
         end = start + size
         keys = None
         if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
@@ -118,7 +119,7 @@ class JsonReader:
         for offset, length in entries:
             key = self._take(start + offset, length, end)
             if (length, key) <= last:
-                raise DecodeError("JSON object has its keys out of order", remedy="report it")
+                raise DecodeError("JSON object has its keys out of order", remedy=REPORT)
             last = (length, key)
             keys.append(_utf8(key))
         return keys
@@ -134,26 +135,26 @@ class JsonReader:
             count |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return self._take(at, count, end)
-        raise DecodeError("JSON length is longer than 5 bytes", remedy="report it")
+        raise DecodeError("JSON length is longer than 5 bytes", remedy=REPORT)
 
     def _take(self, at: int, count: int, end: int) -> bytes:
         if at + count > end:
             raise _cut()
         self.unread -= count
         if self.unread < 0:
-            raise DecodeError("JSON has values that overlap", remedy="report it")
+            raise DecodeError("JSON has values that overlap", remedy=REPORT)
         return self.data[at : at + count]
 
 
 def _cut() -> DecodeError:
-    return DecodeError("JSON ends inside a value", remedy="report it")
+    return DecodeError("JSON ends inside a value", remedy=REPORT)
 
 
 def _utf8(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise DecodeError(f"JSON holds {data[:40]!r}, which is not UTF-8", remedy="report it") from None
+        raise DecodeError(f"JSON holds {data[:40]!r}, which is not UTF-8", remedy=REPORT) from None
 
 
 def is_container(kind: int) -> bool:
@@ -162,14 +163,14 @@ def is_container(kind: int) -> bool:
 
 def _literal(code: int) -> str:
     if code not in _LITERALS:
-        raise DecodeError(f"JSON literal {code} is not known", remedy="report it")
+        raise DecodeError(f"JSON literal {code} is not known", remedy=REPORT)
     return _LITERALS[code]
 
 
 def double_text(value: float) -> str:
     """A double as the server's my_gcvt prints it in JSON: the shortest digits that read back, with ".0" when whole."""
     if not math.isfinite(value):
-        raise DecodeError("JSON holds a number that isn't finite", remedy="report it")
+        raise DecodeError("JSON holds a number that isn't finite", remedy=REPORT)
     mantissa, _, exponent = f"{value!r}".partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")
@@ -213,7 +214,7 @@ def _opaque(field: int, data: bytes) -> str:
 def decimal_text(digits: int, scale: int, data: bytes) -> str:
     """MySQL's binary decimal as text (strings/decimal.cc, bin2decimal): "-12.50"."""
     if digits < scale:
-        raise DecodeError(f"decimal({digits},{scale}) is no decimal", remedy="report it")
+        raise DecodeError(f"decimal({digits},{scale}) is no decimal", remedy=REPORT)
     negative = not data[:1] or not data[0] & 0x80
     raw = bytes([data[0] ^ 0x80, *data[1:]]) if data else b""
     cursor = ByteCursor(bytes(b ^ 0xFF for b in raw) if negative else raw)
@@ -228,5 +229,5 @@ def decimal_text(digits: int, scale: int, data: bytes) -> str:
 def _digits(cursor: ByteCursor, count: int) -> str:
     text = f"{cursor.big_endian(_DIGIT_BYTES[count]):0{count}d}"
     if len(text) > count:
-        raise DecodeError(f"{count} digits of a decimal hold {text}", remedy="report it")
+        raise DecodeError(f"{count} digits of a decimal hold {text}", remedy=REPORT)
     return text

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from tidegate.binlog.cursor import ByteCursor
 from tidegate.errors import DecodeError
+from tidegate.remedy import REPORT
 from tidegate.schema.model.charset_text import charset_of_collation
 from tidegate.schema.model.type_table import Wire
 
@@ -130,7 +131,7 @@ def parse_table_map(body: bytes, *, mariadb: bool = False) -> TableMap:
     bitmap = cursor.take((count + 7) // 8)
     shapes = [_shape(code, metadata) for code in codes]
     if metadata:
-        raise DecodeError(f"TABLE_MAP of {database}.{table} has metadata left over", remedy="report it")
+        raise DecodeError(f"TABLE_MAP of {database}.{table} has metadata left over", remedy=REPORT)
     optional: dict[int, bytes] = {}
     while cursor:
         kind = cursor.unsigned(1)
@@ -147,7 +148,7 @@ def _wire(code: int) -> Wire:
     try:
         return Wire(code)
     except ValueError:
-        raise DecodeError(f"column type {code} in TABLE_MAP is not known", remedy="report it") from None
+        raise DecodeError(f"column type {code} in TABLE_MAP is not known", remedy=REPORT) from None
 
 
 def _shape(code: int, metadata: ByteCursor) -> tuple[Wire, int, int]:
@@ -213,13 +214,13 @@ _PER_COLUMN: Final[tuple[tuple[Wire | None, _Field, str, Callable[[ByteCursor], 
 def _end(cursor: ByteCursor, name: str) -> None:
     """A field that says more than there are columns for was not understood, and then the columns weren't either."""
     if cursor:
-        raise DecodeError(f"TABLE_MAP says {name} for more columns than it has of that kind", remedy="report it")
+        raise DecodeError(f"TABLE_MAP says {name} for more columns than it has of that kind", remedy=REPORT)
 
 
 def _set_bits(extras: list[dict[str, Any]], columns: list[int], name: str, bitmap: bytes) -> None:
     """One bit per column in the list, the highest bit of the first byte first."""
     if len(bitmap) != (len(columns) + 7) // 8:
-        raise DecodeError(f"TABLE_MAP's {name} bitmap isn't one of {len(columns)} columns", remedy="report it")
+        raise DecodeError(f"TABLE_MAP's {name} bitmap isn't one of {len(columns)} columns", remedy=REPORT)
     for n, i in enumerate(columns):
         extras[i][name] = bool(bitmap[n >> 3] >> (7 - (n & 7)) & 1)
 
@@ -235,7 +236,7 @@ def _set_charsets(
         while cursor:
             n = cursor.packed()
             if n >= len(columns):
-                raise DecodeError(f"TABLE_MAP gives a collation to column {n} of {len(columns)}", remedy="report it")
+                raise DecodeError(f"TABLE_MAP gives a collation to column {n} of {len(columns)}", remedy=REPORT)
             collations[n] = cursor.packed()
     elif column_field in optional:
         cursor = ByteCursor(optional[column_field])

@@ -26,6 +26,7 @@ from tidegate.changefeed.stream import Stream
 from tidegate.commit_ts import physical_ms
 from tidegate.errors import SourceRefused, StreamCorrupt
 from tidegate.limits import TICDC_LOOKS_THREADS, TIMESTAMP_AHEAD_SECONDS_MAX
+from tidegate.remedy import REPORT
 from tidegate.schema.model.server import folded
 from tidegate.segments.crc32c import crc32c
 from tidegate.ticdc.layout import META, METADATA, data_name, date_end, schema_version
@@ -81,7 +82,7 @@ class Folders:
         try:
             found = int(json.loads(data)["checkpoint-ts"])
         except (ValueError, KeyError, TypeError) as error:
-            raise StreamCorrupt(f"no checkpoint-ts is in it: {data[:80]!r}", where=where, remedy="report it") from error
+            raise StreamCorrupt(f"no checkpoint-ts is in it: {data[:80]!r}", where=where, remedy=REPORT) from error
         # It would be believed: all rows that come until then would be passed over.
         if physical_ms(found) > (time.time() + TIMESTAMP_AHEAD_SECONDS_MAX) * 1000:
             raise SourceRefused(

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from tidegate.changefeed.storage import Storage
 from tidegate.errors import SourceRefused, StreamCorrupt
 from tidegate.limits import TICDC_COMMIT_BYTES_MAX, TICDC_FIRST_LINE_BYTES
+from tidegate.remedy import REPORT
 from tidegate.ticdc.layout import DataName, data_name
 from tidegate.ticdc.lines import Lines, split, unended_ts
 from tidegate.ticdc.pieces import Form, Piece
@@ -182,7 +183,7 @@ class Stream:
                 return
             if end == file.size:
                 if len(self._files) > 1:
-                    raise StreamCorrupt("its last line is cut off", where=path, remedy=f"report it; {LINE_ENDS}")
+                    raise StreamCorrupt("its last line is cut off", where=path, remedy=f"{REPORT}; {LINE_ENDS}")
                 self.unended_ts = unended_ts(self._form, data)
                 self._files[0] = _File(file.name, file.number, self._offset)  # it is being written: looked at again
                 return

@@ -32,6 +32,7 @@ from tidegate.errors import (
 )
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_TRANSIENT, EXIT_USAGE, TRACEBACK_ENV, home
 from tidegate.limits import MESSAGE_CHARACTERS_MAX
+from tidegate.remedy import ISSUES
 
 # name -> (module, function, one line for --help)
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -167,7 +168,8 @@ def _told(error: Exception) -> int:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     what = " ".join(f"{type(error).__name__}: {error}".split())
     print(
-        f"tidegate: a fault of tidegate, please report it: {what} at {Path(frame.filename).name}:{frame.lineno}; "
+        f"tidegate: a fault of tidegate, please report it {ISSUES}: {what} "
+        f"at {Path(frame.filename).name}:{frame.lineno}; "
         f"{TRACEBACK_ENV}=1 shows more",
         file=sys.stderr,
     )

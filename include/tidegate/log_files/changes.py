@@ -31,6 +31,7 @@ from tidegate.log_files.log_file import BinlogFile, FilePiece
 from tidegate.log_files.ndjson import Lines, as_bytes
 from tidegate.log_files.rows import Plans, RowDecoder, RowOptions, placed
 from tidegate.log_files.stats import MAGIC, SKIPPED, XA_ROLLED_BACK, XA_UNANSWERED, FileStats, PieceFates
+from tidegate.remedy import REPORT
 
 Block = memoryview
 _GTID_LISTS: Final = (int(EventType.PREVIOUS_GTIDS), int(EventType.MARIADB_GTID_LIST))
@@ -170,7 +171,7 @@ class LogChanges:
             self._report(index, event, error)
             return None
         if answer is None:
-            self._report(index, event, DecodeError("XA COMMIT or ROLLBACK can't be read", remedy="report it"))
+            self._report(index, event, DecodeError("XA COMMIT or ROLLBACK can't be read", remedy=REPORT))
             return None
         name, committed = answer
         pending = self._pending.pop(name, None)

@@ -20,6 +20,7 @@ from tidegate.binlog.statements import changed_tables, is_dml, named_tables, que
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
 from tidegate.errors import Terminal, UnknownEvent, UnsupportedValue
 from tidegate.log_files.stats import IGNORED, QUARANTINED, SKIPPED
+from tidegate.remedy import REPORT
 
 _UNKNOWN: Final = SKIPPED
 _FATE_OF_TYPE: Final = np.array(
@@ -60,7 +61,7 @@ def judge(index: EventIndex) -> JudgedEvents:
             continue
         fates[number] = QUARANTINED
         code = int(events[number, K.TYPE])
-        remedy = _INCIDENT if code == EventType.INCIDENT else "report it with the server's version"
+        remedy = _INCIDENT if code == EventType.INCIDENT else f"{REPORT}, and the server's version"
         judged.faults.append((number, UnknownEvent(unread_event(code), remedy=remedy)))
     return judged
 

@@ -19,6 +19,7 @@ from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.events import HEADER_BYTES, EventType, read_header
 from tidegate.errors import DecodeError
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet
+from tidegate.remedy import REPORT
 
 _TAGGED: Final = 1
 _COUNT_MASK: Final = (1 << 28) - 1
@@ -38,7 +39,7 @@ def _mysql(cursor: ByteCursor) -> str:
     head = cursor.take(8)
     tagged = head[7] == _TAGGED
     if head[7] not in (0, _TAGGED) or (tagged and head[0] != _TAGGED):
-        raise DecodeError(f"PREVIOUS_GTIDS in format {head[7]}", remedy="report it with the server's version")
+        raise DecodeError(f"PREVIOUS_GTIDS in format {head[7]}", remedy=f"{REPORT}, and the server's version")
     count = int.from_bytes(head[1:7] if tagged else head[:7], "little")
     found = MysqlGtidSet()
     for _ in range(count):
@@ -48,7 +49,7 @@ def _mysql(cursor: ByteCursor) -> str:
             first, behind = cursor.unsigned(8), cursor.unsigned(8)
             found.add(f"{name}:{tag}" if tag else name, first, behind - 1)
     if cursor:
-        raise DecodeError("PREVIOUS_GTIDS has bytes left over", remedy="report it with the server's version")
+        raise DecodeError("PREVIOUS_GTIDS has bytes left over", remedy=f"{REPORT}, and the server's version")
     return str(found)
 
 
@@ -56,7 +57,7 @@ def _tag(cursor: ByteCursor) -> str:
     """Its length takes one byte, shifted left by one: 32 characters at most."""
     size = cursor.unsigned(1)
     if size & 1 or size >> 1 > _TAG_BYTES_MAX:
-        raise DecodeError("a GTID's tag is longer than 32 characters", remedy="report it with the server's version")
+        raise DecodeError("a GTID's tag is longer than 32 characters", remedy=f"{REPORT}, and the server's version")
     return cursor.text(size >> 1)
 
 

@@ -19,6 +19,7 @@ from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
 from tidegate.binlog.wire_types import type_text
 from tidegate.errors import DecodeError
+from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import NUMBER_NAMES, Wire
 from tidegate.schema.model.types import canonical
@@ -59,7 +60,7 @@ def infer_plan(body: bytes, *, mariadb: bool = False) -> InferredPlan:
         if wire.type in (Wire.ENUM, Wire.SET) and wire.members is None:
             width = int(words[i, L.WIDTH])
             if width not in _BY_WIDTH:
-                raise DecodeError(f"column {i + 1} is a {wire.type.name} of {width} bytes", remedy="report it")
+                raise DecodeError(f"column {i + 1} is a {wire.type.name} of {width} bytes", remedy=REPORT)
             text, cell = _BY_WIDTH[width]
             words[i, L.KIND] = cell
             words[i, L.P1 : L.P4 + 1] = 0

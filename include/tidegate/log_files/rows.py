@@ -31,6 +31,7 @@ from tidegate.log_files.as_json.column import ShownJson
 from tidegate.log_files.events import JudgedEvents
 from tidegate.log_files.ndjson import LineHead, Lines, in_order, lines_of
 from tidegate.log_files.stats import DECODED, IGNORED, PENDING, QUARANTINED, FileStats
+from tidegate.remedy import REPORT
 
 Name = tuple[str, str]
 _UNREAD: Final = -1
@@ -169,7 +170,7 @@ class RowDecoder:
             first = int(unread[0])
             kind = type_name(int(rows.index.events[numbers[first], K.TYPE]))
             what = f"rows events of type {kind} can't be decoded"
-            error = (int(numbers[first]), UnsupportedValue(what, remedy="report it with the server's version"))
+            error = (int(numbers[first]), UnsupportedValue(what, remedy=f"{REPORT}, and the server's version"))
             numbers = numbers[:first]
         while len(numbers):
             images, stopped = _decode(rows, numbers, plan)

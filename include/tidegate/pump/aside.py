@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from tidegate.errors import TidegateError, Unexpected
+from tidegate.remedy import REPORT
 
 Answer = TypeVar("Answer")
 
@@ -54,7 +55,7 @@ class Aside(Generic[Answer]):
 
 
 def _ours(error: Exception) -> Unexpected:
-    return Unexpected(f"unexpected {type(error).__name__}: {error}", remedy="report it; it is asked again")
+    return Unexpected(f"unexpected {type(error).__name__}: {error}", remedy=f"{REPORT}; it is asked again")
 
 
 def _raise(error: Exception) -> Answer:  # type: ignore[type-var]

@@ -24,6 +24,7 @@ from tidegate.errors import SourceUnavailable, StreamCorrupt, TidegateError
 from tidegate.limits import ANSWER_SECONDS_MAX, TIDB_GC_LIFE_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.pump.at_timestamp import seen_at
+from tidegate.remedy import REPORT
 from tidegate.tidb.jobs import Job
 from tidegate.tidb.live_tables import fold
 from tidegate.tidb.mvcc import fate
@@ -154,7 +155,7 @@ class History:
         try:
             return safe_point_of(text) if text else 0
         except ValueError as error:
-            raise SourceUnavailable(f"can't read its tikv_gc_safe_point: {error}", remedy="report it") from None
+            raise SourceUnavailable(f"can't read its tikv_gc_safe_point: {error}", remedy=REPORT) from None
 
     def kept_seconds(self) -> float:
         """How long garbage collection keeps records. Raises SourceUnavailable, SourceRefused."""
@@ -162,7 +163,7 @@ class History:
         try:
             return seconds_of(text) if text else TIDB_GC_LIFE_SECONDS
         except ValueError as error:
-            raise SourceUnavailable(f"can't read its tikv_gc_life_time: {error}", remedy="report it") from None
+            raise SourceUnavailable(f"can't read its tikv_gc_life_time: {error}", remedy=REPORT) from None
 
     def _collector(self, name: str) -> str:
         """A row of mysql.tidb; "" while it isn't there."""
@@ -189,7 +190,7 @@ def finished_ts(text: bytes) -> int:
     try:
         return int((json.loads(text)["binlog"] or {}).get("FinishedTS") or 0)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StreamCorrupt(f"a DDL job's JSON isn't as TiDB writes it: {error!r}", remedy="report it") from None
+        raise StreamCorrupt(f"a DDL job's JSON isn't as TiDB writes it: {error!r}", remedy=REPORT) from None
 
 
 def seconds_of(text: str) -> float:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tidegate.errors import DecodeError
+from tidegate.remedy import REPORT
 from tidegate.tidb.datum import Json, Value
 from tidegate.tidb.jobs import INTEGERS, MOMENTS, STRINGS, ColumnInfo, Tp
 from tidegate.tidb.json_binary import duration_text, json_text
@@ -127,9 +128,9 @@ def _utf8(column: ColumnInfo, value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise DecodeError(f"column {column.name}: a text isn't UTF-8", remedy="report it") from None
+        raise DecodeError(f"column {column.name}: a text isn't UTF-8", remedy=REPORT) from None
 
 
 def _wrong(column: ColumnInfo, value: object) -> DecodeError:
     kind = type(value).__name__
-    return DecodeError(f"column {column.name} ({column.type_text}) has a {kind} that it can't have", remedy="report it")
+    return DecodeError(f"column {column.name} ({column.type_text}) has a {kind} that it can't have", remedy=REPORT)

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from tidegate.errors import DecodeError, UnsupportedValue
+from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import ZeroDates, canonical
@@ -47,9 +48,7 @@ class Converter:
         try:
             return pa.array([None if cell is None else convert(cell) for cell in cells], self._kind.arrow)
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError) as error:
-            raise DecodeError(
-                f"column {self._info.name} ({self._info.type_text}): {error}", remedy="report it"
-            ) from None
+            raise DecodeError(f"column {self._info.name} ({self._info.type_text}): {error}", remedy=REPORT) from None
 
     def _by_kind(self) -> Convert:
         kind = self._kind.kind
@@ -70,7 +69,7 @@ class Converter:
 
     def _bytes(self, cell: Cell) -> bytes:
         if not isinstance(cell, bytes) or isinstance(cell, Json):
-            raise DecodeError(f"column {self._info.name} has no bytes", remedy="report it")
+            raise DecodeError(f"column {self._info.name} has no bytes", remedy=REPORT)
         width = self._info.length if self._kind.text.base == "binary" else 0
         return cell.ljust(width, b"\0")
 
@@ -100,7 +99,7 @@ class Converter:
 
 def _number(cell: Cell) -> int:
     if not isinstance(cell, int):
-        raise DecodeError(f"a {type(cell).__name__} where a number should be", remedy="report it")
+        raise DecodeError(f"a {type(cell).__name__} where a number should be", remedy=REPORT)
     return cell
 
 

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Final, TypeAlias
 
 from tidegate.errors import DecodeError, StreamCorrupt
+from tidegate.remedy import REPORT
 from tidegate.tidb.json_binary import json_size
 from tidegate.tidb.protobuf import varint, zigzag
 
@@ -37,7 +38,7 @@ _DIGITS_MAX: Final = 81  # words of nine digits that a MyDecimal has, nine of th
 
 
 def _broken(what: str) -> DecodeError:
-    return DecodeError(f"a row's bytes are broken: {what}", remedy="report it")
+    return DecodeError(f"a row's bytes are broken: {what}", remedy=REPORT)
 
 
 def datums(data: bytes) -> list[Value]:

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from tidegate.errors import DecodeError, StreamCorrupt, UnsupportedValue
 from tidegate.limits import TIDB_PIECE_BYTES, TIDB_PIECE_CELLS_BYTES
+from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known, Ledger, TableChanges
 from tidegate.segments.segment import Segment
@@ -217,7 +218,7 @@ class Pieces:
                     pass
             except StreamCorrupt as error:
                 return error
-        return StreamCorrupt("rows aren't where their payload says", where=self._slow.segment.where, remedy="report it")
+        return StreamCorrupt("rows aren't where their payload says", where=self._slow.segment.where, remedy=REPORT)
 
 
 def _joined(mine: list[tuple[Reading, Words]]) -> list[tuple[Reading, Words]]:

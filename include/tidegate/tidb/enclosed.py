@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tidegate.errors import StreamCorrupt
+from tidegate.remedy import REPORT
 from tidegate.segments.segment import Segment
 
 _LENGTH: Final = struct.Struct("<Q")
@@ -33,6 +34,6 @@ def placed_payloads(segment: Segment) -> Iterator[tuple[int, bytes]]:
         size = _LENGTH.unpack_from(data, at)[0] if at + LENGTH_BYTES <= len(data) else -1
         at += LENGTH_BYTES
         if not 0 <= size <= len(data) - at:
-            raise StreamCorrupt("a payload is cut off", where=segment.where, remedy="report it")
+            raise StreamCorrupt("a payload is cut off", where=segment.where, remedy=REPORT)
         yield at - LENGTH_BYTES, bytes(data[at : at + size])
         at += size

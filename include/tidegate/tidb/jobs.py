@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, Final, Self
 
 from tidegate.errors import StreamCorrupt
+from tidegate.remedy import REPORT
 from tidegate.schema.model.type_table import Wire
 
 PUBLIC: Final = 5  # schema state
@@ -178,7 +179,7 @@ class ColumnInfo:
             tp = Tp(kind["Tp"])
         except ValueError:
             raise StreamCorrupt(
-                f"column {cells['name']['O']} has type {kind['Tp']}, which isn't known", remedy="report it"
+                f"column {cells['name']['O']} has type {kind['Tp']}, which isn't known", remedy=REPORT
             ) from None
         return cls(
             cells["id"], cells["name"]["O"], tp, kind["Flag"], kind["Flen"], kind["Decimal"], kind["Charset"] or "",
@@ -364,5 +365,5 @@ class Job:
             )  # fmt: skip
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise StreamCorrupt(
-                f"a DDL job isn't as TiDB 7.5 writes it: {type(error).__name__}: {error}", remedy="report its JSON"
+                f"a DDL job isn't as TiDB 7.5 writes it: {type(error).__name__}: {error}", remedy=f"{REPORT}s JSON"
             ) from None

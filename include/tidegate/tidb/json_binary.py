@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from tidegate.errors import DecodeError, StreamCorrupt
+from tidegate.remedy import REPORT
 from tidegate.tidb.protobuf import varint
 
 _OBJECT, _ARRAY, _LITERAL = 0x01, 0x03, 0x04
@@ -42,7 +43,7 @@ _ESCAPED: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | _ESCAPES
 
 
 def _broken(what: str) -> DecodeError:
-    return DecodeError(f"a JSON value's bytes are broken: {what}", remedy="report it")
+    return DecodeError(f"a JSON value's bytes are broken: {what}", remedy=REPORT)
 
 
 def json_size(data: bytes, at: int) -> int:

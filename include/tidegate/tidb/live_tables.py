@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from tidegate.errors import StreamCorrupt
+from tidegate.remedy import REPORT
 from tidegate.tidb.jobs import REFILLING, SYNCED, Action, Job, TableInfo
 from tidegate.tidb.partitioning import RowsAction, action_of, exchange_of, partitions_of
 from tidegate.tidb.replay.conversion import successors
@@ -84,7 +85,7 @@ class LiveTables:
         try:
             found = [(database, TableInfo.from_json(cells)) for database, cells in json.loads(text)]
         except (KeyError, TypeError, ValueError) as error:
-            raise StreamCorrupt(f"a list of tables isn't as a Pump writes it: {error}", remedy="report it") from None
+            raise StreamCorrupt(f"a list of tables isn't as a Pump writes it: {error}", remedy=REPORT) from None
         return cls({info.id: (database, info) for database, info in found})
 
     def take_in(self, changes: Iterable[TableChange]) -> None:
@@ -167,7 +168,7 @@ class LiveTables:
         (database, table), (other, plain) = self._tables[info.id], self._tables.pop(job.table_id)
         left = partitions_of(table) - partitions_of(info)
         if len(left) != 1:
-            raise StreamCorrupt(f"{len(left)} partitions are exchanged for one table", remedy="report it")
+            raise StreamCorrupt(f"{len(left)} partitions are exchanged for one table", remedy=REPORT)
         plain = plain.with_id(left.pop())
         self._tables |= {info.id: (database, info), plain.id: (other, plain)}
         action = exchange_of(job, table, plain.id, (other, plain.name))
@@ -181,7 +182,7 @@ class LiveTables:
         pairs = [[_bare(part) for part in pair] for pair in _PAIR.findall(job.query)]
         if len(pairs) != len(job.tables):
             raise StreamCorrupt(
-                f"RENAME of {len(job.tables)} tables isn't understood: {job.query[:120]}", remedy="report it"
+                f"RENAME of {len(job.tables)} tables isn't understood: {job.query[:120]}", remedy=REPORT
             )
         session = job.database.lower()
         first = set[int]()

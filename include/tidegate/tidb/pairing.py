@@ -27,6 +27,7 @@ from typing import Final, Generic, TypeVar
 
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import TIDB_ANSWERED_COMMITS_MAX
+from tidegate.remedy import REPORT
 from tidegate.tidb.payload import NOTES, Binlog, BinlogType
 
 ROLLED_BACK: Final = 0
@@ -124,7 +125,7 @@ class Pairing(Generic[P]):
     def take(self, binlog: Binlog, pump: str, place: P) -> None:
         """One binlog of a pump. Raises StreamCorrupt when it contradicts what came before."""
         if pump not in self._latest:
-            raise StreamCorrupt(f"pump {pump} has a binlog, and never joined", remedy="report it")
+            raise StreamCorrupt(f"pump {pump} has a binlog, and never joined", remedy=REPORT)
         if binlog.tp in NOTES:
             return
         if binlog.is_fake:
@@ -168,7 +169,7 @@ class Pairing(Generic[P]):
         elif commit_ts <= self._given:
             raise StreamCorrupt(
                 f"transaction {start_ts} was committed at {commit_ts}, after all up to {self._given} was given on",
-                remedy="a pump broke its promise; report it",
+                remedy=f"a pump broke its promise; {REPORT}",
             )
         else:
             heapq.heappush(self._ready, (commit_ts, start_ts, prewrite.place))
@@ -190,5 +191,5 @@ def _contradiction(start_ts: int, first: int, second: int) -> StreamCorrupt:
     said = ["rolled back" if ts == ROLLED_BACK else f"committed at {ts}" for ts in (first, second)]
     return StreamCorrupt(
         f"transaction {start_ts} was {said[0]}, says one answer, and {said[1]}, says another",
-        remedy="ask TiDB which is true (HTTP /mvcc/hex), and report it",
+        remedy=f"ask TiDB which is true (HTTP /mvcc/hex), and {REPORT}",
     )

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from tidegate.errors import UnknownEvent
+from tidegate.remedy import REPORT
 from tidegate.tidb.protobuf import bytes_field, corrupt, fields, number_field, signed, varint
 
 
@@ -81,7 +82,7 @@ def binlog_of(payload: bytes) -> Binlog:
     try:
         cells["tp"] = BinlogType(cells.get("tp", 0))
     except ValueError:
-        raise UnknownEvent(f"a binlog of type {cells['tp']} isn't known", remedy="report it") from None
+        raise UnknownEvent(f"a binlog of type {cells['tp']} isn't known", remedy=REPORT) from None
     found = Binlog(**{"start_ts": 0} | cells)
     if found.start_ts <= 0 or found.commit_ts < 0:
         raise corrupt(f"start_ts {found.start_ts}, commit_ts {found.commit_ts}")

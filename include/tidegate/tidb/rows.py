@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from tidegate.errors import DecodeError
+from tidegate.remedy import REPORT
 from tidegate.tidb.datum import Value, datums
 from tidegate.tidb.jobs import ROWID, TableInfo
 from tidegate.tidb.payload import Mutation
@@ -74,4 +75,4 @@ def _pairs(found: Sequence[Value]) -> Cells:
 
 
 def _broken(what: str) -> DecodeError:
-    return DecodeError(f"a row doesn't fit its table: {what}", remedy="report it")
+    return DecodeError(f"a row doesn't fit its table: {what}", remedy=REPORT)

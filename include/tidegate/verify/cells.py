@@ -21,6 +21,7 @@ from typing import Any, Final
 from tidegate.errors import VerifyError
 from tidegate.mysql.sql import quote_name
 from tidegate.query.duck import identifier
+from tidegate.remedy import REPORT
 from tidegate.silver_names import silver_column
 from tidegate.verify.forms import decimal_text
 
@@ -129,7 +130,7 @@ def _packed(value: list[float]) -> bytes:
 def _parts(value: Any) -> tuple[int, int, int, int, int, int, int] | None:
     found = _DATETIME.fullmatch(_text(value))
     if found is None:
-        raise VerifyError(f"the server shows a date as {value!r}", remedy="report it")
+        raise VerifyError(f"the server shows a date as {value!r}", remedy=REPORT)
     fraction = (found[7] or "").ljust(6, "0")
     year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
     parts = (year, month, day, hour, minute, second, int(fraction))

@@ -23,6 +23,7 @@ from typing import Final
 from tidegate.errors import VerifyError
 from tidegate.mysql.sql import quote_name
 from tidegate.query.duck import identifier
+from tidegate.remedy import REPORT
 from tidegate.silver_names import silver_column
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
@@ -150,7 +151,7 @@ def decimal_text(there: str) -> str:
 
 def _plain(text: str) -> str:
     if not _PLAIN.fullmatch(text):
-        raise VerifyError(f"a key reads {text!r}, which no key of its type does", remedy="report it")
+        raise VerifyError(f"a key reads {text!r}, which no key of its type does", remedy=REPORT)
     return text
 
 

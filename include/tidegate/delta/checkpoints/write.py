@@ -47,6 +47,7 @@ from tidegate.delta.state import Action, file_key
 from tidegate.delta.store import LogStore
 from tidegate.errors import DeltaUnsupported, LakeRefused, LakeUnavailable
 from tidegate.limits import CHECKPOINT_BATCH_ROWS
+from tidegate.remedy import REPORT
 
 # Features that ask nothing else of a checkpoint are those that a log is read with. Not among them: catalogManaged (its
 # commits are a catalog's), adaptiveMetadata (its files aren't in checkpoints), and whatever came after.
@@ -71,7 +72,7 @@ def write(store: LogStore, version: int, *, now_ms: int, files: int | None = Non
         raise LakeRefused(
             f"the checkpoint of version {version} would have {made.hint.adds} files, the table has {files}",
             where=store.where,
-            remedy="report it; the table itself is as it was",
+            remedy=f"{REPORT}; the table itself is as it was",
         )
     hint = _stored(store, made)
     _point(store, hint)
@@ -190,7 +191,7 @@ def _made(store: LogStore, before: Contents | None, version: int, now_ms: int) -
         raise LakeRefused(
             f"an action up to version {version} isn't as the protocol has it: {error}",
             where=store.where,
-            remedy="let Spark write a checkpoint, and report it",
+            remedy=f"let Spark write a checkpoint, and {REPORT}",
         ) from error
 
 

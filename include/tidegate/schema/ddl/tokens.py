@@ -14,6 +14,7 @@ import re
 from typing import Final, NamedTuple
 
 from tidegate.errors import DDLError
+from tidegate.remedy import REPORT
 from tidegate.schema.model.server import ServerVersion
 
 # Bits of sql_mode (sql/sql_class.h, the same in MySQL and MariaDB as far as both have them).
@@ -131,7 +132,7 @@ def _token(kind: str, piece: re.Match[str], sql_mode: int) -> Token:
     if kind in ("string", "double"):
         return Token(TokenKind.STRING, unescape(text, plain=bool(sql_mode & NO_BACKSLASH_ESCAPES)), "", start, end)
     if text in "'\"`" or piece.string.startswith("/*", start):
-        raise DDLError(f"a quote or comment that starts at character {start} never ends", remedy="report it")
+        raise DDLError(f"a quote or comment that starts at character {start} never ends", remedy=REPORT)
     return Token(TokenKind.MARK, text[0], "", start, start + 1)
 
 

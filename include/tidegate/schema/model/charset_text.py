@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.errors import UnsupportedValue
+from tidegate.remedy import REPORT
 from tidegate.schema.model.charset_tables import BIG5, EUCJPMS, SWE7, UPPER
 
 UNDEFINED: Final = "\ufffe"  # as codecs.charmap_decode takes it
@@ -181,7 +182,7 @@ def charset_of_collation(collation: int) -> str:
     """Name of the character set of a collation id; UnsupportedValue when neither server has it."""
     found = _by_collation().get(collation)
     if found is None:
-        raise UnsupportedValue(f"collation id {collation} is not known", remedy="report it with the server's version")
+        raise UnsupportedValue(f"collation id {collation} is not known", remedy=f"{REPORT}, and the server's version")
     return found
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tidegate.errors import UnsupportedValue
 from tidegate.limits import DECIMAL_DIGITS_MAX
+from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import TYPES, Kind
 
@@ -84,7 +85,7 @@ def parse_type(text: str) -> TypeText:
     found = _SHAPE.fullmatch(_OLD_FORMAT.sub("", bare))
     if found is None:
         raise UnsupportedValue(
-            f"column type {text!r} is not understood", remedy="leave the column's table out, or report it"
+            f"column type {text!r} is not understood", remedy=f"leave the column's table out, or {REPORT}"
         )
     base, inside, words = found[1], found[2], found[3].split()
     if base in {"enum", "set"}:
@@ -92,7 +93,7 @@ def parse_type(text: str) -> TypeText:
     pieces = [piece.strip() for piece in (inside or "").split(",")] if inside is not None else []
     if not all(piece.isdigit() for piece in pieces):
         raise UnsupportedValue(
-            f"column type {text!r} is not understood", remedy="leave the column's table out, or report it"
+            f"column type {text!r} is not understood", remedy=f"leave the column's table out, or {REPORT}"
         )
     numbers, unsigned = tuple(int(piece) for piece in pieces), "unsigned" in words or "zerofill" in words
     return TypeText(base, numbers, unsigned, compressed=bare != text)
@@ -165,7 +166,7 @@ def _canonical(type_text: str, charset: str) -> CanonicalType:
 def _decimal(text: TypeText) -> CanonicalType:
     digits, scale = (*text.numbers, 10, 0)[:2] if len(text.numbers) != 1 else (text.numbers[0], 0)
     if digits < 1 or scale > digits:
-        raise UnsupportedValue(f"{digits} digits with {scale} behind the point are no decimal", remedy="report it")
+        raise UnsupportedValue(f"{digits} digits with {scale} behind the point are no decimal", remedy=REPORT)
     if digits > DECIMAL_DIGITS_MAX:
         return CanonicalType(Kind.DECIMAL_TEXT, pa.string(), "string", text)
     return CanonicalType(Kind.DECIMAL, pa.decimal128(digits, scale), f"decimal({digits},{scale})", text)

@@ -17,6 +17,7 @@ import numpy as np
 
 from tidegate.errors import StreamCorrupt, UnsupportedValue
 from tidegate.mysql.sql import ByNumber, above, upto
+from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
@@ -44,7 +45,7 @@ def key_literals(plan: ReadPlan, row: bytes) -> Key | None:
         listed = canonical(column).kind in (Kind.ENUM, Kind.SET)
         cell = next(numbers) if listed else kept[places[column_id]]
         if cell is None:
-            raise StreamCorrupt(f"key column {column.name} is NULL", where=plan.version.name, remedy="report it")
+            raise StreamCorrupt(f"key column {column.name} is NULL", where=plan.version.name, remedy=REPORT)
         found.append(str(int(cell)) if listed else literal(column, cell))
     return tuple(found)
 
@@ -92,7 +93,7 @@ def literal(column: Column, cell: bytes) -> str:
         case Kind.TEXT:
             return f"_{column.charset} x'{cell.hex()}'"
     raise UnsupportedValue(
-        f"column {column.name} is {column.type}, which is no key of ours", remedy="leave the table out, or report it"
+        f"column {column.name} is {column.type}, which is no key of ours", remedy=f"leave the table out, or {REPORT}"
     )
 
 

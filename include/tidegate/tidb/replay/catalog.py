@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.errors import StreamCorrupt, TidegateError, UnsupportedValue
-from tidegate.remedy import REFILL
+from tidegate.remedy import REFILL, REPORT
 from tidegate.tidb.double_writes import changes_of
 from tidegate.tidb.jobs import REFILLING, SYNCED, Action, ColumnInfo, Job, TableInfo
 from tidegate.tidb.replay.conversion import converted, successors
@@ -197,7 +197,7 @@ class Catalog:
             raise UnsupportedValue("one of the tables has rows from before", remedy=REFILL)
         gone = _gone(table.info, info)
         if len(gone) != 1:
-            raise StreamCorrupt(f"{len(gone)} partitions are exchanged for one table", remedy="report it")
+            raise StreamCorrupt(f"{len(gone)} partitions are exchanged for one table", remedy=REPORT)
         leaving, coming = self._swapped(table, plain, gone, job)
         table.info = info
         table.rows.describe(info)

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from tidegate.errors import StreamCorrupt
+from tidegate.remedy import REPORT
 from tidegate.tidb.datum import Value
 from tidegate.tidb.jobs import INTEGERS, STRINGS, Action, ColumnInfo, Job, TableInfo, Tp
 from tidegate.tidb.replay.sql_value import Dated, Sql, cell_value, moment_of, refuse, sql_value
@@ -35,7 +36,7 @@ def successors(was: TableInfo, info: TableInfo, job: Job) -> dict[int, ColumnInf
     new = [column for column in info.columns if column.id not in was.by_id() and not column.hidden]
     if job.type == Action.MODIFY_COLUMN:
         if len(old) != len(new) or len(old) > 1:
-            raise StreamCorrupt(f"{len(old)} columns became {len(new)} in one step", remedy="report it")
+            raise StreamCorrupt(f"{len(old)} columns became {len(new)} in one step", remedy=REPORT)
         return dict(zip(old, new, strict=True))
     before = {_bare(to): _bare(name) for name, to in _CHANGE.findall(job.query)}
     by_name = {column.name.lower(): id_ for id_, column in old.items()}

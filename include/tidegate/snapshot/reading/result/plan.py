@@ -27,6 +27,7 @@ from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constan
 from tidegate.binlog.plan import ColumnPlan
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.mysql.sql import quote_name
+from tidegate.remedy import REPORT
 from tidegate.schema.model.charset_text import codec_of
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import Kind
@@ -203,7 +204,7 @@ def _text(column: Column, kind: CanonicalType) -> ReadColumn:
     """Text in the column's own character set; what isn't stored as text comes as UTF-8 or ASCII."""
     charset = column.charset if kind.kind in (Kind.TEXT, Kind.ENUM, Kind.SET) else "utf8mb4"
     if not charset:
-        raise UnsupportedValue(f"no character set is known of column {column.name}", remedy="report it")
+        raise UnsupportedValue(f"no character set is known of column {column.name}", remedy=REPORT)
     codec_of(charset)
     as_text = CanonicalType(Kind.TEXT, pa.string(), "string", kind.text)
     plan = ColumnPlan(column.name, as_text, L.CELL_BYTES, charset)

@@ -33,6 +33,7 @@ from tidegate.limits import (
     RECEIVE_BYTES,
 )
 from tidegate.mysql.connection import ConnectionInfo, named
+from tidegate.remedy import REPORT
 from tidegate.snapshot.chunks.spans import Key
 from tidegate.snapshot.reading.literals import key_literals
 from tidegate.snapshot.reading.result import kernel as K  # noqa: N812 - a page of constants
@@ -229,9 +230,9 @@ class ResultStream:
                 error = refused_date(column, "a zero or impossible date", key=key)
                 return type(error)(error.what, where=place, remedy=error.remedy)
             case L.ERROR_BATCH:
-                return UnsupportedValue(f"column {column} has more than 2 GiB", where=place, remedy="report it")
+                return UnsupportedValue(f"column {column} has more than 2 GiB", where=place, remedy=REPORT)
         return StreamCorrupt(
-            f"a row of the result isn't what its columns say, at column {column}", where=place, remedy="report it"
+            f"a row of the result isn't what its columns say, at column {column}", where=place, remedy=REPORT
         )
 
 
