@@ -17,6 +17,7 @@ from typing import Any, Final
 from spark_jobs.cascades.logged import LoggedChanges, Looked, Store, is_whole
 from spark_jobs.cascades.made import changes_made
 from spark_jobs.cascades.there import chunk_rows, silver_rows
+from spark_jobs.cascades.told import Teller
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver, Staged
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.cascading import ancestors, cascade_graph, descendants, rules_at
@@ -24,7 +25,7 @@ from spark_jobs.window.shape.decode_plan import plan_decode
 from spark_jobs.window.standing.standings import hold, met_in
 from spark_jobs.window.window import MadeByKeys, StagedFile, TableWindow, Window
 from tidegate import limits
-from tidegate.cascades.follow import Cascades, Effect, Logged, Row
+from tidegate.cascades.follow import Cascades, Effect, Logged, Order, Row
 from tidegate.cascades.rules import Rule
 from tidegate.cascades.values import Doubt
 from tidegate.errors import Terminal, Transient, unexpected
@@ -101,6 +102,7 @@ class _Played:
         }
         self._reader = LoggedChanges(app, window, source)
         self._store = Store()
+        self._positions: dict[Order, int] = {}  # in the log, of changes that may have effects
 
     def stage(self) -> None:
         """Raises Doubt, before anything is staged."""
@@ -232,6 +234,7 @@ class _Played:
             if name in own:
                 changes += chunk_rows(self._app, entry, name, own[name], self._store)
         changes.sort(key=lambda change: change.order)
+        self._positions = {change.order: change.pos for change in changes} if self._keeps_each() else {}
         there: dict[Name, dict[Any, Row]] = {name: {} for name in own}
         given: dict[Rule, set[Any]] = {}
         for _ in range(limits.CASCADE_ATTEMPTS_MAX):
@@ -269,7 +272,6 @@ class _Played:
                 raise Doubt("a snapshot of it was read while foreign keys changed rows of it", effect.table)
 
     def _stage(self, effects: Sequence[Effect]) -> None:
-        self._window.memory(MadeByKeys).names.update(self._children[effect.table].name for effect in effects)
         plan = plan_decode(self._app, self._window)
         stage = ChangesStage(plan, InDriver(self._window.key_files, self._app.pool), limits.STAGE_BYTES)
         keeps = {name: entry.plan.keeps_deleted for name, entry in self._children.items()}
@@ -279,6 +281,16 @@ class _Played:
                 self._collect(one)
         for one in stage.flush():
             self._collect(one)
+        keeps_each = self._keeps_each()
+        if keeps_each:
+            read = (self._source, self._reader, self._store)
+            teller = Teller(keeps_each, self._unsure(), self._positions)
+            teller.tell(effects, self._version, read, self._window.memory(MadeByKeys))
+
+    def _keeps_each(self) -> dict[Name, str]:
+        """Children that have a changelog."""
+        keeps = self._app.pipeline.tables.keeps_changelog
+        return {name: entry.name for name, entry in self._children.items() if keeps(entry.database, entry.table)}
 
     def _collect(self, staged: Staged) -> None:
         tables = self._window.tables

@@ -3,7 +3,8 @@
 In:  window.tables after decode_changes: what can't be decoded has left it.
 Out: one commit per changelog, before silver's own (include/tidegate/changelog).
 
-It reads the segments a second time, for the images as they were logged; nobody else pays for that. A changelog that
+It reads the segments a second time, for the images as they were logged; nobody else pays for that. What foreign keys
+changed below the log comes from follow_cascades. A changelog that
 can't have some changes says so in a row of its own (`gap`), and never holds its table.
 """
 
@@ -16,6 +17,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.standings import hold_for_error, take_along
@@ -24,7 +26,7 @@ from tidegate import tables
 from tidegate.binlog.batch import RowsError
 from tidegate.binlog.table_rows import HeldError
 from tidegate.changelog.rows import Name, segment_changes
-from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, told
+from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, finer, told
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
@@ -79,6 +81,7 @@ def write_changelog(app: Application, window: Window) -> None:
     logs = [log for entry in asked if (log := _own(app, window, entry, partial(_begun, app, entry))) is not None]
     if not logs:
         return
+    made = window.memory(MadeByKeys)
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
     for source in sorted({physical.source for physical in of}):
         mine = {physical.pair: log for physical, log in of.items() if physical.source == source}
@@ -88,11 +91,13 @@ def write_changelog(app: Application, window: Window) -> None:
         for given in (whole, answered):
             for found in _read(app, window, mine, given):
                 for name, rows in found:
-                    mine[name].appending.add(rows)
+                    log = mine[name]
+                    log.appending.add(finer(rows) if log.entry.name in made.told else rows)
                 _write_large([log.appending for log in logs])
     for log in (one for one in logs if one.entry.name in window.tables):  # else held with one before it
-        if log.entry.name in window.memory(MadeByKeys).names:
-            log.lost = log.lost or "rows that foreign keys changed, which the server doesn't log, aren't here"
+        for rows in made.told.get(log.entry.name, ()):
+            log.appending.add(rows.filter(pc.greater(rows["commit_ts"], log.after_ts)))
+        log.lost = log.lost or made.lacking.get(log.entry.name, "")
         _own(app, window, log.entry, partial(_finish, window, log))
     failpoint("apply_after_changelog")
 

@@ -75,6 +75,8 @@ class LoggedChanges:
     def __init__(self, app: Application, window: Window, source: str) -> None:
         self._app, self._window, self._source = app, window, source
         self.count = 0
+        self.files: dict[int, str] = {}  # seq -> binlog file
+        self.gtids: dict[int, str] = {}  # commit_ts -> GTID
 
     def _parts(self, wanted: set[Name]) -> Iterator[_Part]:
         names = self._app.names
@@ -94,6 +96,7 @@ class LoggedChanges:
             mine = [part.ref for (_, whole), part in parts.items() if whole is one_kind]
             for ref, segment in segments_or_damage(self._app.lake, mine):
                 part = parts[ref.seq, one_kind]
+                self.files[ref.seq] = ref.file
                 if isinstance(segment, StreamCorrupt):
                     raise self._damaged(part, looked, segment)
                 yield from self._of_segment(part, segment, (versions, looked), store, inserts)
@@ -128,6 +131,7 @@ class LoggedChanges:
             raise Doubt(f"changes of its parents, or of its own, can't be read: {error.line}", name) from error
 
     def _of_images(self, found: TableImages, seq: int, looked: Looked, store: Store) -> Iterator[Logged]:
+        self.gtids |= found.gtids
         if looked.key is None:
             found = _telling(found, looked)
         rows = found.images.rows
@@ -141,6 +145,7 @@ class LoggedChanges:
             part = store.add(found.version.version, pa.Table.from_batches([rows]), found.name)
         ops, stamps = rows.column(tables.OP).to_pylist(), rows.column(tables.COMMIT_TS).to_pylist()
         ordinals = found.ordinals.tolist()
+        positions = found.positions.tolist()
         checked = ((found.flags & NO_FOREIGN_KEYS) == 0).tolist()
         at = 0
         while at < len(ops):
@@ -153,7 +158,7 @@ class LoggedChanges:
                 after = cells.row(at, (part, at))
             order = (stamps[at], seq, ordinals[at + updates])
             if looked.key is not None or (before is not None and (after is None or before.cells != after.cells)):
-                yield Logged(order, found.name, before, after, checked[at])
+                yield Logged(order, found.name, before, after, checked[at], positions[at])
             at += 1 + updates
 
     def check_readable(self, parents: Mapping[Name, int], known: Known) -> None:

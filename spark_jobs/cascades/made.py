@@ -1,19 +1,21 @@
 """What foreign keys did, as changes that decode might have given.
 
 In:  effects, the whole rows that they come from, the version in force at each.
-Out: TableChanges of the last effect per key and version. Raises Doubt where a row can't be told whole.
+Out: TableChanges of the last effect per key and version; images of every effect, for changelogs. Raises Doubt where a
+     row can't be told whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from spark_jobs.cascades.logged import Store
 from tidegate import tables
-from tidegate.binlog.batch import SYSTEM_FIELDS
+from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, SYSTEM_FIELDS
 from tidegate.cascades.follow import Effect, Key, Row, last_changes
 from tidegate.cascades.values import Doubt
 from tidegate.schema.model.columns import TableVersion
@@ -38,6 +40,41 @@ def changes_made(
     for (table, _), (version, mine) in by_version.items():
         last = [(key, effect) for _, key, effect in last_changes(mine)]
         yield TableChanges(*table, version.version, _batch(last, version, store, keeps_deleted(table)))
+
+
+@dataclass(frozen=True, slots=True)
+class MadeImages:
+    """Images of a version in the order of the log. effects: per image its own."""
+
+    version: TableVersion
+    batch: pa.RecordBatch
+    effects: list[Effect]
+
+
+def images_made(
+    numbered: Sequence[tuple[int, Effect]], version_at: Callable[[Name, int], TableVersion], store: Store
+) -> Iterator[MadeImages]:
+    """Every effect with both its sides, whole. numbered: with the ordinal of each. Raises Doubt."""
+    by_version: dict[tuple[Name, int], tuple[TableVersion, list[tuple[int, Effect]]]] = {}
+    for ordinal, effect in numbered:
+        version = version_at(effect.table, effect.order[0])
+        by_version.setdefault((effect.table, version.version), (version, []))[1].append((ordinal, effect))
+    for version, mine in by_version.values():
+        rows, ops, ordinals, effects = list[Row](), list[int](), list[int](), list[Effect]()
+        for ordinal, effect in mine:
+            sides = [(effect.before, IMAGE_DELETE)]
+            if effect.after is not None:
+                sides = [(effect.before, IMAGE_BEFORE), (effect.after, IMAGE_AFTER)]
+            rows += [row for row, _ in sides]
+            ops += [op for _, op in sides]
+            ordinals += [ordinal] * len(sides)
+            effects += [effect] * len(sides)
+        fields = [pa.field(column.silver, canonical(column).arrow) for column in version.columns]
+        columns = _columns(rows, [True] * len(rows), fields, version, store)
+        places = ([one.order[0] for one in effects], [one.order[1] for one in effects], ordinals)
+        system = [pa.array(ops, pa.int8()), *(pa.array(place, pa.int64()) for place in places)]
+        batch = pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *fields]))
+        yield MadeImages(version, batch, effects)
 
 
 def _batch(changes: Sequence[_Change], version: TableVersion, store: Store, whole_deletes: bool) -> pa.RecordBatch:

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, TablePlan
 from tidegate import tables
 from tidegate.errors import Overtaken
@@ -69,9 +71,13 @@ class StagedFile:
 
 @dataclass(slots=True)
 class MadeByKeys:
-    """Tables of which a window has rows that foreign keys changed below the log."""
+    """Tables, by logical name, of which a window has rows that foreign keys changed below the log.
 
-    names: set[str] = field(default_factory=set)
+    told: those changes, for tables that keep each, as rows of their changelogs. lacking: why a changelog goes without.
+    """
+
+    told: dict[str, list[pa.Table]] = field(default_factory=dict)
+    lacking: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class Road:
         self.pipeline = config.load(self.file)
         self.lake = LakeFiles(str(folder / "lake"))
         self.lines: list[str] = []
+        self.compared = 0  # tables, as often as they were equal
         self._begun = False
 
     @classmethod
@@ -93,5 +94,8 @@ class Road:
         """Every table that isn't held or dropped has the source's rows; returns their counts."""
         report = verify(self.pipeline, {"one": self.info}, self.lake.root, {}, Options(timeout_seconds=5))
         bad = [result for result in report.tables if result.outcome in (Outcome.DIFFERENT, Outcome.UNSETTLED)]
-        assert not bad, "\n".join(f"{r.table}: {r.source_rows} / {r.silver_rows}: {r.differences[:2]}" for r in bad)
+        assert not bad, "\n".join(
+            f"{r.table}: {r.source_rows} / {r.silver_rows}: {r.differences[:2]} {r.outcome} {r.reason}" for r in bad
+        )
+        self.compared += sum(result.outcome is Outcome.EQUAL for result in report.tables)
         return {r.table.split(".", 1)[1]: r.source_rows for r in report.tables if r.outcome is Outcome.EQUAL}

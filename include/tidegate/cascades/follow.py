@@ -37,13 +37,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A logged change. checked: foreign keys were on in its session."""
+    """A logged change. checked: foreign keys were on in its session. pos: of its event in the log's file."""
 
     order: Order
     table: Name
     before: Row | None
     after: Row | None
     checked: bool = True
+    pos: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from tidegate import tables
 from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
 from tidegate.binlog.plan import ColumnPlan
 from tidegate.binlog.row_images import TableImages, row_images
-from tidegate.changelog.table import DELETE, INSERT, SCHEMA, UPDATE
+from tidegate.changelog.table import BY_A_FOREIGN_KEY, DELETE, INSERT, SCHEMA, UPDATE
 from tidegate.errors import UnknownEvent
 from tidegate.log_files.as_json.column import ShownJson
 from tidegate.log_files.as_json.dates import RawDate
@@ -83,6 +83,27 @@ class _Found:
     gtids: Mapping[int, str]
 
 
+def made_changes(
+    version: TableVersion, batch: pa.RecordBatch, source: str, places: Sequence[tuple[str, int, str | None]]
+) -> pa.Table:
+    """Changes that no event tells of. batch: as LoggedImages'; its ordinals are FINER_BITS finer than a segment's.
+    places: per image the file, the place in it, and the GTID of the change that brought it about.
+    """
+    plans = _plans(version)
+    name, images = (version.database, version.table), Images(batch, None, 0)
+    positions = np.array([pos for _, pos, _ in places], np.int64)
+    found = _Found(name, version, images, plans, positions, batch.column(tables.ORDINAL).to_numpy(), {})
+    rows, first = _changes(found, source)
+    there = [places[at] for at in first.tolist()]
+    columns = {
+        "file": pa.array([file for file, _, _ in there], pa.string()),
+        "gtid": pa.array([gtid for _, _, gtid in there], pa.string()),
+        "seq": batch.column(tables.SEQ).take(pa.array(first)),
+        "note": pa.repeat(BY_A_FOREIGN_KEY, len(there)),
+    }
+    return pa.table({**rows, **columns}).select(SCHEMA.names).cast(SCHEMA)
+
+
 def _of_binlog(one: TableImages) -> _Found:
     shown = as_shown(one.plan, ShownZeroDates.NULL).shown
     shown = shown[: len(shown) - one.plan.hidden]
@@ -90,36 +111,48 @@ def _of_binlog(one: TableImages) -> _Found:
 
 
 def _of_other(one: LoggedImages) -> _Found:
-    plans = [ColumnPlan(column.name, canonical(column), _NO_CELL, "") for column in one.version.columns]
-    shown = tuple(ShownJson(plan, RawDate(_NO_CELL, 0, 0)) for plan in plans)
     ordinals = one.batch.column(tables.ORDINAL).to_numpy()
     images = Images(one.batch, one.present, 0)
-    return _Found(one.name, one.version, images, shown, one.positions, ordinals, one.transactions)
+    return _Found(one.name, one.version, images, _plans(one.version), one.positions, ordinals, one.transactions)
+
+
+def _plans(version: TableVersion) -> tuple[ShownJson, ...]:
+    plans = [ColumnPlan(column.name, canonical(column), _NO_CELL, "") for column in version.columns]
+    return tuple(ShownJson(plan, RawDate(_NO_CELL, 0, 0)) for plan in plans)
 
 
 def _rows(segment: Segment, found: _Found, owner: str) -> pa.Table:
+    rows, first = _changes(found, owner or segment.source)
+    count = len(first)
+    stamps = found.images.rows.column(tables.COMMIT_TS).to_numpy()[first]
+    columns = {
+        "file": pa.repeat(segment.file, count),
+        "gtid": _gtids(found.gtids, stamps),
+        "seq": pa.array(np.full(count, segment.seq, np.int64)),
+        "note": pa.nulls(count, pa.string()),
+    }
+    return pa.table({**rows, **columns}).select(SCHEMA.names).cast(SCHEMA)
+
+
+def _changes(found: _Found, source: str) -> tuple[dict[str, Any], npt.NDArray[np.int64]]:
+    """Columns that hang on the images alone, and the first image of each change."""
     changes = row_changes(found.images, found.shown, srids_apart=False)
     first = changes.first
     count = len(first)
-    stamps = found.images.rows.column(tables.COMMIT_TS).to_numpy()[first]
     ops = pa.array([_OPS.get(code, "") for code in range(int(max(_OPS)) + 1)])
     columns = {
         "op": ops.take(pa.array(changes.op.astype(np.int64))),
         "before": _side(changes.before, changes.op != IMAGE_INSERT),
         "after": _side(changes.after, changes.op != IMAGE_DELETE),
-        "commit_ts": pa.array(stamps),
-        "source": pa.repeat(owner or segment.source, count),
+        "commit_ts": found.images.rows.column(tables.COMMIT_TS).take(pa.array(first)),
+        "source": pa.repeat(source, count),
         "database": pa.repeat(found.name[0], count),
         "table": pa.repeat(found.name[1], count),
-        "file": pa.repeat(segment.file, count),
         "pos": pa.array(found.positions[first]),
-        "gtid": _gtids(found.gtids, stamps),
-        "seq": pa.array(np.full(count, segment.seq, np.int64)),
         "ordinal": pa.array(found.ordinals[first]),
         "version": pa.array(np.full(count, found.version.version, np.int64)),
-        "note": pa.nulls(count, pa.string()),
     }
-    return pa.table(columns).cast(SCHEMA)
+    return columns, first
 
 
 def _side(objects: pa.Array | pa.Scalar, there: np.ndarray) -> pa.Array:

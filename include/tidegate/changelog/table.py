@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
 from tidegate import tables
@@ -31,6 +32,9 @@ ROW_OPS: Final = (INSERT, UPDATE, DELETE)
 PLACE: Final = ("commit_ts", "source", "seq", "ordinal")
 # A statement stands before the rows of its own commit_ts (CREATE TABLE ... SELECT).
 STATEMENT_SEQ: Final = -1
+BY_A_FOREIGN_KEY: Final = "by a foreign key: the log has the parent's change alone"
+# In a window with such rows all ordinals of a table are so many bits longer: they stand between those of the log.
+FINER_BITS: Final = 20
 
 SCHEMA: Final = pa.schema(
     [
@@ -58,7 +62,7 @@ SCHEMA: Final = pa.schema(
         field("seq", pa.int64(), "segment in bronze; -1: a statement, or a word about the changelog"),
         field("ordinal", pa.int64(), "place in the segment"),
         field("version", pa.int64(), "version of the table's columns in control/schema_history", nullable=True),
-        field("note", pa.string(), "the statement; why changes are missing", nullable=True),
+        field("note", pa.string(), "the statement; why changes are missing; whose a change is", nullable=True),
     ]
 )
 
@@ -142,6 +146,12 @@ def as_rows(told_rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows of told(), each at a place of its own."""
     numbered = [dict(row) | {"ordinal": number} for number, row in enumerate(told_rows)]
     return pa.Table.from_pylist(numbered, schema=SCHEMA)
+
+
+def finer(rows: pa.Table) -> pa.Table:
+    """Logged rows, with ordinals that leave room between them."""
+    at = rows.schema.get_field_index("ordinal")
+    return rows.set_column(at, rows.schema.field(at), pc.shift_left(rows["ordinal"], FINER_BITS))
 
 
 def changelogs(lake: LakeFiles) -> list[Table]:

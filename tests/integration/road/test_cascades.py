@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.changelogs import changes_of, played, silver_rows
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
+from tidegate.changelog.table import BY_A_FOREIGN_KEY, GAP
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -23,6 +25,17 @@ CREATE TABLE s (id INT PRIMARY KEY, code VARCHAR(20), v INT,
   FOREIGN KEY (code) REFERENCES p (code) ON DELETE SET NULL ON UPDATE CASCADE);
 CREATE TABLE tree (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES tree (id) ON DELETE CASCADE)
 """
+
+WIDE = (
+    "f FLOAT, d DOUBLE, n DECIMAL(20,5), s SET('a', 'b'), e ENUM('x', 'y'), j JSON, y YEAR, t TIME(3), m"
+    " TIMESTAMP(6) NULL, dt DATETIME(2), b BLOB, bits BIT(5), g POINT, u UUID, txt TEXT,"
+    " big BIGINT UNSIGNED, flag BIT(1)"
+)
+VALUES = (
+    "1.1, 2.5, 12.34567, 'a,b', 'y', '{\"k\": [1, \"é\"]}', 2024, '-12:34:56.789', '2024-02-29 01:02:03.456789',"
+    " '2024-02-29 01:02:03.45', x'00ff', b'10110', ST_GeomFromText('POINT(1 2)', 4326),"
+    " '123e4567-e89b-12d3-a456-426614174000', 'it''s \"é\"', 18446744073709551615, 1"
+)
 
 
 @pytest.fixture(params=["mariadb", "mysql9"])
@@ -73,3 +86,60 @@ def test_children_follow_their_parents(
 
     run("ALTER TABLE g DROP FOREIGN KEY fk_g", "DELETE FROM p")
     check(p=0, c=1, g=1, s=3, tree=1)
+
+
+def test_a_changelog_has_what_foreign_keys_did(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """In the place of the parent's change, with both sides, as they would have been logged."""
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", changelog: ['{database}.*']")
+    road.capture()
+    nulls, both = "ON DELETE SET NULL ON UPDATE CASCADE", "ON DELETE CASCADE ON UPDATE CASCADE"
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        for statement in (
+            "CREATE TABLE p (id INT PRIMARY KEY)",
+            f"CREATE TABLE c (id INT PRIMARY KEY, p INT, v VARCHAR(9), FOREIGN KEY (p) REFERENCES p (id) {nulls})",
+            f"CREATE TABLE w (p INT PRIMARY KEY, {WIDE}, FOREIGN KEY (p) REFERENCES p (id) {both})",
+            "CREATE TABLE tree (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES tree (id) ON DELETE CASCADE)",
+            "INSERT INTO p VALUES (1), (2), (3)",
+            "INSERT INTO c VALUES (10, 1, 'a'), (11, 1, 'b'), (20, 2, 'c')",
+            f"INSERT INTO w VALUES (1, {VALUES}), (2, {VALUES})",
+            "INSERT INTO tree VALUES (1, NULL), (2, 1), (3, 1), (4, 2), (5, NULL), (6, 5), (7, 6), (8, NULL)",
+        ):
+            cursor.execute(statement)
+        road.capture()
+        road.apply(spark)
+        for statement in (
+            "UPDATE c SET v = 'own' WHERE id = 10",
+            "UPDATE p SET id = 9 WHERE id = 1",
+            "UPDATE c SET v = 'then' WHERE id = 11",
+            "DELETE FROM p WHERE id IN (2, 9)",
+            "INSERT INTO c VALUES (30, 3, 'd')",
+            "DELETE FROM tree WHERE id IN (1, 5, 8)",
+            "INSERT INTO tree VALUES (1, NULL), (2, 1)",
+        ):
+            cursor.execute(statement)
+    road.capture()
+    road.apply(spark)
+    assert road.assert_equal() == {"p": 1, "c": 4, "w": 0, "tree": 2}
+    for table in ("p", "c", "w", "tree"):
+        rows = changes_of(road.lake, database, table)
+        assert GAP not in {row["op"] for row in rows}
+        assert played(rows) == silver_rows(road.lake, database, table), table
+    rows = [row for row in changes_of(road.lake, database, "c") if row["note"] == BY_A_FOREIGN_KEY]
+    assert [(row["op"], row["before"]["p"], row["after"]["p"]) for row in rows] == [
+        *[("update", 1, 9)] * 2,
+        ("update", 2, None),
+        *[("update", 9, None)] * 2,
+    ]
+    parents = {(row["file"], row["pos"], row["gtid"], row["commit_ts"]) for row in changes_of(road.lake, database, "p")}
+    assert {(row["file"], row["pos"], row["gtid"], row["commit_ts"]) for row in rows} <= parents
+    made = changes_of(road.lake, database, "w")
+    assert [(row["op"], row["note"] == BY_A_FOREIGN_KEY) for row in made[-3:]] == [
+        ("update", True),
+        *[("delete", True)] * 2,
+    ]
+    assert {**made[-3]["before"], "p": 9} == made[-3]["after"]
+    logged = [row["after"] for row in made if row["op"] == "insert"]
+    assert made[-3]["before"] == logged[0], "as the log has it"

@@ -135,3 +135,20 @@ def test_silver_of_an_owners_own_making_follows_its_source(
     it.assert_equal("cdf", "tracked", "mapped", "noted")
     assert [row["note"] for row in it.silver("noted")] == [None]
     assert list(it.at_source(*(f"DROP TABLE {table}" for table in ("cdf", "tracked", "mapped")))) == list(held)
+
+
+def test_columns_that_went_before_a_truncate_are_none_of_its_owners(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """What comes before a statement that leaves no row isn't done, and its columns go all the same."""
+    it = Owned(mariadb, fresh_database(mariadb), spark, tmp_path)
+    assert not it.at_source("CREATE TABLE t (id INT PRIMARY KEY, a INT, gone INT)", "INSERT INTO t VALUES (1, 1, 1)")
+    it.by_owner("t", "ALTER TABLE {t} ADD COLUMN note STRING")
+    assert not it.at_source(
+        "ALTER TABLE t RENAME COLUMN a TO b",
+        "ALTER TABLE t DROP COLUMN gone",
+        "TRUNCATE t",
+        "INSERT INTO t VALUES (2, 2)",
+    )
+    it.assert_equal("t")
+    assert {name for name in it.silver("t")[0] if name[:4] != "_tg_"} == {"id", "b", "note"}
