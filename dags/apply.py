@@ -11,7 +11,7 @@ they are quiet, it starts one every `quiet_seconds`. Events that come during a r
 applies what is in bronze and ends. Mode `micro_batch` keeps one Spark application for `run_for_seconds`, or until
 `idle_seconds` pass without changes. You may run it again, kill it or clear it: each window is applied exactly once.
 
-**When it is red:** the task's log ends with one line: what, where, what to do.
+**When it is red:** the task's log ends with one line: fault, place, remedy.
 
 - *Up for retry:* the lake can't be reached, or something ended Spark, or Spark hung for a day. The task tries again by
   itself.

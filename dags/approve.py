@@ -7,17 +7,17 @@
 
 **How it runs:** a table that is held for approval starts a run by itself, within seconds. Its task *approve* waits
 under **Required Actions** with the statement, its place in the binlog and two answers. Only this table waits. All
-others continue, and a waiting run uses no worker. A run that you start by hand asks about every table that waits.
+others continue, and a waiting run uses no worker. A run started by hand asks about every waiting table.
 
 *Approve* releases the table at once, and it catches up from bronze. *Keep holding* changes nothing.
 `tidegate release PIPELINE TABLE` does the same as *Approve*. The question here then has no effect.
 
-Orphaned XA transactions (`xa.orphans`) are asked about in the same way. The source no longer has them prepared, and its
-log has no answer. *Commit* applies their rows, and *Roll back* leaves them out, in every table that they changed.
-`tidegate prewrites PIPELINE` decides about one of them. The transactions that a Pump waits for, and that TiDB can't
-decide any more, are asked about under their source's name.
+Orphaned XA transactions (`xa.orphans`) are asked about in the same way. The source no longer has them prepared, and
+its log has no answer. *Commit* applies their rows, and *Roll back* leaves them out, in every table that they changed.
+`tidegate prewrites PIPELINE` decides about one of them. A Pump may wait for transactions that TiDB can't decide any
+more: they are asked about under their source's name.
 
-**When it is red:** the task's log ends with one line: what, where, what to do.
+**When it is red:** the task's log ends with one line: fault, place, remedy.
 
 - *Up for retry:* the lake can't be reached. The task tries again by itself.
 - *Failed:* do what the line says. Then clear the task, and it asks again.

@@ -12,7 +12,7 @@ end, kill or pause it: the next run continues at the end of bronze and of the va
 down, capture reads into the value log. `tidegate status` says how long this machine's disk lasts. Each Pump of a TiDB
 but the first has a DAG of its own, and their runs end at different moments.
 
-**When it is red:** the task's log ends with one line: what, where, what to do.
+**When it is red:** the task's log ends with one line: fault, place, remedy.
 
 - *Up for retry:* the source can't be reached, or the lake is down and the value log's disk budget is used up. The task
   tries again by itself, at least once a minute.

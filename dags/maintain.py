@@ -16,7 +16,7 @@ apply or a person was faster than a rewrite, it tries once more, and then leaves
 readable for `keep_cuts_hours`: VACUUM removes no file that it needs, and skips a table in doubt. `dry_run` only shows
 the work in the log.
 
-**When it is red:** the task's log ends with one line: what, where, what to do.
+**When it is red:** the task's log ends with one line: fault, place, remedy.
 
 - *Up for retry:* the lake can't be reached, another maintain runs, or the upkeep of one table failed. The other tables
   are done, and `control/maintenance` has the reason. The task tries again by itself.

@@ -13,7 +13,7 @@ must run meanwhile: apply takes each wave of rows. The task ends when all tables
 on a source at a time. A failed snapshot is tried again after a minute, then less and less often. `tidegate snapshot
 pause`, `resume`, `cancel` and `restart` control it. A cancelled snapshot starts again only when somebody asks for it.
 
-**When it is red:** the task's log ends with one line: what, where, what to do.
+**When it is red:** the task's log ends with one line: fault, place, remedy.
 
 - *Up for retry:* a source or the lake can't be reached, or another process reads the source's snapshots. The task tries
   again by itself, and continues.

@@ -12,7 +12,7 @@ the source. The account needs a grant for them.
 `rows_per_second`. Capture and apply must run meanwhile: each comparison waits for a cut. `repair` copies exactly the
 different rows, as a snapshot does, and compares their tables once more. It only names a table without a key.
 
-**When it is red:** the task's log ends with one line: what, where, what to do.
+**When it is red:** the task's log ends with one line: fault, place, remedy.
 
 - *Up for retry:* a source or the lake can't be reached, or another process reads the source's snapshots.
 - *Failed:* rows differ (the log names them), keys changed too often to be settled, or no cut came.

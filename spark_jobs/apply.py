@@ -203,7 +203,7 @@ class Look:
         )
 
     def _take_in(self) -> None:
-        """A record that capture or a person wrote to a control table before a segment came must be known with that
+        """A record by capture or a person in a control table, written before a segment came, must be known with that
         segment.
         """
         app = self._app

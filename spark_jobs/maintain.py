@@ -100,7 +100,7 @@ def run(job: Maintenance, only: str | None = None) -> int:
 
 
 def silver_tables(job: Maintenance, only: str | None) -> list[SilverTable]:
-    """Every table that a kept cut names and that has silver, by name. Raises ConfigError when `only` isn't one."""
+    """Every table of a kept cut with silver, by name. Raises ConfigError when `only` isn't one."""
     kept = needed(control.read(job.lake, tables.CUTS))
     pairs = _pairs(job)
     found = []

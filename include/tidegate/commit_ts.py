@@ -3,9 +3,9 @@
 In:  a source's physical clock in milliseconds and the commit_ts before.
 Out: the next commit_ts.
 
-The rule is one line, and both capture (which stores prev_commit_ts in each segment) and decode (which
-replays it) call it, so a segment decodes to the same values alone and in any order. A source's clock
-may stand still, have a resolution of a second (MariaDB) or jump back: the result still increases.
+The rule is one line, called by both capture (it stores prev_commit_ts in each segment) and decode (it replays that),
+so a segment decodes to the same values alone and in any order. A source's clock may stand still, have a resolution of
+a second (MariaDB) or jump back: the result still increases.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """All errors, and whether to retry or to stop.
 
-Every exception that tidegate raises derives from TidegateError and exactly one of Terminal (a person
-or a config change must help; a retry gives the same answer) and Transient (the same call may succeed
-later). A message is one line: what, where (source, file, position, table), what to do.
+Every exception that tidegate raises derives from TidegateError and exactly one of Terminal (a person or a config
+change must help; a retry gives the same answer) and Transient (the same call may succeed later). A message is one
+line: the fault, the place (source, file, position, table), the remedy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidegate.remedy import REPORT, Needs, Remedy
 class TidegateError(Exception):
     """Base of all. `where` is the place (source, file:position, table), `remedy` what a person does.
 
-    str() gives `where: what; remedy` on one line. A Remedy says, too, what a table that meets the error needs.
+    str() gives `where: what; remedy` on one line. A Remedy has, too, the need of a table with this error.
     """
 
     def __init__(self, what: str, *, where: str = "", remedy: str | Remedy = "") -> None:
@@ -32,7 +32,7 @@ class TidegateError(Exception):
 
     @property
     def line(self) -> str:
-        """As str() gives it, without what a table needs: that depends on its source."""
+        """As str() gives it, without the table's needs: they depend on its source."""
         return self._with(self.remedy.text if isinstance(self.remedy, Remedy) else self.remedy)
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class SourceUnwilling(SourceUnavailable):
 
 
 class SourceBehind(SourceUnavailable):
-    """The source is a replica that hasn't applied yet what was captured."""
+    """The source is a replica that hasn't applied the captured log yet."""
 
 
 class PositionLost(Terminal):
@@ -98,7 +98,7 @@ class StreamCorrupt(Terminal):
 
 
 class UnknownEvent(Terminal):
-    """An event kind that the decoder does not know and that isn't flagged ignorable."""
+    """An event kind unknown to the decoder and not flagged ignorable."""
 
 
 class ValueLogError(Terminal):
@@ -147,7 +147,7 @@ def may_pass(error: LakeRefused, where: str = "") -> LakeUnavailable:
 
 
 class CommitOverwritten(Terminal):
-    """A writer that doesn't arbitrate wrote over a commit of tidegate's: what that held isn't in the table."""
+    """A writer without arbitration overwrote a commit of tidegate's: its rows aren't in the table."""
 
 
 class SilverUnlike(Terminal):
@@ -171,7 +171,7 @@ class SchemaMismatch(Terminal):
 
 
 class UnsupportedValue(Terminal):
-    """A column type or row image that can't be decoded without guessing; holds that table."""
+    """A column type or row image that can't be decoded without guessing; it holds its table."""
 
 
 class DecodeError(Terminal):
@@ -195,7 +195,7 @@ class CutNotYet(Transient):
 
 
 class CutForgotten(Terminal):
-    """A cut that was asked for can't be read any more; `remedy` names the oldest that can."""
+    """A requested cut can't be read any more; `remedy` names the oldest readable one."""
 
 
 class ChangesMissing(Terminal):
@@ -203,7 +203,7 @@ class ChangesMissing(Terminal):
 
 
 class QueryRefused(Terminal):
-    """A query over silver that the query engine refuses, or that names a table which isn't complete."""
+    """A query over silver that the query engine refuses, or that names an incomplete table."""
 
 
 class VerifyError(Terminal):
@@ -211,11 +211,11 @@ class VerifyError(Terminal):
 
 
 class HostLacks(Terminal):
-    """This machine has no program or library that is needed; `remedy` names the command that installs it."""
+    """This machine lacks a needed program or library; `remedy` names the command to install it."""
 
 
 class HostRefused(Terminal):
-    """The operating system refuses: a file that isn't there, a right that is missing, a port that is taken."""
+    """The operating system refuses: a missing file, a missing right, a taken port."""
 
 
 class DownloadFailed(Transient):

@@ -1,4 +1,4 @@
-"""The table that says which format a lake has, a part of tables.py.
+"""The table with the format of a lake, a part of tables.py.
 
 In:  nothing; this is data.
 Out: its Arrow schema.

@@ -1,7 +1,7 @@
 """The remedy of an error, and the needs of the error's table before it can go on.
 
 In:  nothing; these are values.
-Out: Remedy, which an error carries; Needs, by which apply decides. Its words are for people: they decide nothing.
+Out: Remedy, a part of errors; Needs, the ground of apply's decisions. Its words are for people: they decide nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ _JUDGED: Final = (
 
 
 class Needs(StrEnum):
-    """The rows or columns that a table lacks, and that the log doesn't have. A table that needs rows is snapshotted by
-    itself.
-    """
+    """The rows or columns that a table and the log lack. A table that needs rows is snapshotted by itself."""
 
     NOTHING = "nothing"
     ROWS = "rows"  # a snapshot, or TRUNCATE, or DROP and CREATE
@@ -56,7 +54,7 @@ _WITH_SNAPSHOT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """text: what to do first; needs: what the table needs besides.
+    """text: the first thing to do; needs: the table's needs besides.
 
     It doesn't format: in another text the value would be lost, and a table would wait for ever.
     """

@@ -3,7 +3,7 @@
 In:  a pipeline, its lake, how to reach its sources; which tables, and whether to mend them.
 Out: a Report of the last comparison; rows in control/verification; for repairs waves that apply takes.
 
-Only keys that differ are copied: missing and changed rows are written, those that the source hasn't are deleted, by the
+Only different keys are copied: missing and changed rows are written, rows unknown to the source are deleted, by the
 road of every snapshot (snapshot/repair_wave.py). Then the mended tables are compared again.
 """
 
@@ -146,7 +146,7 @@ def verify_and_repair(
 def due_tables(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
     """Logical tables of the newest cut that weren't seen equal within `verify.each_table_hours`, by name.
 
-    One that differs is due each time: a run that no longer looked at it would end well.
+    A different one is due each time: a run that no longer looked at it would end well.
     """
     cut = newest_cut(lake, pipeline.pipeline)
     since = datetime.now(UTC) - timedelta(hours=pipeline.verify.each_table_hours)

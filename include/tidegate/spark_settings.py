@@ -42,13 +42,13 @@ def _shared_classes(root: Path) -> str:
 
 
 def _logging() -> str:
-    """A JVM option: what the job's JVM says, and what it doesn't (spark_jobs/log4j2.properties)."""
+    """A JVM option: the JVM's messages for a job, and the suppressed ones (spark_jobs/log4j2.properties)."""
     file = folder_of("spark_jobs") / "log4j2.properties"
     return f" -Dlog4j2.configurationFile={file}" if file.is_file() and " " not in str(file) else ""
 
 
 def submit_environment(root: Path) -> dict[str, str]:
-    """Environment of spark-submit: the driver's, and what its own first JVM needs, which only prints a command."""
+    """Environment of spark-submit: the driver's, and the needs of its own first JVM, a mere printer of a command."""
     return driver_environment(root) | {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 

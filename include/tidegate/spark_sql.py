@@ -1,7 +1,7 @@
 """Names and strings in Spark SQL.
 
 In:  a name of a column, a text, a table's URI.
-Out: SQL that says exactly that, whatever characters are in it.
+Out: SQL with exactly that meaning, whatever characters are in it.
 """
 
 from __future__ import annotations

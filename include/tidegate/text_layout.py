@@ -1,4 +1,4 @@
-"""Plain text that is whole at any width: columns that are never cut, and paragraphs.
+"""Plain text, whole at any width: uncut columns, and paragraphs.
 
 In:  rows of cells; a head and what is to be said under it.
 Out: lines. A terminal, a pipe and a log get the same words; where a line is too narrow it breaks between words, and a

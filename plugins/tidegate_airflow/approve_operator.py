@@ -1,7 +1,7 @@
 """Put what holds a table before a person, and let the table go on as they answer.
 
-In:  a pipeline file, one question: a table and a DDL statement, or the XA transactions that it waits for; or a source
-     and the transactions that its TiDB can't tell of (table_questions).
+In:  a pipeline file, one question: a table and a DDL statement, or its waiting XA transactions; or a source and
+     transactions beyond its TiDB's knowledge (table_questions).
 Out: for a DDL a `released` event in control/table_states with the name of the approver; for XA transactions rows of
      control/prewrites with the decision and its author; nothing when they keep it held.
 
@@ -93,7 +93,7 @@ class ApproveOperator(HITLOperator):
             self.log.info("%s goes on with the next window", self.table)
 
     def _decide(self, pipeline: Pipeline, lake: LakeFiles, who: str, *, commit: bool) -> None:
-        """Only what was asked about, and of that what nobody decided meanwhile."""
+        """Only the asked ones, without those decided meanwhile."""
         from tidegate.lake import control, prewrites
         from tidegate.prewrites_table import PrewriteState
 
@@ -107,7 +107,7 @@ class ApproveOperator(HITLOperator):
 
 
 def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
-    """A question for each of the tables that waits; for every one that does when none is named."""
+    """A question for each waiting one of the tables; for every waiting one when none is named."""
     from tidegate.lake import held, prewrites
     from tidegate.standing.causes import Cause
 
@@ -127,7 +127,7 @@ def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
 
 
 def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
-    """XA transactions that nobody answered, and that wrote to a silver table; or those of a source that is a TiDB's."""
+    """Unanswered XA transactions with writes to a silver table; or those of a TiDB's source."""
     from tidegate.lake import prewrites
     from tidegate.prewrites_table import PrewriteState
 

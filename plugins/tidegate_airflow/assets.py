@@ -1,9 +1,9 @@
 """The assets by which a pipeline's DAGs start each other and the rest of Airflow.
 
 In:  a pipeline.
-Out: its bronze Asset, watched in its Delta log, which schedules apply; its silver Asset, which other teams'
-     DAGs may be scheduled by; its questions, watched in control/table_states, which schedule approve; its tables that
-     wait for a snapshot, watched in the same and beside it, which schedule snapshot.
+Out: its bronze Asset, watched in its Delta log, the schedule of apply; its silver Asset, for the schedules of other
+     teams' DAGs; its questions, watched in control/table_states, the schedule of approve; its tables in wait of a
+     snapshot, watched in the same and beside it, the schedule of snapshot.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def questions_asset(pipeline: Pipeline) -> Asset:
 
 
 def waiting_asset(pipeline: Pipeline) -> Asset:
-    """Tables that wait for the rows that a snapshot reads; an event when there are new ones."""
+    """Tables in wait of a snapshot's rows; an event when there are new ones."""
     trigger = SnapshotTrigger(pipeline.model_dump(mode="json"))
     return Asset(
         name=f"{pipeline.pipeline}__waiting",

@@ -1,8 +1,8 @@
 """Wake apply when bronze has gained changes.
 
 In:  bronze's Delta log, looked at about twice a second.
-Out: one asset event per look that found changes which can be applied; Airflow merges events that come while apply
-     runs. Commits that only prove a source quiet make an event every quiet_seconds, so that its cut moves on.
+Out: one asset event per look with applicable changes; Airflow merges events during a run of apply. Commits of a merely
+     quiet source make an event every quiet_seconds, to move its cut on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """All DAGs of an installed tidegate, for a dags folder of one's own.
 
 In:  a file of that folder with one line: `import tidegate_airflow.dag_files  # airflow dag`
-Out: Airflow takes the DAGs for that file's: a DAG made by `with` belongs to the file that Airflow is reading.
+Out: Airflow takes the DAGs for that file's: a DAG made by `with` belongs to the file in reading.
 
 A checkout's dags/ folder does the same, with a file for each kind of work.
 """

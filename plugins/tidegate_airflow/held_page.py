@@ -1,5 +1,5 @@
-"""The page "tidegate" in Airflow: per pipeline how far silver is, which tables are held, why, and what ends it, and how
-far snapshots are.
+"""The page "tidegate" in Airflow: per pipeline silver's lag, the held tables, why, and the way out, and the progress
+of snapshots.
 
 In:  the pipeline files; each lake, and each source's binlog position, when the page is opened.
 Out: one HTML page without scripts, under Airflow's own login: only pipelines whose apply DAG the user may read.
@@ -56,7 +56,7 @@ def every_pipeline(user: GetUserDep) -> HTMLResponse:
 
 @app.get("/dags/{dag_id}")
 def one_dag(dag_id: str) -> HTMLResponse:
-    """The pipeline that a DAG belongs to; access to that DAG is what the application demands."""
+    """The pipeline of a DAG; the application demands access to that DAG."""
     found = [file.pipeline for file in pipelines.good_files() if _is_of(dag_id, file.pipeline)]
     return _page("".join(map(_shown, found)) or "<p>This DAG is no pipeline's.</p>")
 

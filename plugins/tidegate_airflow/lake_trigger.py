@@ -4,10 +4,10 @@ In:  a table's log, looked at about twice a second; what was fired last, from Ai
 Out: one asset event per look that found something.
 
 After an event comes a pause of some seconds, for two reasons. Airflow takes events from memory to its database in
-between: only then is what was fired written to Airflow's asset state, so that a triggerer that dies before fires once
-more when it is back, and otherwise a restart doesn't fire again. (A run that is woken once too often finds nothing to
-do; once too seldom would leave something waiting.) And a busy table, which grows every second, makes a dozen events a
-minute in Airflow's database instead of a hundred.
+between: only then is the fired one written to Airflow's asset state. A triggerer that dies before fires once more when
+it is back; otherwise a restart doesn't fire again. (One wake-up too many finds nothing to do; one too few would leave
+something waiting.) And a busy table, which grows every second, makes a dozen events a minute in Airflow's database
+instead of a hundred.
 """
 
 from __future__ import annotations

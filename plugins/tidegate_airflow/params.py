@@ -1,10 +1,10 @@
-"""The settings that a person may give for one run on Airflow's trigger form, and their use in that run.
+"""A person's settings for one run on Airflow's trigger form, and their use in that run.
 
 In:  a part of a pipeline file (types, bounds, descriptions, values), a run's params.
 Out: Airflow Params; and the part to use in that run, checked by its own model.
 
-A user who may trigger a DAG needn't be one who may write its pipeline file: a run takes just the settings of
-ON_THE_FORM. All others are the file's alone, also when a run is triggered over the API, where any JSON can be given.
+The user of a trigger needn't be the writer of the pipeline file: a run takes just the settings of ON_THE_FORM. All
+others are the file's alone, also when a run is triggered over the API, where any JSON can be given.
 """
 
 from __future__ import annotations

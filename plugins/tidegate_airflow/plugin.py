@@ -22,7 +22,7 @@ class _HeldPage:
 
 
 class TidegatePlugin(AirflowPlugin):
-    """What Airflow shows of tidegate."""
+    """The plugin: Airflow's view of tidegate."""
 
     name = "tidegate"
     fastapi_apps = [{"name": "tidegate", "app": _HeldPage(), "url_prefix": "/tidegate"}]  # noqa: RUF012 - Airflow's way

@@ -1,8 +1,8 @@
 """Ask for snapshots inside an Airflow task, and read them.
 
 In:  a pipeline file, the run's params: those of its part `snapshot`, and tables.
-Out: rows in bronze/chunks, marks at the sources. The task ends well when every table that was open is read and marked,
-     and fails with the library's own error (retries.py says what is tried again).
+Out: rows in bronze/chunks, marks at the sources. The task ends well when every open table is read and marked, and
+     fails with the library's own error (retries.py has the rule for new tries).
 
 Nothing is kept in Airflow: a try after a kill goes on where control/snapshots stands, and asks for no table twice:
 the request's id is the run's.
@@ -35,7 +35,7 @@ class SnapshotIncomplete(Terminal):
 
 
 class SnapshotOperator(BaseOperator):
-    """Reads the snapshots of a pipeline: those of the param `tables`, or of all tables that wait, and what is open."""
+    """Reads the snapshots of a pipeline: those of the param `tables`, or of all waiting tables, and the open ones."""
 
     shallow_copy_attrs = ("_stop",)  # Airflow copies operators; a lock can't be copied
 

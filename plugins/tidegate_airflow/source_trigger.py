@@ -1,8 +1,8 @@
 """Wake a capture run that waits, because its source has written something.
 
 In:  the source's binlog position when capture had read everything, and how long to wait at most.
-Out: one event: advanced, waited (so that heartbeats go on), or lost (the source can't be asked: the capture
-     run that is woken says why, in one place and with its own retries).
+Out: one event: advanced, waited (to keep heartbeats going), or lost (the source can't be asked: the woken capture run
+     says why, in one place and with its own retries).
 
 One connection is kept and asked about once a second; the question is answered from the server's memory.
 """

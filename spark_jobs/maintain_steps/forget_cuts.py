@@ -1,7 +1,7 @@
-"""Before the tables: cuts that are too old go, so that nothing is kept for their sake.
+"""Before the tables: old cuts go, so nothing is kept for their sake.
 
 In:  control/cuts.
-Out: the rows that kept cuts resolve to; none is lost that is published meanwhile.
+Out: the rows for kept cuts; none published meanwhile is lost.
 """
 
 from __future__ import annotations

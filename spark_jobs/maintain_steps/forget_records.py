@@ -2,8 +2,8 @@
 
 In:  control/ledger, latency, maintenance, table_states, prewrites, snapshots and verification;
      maintain.keep_records_days.
-Out: each without its old rows; of table_states the last event of each table stays; of prewrites what bronze
-     still has the answer of, and what has none; of snapshots what tidegate/snapshot/worth_keeping.py says; of
+Out: each without its old rows; of table_states the last event of each table stays; of prewrites those with their
+     answer in bronze, and those without one; of snapshots the list of tidegate/snapshot/worth_keeping.py; of
      verification each table's newest result.
 
 The ledger and latency may grow by rows a second. Whole files of these go, by the log's statistics, without a look
@@ -72,7 +72,7 @@ def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
 
 
 def _newest(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
-    """Among old runs those stay that say the newest of a table: with the ranges that they compared."""
+    """Among old runs the newest of each table stay: with their compared ranges."""
     young = rows.filter(pc.greater_equal(rows["recorded_at"], oldest))
     old = rows.filter(pc.less(rows["recorded_at"], oldest))
     last = last_of(rows.filter(pc.equal(rows["chunk"], 0)), _VERIFIED, ["recorded_at"])

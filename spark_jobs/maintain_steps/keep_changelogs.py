@@ -5,8 +5,8 @@ Out: commits beside apply's appends; what was removed hours ago is deleted. The 
      control/subscriptions stays.
 
 Whole files go, by the log's statistics: changes that share a file with younger ones stay. The last of the old files
-stays, too: a reader that has read it knows by it that nothing behind its place is gone, however long the table was
-quiet. Age is the source's time, of which the newest cut is now.
+stays, too: a reader that has read it knows that nothing behind its place is gone, however long the table was quiet.
+Age is the source's time, of which the newest cut is now.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  a silver table of whose rows more than a share is deleted.
 Out: a commit per file, without a change of data; a file that another writer was quicker at stays for the next run.
 
-A file at a time, so that a race is over that file and that second only: beside an apply that commits every other
-second, a rewrite of the whole table would lose every time. Delta's own REORG does the tables that are not written by
-position; it leaves files alone that clustering has put into one cube.
+A file at a time, so a race is over that file and second only: beside an apply with a commit every other second, a
+rewrite of the whole table would lose every time. Delta's own REORG does the tables not written by position; it leaves
+files alone that clustering has put into one cube.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""After the tables: chunks of snapshots leave bronze that apply never took, or that no rebuild reaches any more.
+"""After the tables: chunks of snapshots leave bronze if apply never took them, or no rebuild reaches them any more.
 
 In:  bronze/chunks, control/snapshots, where bronze/segments begins; maintain.keep_bronze_days.
 Out: a commit without their files, which go from the disk some days later.

@@ -3,11 +3,11 @@
 In:  the table's properties; the newest version that control/cuts names for it.
 Out: delta.deletedFileRetentionDuration and delta.logRetentionDuration; perhaps a new row of control/cuts.
 
-VACUUM keeps what was live within deletedFileRetentionDuration; it looks at no argument (Delta 4.4 ignores RETAIN),
-Spark refuses to read versions that are older, and the log is cut off after logRetentionDuration. A table that changes
-once a month is named by today's cut with a version of last month: cuts are no use then to a reader of Spark as soon as
-the table changes. A version that is a day old is therefore touched, by a commit without data, and the newest cut is
-told the new version: it holds the same rows. The run tells it of many tables at once.
+VACUUM keeps files live within deletedFileRetentionDuration. It looks at no argument (Delta 4.4 ignores RETAIN), Spark
+refuses to read older versions, and the log is cut off after logRetentionDuration. A table that changes once a month is
+named by today's cut with a version of last month: cuts are no use then to a reader of Spark as soon as the table
+changes. A version that is a day old is therefore touched, by a commit without data, and the newest cut is told the new
+version: it holds the same rows. The run tells it of many tables at once.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ The kernels write into one arena with room for the worst: every column of texts 
 that room real memory (several times the rows' own), so the rows are copied out of it, and it serves again. Room
 for rows is a guess; when it doesn't suffice, the images are counted and the pass is run again with exactly enough.
 
-Nearly all events have every column. The fast kernel (rows.py) stops at the first that hasn't, and then the batch is
-decoded again by the one that can (partial_rows.py): so whole images pay nothing for the others.
+Nearly all events have every column. The fast kernel (rows.py) stops at the first partial image. The batch is then
+decoded again by partial_rows.py, so whole images pay nothing for the others.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ SYSTEM_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BareDelete:
-    """A delete that doesn't tell the whole row. event: number of its rows event. column: one that it lacks."""
+    """A delete without the whole row. event: number of its rows event. column: a missing one."""
 
     event: int
     column: str
@@ -107,7 +107,7 @@ class Images:
 class _Kernel:
     """A pass over events, and the pass that counts their images. copies: how often a value may be written.
 
-    partial: whether it takes images that lack columns, in which mode.
+    partial: whether it takes images with missing columns, in which mode.
     """
 
     decode: Callable[..., int]
@@ -212,7 +212,7 @@ def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: P
 
 
 def _bare_delete(rows: pa.RecordBatch, events: Words, present: npt.NDArray[np.uint8], plan: Plan) -> BareDelete | None:
-    """The first delete that lacks a column that users see."""
+    """The first delete without a column for users."""
     deletes = np.flatnonzero(rows.column(tables.OP).to_numpy() == tables.OP_DELETE)
     lacking = present[: len(plan.columns) - plan.hidden, deletes] == 0
     bare = np.flatnonzero(lacking.any(axis=0))

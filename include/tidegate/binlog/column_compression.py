@@ -1,7 +1,7 @@
 """MariaDB's compressed columns (VARCHAR, TEXT, BLOB ... COMPRESSED), value by value.
 
 In:  a value as it is stored and logged: nothing at all, or a header byte and what it announces.
-Out: the bytes that were written to the column; DecodeError when they aren't what the header says.
+Out: the bytes written to the column; DecodeError when they contradict the header.
 
 Layout (MariaDB sql/field_comp.cc, sql/field.cc Field_longstr::uncompress): the header's high nibble is the method: 0:
 the rest is the value itself; 8: zlib. Then bit 3: a raw deflate stream without zlib's wrapper; the low three bits:

@@ -4,9 +4,9 @@ In:  an address and a length, which the caller has checked.
 Out: the checksum that MySQL and MariaDB put after an event (BINLOG_CHECKSUM_ALG_CRC32).
 
 Two roads, one answer: carry-less multiplication folds 64 bytes a step, and 16 of shorter ones, where the CPU has
-PCLMULQDQ (Gopal et al., Intel 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"); elsewhere
-eight tables take eight bytes a step. The choice depends only on the CPU features that numba compiles
-for, and these are in numba's cache key: a cache that moves to another machine is simply not used there.
+PCLMULQDQ (Gopal et al., Intel 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"); elsewhere eight
+tables take eight bytes a step. The choice depends only on the CPU features of numba's target, and these are in numba's
+cache key: another machine simply doesn't use the cache.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class _Folder:
 
 
 def _folding(registers: int) -> Any:
-    """A compiled fold that begins with so many registers of 16 bytes: 4 for what is long, 1 for at least 16 bytes."""
+    """A compiled fold that begins with so many registers of 16 bytes: 4 for long texts, 1 for at least 16 bytes."""
 
     @intrinsic
     def fold(_context: Any, start: Any, length: Any, crc: Any) -> Any:

@@ -1,8 +1,9 @@
 """The DDL of a segment, in log order, for schema_history to replay.
 
 In:  a Segment.
-Out: DdlStatements: every QUERY event but a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA), statement DML, which
-     decoding a segment judges (statements.py), and the beginning of an ALTER TABLE that is logged in two phases.
+Out: DdlStatements: every QUERY event, with three exceptions. These are a transaction's frame (BEGIN, COMMIT,
+     SAVEPOINT, XA); statement DML, judged when a segment is decoded (statements.py); the beginning of an ALTER TABLE
+     logged in two phases.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 In:  a Segment, the table versions of schema_history, the windows of commit time that are wanted, per table.
 Out: DecodedSegments, one for an ordinary segment, several when something large in it is compressed. A table that can't
-     be decoded becomes a Problem and its changes are left out from there on; the others go on. An event that nobody can
-     follow is a Problem of every table asked for. Bytes that aren't whole events raise StreamCorrupt, and a format or a
-     compression that isn't known raises UnknownEvent.
+     be decoded becomes a Problem and its changes are left out from there on; the others go on. An event that nobody
+     can follow is a Problem of every table asked for. Incomplete events raise StreamCorrupt, and an unknown format or
+     compression raises UnknownEvent.
 
 Keys of versions and windows are (database, table), physical names. The version in force for a transaction is the last
 one with version.commit_ts <= its commit_ts. Each event has a fate (fates.py), so every byte of the payload stands in
@@ -252,7 +252,7 @@ def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known
 
 
 def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
-    """A statement that takes back rows of earlier segments: of tables that capture named with it."""
+    """A statement that takes back rows of earlier segments, in the tables named with it by capture."""
     named = [name for name in {*windows, *known.held} if may_name(index.segment.tables, name)]
     error = UnknownEvent(rolled_back_too_late("").what, remedy=JUDGE)
     return judge_unfollowed(index, event, windows, known, error, named)

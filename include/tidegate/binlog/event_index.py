@@ -66,12 +66,12 @@ _WHOLE: Final = 1 << 62  # bytes: no piece is larger
 
 @dataclass(frozen=True, slots=True)
 class EventIndex:
-    """data: events as uint8, those of the payload or what they expand to. events: int64[n, INDEX_WORDS], one row per
-    event of data (kernel/index.py). bodies: distinct TABLE_MAP bodies, to which events[:, CONTENT] points; those of the
-    context and of earlier pieces come first.
+    """data: events as uint8, those of the payload or of its expansion. events: int64[n, INDEX_WORDS], one row per
+    event of data (kernel/index.py). bodies: distinct TABLE_MAP bodies, to which events[:, CONTENT] points; those of
+    the context and of earlier pieces come first.
 
-    expanded: whether something was compressed. base: where data begins in all that the payload expands to. complete:
-    whether the captured event that the last of events comes from ends here; it may go on in the next piece.
+    expanded: whether something was compressed. base: where data begins in the whole expanded payload. complete:
+    whether the captured event behind the last of events ends here; it may go on in the next piece.
     """
 
     data: npt.NDArray[np.uint8]

@@ -134,7 +134,7 @@ def type_name(code: int) -> str:
 
 
 def unread_event(code: int) -> str:
-    """That an event can't be decoded, and what to do about it where that is known, for messages."""
+    """The words for an event that can't be decoded, and the remedy where it is known, for messages."""
     more = ""
     if code == EventType.MARIADB_PARTIAL_ROW_DATA:
         more = ": rows beyond binlog_row_event_fragment_threshold are logged in fragments; SET GLOBAL it = DEFAULT"

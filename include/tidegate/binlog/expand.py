@@ -1,9 +1,9 @@
 """Compressed events become the plain events that they stand for, before anything looks at them.
 
 In:  the captured bytes: whole events, some of them compressed.
-Out: Pieces: plain events back to back, and which captured event each comes from. StreamCorrupt for bytes that
-     contradict themselves, UnknownEvent for a compression that this version doesn't know; both with the place of the
-     captured event, which is the position of everything in it.
+Out: Pieces: plain events back to back, and which captured event each comes from. StreamCorrupt for contradictory
+     bytes, UnknownEvent for an unknown compression; both with the place of the captured event, the position of
+     everything in it.
 
 It must hold: nothing is believed before it is seen. A length in a header bounds what is expanded, it allocates
 nothing; a huge transaction comes in several pieces, none larger than about the size asked for or its largest event.
@@ -146,7 +146,7 @@ def expand(
 
 
 def _expand_one(pile: _Pile, row: list[int], where: Callable[[int], str], piece_bytes: int) -> Iterator[Piece]:
-    """Add one compressed event and what is plain before it; pieces that are full before it ends."""
+    """Add one compressed event and the plain bytes before it; gives the pieces that fill up on the way."""
     offset, kind, checksum = row[C.FOUND_OFFSET], row[C.FOUND_TYPE], row[C.FOUND_CHECKSUM]
     pile.add_plain(offset)
     event = pile.data[offset : offset + row[C.FOUND_SIZE]]

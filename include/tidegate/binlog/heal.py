@@ -1,11 +1,11 @@
-"""A table version from the event that disagreed with the last one: what a DDL did that the log doesn't hold.
+"""A table version from the event that disagreed with the last one: the effect of a DDL missing in the log.
 
-In:  the body of a TABLE_MAP with all that binlog_row_metadata=FULL tells, and the version that it contradicts.
+In:  the body of a TABLE_MAP with all of binlog_row_metadata=FULL, and the version contradicted by it.
 Out: the version that holds from its transaction on, kind `healed`; SchemaMismatch when the event leaves a doubt.
 
-A column keeps its id by name. Nothing else is certain: a column that went and another that came in its place may be a
-rename, or not, and only the server knows what rows from before have in a column that came. Such a table waits, and
-`tidegate schema refresh` asks the server. The result is checked by planning the very event with it.
+A column keeps its id by name. Nothing else is certain. A column that went and another in its place may be a rename, or
+not. Only the server knows the values of older rows in a new column. Such a table waits, and `tidegate schema refresh`
+asks the server. The result is checked by planning the very event with it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Mismatch:
 def heal(found: Mismatch, last: TableVersion, new_id: Callable[[], int], *, added_are_null: bool) -> TableVersion:
     """Raises SchemaMismatch when the event doesn't tell all of it.
 
-    added_are_null: somebody vouches that rows from before have NULL in a nullable column that came without its DDL.
+    added_are_null: somebody vouches for NULL in older rows of a nullable column added without its DDL.
     """
     table_map = parse_table_map(found.body, mariadb=found.mariadb)
     wires = _user_columns(table_map, last)
@@ -126,7 +126,7 @@ def _type_text(wire: WireColumn, *, mariadb: bool) -> tuple[str, str]:
 
 
 def _version(found: Mismatch, last: TableVersion, columns: tuple[Column, ...], table_map: TableMap) -> TableVersion:
-    """Unique keys that lost a column are forgotten: rows then count as having no key, which is never wrong."""
+    """Unique keys with a dropped column are forgotten: rows then count as having no key, which is never wrong."""
     here = {column.id for column in columns}
     indexes = tuple(i for i in last.indexes if i.kind is not IndexKind.PRIMARY and here.issuperset(i.parts))
     primary = next((i for i in last.indexes if i.kind is IndexKind.PRIMARY), None)

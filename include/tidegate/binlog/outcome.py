@@ -1,18 +1,17 @@
-"""Which logged rows never came to be, and which rows of XA branches are final: what a transaction's end says of them.
+"""The logged rows that never came to be, and the final rows of XA branches, by a transaction's end.
 
 In:  the events of an index, as the walk left them.
-Out: the same with UNDONE on rows that were rolled back, and without XA_BIT on rows of branches that were prepared and
-     committed at once.
+Out: the same with UNDONE on rolled back rows, and without XA_BIT on rows of branches prepared and committed at once.
 
-Servers write rows that they then roll back when they think that the rollback can't undo everything: MySQL 5.6 and every
-MariaDB after CREATE or DROP TEMPORARY TABLE in the transaction, MariaDB also when a table without transactions was
-changed since the savepoint. The transaction then ends with QUERY "ROLLBACK", or goes on behind "ROLLBACK TO `name`".
+Servers write rows and then roll them back if they think the rollback can't undo everything: MySQL 5.6 and every
+MariaDB after CREATE or DROP TEMPORARY TABLE in the transaction, MariaDB also after a change since the savepoint of a
+table without transactions. The transaction then ends with QUERY "ROLLBACK", or goes on behind "ROLLBACK TO `name`".
 Rows of tables without transactions aren't among them: in row format they have a transaction of their own (sql/log.cc,
 use_trans_cache).
 
-A transaction that began before the index can't be taken back here. That a whole transaction is rolled back is known of
-each of its segments, by a flag that capture gave the last one. ROLLBACK TO what began earlier is marked, and holds the
-tables that the transaction named so far.
+A transaction that began before the index can't be taken back here. Each segment of a transaction knows that the whole
+is rolled back, by a flag that capture gave the last one. ROLLBACK TO an earlier beginning is marked, and holds the
+transaction's tables so far.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ def settle_outcomes(data: Data, events: Events) -> None:
 
 
 def undo_known(events: Events, segment: Segment, rolled_back_ts: int) -> None:
-    """Mark the rows of transactions that aren't whole in the segment and end with ROLLBACK: of the one that it starts
-    in, when its flag says so, and of the one at rolled_back_ts, which it ends in (0: none).
+    """Mark the rows of transactions that end with ROLLBACK and aren't whole in the segment: the one it starts in, if
+    its flag says so, and the one it ends in, at rolled_back_ts (0: none).
     """
     known = {rolled_back_ts} if rolled_back_ts else set()
     if segment.flags & SegmentFlag.ROLLED_BACK:
@@ -103,7 +102,7 @@ def _text_at(data: Data, rows: Events) -> npt.NDArray[np.int64]:
 
 
 def _begin(begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], event: int) -> int | None:
-    """First event of the transaction that event is in: -1 when that is before the index, None outside any."""
+    """First event of this event's transaction: -1 before the index, None outside any."""
     at = int(np.searchsorted(begins, event, side="right")) - 1
     begin = int(begins[at]) if at >= 0 else -1
     at = int(np.searchsorted(ends, event, side="left")) - 1

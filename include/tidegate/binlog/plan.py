@@ -1,6 +1,6 @@
 """How to decode the rows of one TABLE_MAP as one table version: a plan that is data, not code.
 
-In:  a TableMap (what the event says) and a TableVersion (what schema_history says).
+In:  a TableMap (from the event) and a TableVersion (from schema_history).
 Out: a Plan: an int64 array for the kernel and, per column, how its Arrow array is finished. SchemaMismatch when the
      two disagree in anything that the event tells: column count, types, lengths, and with MINIMAL or FULL metadata
      signedness, charsets, names, members. UnsupportedValue for what can't be decoded without guessing.
@@ -142,7 +142,7 @@ def make_plan(
 
 
 def agrees(wire: WireColumn, column: Column) -> bool:
-    """Whether a column of an event is what schema_history says, by all that the event tells but its name."""
+    """Whether a column of an event agrees with schema_history, by all facts of the event but its name."""
     try:
         kind = canonical(column)
         _check_metadata(wire, column, kind)

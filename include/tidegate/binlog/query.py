@@ -87,7 +87,7 @@ def parse_query(
 ) -> Query:
     """Read one whole event. Raises DecodeError when it is cut short.
 
-    extra_bytes: of post-header that QUERY hasn't. mariadb: which server's reader of statements it went through.
+    extra_bytes: of post-header beyond QUERY's. mariadb: which server's reader of statements it went through.
     """
     event = bytes(event)
     header = read_header(event)

@@ -1,4 +1,4 @@
-"""Rows that can't be taken, whatever their columns are: of kinds that nobody reads, or that servers log wrongly.
+"""Rows that can't be taken, whatever their columns are: of kinds without a reader, or logged wrongly by servers.
 
 In:  a rows event of an index, or the version of its table.
 Out: the error that holds the table.

@@ -1,4 +1,4 @@
-"""Every row image of the tables that are asked for, as it was logged: what a changelog is made of.
+"""Every row image of the wanted tables, as logged: the input of a changelog.
 
 In:  a Segment, table versions, windows of commit time, as decode.py takes them.
 Out: images of one table under one version and TABLE_MAP at a time, with where each stands and its transaction's GTID.
@@ -42,8 +42,8 @@ _GTIDS: Final = (int(EventType.GTID), int(EventType.MARIADB_GTID))
 @dataclass(frozen=True, slots=True)
 class TableImages:
     """Images of a table under one plan. positions: per image, where its rows event starts in the file; ordinals: its
-    place in the segment. gtids: commit_ts -> GTID, of the transactions that have one which is read here. flags: per
-    image, those of its rows event.
+    place in the segment. gtids: commit_ts -> GTID, of the transactions with one read here. flags: per image, those of
+    its rows event.
     """
 
     name: Name
@@ -64,8 +64,8 @@ def row_images(
     known: Known = NOTHING_KNOWN,
     inserts: bool = True,
 ) -> Iterator[TableImages]:
-    """In pieces, tables in order of name within each. known: what was rolled back; which prepared rows are wanted, with
-    the commit_ts of their answer. inserts: whether events of new rows are wanted, too.
+    """In pieces, tables in order of name within each. known: the rolled back rows; the wanted prepared rows, with the
+    commit_ts of their answer. inserts: whether events of new rows are wanted, too.
 
     Raises StreamCorrupt, UnknownEvent, HeldError, RowsError, and plans' Terminal errors.
     """

@@ -3,11 +3,12 @@
 In:  the bytes of a QUERY event, the session's character sets of client and connection, its sql_mode.
 Out: text; its quotes and backslashes are those of the bytes, its names and literals the characters that the server saw.
 
-Both servers look for quotes, backslashes and words in bytes, and convert what they found afterwards: 0x60 is a backtick
-even in swe7, where it also is an é; 0x5C behind 0x83 is half a character in sjis; and two bytes of sjis are a backslash
-that escapes nothing. Names are converted from the client's set, `binary` meaning UTF-8. Literals go through the
-connection's set, and what that lacks becomes a question mark; behind an introducer (_latin1'...', N'...') they are
-taken as they are. A literal of bytes (a binary connection) is written as a hexadecimal one, which means the same.
+Both servers look for quotes, backslashes and words in bytes, and convert afterwards: 0x60 is a backtick even in swe7,
+where it also is an é; 0x5C behind 0x83 is half a character in sjis; and two bytes of sjis are a backslash without a
+character to escape. Names are converted from the client's set, `binary` meaning UTF-8. Literals go through the
+connection's set, and a character missing there becomes a question mark; behind an introducer (_latin1'...', N'...')
+they are taken as they are. A literal of bytes (a binary connection) is written as a hexadecimal one, which means the
+same.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ class _Reading:
             return _lossy(data)
 
     def _said_comment(self) -> bool:
-        """Whether this string is what COMMENT says, which has no bearing on rows."""
+        """Whether this string is the text of COMMENT, without a bearing on rows."""
         said = [piece for piece in self._done[-4:] if piece.strip() not in ("", "=")]
         return bool(said) and said[-1].upper() == "COMMENT"
 
@@ -238,7 +239,7 @@ def _quoted(text: str, quote: str, *, plain: bool) -> str:
 
 
 def _lossy(data: bytes) -> str:
-    """UTF-8 where it is that, else what is ASCII of it."""
+    """UTF-8 if it is valid, else its ASCII part."""
     try:
         return data.decode()
     except UnicodeDecodeError:

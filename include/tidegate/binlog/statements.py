@@ -1,12 +1,12 @@
 """Statements in QUERY events: DDL goes through schema_history, DML has no rows in the log and must not pass unseen.
 
 In:  QUERY events that aren't a transaction's frame, and EXECUTE_LOAD_QUERY (LOAD DATA).
-Out: for each, the rule that ignores it, or the tables it changes behind the log's back: all that are asked for when not
-     even a database can be named, or the event can't be read.
+Out: for each, the rule to ignore it, or the tables changed behind the log's back: all wanted ones if not even a
+     database can be named, or the event can't be read.
 
-A statement stops the table that it changes when its text says which one that is. Otherwise (a view, a procedure,
-several tables at once) it stops every table asked for of the databases that it could mean: the session's and those of
-qualified names. The text alone can't tell a view from a table, so what isn't known as a table is never taken for one.
+A statement stops the changed table if its text names that table. Otherwise (a view, a procedure, several tables at
+once) it stops every table asked for of the databases that it could mean: the session's and those of qualified names.
+The text alone can't tell a view from a table, so what isn't known as a table is never taken for one.
 
 No text names the changes of triggers and functions, and of foreign keys of a parent. MySQL's events say which
 databases a statement is about, with all of these; MariaDB's don't, so there it may be any table. A pipeline file can
@@ -193,7 +193,7 @@ def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
 
 
 def _reached(query: Query, known: Collection[Name]) -> set[Name]:
-    """Those of the known tables that what a statement fires or calls may change; the text doesn't count."""
+    """The known tables that anything fired or called by a statement may change; the text doesn't count."""
     target = None if query.sql_mode & _ODD_QUOTES else _one_table(_STRING.sub("''", query.sql), query.database)
     if target is not None and target[0] in _SERVER_DATABASES:  # which may have no triggers
         return set()

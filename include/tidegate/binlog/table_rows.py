@@ -1,7 +1,7 @@
 """One table's rows in a segment: its rows events under each version of its columns, decoded and in log order.
 
 In:  an EventIndex, the table's rows events (TableRows), its versions.
-Out: TableChanges per version; HeldError at the first event that can't be decoded, which becomes the table's Problem.
+Out: TableChanges per version; HeldError at the first undecodable event, which becomes the table's Problem.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class HeldError(Exception):
 @dataclass(frozen=True, slots=True)
 class TableRows:
     """Rows events of one table in its window: numbers of events, ascending. started: the commit_ts at which each was
-    prepared, of rows that are read for their answers.
+    prepared, for rows read for their answers.
     """
 
     name: Name

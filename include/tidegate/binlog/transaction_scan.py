@@ -1,7 +1,7 @@
 """Which transaction an event belongs to, and its commit_ts: one rule, compiled, for capture and decode alike.
 
 In:  events in binlog order, one call each, and an int64 state array that lives as long as the stream.
-Out: bits that say what the event did (BEGINS, ENDS, ...); state[CURRENT] is its transaction's commit_ts.
+Out: bits for the event's effects (BEGINS, ENDS, ...); state[CURRENT] is its transaction's commit_ts.
 
 Capture calls it while it walks packets and stores the value before a segment's first transaction (prev_commit_ts);
 decode starts from that value, replays `context`, then `payload`, and gets the same numbers. For that it must hold:
@@ -12,12 +12,12 @@ decode starts from that value, replays `context`, then `payload`, and gets the s
   state[PREVIOUS]. Its context is the FORMAT_DESCRIPTION event, then the open transaction's events whose bits
   have FRAME (GTID, BEGIN, XA START), then the TABLE_MAPs since the last STATEMENT_END (older ones are dead:
   every statement maps its tables anew), all in their order.
-- Its state[CEILING] is the one under which capture walked it, which the segment's row has when it changed a commit_ts:
-  what a session or a clock that is wrong says of the time never dates a transaction after the source's clock.
+- Its state[CEILING] is the bound under which capture walked it. The segment's row has it when it changed a commit_ts:
+  no wrong time of a session or a clock ever dates a transaction after the source's clock.
 - To lift the floor (a heartbeat's clock), raise state[PREVIOUS] between two segments only.
-- Decode scans what compressed events expand to (expand.py), capture the events as they are. Both come to the same:
-  a TRANSACTION_PAYLOAD holds all of its transaction behind the GTID, which expanding makes sure of, and before a
-  QUERY_COMPRESSED capture sets state[SAID] = 1 + what its expanded text says, which counts for that event alone.
+- Decode scans what compressed events expand to (expand.py), capture the events as they are. Both come to the same. A
+  TRANSACTION_PAYLOAD holds all of its transaction behind the GTID; expanding makes sure of it. Before a
+  QUERY_COMPRESSED capture sets state[SAID] = 1 + the meaning of its expanded text; this counts for that event alone.
 
 A transaction begins at a GTID event; without one, at the first QUERY, TABLE_MAP or rows event after the
 last end. It ends at XID, XA PREPARE, a QUERY COMMIT or ROLLBACK, a QUERY outside BEGIN, a compressed

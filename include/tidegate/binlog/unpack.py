@@ -1,7 +1,7 @@
 """One compressed event at a time: its layout read byte by byte, and every way in which it can be wrong.
 
 In:  a TRANSACTION_PAYLOAD of MySQL, or a compressed QUERY or rows event of MariaDB; checksums verified or not.
-Out: plain events. DecodeError for bytes that contradict themselves, UnknownEvent for a compression that isn't known.
+Out: plain events. DecodeError for contradictory bytes, UnknownEvent for an unknown compression.
 
 A length in a header bounds what is unpacked; it allocates nothing.
 

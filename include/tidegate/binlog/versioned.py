@@ -3,10 +3,10 @@
 In:  a TABLE_MAP and a table version; later a batch of decoded changes.
 Out: the hidden columns as Columns, so that a plan can read past them; then the batch without them and without history.
 
-MariaDB logs columns that no SELECT and no information_schema shows, behind all others: the two of an implicit system
-period, and a hash for each unique key that is too long for an index. A row of a system-versioned table is current
-while its row end is the largest moment; DELETE is logged as an UPDATE that sets the row end, UPDATE as an UPDATE and a
-WRITE of the row as it was. Silver has what a plain SELECT shows: current rows.
+MariaDB logs columns hidden from every SELECT and from information_schema, behind all others: the two of an implicit
+system period, and a hash for each unique key too long for an index. A row of a system-versioned table is current while
+its row end is the largest moment; DELETE is logged as an UPDATE that sets the row end, UPDATE as an UPDATE and a WRITE
+of the row as it was. Silver has what a plain SELECT shows: current rows.
 """
 
 from __future__ import annotations
@@ -72,10 +72,9 @@ def current_rows(
 ) -> pa.RecordBatch:
     """Changes of a system-versioned table as changes of its current rows.
 
-    rows: the system columns, then the table's. period: numbers of row start and row end. events: those that rows came
-    from, as the kernel had them. moves: an
-    update that sets the row end already stands as two rows, the delete of the current one first: the row end is part of
-    the key, or there is no key.
+    rows: the system columns, then the table's. period: numbers of row start and row end. events: the rows' events, as
+    the kernel had them. moves: an update of the row end already stands as two rows, the delete of the current one
+    first: the row end is part of the key, or there is no key.
     """
     starts, ends = (rows.column(rows.schema.get_field_index(tables.ORDINAL) + 1 + n).cast(pa.int64()) for n in period)
     if ends.null_count:
@@ -105,7 +104,7 @@ def _check_deletes(
 ) -> None:
     """A row that a foreign key changed and its own statement then deletes is logged as it was between the two.
 
-    Then the change isn't in the log, and the row that silver has isn't the one that the event names.
+    Then the change isn't in the log, and silver's row isn't the one named by the event.
     """
     moment = pc.fill_null(pc.equal(starts, ends), fill_value=False).to_numpy(zero_copy_only=False)
     if bool(np.any((of_event == L.OP_DELETE) & ~current & moment)):

@@ -34,7 +34,7 @@ class Captured:
     def newest_first(self) -> Iterator[Segment]:
         """Segments with bytes, those in memory, the value log and bronze, each once; without context and payload.
 
-        Back to what a person accepted as lost: nothing before that is to be found at the server.
+        Back to a person's accepted loss: the server has nothing from before it.
         """
         logged = [record.segment for record in self.value_log.heads()][::-1]
         seen = self.tail.seq + 1 if self.tail else None

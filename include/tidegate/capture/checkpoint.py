@@ -3,8 +3,8 @@
 In:  the newest segments of bronze or of the value log.
 Out: a Checkpoint, to ask the source for what comes next and to judge whether it fits.
 
-Every source has the part of it that is here. The rest, by which the source finds the place again, is the source's own:
-capture hands it back as it got it, and folds segments into it when a run begins from what is stored.
+Every source has the part of it that is here. The rest, for finding the place again, is the source's own: capture hands
+it back unchanged, and folds segments into it when a run begins from stored ones.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ P = TypeVar("P", bound=SourcePlace)
 class Checkpoint(Generic[P]):
     """The end of what is captured. A source that was never captured stands at seq 0.
 
-    server: whose place it is; end: where that is, for people and for comparing with what the server says.
+    server: whose place it is; end: its position, for people and for comparing with the server's word.
     """
 
     seq: int
@@ -56,8 +56,9 @@ class Checkpoint(Generic[P]):
 
 
 def check_alike(ours: Segment, theirs: Segment | None, folder: Path) -> None:
-    """A segment that the value log and bronze both have is the same: else another capture, with a value log of its own,
-    has landed under these numbers, and what is in here may be nowhere else. theirs: None when bronze no longer has it.
+    """A segment in both the value log and bronze is the same: else another capture, with a value log of its own, has
+    landed under these numbers, and this log may have segments found nowhere else. theirs: None when bronze no longer
+    has it.
 
     Raises StrayValueLog.
     """

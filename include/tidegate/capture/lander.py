@@ -3,13 +3,13 @@
 In:  segments that the value log holds already, in order of seq, and where they lie in it.
 Out: commits of bronze, by size or when the reader says that it is time; `committed_seq`.
 
-The queue is bounded by bytes. A lake that makes the reader wait for room in it longer than slow_seconds, or that can't
-be reached, turns the slow chaser on: the queue is dropped, and the thread follows from the value log at the lake's own
-pace, a batch in memory at a time. A refusal by the lake, and every other error, is raised in the reader at its next
-call; nothing is lost, since the value log has all that isn't committed.
+The queue is bounded by bytes. A lake may make the reader wait for room longer than slow_seconds, or be out of reach.
+This turns the slow chaser on: the queue is dropped, and the thread follows from the value log at the lake's own pace,
+a batch in memory at a time. A refusal by the lake, and every other error, is raised in the reader at its next call;
+nothing is lost, since the value log has all that isn't committed.
 
-Order and exactly-once don't hang on which way a segment takes: there is one thread that appends, each batch begins
-where the one before ended, in memory as on disk, and bronze refuses gaps and repetitions.
+Order and exactly-once don't depend on a segment's way: one thread appends, each batch begins where the one before
+ended, in memory as on disk, and bronze refuses gaps and repetitions.
 """
 
 from __future__ import annotations

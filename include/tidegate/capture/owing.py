@@ -1,16 +1,16 @@
-"""Which value log may owe bronze commits that were acknowledged on its strength; remembered in the lake.
+"""The value logs that may owe acknowledged commits to bronze; remembered in the lake.
 
-In:  a lake, a source that promises (a Pump, semi_sync), the value log that it is captured into.
-Out: Owing.begin() before the first acknowledgement: nothing, or StrayValueLog, which names another log that owes;
-     check_none_elsewhere() before bronze gets what isn't of this log; settle() when all of it is in bronze; debts() and
-     forget() for a person who accepts what is lost.
+In:  a lake, a source with promises (a Pump, semi_sync), the value log of its capture.
+Out: Owing.begin() before the first acknowledgement: nothing, or StrayValueLog with the name of another log in debt;
+     check_none_elsewhere() before bronze gets another log's segments; settle() when all of it is in bronze; debts()
+     and forget() for a person's acceptance of a loss.
 
-A value log is a folder on one machine. When capture starts on another one, bronze takes other segments under the
-numbers that the first log has, and what was acknowledged there alone would be forgotten: nobody can send it again. The
-lake therefore has an object per log that owes, control/value_logs/<source>/<id of the log>.json. It is made before
-anything is acknowledged, and removed when a run has ended with all of it landed, well or by the source's error; a log
-that was killed, or whose lake failed, keeps it. The folder says by itself, too, that the object is there: then a start
-needs no lake.
+A value log is a folder on one machine. When capture starts on another one, bronze takes other segments under the first
+log's numbers. Commits acknowledged there alone would be forgotten: nobody can send them again. The lake therefore has
+an object per log that owes, control/value_logs/<source>/<id of the log>.json. It is made before anything is
+acknowledged, and removed when a run has ended with all of it landed, well or by the source's error; a log that was
+killed, or whose lake failed, keeps it. The folder says by itself, too, that the object is there: then a start needs no
+lake.
 """
 
 from __future__ import annotations

@@ -42,10 +42,9 @@ def open_and_recover(
 ) -> tuple[ValueLog, Recovered]:
     """The value log in a folder, and what recover() says of it.
 
-    When capture went on elsewhere, and is back, a log that doesn't follow bronze is of no use: the server has what
-    comes next, or says that it hasn't. Its folder is moved aside, unless commits were acknowledged on its strength:
-    promised.
-    Raises Fenced, LakeUnavailable.
+    When capture went on elsewhere, and is back, a log that doesn't follow bronze is of no use: the server has the next
+    events, or says so if it hasn't. Its folder is moved aside, unless commits were acknowledged on its strength:
+    promised. Raises Fenced, LakeUnavailable.
     """
     log_there = ValueLog(folder, budget=budget)
     try:

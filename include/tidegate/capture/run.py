@@ -3,9 +3,9 @@
 In:  a pipeline, the name of a source in it, the source; bronze and the value log as the last run left them.
 Out: bronze/segments, continued; a CaptureResult.
 
-Order of things, and why it loses nothing: a segment is written to the value log and synced before the lander may see
-it; bronze is appended exactly once per seq; on start the value log's segments that bronze lacks land first, and the
-source is asked for what follows the last of them. Nothing at all is written before the lake and the source are found
+Order of things, and why it loses nothing. A segment is written to the value log and synced before the lander may see
+it. Bronze is appended exactly once per seq. On start the value log's segments beyond bronze land first, and the source
+is asked for the events behind the last of them. Nothing at all is written before the lake and the source are found
 good. capture/source.py has the duties of a source, and the relation of the places where capture stands.
 """
 
@@ -213,7 +213,7 @@ class _Loop:
         return CaptureResult(reason, self.segments, self.bytes, point.seq, point.resolved_ts, point.end, landed)
 
     def _read_or_settle(self, reader: SourceReader) -> Reason:
-        """A source that stops a run owes nothing by that: capture may begin anew at another machine."""
+        """A stopped run owes nothing: capture may begin anew at another machine."""
         try:
             return self._read_over_connections(reader)
         except TidegateError:
@@ -301,8 +301,8 @@ class _Loop:
     def _land_what_is_due(self, came: Sequence[Segment], reader: SourceReader) -> None:
         """Land what was read up to now; inside a transaction its end is asked for, and lands when it came.
 
-        came: what this turn gave. A stream without a pause is always inside of one: what follows the end that was
-        asked for waits for the next time, else each transaction would be cut and synced alone.
+        came: what this turn gave. A stream without a pause is always inside of one: events behind the requested end
+        wait for the next time, else each transaction would be cut and synced alone.
         """
         ended = self._end_asked and came and not came[-1].flags & SegmentFlag.OPEN_AT_END
         if not (ended and reader.in_transaction):
@@ -346,9 +346,10 @@ class _Loop:
         return max(self.run.pipeline.land_seconds, self.bronze.live_files * limits.BRONZE_FILE_LAND_SECONDS)
 
     def _wait_for_room(self, size: int) -> None:
-        """A lake that is slower than the source, but takes what it is given, slows the reader down at the budget's end.
+        """A lake may be slower than the source and still take everything: it slows the reader down at the budget's
+        end.
 
-        One that takes nothing doesn't: append then says that the log is full.
+        One that takes nothing doesn't: append then reports a full log.
         """
         took_at, seq = time.monotonic(), self.lander.committed_seq
         while self.lander.chasing and self.value_log.room_bytes() < 2 * size + _ROOM_BYTES:

@@ -1,8 +1,8 @@
 """The protocols that each kind of source keeps, towards capture and towards apply.
 
 In:  nothing; these are promises.
-Out: Source and SourceReader, all that capture/run.py knows of a source; SchemaFeed, PrewriteFeed and Decoder,
-     all that apply does.
+Out: Source and SourceReader, all that capture/run.py knows of a source; SchemaFeed, PrewriteFeed and Decoder for
+     apply.
 
 Why a reader that keeps them loses nothing and doubles nothing:
 
@@ -14,9 +14,9 @@ Why a reader that keeps them loses nothing and doubles nothing:
   asked for again.
 - A reader opened at a checkpoint gives what follows it, or `resume` has said why it can't (PositionLost). It gives
   nothing twice, also where the source itself begins further back: what lies before the checkpoint it walks and drops.
-- A segment says which transactions it may change a window of: those of its range of commit_ts, where its kind is one
-  of WHOLE_KINDS (segments/segment.py), and none that end outside of it and of those that go on with it.
-- `resolved_ts` is below every transaction that may still be given: so no later segment changes what is cut below it.
+- A segment names the transactions of which it may change a window: those of its range of commit_ts, if its kind is one
+  of WHOLE_KINDS (segments/segment.py), and none that end outside of it and of its continuations.
+- `resolved_ts` is below every transaction still to come: so no later segment changes anything cut below it.
 - `check_continues` is asked once more of every pair of neighbours as they land, by what their rows say alone.
 
 Where capture of a source stands is known in four places, each at or before the one above it:
@@ -53,9 +53,9 @@ TableName: TypeAlias = tuple[str, str]
 class Retention:
     """When the source purges what isn't captured yet, if capture stood still from now on.
 
-    seconds_left: None when no rule of the source purges anything, or it can't be said yet; 0: what comes next is gone.
-    rule: age | size, whichever comes first; gone; "" for None. oldest_file: the source's; files_before: how many files
-    the source still has before the one that capture is in.
+    seconds_left: None when no rule of the source purges anything, or it can't be said yet; 0: the next events are
+    gone. rule: age | size, whichever comes first; gone; "" for None. oldest_file: the source's; files_before: the
+    number of the source's files before capture's.
     """
 
     seconds_left: float | None
@@ -113,7 +113,7 @@ class SourceReader(Protocol):
         ...
 
     def first_checkpoint(self, captured: Captured) -> Checkpoint[Any]:
-        """Where a source begins of which nothing is captured; the schema that is true there is recorded.
+        """The beginning of a source without captured log; the schema true there is recorded.
 
         Raises PositionLost, SourceRefused, LakeUnavailable.
         """
@@ -122,8 +122,8 @@ class SourceReader(Protocol):
     def resume(self, checkpoint: Checkpoint[Any], captured: Captured, *, patient: bool) -> Checkpoint[Any]:
         """The checkpoint as this connection can go on from it.
 
-        Raises PositionLost when it can't, or no longer has what was captured; patient: SourceBehind while it may still
-        get that.
+        Raises PositionLost when it can't, or no longer has the captured log; patient: SourceBehind while it may still
+        get it.
         """
         ...
 
@@ -144,7 +144,7 @@ class SourceReader(Protocol):
         ...
 
     def heartbeat(self) -> Segment | None:
-        """A segment without bytes that moves resolved_ts, when the source has shown that nothing lies before it."""
+        """A segment without bytes that moves resolved_ts, after the source has shown a quiet log before it."""
         ...
 
     def acknowledge(self) -> None:
@@ -204,7 +204,7 @@ class SchemaFeed(Protocol):
 
 
 class PrewriteFeed(Protocol):
-    """Which rows of a segment wait for an answer, and which answers stand in it, in log order."""
+    """The rows of a segment that wait for an answer, and its answers, in log order."""
 
     def __call__(self, segment: Segment) -> Sequence[Pending | Answer]:
         """Raises StreamCorrupt for broken bytes, UnknownEvent for what isn't known."""
@@ -224,7 +224,7 @@ class Decoder(Protocol):
     ) -> Iterator[DecodedSegment]:
         """In bounded memory: several parts, in log order. Raises StreamCorrupt, UnknownEvent.
 
-        Prewrites are left out. With known.answers those that it names are given, and nothing else, each row with the
-        commit_ts of its answer; in log order, which isn't the order of the answers.
+        Prewrites are left out. With known.answers only the named ones are given, each row with the commit_ts of its
+        answer; in log order, not in the order of the answers.
         """
         ...

@@ -3,9 +3,9 @@
 In:  a lake, a source.
 Out: the lease, taken before anything is written; a check before each landing.
 
-A lake that doesn't answer keeps no capture from reading: the value log takes what comes. The lease is then taken before
-the first landing; one that ended during an outage is taken anew, unless another capture took it meanwhile. Bronze
-refuses a second writer by itself, too (tidegate/lake/bronze/table.py), but only after both have read the same.
+A silent lake keeps no capture from reading: the value log takes new segments. The lease is then taken before the first
+landing; one that ended during an outage is taken anew, unless another capture took it meanwhile. Bronze refuses a
+second writer by itself, too (tidegate/lake/bronze/table.py), but only after both have read the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class SourceLease:
-    """A context manager that releases what was taken inside. stop: ends the waiting for another one's sign of life."""
+    """A context manager that releases everything taken inside. stop: ends the wait for another's sign of life."""
 
     lake: LakeFiles
     source: str

@@ -1,11 +1,10 @@
 """Whether anything is missing: what the lake holds beside where the sources are now.
 
-In:  a pipeline, its lake, how to ask its sources (one that gives no answer is one that can't be asked).
+In:  a pipeline, its lake, a way to ask its sources (one without an answer can't be asked).
 Out: a Standing, for `tidegate status` and the page in Airflow; nothing is written.
 
-A source that writes nothing sends nothing, so the newest time that the lake knows of it gets older although nothing is
-missing. That, and a capture that is stuck, look alike from the lake alone: only the server can tell them apart, by the
-end of its binlog.
+A source without writes sends nothing, so the newest time in the lake gets older although nothing is missing. In the
+lake alone this looks like a stuck capture: only the server can tell them apart, by the end of its binlog.
 """
 
 from __future__ import annotations
@@ -49,9 +48,8 @@ class SourceStanding:
     """nothing_missing: bronze ends where the server's binlog does; None when the server could not be asked.
 
     lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is complete; None before
-    the first segment. changed_at: the last transaction that bronze holds. behind_ts: of a source that the cut goes
-    on without, up to where all of it is in silver: the tables that it feeds wait there. unheard: of a Pump that nothing
-    comes from, what to do; "" of others.
+    the first segment. changed_at: bronze's last transaction. behind_ts: for a source without which the cut goes on, up
+    to where all of it is in silver: its tables wait there. unheard: the remedy for a silent Pump; "" for others.
     """
 
     source: str
@@ -68,9 +66,8 @@ class SourceStanding:
 class Standing:
     """lag_seconds: of silver, the tables that are held aside; None before the first cut.
 
-    unseen: logical tables that a source has and no cut names, since they had no change yet. rebuilt: paths in the lake
-    of what `tidegate rebuild` left beside silver. ahead: the cut is of a TiDB's or a changefeed's future, and apply
-    goes no further.
+    unseen: logical tables of a source in no cut, since they had no change yet. rebuilt: paths of `tidegate rebuild`'s
+    tables beside silver. ahead: the cut is of a TiDB's or a changefeed's future, and apply goes no further.
     """
 
     pipeline: str

@@ -30,11 +30,11 @@ _FILE: Final = "status.json"
 class CaptureStatus(ChaserStatus):
     """The lander's status and the value log's.
 
-    Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: what it may
-    still take; bytes_per_second: what it was given in the last minute; seconds_left: room at that rate, None when
-    nothing came. retention: when the source purges what isn't captured yet, None before the first look.
-    clock_ahead_seconds: the source's clock minus this machine's; clock_doubted: it leapt, and isn't believed yet;
-    lowered: segments whose transactions say that they are later than the source's clock.
+    Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: its remaining
+    room; bytes_per_second: its input in the last minute; seconds_left: room at that rate, None without input.
+    retention: when the source purges uncaptured log, None before the first look. clock_ahead_seconds: the source's
+    clock minus this machine's; clock_doubted: it leapt, and isn't believed yet; lowered: segments with transactions
+    dated after the source's clock.
     """
 
     lake_error: str
@@ -135,7 +135,7 @@ def clock_text(found: CaptureStatus) -> str:
 
 
 def read(folder: Path) -> CaptureStatus | None:
-    """The newest that a run wrote here; None when there is none that this version understands."""
+    """The newest status of a run here; None when there is none in a known form."""
     try:
         found: dict[str, Any] = json.loads((folder / _FILE).read_text())
         purging = found.get("retention")

@@ -1,7 +1,7 @@
 """Pumps of a pipeline that nothing comes from.
 
 In:  a pipeline, what bronze holds of its sources, the time.
-Out: text per Pump, by its name, with the DAG that captures it: a DAG that a new release adds begins paused.
+Out: text per Pump, by its name, with the DAG of its capture: a new release's added DAG begins paused.
 
 A Pump that runs writes a timestamp every few seconds, however quiet its TiDB is. One that doesn't run holds the cut
 back in silence: TiDB commits on by the others, and nobody can be asked.
@@ -18,7 +18,7 @@ from tidegate.text_layout import age_text
 
 
 def unheard(pipeline: Pipeline, captured: Mapping[str, SourceStatus], now: float) -> dict[str, str]:
-    """By the Pump's name; nothing of a pipeline of which nothing was captured yet. now: Unix time."""
+    """By the Pump's name; nothing for a pipeline without captured log. now: Unix time."""
     found = {}
     for name, entry in pipeline.sources.items():
         if not isinstance(entry, TidbSource) or not captured:

@@ -1,4 +1,4 @@
-"""Play a window's row changes through, and see what foreign keys do to the rows that may match.
+"""Play a window's row changes through, and compute the effects of foreign keys on matching rows.
 
 In:  rows as silver has them, logged changes in their order; rules.
 Out: every change that no event tells of, in order (Effect); of several the last per key.
@@ -59,11 +59,11 @@ class Effect:
 
 class Cascades:
     """keys: of each table whose rows are followed, its key's columns. begins: from above which commit_ts on. Rules may
-    be given anew at a later one (DDL). unsure: tables up to a commit_ts of which rows may be given as they were later
-    than their place, or not at all: those that snapshots read meanwhile.
+    be given anew at a later one (DDL). unsure: tables read by snapshots meanwhile, up to a commit_ts: their rows may
+    be given as they were later than their place, or not at all.
 
-    asked: the forms that rows were looked for by, of each rule. Rows that have one must have been given, or what comes
-    out isn't the truth: whoever gives them looks, and plays it again.
+    asked: the forms that rows were looked for by, of each rule. Rows with one must have been given, or the result
+    isn't the truth: the caller looks for them, and plays it again.
     """
 
     def __init__(
@@ -177,8 +177,8 @@ class Cascades:
                 self._check_unseen(order, one, goes and action == "CASCADE", but, seen | {one})
 
     def _check_unsure(self, rule: Rule, form: tuple[Any, ...], after: Mapping[str, Any] | None) -> None:
-        """A value that rows lost and others got meanwhile: a row that has it, as it was read later, isn't one of those
-        that lost it.
+        """A value lost by rows and got by others meanwhile: a row with it, as it was read later, isn't one of the
+        losers.
         """
         left = self._left.setdefault(rule.child, {})
         if after is not None:

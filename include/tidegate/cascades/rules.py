@@ -1,4 +1,4 @@
-"""Foreign keys as rules: which table's rows change with which other's, and how.
+"""Foreign keys as rules: whose rows change with whose, and how.
 
 In:  a child's version, its parent's.
 Out: Rules; a Doubt that says in a phrase why one can't be followed.
@@ -46,8 +46,8 @@ class Rule:
 
 
 def rules_of(child: TableVersion, parents: Mapping[Name, TableVersion | None]) -> list[Rule]:
-    """Those foreign keys of a version that act unseen. parents: their versions at that time; one that isn't there has
-    no rows that could go. Raises Doubt.
+    """The foreign keys of a version that act unseen. parents: their versions at that time; a missing one has no rows
+    to go. Raises Doubt.
     """
     keys = [key for key in child.foreign_keys if key.acts_unseen]
     if keys:

@@ -36,7 +36,7 @@ _BINARY: Final = re.compile(r"[a-z0-9]+_(?:0900_|nopad_)?bin")
 
 class Doubt(Exception):  # noqa: N818 - the answer isn't known, which is no error
     """An effect of a foreign key that isn't certain. why: in one phrase. table: the child, where it is one. parent:
-    the table whose changes are in doubt, where it is about all rows that depend on them.
+    the table with changes in doubt, where all rows below it are meant.
     """
 
     def __init__(

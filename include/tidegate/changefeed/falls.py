@@ -1,12 +1,12 @@
-"""A checkpoint that falls: who writes it doesn't know of all that was captured.
+"""A falling checkpoint: its writer doesn't know all of the captured log.
 
 In:  the checkpoint at each look, and up to where all is captured.
 Out: nothing, or why capture doesn't go on.
 
 One changefeed's checkpoint falls by seconds, when its owner dies before it has told etcd what it told the path; it
 writes the same rows once more. Two changefeeds of one path tell theirs by turns, and what the lower one writes is
-passed over once the higher one was believed. So a fall is waited for, and its size and how often it comes say which it
-is: a run may last for months, and an owner may die in any of them.
+passed over once the higher one was believed. A run waits at a fall, and tells the kinds apart by size and number: a
+run may last for months, and an owner may die in any of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REMEDY = (
 
 @dataclass(slots=True)
 class Falls:
-    """Of one run, over its connections."""
+    """The falls of one run, over its connections."""
 
     where: str
     is_below: bool = False

@@ -1,12 +1,12 @@
-"""Which folders of a changefeed's path may still get lines, and which schema files are there.
+"""The folders of a changefeed's path that may still get lines, and its schema files.
 
 In:  the path; the commit_ts up to which all is captured.
-Out: streams with the files that are new, schema files that are new, and the changefeed's checkpoint.
+Out: streams with the new files, new schema files, and the changefeed's checkpoint.
 
-A look asks for names alone, and for no more of them the longer a changefeed runs: of a table the newest version's
-folder, and those that were in force since what is captured; of folders by date those since the day before. Files
-elsewhere are captured: a table's rows under a version are all written before the next version's DDL is done, and a row
-is written after it was committed.
+A look asks for names alone, and their number doesn't grow with the age of a changefeed. It asks for a table's newest
+version's folder, and for those in force since the captured position; among folders by date for those since the day
+before. Files elsewhere are captured: a table's rows under a version are all written before the next version's DDL is
+done, and a row is written after it was committed.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Schema:
 
 @dataclass(slots=True)
 class TableFolders:
-    """The known facts of one table, its name in lower case. schemas: by version; those that a DDL made, and the one
-    that was there when the changefeed found it.
+    """The known facts of one table, its name in lower case. schemas: by version; those made by a DDL, and the one
+    found by the changefeed.
     """
 
     database: str
@@ -128,7 +128,7 @@ class Folders:
         return self._lists.count
 
     def _captured(self, folder: str, oldest: date) -> str:
-        """See Captured: the name up to which a folder has nothing new; "" where that isn't known."""
+        """See Captured: the name up to which a folder has nothing new; "" when unknown."""
         parts = folder.split("/")
         if len(parts) < 3 or not parts[2].isdigit():
             return ""
@@ -197,7 +197,7 @@ class Folders:
             )
 
     def _take_schemas(self, folder: str, files: Iterable[str], known: dict[int, Schema], captured_ts: int) -> None:
-        """Those that a window above may need: of a table the newest at or below what is captured, and all above."""
+        """The versions for a window above: a table's newest at or below the captured position, and all above."""
         versions = {version: name for name in files if (version := schema_version(name)) is not None}
         live = max((version for version in versions if version <= captured_ts), default=0)
         for version, name in versions.items():

@@ -1,11 +1,11 @@
 """The names below a changefeed's path, asked of a store in as few lists as they need.
 
 In:  the path; per folder up to which name everything is captured.
-Out: the folders and files that may matter, and how many lists that took.
+Out: the folders and files of interest, and the number of lists for them.
 
 A store gives a thousand names a list, of all folders below a prefix, from any name on. Many tables therefore share a
-list, and where one ends among names that are captured, the next one begins behind them: a look costs a list for a
-thousand names that may matter, and at most one more for a table whose captured names are many.
+list, and where one ends among captured names, the next one begins behind them: a look costs a list per thousand names
+of interest, and at most one more for a table with many captured names.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 In:  the path, looked at every look_seconds; the changefeed's checkpoint.
 Out: a ChangefeedSource, whose readers keep the promises of capture/source.py.
 
-How it keeps them. The checkpoint is read before the names are asked for: what it covers is written by then, and stands
-in what is found; of the checkpoint's own commit_ts alone a DDL may come later. Segments are cut by commit_ts over all
-folders: each holds every line of its range, and resolved_ts is the range's end. Nothing above the checkpoint is
-therefore given, whatever a file holds; a file that comes late has lines above it, or says again what was captured; and
-a segment needs no other one. Lines at or below resolved_ts are passed over.
+How it keeps them. The checkpoint is read before the names: everything below it is written by then, and stands in the
+listing; only at the checkpoint's own commit_ts a DDL may come later. Segments are cut by commit_ts over all folders:
+each holds every line of its range, and resolved_ts is the range's end. Nothing above the checkpoint is therefore
+given, whatever a file holds. A late file has lines above it, or repeats captured ones. A segment needs no other one.
+Lines at or below resolved_ts are passed over.
 
-Schema files come with the range that their version lies in. One without a statement is of a table that the changefeed
-found: it comes, once in a run, with the first lines of that table.
+Schema files come with the range that their version lies in. One without a statement is of a table found by the
+changefeed: it comes, once in a run, with the first lines of that table.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ChangefeedReader:
         return StreamCheckpoint.before_all(StreamPlace(self._settings.path))
 
     def resume(self, checkpoint: StreamCheckpoint, captured: Captured, *, patient: bool) -> StreamCheckpoint:  # noqa: ARG002
-        """Raises PositionLost for another path, or when what was captured, or what comes next, was removed."""
+        """Raises PositionLost for another path, or when captured or next files were removed."""
         path, days = self._settings.path, self._settings.expiration_days
         if checkpoint.place.name != path:
             raise PositionLost(
@@ -174,7 +174,7 @@ class ChangefeedReader:
         return True
 
     def cut_now(self) -> list[Segment]:
-        """Nothing is held that wasn't given: what was read and not given is read again."""
+        """Nothing is held back: lines read and not given are read again."""
         return []
 
     cut_soon = cut_now
@@ -207,7 +207,7 @@ class ChangefeedReader:
     # --- segments ----------------------------------------------------------------------------------
 
     def _schemas(self, after_ts: int, wave: Wave) -> list[tuple[Piece, bytes]]:
-        """Schema files of the range, and those of tables that the changefeed found and that have their first lines."""
+        """Schema files of the range, and those of found tables with their first lines."""
         found: list[tuple[int, Piece, bytes]] = []
         for database, schemas in self._folders.databases.items():
             found += _in_range(database, "", schemas, after_ts, wave.upto_ts)

@@ -1,7 +1,7 @@
 """The path that a changefeed writes to: lists and reads, nothing else.
 
 In:  a local folder, or an s3://, gs:// or abfss:// prefix with its options.
-Out: names and bytes. SourceRefused for what another look can't mend, SourceUnavailable for what may pass.
+Out: names and bytes. SourceRefused for a lasting fault, SourceUnavailable for a passing one.
 """
 
 from __future__ import annotations

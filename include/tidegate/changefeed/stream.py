@@ -117,7 +117,7 @@ class Stream:
         )
 
     def _begin(self, captured_ts: int) -> None:
-        """Leave out files before the last one that begins at or below what is captured."""
+        """Leave out files before the last one that begins at or below the captured position."""
         self._began = True
         at = bisect_left(self._files, captured_ts + 1, key=self._first_ts)
         if at == 0 and self._files[0].number != 1:
@@ -152,7 +152,7 @@ class Stream:
 
     @property
     def last_ts(self) -> int:
-        """The largest commit_ts that was read: of what wasn't, all that isn't written again is there or above."""
+        """The largest commit_ts read so far: unread lines are there or above, unless they are repeated ones."""
         return max((int(chunk.lines.commit_ts.max()) for chunk in self._chunks), default=0)
 
     def waiting(self, after_ts: int, upto_ts: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

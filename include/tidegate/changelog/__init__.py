@@ -1,4 +1,4 @@
-"""Changelogs: per table that asks for one, a Delta table to which every change is appended, in commit order.
+"""Changelogs: for a table with one, a Delta table to which every change is appended, in commit order.
 
 In:  segments of a window, with the columns in force (rows.py).
 Out: changelog/<database>/<table> (table.py); readers of it, each at its own place (reading.py), in others' forms too
@@ -6,7 +6,7 @@ Out: changelog/<database>/<table> (table.py); readers of it, each at its own pla
 
 Exactly once, by the same means as silver: a window's changes are one Delta commit, which also records the window's end
 as the transaction version of `tidegate/<pipeline>/changelog/<table>`. It is made before silver's own commit of that
-window. The changelog therefore has everything that silver has; a window that is tried again appends the part above the
-recorded end, and that is nothing when the kill came behind the commit. Two applies at once: who decided on another end
-is overtaken.
+window. The changelog therefore has everything that silver has. A repeated window appends only the part above the
+recorded end: nothing, if the kill came behind the commit. Two applies at once: who decided on another end is
+overtaken.
 """

@@ -3,9 +3,9 @@
 In:  a Segment, table versions, windows.
 Out: per table Arrow tables of table.SCHEMA, in log order.
 
-Values are JSON as `tidegate decode` prints them, but for a geometry, which keeps its SRID as silver's do. An object has
-the columns that the log's image has: with binlog_row_image MINIMAL a before image has the key alone, an after image
-what was set; a column that is missing isn't NULL.
+Values are JSON as `tidegate decode` prints them, but for a geometry, which keeps its SRID as silver's do. An object
+has the columns of the log's image. With binlog_row_image MINIMAL a before image has the key alone, an after image the
+set columns; a missing column isn't NULL.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def segment_changes(
     known: Known,
     owner: str = "",
 ) -> Iterator[tuple[Name, pa.Table]]:
-    """owner: the source that the tables are of, where that isn't the segment's own.
+    """owner: the tables' source, where it isn't the segment's own.
 
     Raises as the kind's row_images does; UnknownEvent for a segment of a kind that has no rows.
     """

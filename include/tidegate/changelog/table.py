@@ -1,4 +1,4 @@
-"""A changelog's Delta table: its columns, what it has, and the one commit that appends a window.
+"""A changelog's Delta table: its columns, its end, and the one commit that appends a window.
 
 In:  a lake, a logical table, rows in order.
 Out: a commit; up to which commit_ts the changelog goes.
@@ -77,7 +77,7 @@ def _at(path: str) -> Table:
 
 
 def app_id(pipeline: str, name: str) -> str:
-    """Delta application id under which a changelog records up to which commit_ts it goes."""
+    """Delta application id under which a changelog records its end, a commit_ts."""
     return f"tidegate/{pipeline}/changelog/{name}"
 
 

@@ -1,4 +1,4 @@
-"""`tidegate accept PIPELINE SOURCE [--lost]`: a way on for a source that lost, or purged, what capture continues.
+"""`tidegate accept PIPELINE SOURCE [--lost]`: a way on for a source that lost, or purged, uncaptured log.
 
 In:  a pipeline file, the source's connection in AIRFLOW_CONN_<ID>; capture of the source isn't running.
 Out: the loss, and the tables that would wait; with --lost it is recorded in bronze, and capture can be started again.
@@ -27,7 +27,7 @@ def accept(
     ] = False,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
 ) -> None:
-    """Continue with a source that lost log which capture hasn't read. Without --lost: only show the loss."""
+    """Continue with a source that lost uncaptured log. Without --lost: only show the loss."""
     from tidegate.capture.captured import Captured
     from tidegate.capture.owing import Owing
     from tidegate.capture.recovery import recover

@@ -70,7 +70,7 @@ def check(
 
 
 def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
-    """Of Pumps that nothing comes from; nothing where the lake can't be read, which is said already."""
+    """The remedies for silent Pumps; nothing where the lake can't be read, since that is said already."""
     from tidegate.capture.unheard import unheard
     from tidegate.lake.status import sources
     from tidegate.mysql.examination import Line, Verdict

@@ -1,8 +1,8 @@
 """`tidegate`: mounts the commands, and turns errors into one line on stderr and an exit code.
 
 In:  argv.
-Out: 0 done; 1 found something (a difference, a held table, a fault), or stopped by an error that a person must end;
-     2 called or configured wrongly; 75 stopped by what may be gone the next time; 130 Ctrl-C.
+Out: 0 done; 1 found something (a difference, a held table, a fault), or an error for a person; 2 called or configured
+     wrongly; 75 a cause that may be gone the next time; 130 Ctrl-C.
 
 A command's module is imported when that command runs: `tidegate --help` must not wait for pyarrow and numba.
 """

@@ -1,5 +1,5 @@
-"""`tidegate prewrites PIPELINE [--commit ID | --rollback ID]`: prepared transactions that nobody answered; of
-a TiDB those that it can't tell of any more.
+"""`tidegate prewrites PIPELINE [--commit ID | --rollback ID]`: prepared transactions without an answer; for a TiDB
+those beyond its own knowledge.
 
 In:  a pipeline file; with an ID as it is listed, a person's word on an orphan that is parked.
 Out: open and parked transactions, one line each; or a row of control/prewrites with the decision and the person's

@@ -1,7 +1,7 @@
 """`tidegate query PIPELINE "SQL"`: DuckDB over all tables at one cut; without SQL a shell.
 
 In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); SQL as an argument or on stdin.
-Out: rows on stdout, as a table or as NDJSON; on stderr which cut it is, and what isn't in it. With --views a script for
+Out: rows on stdout, as a table or as NDJSON; on stderr the cut, and the incomplete tables. With --views a script for
      DuckDB itself.
 """
 

@@ -4,7 +4,7 @@ In:  a pipeline file, a logical table (database.table) that control/table_states
 Out: a `released` event; the next window takes the table's changes up again where they stopped, from bronze.
 
 For a table that waits because the pipeline file asks about its DDL (`ddl: {...: ask}`) it approves the statement. A
-table that needs a snapshot can't be released: what is missing is not in bronze, and it would be half filled.
+table in need of a snapshot can't be released: bronze lacks its rows, and it would be half filled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`tidegate schema log`, `refresh` and `judge`: a table's versions, a new one, and what a person says of a statement.
 
-In:  a pipeline file; for refresh the source's connection in AIRFLOW_CONN_<ID>, and a table that is held; for judge a
-     place in a source's log at which tables are held.
+In:  a pipeline file; for refresh the source's connection in AIRFLOW_CONN_<ID>, and a held table; for judge a place in
+     a source's log with held tables.
 Out: log: each version with its time, place, statement and changes, as a table or JSON. refresh: a version in
      control/schema_history and a `released` event, so that the next window takes the table up again from bronze. judge:
      a row of control/judgements, and `released` events.
@@ -131,7 +131,7 @@ def judge(
     ] = None,
     by: Annotated[str, typer.Option(help="Name of the person. Default: the account's name")] = "",
 ) -> None:
-    """Say what a statement or event did that tidegate couldn't follow. Tables that it doesn't change continue."""
+    """Say the effect of a statement or event that tidegate couldn't follow. Tables that it doesn't change continue."""
     from tidegate.lake import held, judgements
     from tidegate.standing.shown import way_out
     from tidegate.tables import splits

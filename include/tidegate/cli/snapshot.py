@@ -224,7 +224,7 @@ def _end_on_signals(work: SnapshotWork) -> None:
 
 
 def _read(loaded: Pipeline, work: SnapshotWork, *, beside_another: bool = False) -> None:
-    """beside_another: a reader that is at work takes what was asked for, and this process waits for it."""
+    """beside_another: a running reader takes the requests, and this process waits for it."""
     from tidegate.snapshot.work import is_read
 
     _end_on_signals(work)

@@ -1,7 +1,7 @@
 """How far snapshots are, as a person reads it.
 
 In:  TableProgress of each table; why a source isn't read now; how far capture and apply are.
-Out: lines: a row per table, the sum of what is open, and below what is waited for or went wrong.
+Out: lines: a row per table, the sum of the open ones, and below the waits and faults.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _total(reads: Sequence[TableProgress]) -> tuple[str, ...]:
 
 
 def _guessed(rows: int, estimate: int, rate: float) -> tuple[str, str]:
-    """Share of the estimate, and the time that the rest takes at this rate; "-" for what isn't known."""
+    """Share of the estimate, and the time for the rest at this rate; "-" for unknown ones."""
     share = f"{min(99, 100 * rows // estimate)} %" if estimate else "-"
     seconds = max(0, estimate - rows) / rate if estimate and rate else None
     return share, "-" if seconds is None else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"

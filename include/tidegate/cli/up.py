@@ -71,7 +71,7 @@ def up(
 
 
 def _port(state: Path, wanted: int | None) -> int | None:
-    """The one that is wanted, else that of last time; None: any. Raises UsageError for a wanted one that is taken."""
+    """The wanted one, else that of last time; None: any. Raises UsageError for a wanted one that is taken."""
     if wanted is not None:
         if not _free(wanted):
             raise UsageError(f"port {wanted} is taken", where="--port", remedy="give another, or none")

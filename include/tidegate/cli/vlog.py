@@ -1,9 +1,9 @@
 """`tidegate vlog ls|check|cat PLACE`: what is in a value log, while capture runs or after it died; `owed PIPELINE`.
 
 In:  a value log's folder, one of its files, or a pipeline whose log is on this machine.
-Out: ls: a line per file; check: every checksum compared, a line per damage, exit code 1 when there is one; cat: a
-     JSON line per segment, or its raw binlog events; owed: which logs may have commits that the lake lacks, and
-     forgetting one. Else nothing is written, and no lock is taken.
+Out: ls: a line per file; check: every checksum compared, a line per damage, exit code 1 when there is one; cat: a JSON
+     line per segment, or its raw binlog events; owed: the logs with commits that the lake may lack, and forgetting
+     one. Else nothing is written, and no lock is taken.
 """
 
 from __future__ import annotations

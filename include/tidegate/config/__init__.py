@@ -1,8 +1,8 @@
 """The pipeline file: one YAML file per pipeline, checked by pydantic, errors with line and key. A module per section.
 
 In:  include/pipelines/<name>.yaml
-Out: a Pipeline, frozen; every key has a default where one makes sense and a description, which is also what the
-     Airflow trigger form and the papers show.
+Out: a Pipeline, frozen; every key has a default where one makes sense, and a description, shown by the Airflow trigger
+     form and the papers, too.
 
 Secrets never stand here: a source names an Airflow connection, and so does a lake that needs keys. Other rooms
 import from here, not from the modules below.

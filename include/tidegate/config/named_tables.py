@@ -25,8 +25,8 @@ def named_tables(
 ) -> frozenset[str]:
     """The given tables among `known`.
 
-    lacks: what is said of one that is none of them, "{}" standing for it. remedy: said where no name is near.
-    Raises UsageError for the first that is no name and matches none, and for a pattern that isn't one.
+    lacks: the words for an unknown one, "{}" standing for it. remedy: said where no name is near. Raises UsageError
+    for the first one without a name or a match, and for an invalid pattern.
     """
     names, found = frozenset(known), set[str]()
     for one in sorted(given):

@@ -160,7 +160,7 @@ _KIND_OF: Final = {Flavour.TIDB: _PUMP, Flavour.TICDC: _CHANGEFEED}
 
 
 def kind_of(data: Any) -> str:
-    """The mark of a source's kind; what isn't known is taken for a server, which says what it lacks."""
+    """The mark of a source's kind; an unknown one is taken for a server, and the error says the missing keys."""
     flavour = data.get("flavour") if isinstance(data, dict) else getattr(data, "flavour", None)
     return next((mark for kind, mark in _KIND_OF.items() if kind == flavour), _SERVER)
 

@@ -136,7 +136,7 @@ def matches_database(pattern: str, database: str, *, whole: bool = False) -> boo
 
 
 def shadowed(table: str) -> list[str]:
-    """The names that a table may be meant to take over; [] for a name that no online schema change gives.
+    """The names that a table may be meant to take over; [] for a name of no online schema change.
 
     gh-ost's _t_gho, pt-online-schema-change's _t_new (with more underscores when that name is taken).
     """

@@ -1,4 +1,4 @@
-"""The section `tables` of a pipeline file: which tables are kept, and under which names.
+"""The section `tables` of a pipeline file: the kept tables, and their names.
 
 In:  patterns and routes, as pydantic gets them.
 Out: a Tables, frozen, which answers for a table's name.
@@ -48,8 +48,8 @@ class Route(Section):
 
 
 class Tables(Section):
-    """Which tables are kept, by patterns `database.table`: each half a regular expression that must match
-    the whole name, or `*` for everything. Between them is the first dot that isn't escaped, bracketed or repeated.
+    """The kept tables, by patterns `database.table`: each half a regular expression for the **whole** name, or `*` for
+    everything. Between them is the first dot that isn't escaped, bracketed or repeated.
     """
 
     include: tuple[str, ...] = Field(description="Patterns of the tables to keep: see docs/tables.md", min_length=1)

@@ -119,7 +119,7 @@ def add(body: Mapping[str, Any], *, data_change: bool) -> dict[str, Any]:
 
 
 def remove(file: LiveFile, *, data_change: bool) -> dict[str, Any]:
-    """The tombstone of a live file: what names it, and what change feeds and VACUUM ask of it."""
+    """The tombstone of a live file: its identity, and the fields for change feeds and VACUUM."""
     kept = {name: file.action[name] for name in _KEPT_IN_REMOVE if file.action.get(name) is not None}
     gone = {"deletionTimestamp": now_ms(), "dataChange": data_change, "extendedFileMetadata": True}
     return {"remove": kept | gone}

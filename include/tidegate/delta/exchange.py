@@ -1,10 +1,10 @@
-"""A commit that puts files in the place of live ones, beside writers that change rows elsewhere in the table.
+"""A commit that replaces live files, beside writers that change rows elsewhere in the table.
 
-In:  a table's log, the live files that go, `add` bodies of those that come.
+In:  a table's log, the live files to go, `add` bodies of the new ones.
 Out: one commit; or CommitConflict, when one of the files that go is no longer live as it was.
 
-It may go behind any other commits: as long as the files are live, with the deletion vectors that were read, their rows
-are still those that the new files were made of.
+It may go behind any other commits. As long as the files are live, with the same deletion vectors, the new files have
+the same rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One holder of a name at a time, on whatever machines, without clocks that agree.
 
-In:  a store's folder that belongs to the name, who wants it.
+In:  a store's folder for the name, and the candidate.
 Out: Lease: held until released, lost, or not renewed for its term; its epoch, larger than that of every holder before.
 
 The folder has entries with rising numbers; the one with the largest number counts. Each is made by put-if-absent as
@@ -9,8 +9,8 @@ lease makes one with the next epoch when the newest one says `released`, or when
 machine, same boot, no such process), or when it stayed the newest for a whole term while he watched.
 
 Why no two hold it (check() passes) at one moment, as long as no clock runs more than 2 % too fast or too slow:
-- Terms are measured by each process for itself, on a clock that nobody sets and that goes on while the machine sleeps.
-  The holder counts from before it asked for its newest entry, the watcher from after he saw it, and 5 % longer. The
+- Each process measures terms for itself, on a clock that nobody sets and that goes on while the machine sleeps. The
+  holder counts from before it asked for its newest entry, the watcher from after he saw it, and 5 % longer. The
   holder's term is therefore over when the watcher's is.
 - The holder's next entry and the taker's have the same number, and only one of them is made. If it is the holder's, the
   taker watches again. If it is the taker's, the holder's term was over, and its entry is refused.
@@ -127,7 +127,7 @@ class Hold:
         self.lost = self.lost or "it was released"
 
     def sweep(self) -> None:
-        """Remove entries that are too old to matter; what can't be removed now stays for the next holder."""
+        """Remove entries too old to matter; the rest stays for the next holder."""
         old = [number for number in self.older if number < self.entry.number - LEASE_KEPT_FILES]
         self.older = self.older[len(old) :]
         if old:
@@ -154,7 +154,7 @@ def make_entry(store: LogStore, entry: LeaseEntry) -> bool:
 
 
 class Watch:
-    """Somebody who wants the lease, and what he has seen. own: attempts that are known to hold nothing any more."""
+    """A candidate for the lease, and its observations. own: attempts known to hold nothing any more."""
 
     def __init__(
         self, store: LogStore, holder: str, term_seconds: float, around: Surroundings, own: frozenset[str] = frozenset()
@@ -201,7 +201,7 @@ class Watch:
 
 
 class Lease:
-    """A lease that is held and renewed in the background; a context manager that releases it."""
+    """A lease, held and renewed in the background; a context manager that releases it."""
 
     def __init__(self, store: LogStore, hold: Hold, around: Surroundings, report: Callable[[str], None]) -> None:
         self._store, self._hold, self._around, self._report = store, hold, around, report
@@ -222,9 +222,9 @@ class Lease:
     ) -> Lease:
         """Take it, at once when it is free or its holder is known to have ended.
 
-        Where that isn't known the holder is watched: for its term at most, after which it is taken, or until it gives
-        a sign of life. For one that lives it is waited wait_seconds; then, or when `stop` is set, LeaseHeld says who it
-        is. holder: what the lease is for, in a person's words. Raises LakeUnavailable, LakeRefused, LeaseHeld.
+        If that isn't known the holder is watched: for its term at most, and then the lease is taken, or until it gives
+        a sign of life. For a living one it waits wait_seconds; then, or when `stop` is set, LeaseHeld names it.
+        holder: the purpose of the lease, in a person's words. Raises LakeUnavailable, LakeRefused, LeaseHeld.
         """
         around = Surroundings()
         watch = Watch(store, holder, term_seconds, around)

@@ -1,4 +1,4 @@
-"""The content of a lease's folder: numbered entries, each of which says who held the lease when it was made.
+"""The content of a lease's folder: numbered entries, each with the holder at its time.
 
 In:  a store, a process on this machine.
 Out: LeaseEntry, as JSON in `<number:020d>.json`; whether the process that made one is gone.
@@ -53,7 +53,7 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaseEntry:
-    """holder: what it does, in a person's words. attempt: whose lease it is, also in a process that takes it twice.
+    """holder: its work, in a person's words. attempt: whose lease it is, also in a process that takes it twice.
 
     since_ms, written_ms: when the lease was taken and this entry made, Unix time by the holder's clock.
     """
@@ -129,7 +129,7 @@ def is_gone(entry: LeaseEntry) -> bool:
 
 
 def is_alive(entry: LeaseEntry) -> bool:
-    """Whether that process certainly runs, and wrote the entry within its term by the clock that both share."""
+    """Whether that process certainly runs, and wrote the entry within its term by the shared clock."""
     if not _same_place(entry.process) or time.time() * 1000 - entry.written_ms > entry.term_seconds * 1000:
         return False
     found = _alive(entry.process.pid)

@@ -4,11 +4,11 @@ In:  a table's place (local folder or store URL) and the store's options; the ac
 Out: TableStates; commit files.
 
 Why no commit is lost and none is made twice, whoever else writes to the table, on whatever machine:
-1. A commit is one object named by its version (PROTOCOL.md, "Delta Log Entries"), made by put-if-absent (store.py): of
-   all who try a version one wins, and what he made is whole and durable.
+1. A commit is one object named by its version (PROTOCOL.md, "Delta Log Entries"), made by put-if-absent (store.py):
+   one of all candidates for a version wins, and his object is whole and durable.
 2. It is tried at the version behind the state that its actions were decided on, and nowhere else. Another writer of
-   that version has changed the state that the decision rests on: CommitConflict, and the caller reads again and
-   decides again. Nothing is ever rebased.
+   that version has changed the state under the decision: CommitConflict, and the caller reads again and decides again.
+   Nothing is ever rebased.
 3. Whether an attempt was made is known by the log, not by an answer: each commit carries the id of its attempt
    (commitInfo.txnId). When the store says "taken" or an error, that version is read back: a client may have sent the
    same request twice, or its answer may have been lost. When it can't be read either, LakeUnavailable: not known.
@@ -52,7 +52,7 @@ _IN_COMMIT_TIMESTAMPS: Final = "delta.enableInCommitTimestamps"
 class Change:
     """The content of a commit. transactions: application id -> version to record. operation: its name in the history.
 
-    checked: who made the actions has done all that the table's protocol asks of a writer, as Spark does.
+    checked: the maker of the actions has done everything that the table's protocol asks of a writer, as Spark does.
     """
 
     actions: Sequence[Action]
@@ -165,7 +165,7 @@ class DeltaLog:
         return state, last
 
     def _check_whole(self, state: TableState) -> None:
-        """Objects behind what can be read: a log that has lost some isn't a shorter one, or a table that doesn't exist.
+        """Objects behind the readable part: a log with lost ones isn't a shorter one, or a missing table.
 
         A commit into the gap would be one that no reader finds.
         """
@@ -190,8 +190,7 @@ class DeltaLog:
                 self._seen = self._entry(state.version, lambda there: last is None or there == last)
 
     def _entry(self, version: int, is_it: Callable[[Sequence[Action]], bool]) -> Entry | None:
-        """The state of a commit that we know; None when it is another by now, so that the next look reads the log
-        again.
+        """The state of a commit that we know; None when it is another by now, so the next look reads the log again.
 
         First a look, then the actions: what overwrites them afterwards has another entry than the one looked at.
         """

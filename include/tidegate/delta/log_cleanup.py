@@ -1,17 +1,17 @@
-"""Remove from a Delta log what no reader needs any more: commits and checkpoints before a checkpoint that is kept.
+"""Remove needless objects from a Delta log: commits and checkpoints before a kept checkpoint.
 
 In:  a log's folder, the table's properties and features.
 Out: how many objects were removed.
 
-PROTOCOL.md, "Metadata Cleanup". Kept is all that reaches back delta.logRetentionDuration, and the checkpoint that the
-oldest version in there starts from. The reasons why it is safe at any time, in any number of processes:
+PROTOCOL.md, "Metadata Cleanup". All objects back to delta.logRetentionDuration are kept, and the checkpoint before the
+oldest version in there. The reasons why it is safe at any time, in any number of processes:
 1. A cut is a whole checkpoint that was just read; every commit from its own version on to the newest is there. Each
    version from the cut on can be read as before. It has stood for a day: whoever listed the log before it was there,
    and still reads the commits that it stands for, has come to an end.
 2. `_last_checkpoint` never names what goes: no cut lies behind it.
 3. Versions go one after the other, the oldest first, each by a request of its own, since a store keeps no order within
-   one. The rest after a killed or bounded run begins later and has no gap; and nobody who holds version N finds it
-   there and N + 1 gone, which would look like the end of the log, where he may commit.
+   one. The rest after a killed or bounded run begins later and has no gap. Nobody who holds version N finds it there
+   and N + 1 gone: this would look like the end of the log, where he may commit.
 4. The cut moves once a day: the age at which a commit counts as old ends at midnight UTC, as Delta's own does.
 """
 
@@ -115,7 +115,7 @@ def _check_readable(store: LogStore, cut: Checkpoint) -> None:
 
 
 def _remove_sidecars(store: LogStore, before_ms: int) -> int:
-    """Those that no checkpoint names, and that are too old to belong to one that is being written."""
+    """Those named by no checkpoint, and too old for one in the making."""
     from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
     folder = store.folder(SIDECARS)

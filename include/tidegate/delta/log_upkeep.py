@@ -29,7 +29,7 @@ class LogUpkeep:
     _cleaned: dict[str, int] = field(default_factory=dict)  # a table's place -> days since 1970-01-01
 
     def run(self, log: DeltaLog, state: TableState) -> Hint:
-        """Make the checkpoint of the state, then remove some of what is too old; what `_last_checkpoint` says.
+        """Make the checkpoint of the state, then remove some old objects; the content of `_last_checkpoint`.
 
         Raises LakeUnavailable, LakeRefused, DeltaUnsupported.
         """

@@ -1,4 +1,4 @@
-"""Which objects of a Delta log's folder are which, and what `_last_checkpoint` says.
+"""The kinds of objects in a Delta log's folder, and the content of `_last_checkpoint`.
 
 In:  a listing of the folder; the text of `_last_checkpoint`.
 Out: whole checkpoints, versions of commits; the hint, read and written. Pure.
@@ -95,7 +95,7 @@ def checkpoints(entries: Iterable[Entry]) -> list[Checkpoint]:
 
 
 def expires_at(name: str) -> int | None:
-    """The least version at which a checkpoint that is kept makes an object of the log needless; None: it isn't one.
+    """The least version at which a kept checkpoint makes an object of the log needless; None: it isn't one.
 
     A checkpoint's own commit stays, for its commitInfo (PROTOCOL.md, "Metadata Cleanup").
     """

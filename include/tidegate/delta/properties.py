@@ -13,7 +13,7 @@ from tidegate.delta.state import TableState
 
 
 def set_properties(log: DeltaLog, wanted: Mapping[str, str]) -> TableState:
-    """The state in which they are set. wanted: none that turns a feature on, which would ask for a protocol, too."""
+    """The state in which they are set. wanted: none that turns a feature on: that would need a protocol, too."""
 
     def decide(read: TableState) -> Change | None:
         there = read.configuration

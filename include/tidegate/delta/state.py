@@ -44,8 +44,8 @@ class TableState:
 
     place: of the table, for messages. version: NO_TABLE before it exists. live: (path, id of its deletion vector) ->
     file, as the protocol keys them. transactions: application id -> version. domains: name -> configuration. bytes: a
-    rough measure of what it takes in memory. keep: which live files it is to hold; None: all. A caller that needs only
-    transactions, or the newest files, of a table of 100,000 files saves 250 MB by it.
+    rough measure of its memory. keep: the live files to hold; None: all. A caller that needs only transactions, or the
+    newest files, of a table of 100,000 files saves 250 MB by it.
     """
 
     place: str

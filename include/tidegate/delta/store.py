@@ -247,7 +247,7 @@ class LocalStore:
 
 
 def remove_unfinished(store: LogStore, before_ms: int) -> int:
-    """Remove what writers that were killed before a certain time left in a folder on a disk; how many files.
+    """Remove the remains of writers killed before a certain time from a folder on a disk; how many files.
 
     before_ms: Unix time, longer ago than any call takes. In an object store there is nothing half made. Raises
     LakeUnavailable, LakeRefused.

@@ -1,11 +1,11 @@
-"""Whether a store makes a name at most once: nothing that tidegate does is right on one that doesn't.
+"""Whether a store makes a name at most once: on any other, nothing that tidegate does is right.
 
 In:  a folder of the store.
 Out: nothing, or LakeRefused. One object stays in the folder, the same for all who ask.
 
 Some stores take a conditional PUT for a plain one and say that all went well. The same name is therefore made twice;
-if both succeed, the second wrote over the first. A name that is taken at the first try has shown it already, so from
-the second start of a lake on it costs one conditional PUT that fails, and a look.
+if both succeed, the second wrote over the first. A name taken at the first try has shown it already, so later starts
+of a lake cost one failing conditional PUT and a look.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 In:  a table's log, its folder, how long what was removed must stay.
 Out: names of the deleted files.
 
-A file is kept when the newest version has it; when the version had it that was the newest one when the time to keep
-began; and when it is hardly older than that time. Later files of the table are young, unless a writer took its time
-between a file and its commit. No tombstones are therefore asked for, and a file stays if any version had it within
-that time. Where the log doesn't reach back so far, nothing is deleted.
+A file is kept in three cases: the newest version has it; the newest version at the start of the retention time had it;
+it is hardly older than that time. Later files of the table are young, unless a writer took its time between a file and
+its commit. No tombstones are therefore asked for, and a file stays if any version had it within that time. Where the
+log doesn't reach back so far, nothing is deleted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`make demo`: a shop on MariaDB, Airflow and Spark keeping it equal in Delta, and the proof at the end.
 
 In:  the project's root, how long the shop is open.
-Out: True when every table in silver equals its source at one cut; False when one differs. Everything that was
-     started is ended, whatever happens; what was written is under .tidegate/demo.
+Out: True when every table in silver equals its source at one cut; False when one differs. Every started process is
+     ended, whatever happens; the files are under .tidegate/demo.
 
 The order matters: Airflow takes longest to start, so it starts first and the server and the shop's past come
 meanwhile. The shop opens once capture has begun: what came before is read by a snapshot, while it is open. It closes

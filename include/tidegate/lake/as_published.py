@@ -53,9 +53,9 @@ def is_quiet(log: DeltaLog, said: Said) -> bool:
     looks.
 
     A commit that came to its name later is another's, over ours or in a log that was put back: False, and the log is
-    read. It therefore lags behind a lake that was moved as a whole, too, until a table's next row. Not seen is what
-    came to the name within a second of its row, or by a store's clock that is as far behind ours; a table's next write
-    sees it.
+    read. It therefore lags behind a lake that was moved as a whole, too, until a table's next row. A change of the
+    name within a second of its row, or by a store's clock as far behind ours, isn't seen; a table's next write sees
+    it.
     """
     at_ms = said.published_ms + _CLOCKS_MS
     if isinstance(log.store, LocalStore):

@@ -1,7 +1,7 @@
 """Where places of a server's log lie in commit time, by what capture has landed of it.
 
 In:  bronze/segments; places: a file and an offset, on MySQL the transactions that the engine has committed, too.
-Out: the commit_ts up to which a read at a place saw everything; the one that covers all that was logged by a place.
+Out: the commit_ts up to which a read at a place saw everything; the one that covers the whole log up to a place.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _PLACES: Final = ["seq", "server_id", "server_uuid", "file", "end_pos", "resolve
 class Visible:
     """Everything up to this place of the log is visible to a read that begins now.
 
-    gtids: ... as far as it is in this set too (MySQL); None: it is known without. at_ts: of reads that see what was
-    committed at or below a commit_ts and nothing else (TiDB), that one; 0 otherwise.
+    gtids: ... as far as it is in this set too (MySQL); None: it is known without. at_ts: for reads that see exactly
+    the commits at or below a commit_ts (TiDB), that one; 0 otherwise.
     """
 
     file: str
@@ -74,7 +74,7 @@ class CapturedPlaces:
     def visible_ts(self, source: str, place: Visible) -> int:
         """A commit_ts: every transaction at or below it was visible to a read that began at this place; 0: none known.
 
-        That of a segment that ends at or before the place, so nothing of a later one counts.
+        The one of a segment that ends at or before the place, so nothing of a later one counts.
         """
         if place.at_ts:
             return place.at_ts

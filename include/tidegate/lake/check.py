@@ -1,4 +1,4 @@
-"""Silver held against control, as an apply that starts would: what isn't as published, and what becomes of it.
+"""Silver held against control, as at the start of an apply: each mismatch, and its consequence.
 
 In:  a lake, its pipeline file, which tables snapshots have touched.
 Out: a Checked per table that was ever published. Nothing is written.
@@ -40,8 +40,8 @@ Touched = Callable[[Physical, int], bool]
 class Checked:
     """A table. published, found: Delta versions, -1 without silver. unlike: what is wrong with silver, None: nothing.
 
-    goes_on_from: where it isn't as published, the commit_ts from which it catches up; None: it waits for rows. bronze:
-    whether bronze has all of its rows, so that it could be made anew without its source. what: in a line, for people.
+    goes_on_from: at a mismatch, the commit_ts from which it catches up; None: it waits for rows. bronze: whether
+    bronze has all of its rows, enough to make it anew without its source. what: in a line, for people.
     """
 
     table: str

@@ -1,7 +1,7 @@
 """A published cut: which Delta version of each table holds all changes up to one commit_ts, and none after.
 
 In:  control/cuts and control/table_states, each at one version of its log; a cut_ts, or none for the newest.
-Out: a Cut: tables that are complete at it, with the version to read; those that aren't, and why.
+Out: a Cut: its complete tables, with the version to read; the others, and why.
 
 Why the versions of a cut belong together, whatever number of sources there are:
 1. A cut_ts is at or below resolved_ts of every source that isn't behind, and resolved_ts moves at transaction ends
@@ -12,8 +12,8 @@ Why the versions of a cut belong together, whatever number of sources there are:
 4. A reader therefore picks an existing cut, then for each table the newest row at or below that cut. A commit_ts
    between two kept cuts is no cut: rows of cuts that were forgotten since may be missing there for one table, and
    there for another (kept_cuts.py).
-5. A table that can't be at the cut is named in control/table_states before the cut is published; and a source that is
-   left behind, with its tables, before the cut goes on without it. A later row in that log counts, too.
+5. A table that can't be at the cut is named in control/table_states before the cut is published, and so is a source
+   left behind, with its tables. A later row in that log counts, too.
 6. A table's versions go up, in one log. Where a later row has a lower one, or another id, silver was put back or
    made anew since: a version from before is something else now, or nothing.
 """
@@ -54,7 +54,7 @@ class CutTable:
 class Cut:
     """tables: by name. missing: name of a table that isn't complete at the cut -> why, one line.
 
-    dropped: tables that the source doesn't have at the cut. states: of each that is named anywhere, with the reason.
+    dropped: tables gone at the source at the cut. states: of each table named anywhere, with the reason.
     """
 
     cut_ts: int
@@ -154,7 +154,7 @@ def _last(rows: pa.Table, cut_ts: int) -> list[dict[str, Any]]:
 
 
 def _anew(rows: pa.Table, cut_ts: int) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a row of the cut is of a log that isn't there any more, by what later cuts say of the table."""
+    """Whether a row of the cut is of a vanished log, by later cuts' rows of the table."""
     later = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.greater(rows["cut_ts"], cut_ts)))
     told = later.group_by("table").aggregate([("delta_version", "min"), ("silver_id", "distinct")]).to_pylist()
     of = {one["table"]: (one["delta_version_min"], one["silver_id_distinct"]) for one in told}

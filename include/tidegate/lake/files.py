@@ -87,7 +87,7 @@ class LakeFiles:
             tell_older(self.root, self._format)
 
     def trim_logs(self) -> None:
-        """Forget what is known of the tables least recently asked for, beyond what all may take in memory."""
+        """Forget facts of the least recently used tables, beyond the memory for all."""
         if self._logs is not None:
             self._logs.trim()
 

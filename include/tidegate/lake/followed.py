@@ -1,9 +1,9 @@
 """The followed tables, and since when: control/followed.
 
 In:  a lake.
-Out: Followed: the selection that applies, sources that are behind the cut, tables and sources that were left.
+Out: Followed: the selection in force, sources behind the cut, left tables and sources.
 
-One commit holds one change whole: the new selection, and what it makes of every source and table that it touches.
+One commit holds one change whole: the new selection, and its consequences for every source and table that it touches.
 table_states follows from it under the change's number, exactly once (spark_jobs/window/life/following.py).
 """
 
@@ -74,9 +74,9 @@ class Change:
 class Followed:
     """number: of the newest change; 0 before the first.
 
-    behind: sources that are behind the cut -> up to where all of theirs is in silver. left: (physical table, silver
-    table) that are no longer kept -> where they were left.
-    sources_left: likewise of whole sources. changes: of the newest change of the selection, number selected_in.
+    behind: sources behind the cut -> up to where all of theirs is in silver. left: (physical table, silver table) no
+    longer kept -> where they were left. sources_left: likewise of whole sources. changes: of the newest change of the
+    selection, number selected_in.
     """
 
     number: int = 0
@@ -136,7 +136,7 @@ def load(lake: LakeFiles) -> Followed:
 def rows_of(
     number: int, pipeline: str, changes: Sequence[Change], selection: Selection | None, cut_ts: int
 ) -> list[dict[str, Any]]:
-    """The rows of one commit; with a selection when that is what changed."""
+    """The rows of one commit; with a selection if it changed."""
     common = {"number": number, "pipeline": pipeline, "recorded_at": datetime.now(UTC)}
     rows: list[dict[str, Any]] = []
     if selection is not None:

@@ -1,4 +1,4 @@
-"""Whether bronze certainly has what silver lacks of a table, so that it catches up without its source.
+"""Whether bronze certainly has the rows that silver lacks, so that the table catches up without its source.
 
 In:  the facts in bronze and control tables about the one physical table that flows into a logical one.
 Out: FromBronze: whether it may go on from a commit_ts; from where it can be made anew; the way of an Answer.
@@ -27,8 +27,8 @@ _FOREVER = (1 << 63) - 1
 @dataclass(frozen=True, slots=True)
 class FromBronze:
     """versions: of the physical table, all of them, oldest first. begin_ts: bronze begins after it. gap_ts: of an
-    accepted gap that may hide DDL. keeps: whether something of before a CREATE or TRUNCATE stays in silver. touched:
-    whether a snapshot of it isn't over, or read rows that have a commit_ts above one.
+    accepted gap with possible DDL. keeps: whether silver keeps anything from before a CREATE or TRUNCATE. touched:
+    whether its snapshot isn't over, or read rows with a commit_ts above one.
     """
 
     cut_ts: int
@@ -39,7 +39,7 @@ class FromBronze:
     touched: Callable[[int], bool]
 
     def way(self, found: Answer) -> int | None:
-        """The commit_ts from which a table catches up whose silver isn't what control says; None: it waits for rows."""
+        """The commit_ts from which a table catches up if silver contradicts control; None: it waits for rows."""
         if found.applied_ts and self.reaches(found.applied_ts):
             return min(found.applied_ts, self.cut_ts)
         return self.beginning() if found.unlike is Unlike.GONE else None
@@ -57,7 +57,7 @@ class FromBronze:
         return at_ts >= max(self.begin_ts, self.gap_ts) and plain and not self.touched(at_ts)
 
     def beginning(self) -> int | None:
-        """The commit_ts before the CREATE or TRUNCATE behind which all rows came; None when that isn't certain."""
+        """The commit_ts before the CREATE or TRUNCATE after which all rows came; None when it isn't certain."""
         known = [version for version in self.versions if version.commit_ts <= self.cut_ts]
         anew = [at for at, version in enumerate(known) if _anew(version) and (not self.keeps or at == 0)]
         begin_ts = max(0, known[anew[-1]].commit_ts - 1) if anew else 0

@@ -91,8 +91,8 @@ def held_tables(lake: LakeFiles) -> dict[str, Standing]:
 
 
 def questions(lake: LakeFiles) -> dict[str, Standing]:
-    """The same of the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file), and of those that
-    wait for a person's word on an XA transaction that nobody answered.
+    """The same for the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file), and for those at
+    an unanswered XA transaction that wait for a person's word.
     """
     return {table: state for table, state in held_tables(lake).items() if state.asks}
 

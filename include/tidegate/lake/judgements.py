@@ -1,7 +1,7 @@
 """Judgements of persons about places in a source's log that nobody could follow (`tidegate schema judge`).
 
 In:  a lake.
-Out: per source and place the tables that what stands there changes; a new such row of control/judgements.
+Out: per source and place the changed tables there; a new such row of control/judgements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Judged = dict[EventPlace, tuple[tuple[str, str], ...]]
 
 
 def read(lake: LakeFiles) -> dict[str, Judged]:
-    """Source -> place -> the physical tables that it changes, () when none; what was said last counts."""
+    """Source -> place -> the changed physical tables, () when none; the last word counts."""
     found: dict[str, Judged] = {}
     for row in control.read(lake, tables.JUDGEMENTS).sort_by("judged_at").to_pylist():
         names = tuple(pair for text in row["tables"] for pair in tables.splits(text))
@@ -29,7 +29,7 @@ def read(lake: LakeFiles) -> dict[str, Judged]:
 
 
 def record(lake: LakeFiles, places: Mapping[Place, str], names: Collection[str], judged_by: str = "") -> str:
-    """Say that what stands at these places (and why it held tables) changes these physical tables; who said so."""
+    """Say that these places (with the reason of their holds) change these physical tables; who said so."""
     who, now = judged_by or getpass.getuser(), datetime.now(UTC)
     told = {(at.source, at.file, at.pos, at.at_ts): reason for at, reason in places.items()}
     rows = [

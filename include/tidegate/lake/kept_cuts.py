@@ -1,11 +1,11 @@
-"""Which published cuts are kept, and which Delta versions of silver they need.
+"""The kept published cuts, and the Delta versions of silver for them.
 
 In:  rows of control/cuts, and how long cuts are kept.
-Out: the rows that stay; per table the versions that a reader of a kept cut asks for. Pure.
+Out: the rows that stay; per table the versions for readers of a kept cut. Pure.
 
 A cut names only the tables that its window changed. A reader of cut C takes, for each table, the newest row at or
-below C: so a row stays as long as a kept cut resolves to it, however old it is. By a later row with a lower version, or
-another id, that reader knows that its own version is gone (cuts.py): it stays as long as a kept cut is below it.
+below C: so a row stays as long as a kept cut resolves to it, however old it is. A later row with a lower version, or
+another id, tells that reader that its own version is gone (cuts.py): it stays as long as a kept cut is below it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int)
 class Needed:
     """The needs of kept cuts towards a table. versions: of silver, ascending. gone: in each of them it is dropped.
 
-    newest: the row of control/cuts that the newest cut resolves to, as a row of that cut; None before the first cut.
+    newest: the row of control/cuts for the newest cut, as a row of that cut; None before the first cut.
     """
 
     versions: list[int]
@@ -67,7 +67,7 @@ class Needed:
 
 
 def needed(rows: pa.Table) -> dict[str, Needed]:
-    """The needs for each table that kept rows name; one that has no silver isn't there."""
+    """The needs for each table in kept rows; one without silver isn't there."""
     rows = rows.sort_by(_ORDER)
     is_cut = pc.equal(rows["table"], "")
     newest_cut = pc.max(rows["cut_ts"].filter(is_cut)).as_py()

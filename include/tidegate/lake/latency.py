@@ -4,7 +4,7 @@ In:  silver's marker table (tables.MARKER), right after a cut was published.
 Out: rows of control/latency; percentiles of the last minutes for `tidegate status`.
 
 A marker holds the source's clock when it was written and how far that clock was ahead of the writer's machine. The
-figures are therefore true as far as the clocks of that machine and of the one that applies agree (NTP: milliseconds).
+figures are therefore true as far as the clocks of the two machines agree (NTP: milliseconds).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def of_window(
 
 
 def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> list[str]:
-    """Live files of a version that came after the commit which applied up to after_ts."""
+    """Live files of a version newer than the commit that applied up to after_ts."""
     found: list[str] = []
     gone: set[str] = set()
     for at in range(version, max(-1, version - LATENCY_COMMITS_MAX), -1):

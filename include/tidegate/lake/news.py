@@ -92,7 +92,7 @@ class BronzeNews:
 
 
 class FollowedBronze:
-    """Bronze's log from what was last told. kept: what was remembered then, to be remembered once the news is safe."""
+    """Bronze's log since the last news. kept: the memory of then, to be stored once the news is safe."""
 
     def __init__(self, sources: tuple[str, ...], kept: Any, quiet_seconds: float) -> None:
         self._log: DeltaLog | None = None

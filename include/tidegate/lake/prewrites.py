@@ -1,10 +1,10 @@
-"""control/prewrites: what waits for an answer, and what was answered, per source; and where in bronze its rows lie.
+"""control/prewrites: waiting and answered transactions per source, and the places of their rows in bronze.
 
 In:  a lake.
 Out: Prewrites (segments/prewrites.py) that are open, or answered above a commit_ts; their segments.
 
-A prewrite that its own segment answers isn't in here: who reads that segment finds it whole. All others are, of tables
-that the pipeline keeps and of others, for a table may be kept later.
+A prewrite with its answer in its own segment isn't in here: the reader of that segment finds it whole. All others are,
+of tables that the pipeline keeps and of others, for a table may be kept later.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FATES: Final = {
 
 
 def standing(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
-    """Per source those that no answer of the log has settled, and those that are answered above after_ts."""
+    """Per source those unsettled by the log's answers, and those answered above after_ts."""
     rows = _last(lake)
     return _by_source(rows.filter(pc.or_(_stays(rows), pc.greater(rows["answer_ts"], after_ts))))
 

@@ -1,5 +1,5 @@
-"""The things that wait for a person's answer, and which questions are new: tables, for their DDL or an XA transaction;
-sources, for transactions that their TiDB can't tell of.
+"""The open questions to a person, and the new ones: tables, for their DDL or an XA transaction; sources, for
+transactions beyond their TiDB's knowledge.
 
 In:  the Delta logs of control/table_states and control/prewrites, looked at now and then; rows when one has grown.
 Out: names of tables and of sources, which have no dot. The caller keeps the list of asked questions.

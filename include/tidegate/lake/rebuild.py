@@ -34,7 +34,7 @@ _EMPTIES: Final = ("create", "truncate", "snapshot")
 class RebuildLake(LakeFiles):
     """The lake with its bronze, the table's silver at another path, and all else in a folder of its own.
 
-    silver: the table's path in the lake that apply knows; to: where it lies instead; scratch: that folder.
+    silver: the table's path in apply's lake; to: its real place; scratch: that folder.
     """
 
     silver: str = field(default="", kw_only=True)
@@ -122,10 +122,10 @@ def history_pieces(lake: LakeFiles, names: Collection[str] | None = None) -> Ite
 def physical_tables(
     history: Iterable[pa.Table], pipeline_tables: Tables, table: str, sources: Collection[str]
 ) -> set[Physical]:
-    """The physical tables that flow into a logical one, and all that gave rows to one of them without row events.
+    """The physical tables of a logical one, and all givers of rows without row events.
 
-    history: rows of control/schema_history, in pieces. Column ids travel with a renamed table; partitions that become
-    tables, or tables that become partitions, name each other.
+    history: rows of control/schema_history, in pieces. Column ids travel with a renamed table; partitions and tables
+    that become each other name each other.
     """
     links: dict[Physical, set[Physical | tuple[str, int]]] = {}
     for row in (row for piece in history for row in piece.to_pylist()):

@@ -5,8 +5,8 @@ Out: per source the versions in force then or later, what replaying has to know 
      demand the tables that went since, for windows below the cut.
 
 A table's old versions are needed by no window once silver is past them. Names, numbers and commit_ts of all rows are
-read as columns (some 40 bytes a row); columns, keys and statements, which are nearly all of the bytes, only of rows
-that are needed, a few thousand rows of a file in memory at a time.
+read as columns (some 40 bytes a row). Columns, keys and statements are nearly all of the bytes: they are read only of
+needed rows, a few thousand rows of a file in memory at a time.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
 
 
 def ended(lake: LakeFiles, source: str, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
-    """Tables of a source that went above after_ts, whatever came there since -> (commit_ts from which on it was there,
-    that at which it went) of each time. Raises LakeUnavailable.
+    """Tables of a source that went above after_ts, whatever came there since -> (commit_ts of its coming, commit_ts of
+    its going) of each time. Raises LakeUnavailable.
     """
     found: dict[tuple[str, str], list[tuple[int, int]]] = {}
     parts = [file.light() for file in _files(lake)]
@@ -116,7 +116,7 @@ class _File:
     older: Callable[[], pa.Table] | None = None
 
     def light(self) -> pa.Table:
-        """The columns that say what its rows are about, names as numbers of a dictionary."""
+        """The columns with the subject of its rows, names as numbers of a dictionary."""
         if self.older is not None:
             rows = self.older().select(_LIGHT)
             for at, name in enumerate(_LIGHT):
@@ -204,7 +204,7 @@ def _in_order(light: pa.Table) -> _Ordered:
 
 
 def _note_standing(light: pa.Table, ordered: _Ordered, found: dict[str, SourceRows]) -> None:
-    """Behind the last row of a table that says that it is gone, or that nobody knows whether it is a table."""
+    """Behind the last row of a table that says that it is gone, or maybe no table."""
     commit_ts = light["commit_ts"].to_numpy()[ordered.order]
     starts = np.searchsorted(ordered.table, np.arange(len(ordered.names)))
     until = np.append(starts[1:], light.num_rows)
@@ -217,7 +217,7 @@ def _note_standing(light: pa.Table, ordered: _Ordered, found: dict[str, SourceRo
 
 
 def _gone(light: pa.Table) -> npt.NDArray[np.bool_]:
-    """Rows that say that a table is gone, or that nobody knows whether it is a table."""
+    """Rows about a table that is gone, or maybe no table."""
     found = np.zeros(light.num_rows, np.bool_)
     for column, value in (("status", VersionStatus.DROPPED), ("kind", UNFOLLOWED)):
         codes, known = _codes(light, column)

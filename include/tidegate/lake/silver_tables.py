@@ -64,7 +64,7 @@ def _made(shape: SilverShape) -> list[Action]:
 
 
 def add_columns(log: DeltaLog, columns: Sequence[SilverColumn], done: tuple[str, int] | None = None) -> TableState:
-    """Columns at the end, null in every row that is there; those that the table has are left as they are.
+    """Columns at the end, null in every present row; existing ones are left as they are.
 
     done: (application id, version); when the table has that version or a later one, nothing is added.
     """
@@ -142,8 +142,8 @@ def _emptied(read: TableState, shape: SilverShape | None, sources: AbstractSet[s
 def reshaped(read: TableState, shape: SilverShape, sources: AbstractSet[str] | None = None) -> list[Action]:
     """The table's columns and clustering are the shape's, and those of its owner's stay.
 
-    sources: columns that the source had until now; None: nobody knows, and all that the shape lacks go. Raises
-    SchemaMismatch as create_silver does, and where a column goes that a constraint names.
+    sources: the source's columns until now; None: nobody knows, and all beyond the shape go. Raises SchemaMismatch as
+    create_silver does, and where a column goes that a constraint names.
     """
     own = owners_columns(read, shape, sources)
     fields = [*map(_field, shape.all_columns), *(field for field in read.schema["fields"] if field["name"] in own)]

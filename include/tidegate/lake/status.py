@@ -1,4 +1,4 @@
-"""How far a lake is: per source what bronze holds, per table what silver has, the newest cut.
+"""The state of a lake: bronze per source, silver per table, the newest cut.
 
 In:  a lake.
 Out: values for people (`tidegate status`, the demo's display); nothing is written.
@@ -33,7 +33,7 @@ _LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_exe
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """What bronze holds of a source. max_commit_ts: of any transaction in it; 0 when there was none yet. heard_at: when
+    """Bronze's state of a source. max_commit_ts: of any transaction in it; 0 when there was none yet. heard_at: when
     its newest segment was cut, Unix time.
     """
 
@@ -52,10 +52,10 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """What silver holds of a logical table: every change up to applied_ts.
+    """Silver's state of a logical table: every change up to applied_ts.
 
-    The rest says of a held table why, since when (ISO, UTC), where in which source's log its trouble is (file "" when
-    it is nowhere there), at which statement ("" if none), and the way out; of one that isn't held all is "" or 0.
+    The rest is for a held table: why, since when (ISO, UTC), the place of its trouble in which source's log (file ""
+    when there is none), the statement ("" if none), and the way out; for others all is "" or 0.
     """
 
     table: str
@@ -72,24 +72,24 @@ class TableStatus:
 
 
 def sources(lake: LakeFiles) -> list[SourceStatus]:
-    """By name; empty before bronze exists."""
+    """The sources by name; empty before bronze exists."""
     return [_source(lake, source, files) for source, files in sorted(bronze_files(lake).items())]
 
 
 def source_status(lake: LakeFiles, source: str) -> SourceStatus | None:
-    """Of one source; None before bronze has anything of it."""
+    """The state of one source; None before bronze has anything of it."""
     files = bronze_files(lake).get(source)
     return _source(lake, source, files) if files else None
 
 
 def bronze_files(lake: LakeFiles) -> dict[str, list[BronzeFile]]:
-    """Of each source, the files of bronze/segments that hold it, in order of seq. Raises LakeUnavailable."""
+    """The files of bronze/segments of each source, in order of seq. Raises LakeUnavailable."""
     return dict(BronzeFiles(lake.log(tables.SEGMENTS.path)).by_source())
 
 
 def captured_server(lake: LakeFiles, source: str) -> Server | None:
-    """The server that the newest segment of a source is from, NO_SERVER of a Pump, to which any TiDB of its cluster may
-    write; None before the first. Raises LakeUnavailable.
+    """The server of a source's newest segment; NO_SERVER for a Pump, since any TiDB of its cluster may write to it;
+    None before the first. Raises LakeUnavailable.
     """
     files = bronze_files(lake).get(source)
     if not files:
@@ -137,7 +137,7 @@ def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: 
 
 
 def _told(state: Standing, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:
-    """What a held table's state says beyond its reason."""
+    """The facts in a held table's state beyond its reason."""
     ddl = " ".join(state.place.ddl.split()) if state.place else ""
     return {
         "since": state.since.isoformat(timespec="seconds") if state.since else "",

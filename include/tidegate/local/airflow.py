@@ -4,9 +4,9 @@ In:  a folder of pipeline files, connections as AIRFLOW_CONN_* values, a folder 
 Out: Airflow's scheduler, DAG processor, triggerer and API server on 127.0.0.1, with one admin whose
      password is generated once and kept in a file of mode 0600.
 
-A start is a fresh Airflow, its database copied from a template, unless history is kept: then runs which a killed
-Airflow left "running" are put back in line, so that they hold nothing up. Connections are in the environment of
-Airflow's own processes only. Settings of this computer's user for another Airflow or Spark are left out.
+A start is a fresh Airflow, its database copied from a template, unless history is kept: runs that a killed Airflow
+left "running" are then put back in line, so they hold nothing up. Connections are in the environment of Airflow's own
+processes only. Settings of this computer's user for another Airflow or Spark are left out.
 """
 
 from __future__ import annotations

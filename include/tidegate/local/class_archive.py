@@ -1,4 +1,4 @@
-"""The classes that Spark and Delta load, once and for all: a JVM that maps them starts Spark for half the CPU.
+"""The classes of Spark and Delta, loaded once and for all: a JVM that maps them starts Spark for half the CPU.
 
 In:  Spark, Delta's jars, a JVM of 13 or newer.
 Out: .tidegate/spark.jsa (150 MB), which submit_conf names when it is there. It takes one Spark start of its own.
@@ -38,7 +38,7 @@ tables: {include: ['*.*']}
 
 
 def ensure(root: Path) -> bool:
-    """Make the archive when there is none of these jars and this JVM; False when that failed, which harms nothing."""
+    """Make the archive if there is none for these jars and this JVM; False when that failed, a harmless case."""
     archive, made_of = spark_settings.class_archive(root), _made_of(root)
     stamp = archive.with_suffix(".made")
     archive.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def made_beside(root: Path) -> Iterator[None]:
 
 
 def _make(root: Path, archive: Path) -> bool:
-    """One Spark that does what jobs do, and leaves its classes behind when it ends."""
+    """One Spark with the work of jobs, which leaves its classes behind at its end."""
     pipeline = config.parse(_PIPELINE, where="classes.yaml")
     conf = spark_settings.submit_conf(pipeline, root)
     conf["spark.driver.extraJavaOptions"] += f" -XX:ArchiveClassesAtExit={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"

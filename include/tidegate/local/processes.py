@@ -1,6 +1,6 @@
 """End a process that we started together with everything it started; and keep a second one of us out.
 
-In:  the process, and a mark `NAME=value` that only its environment carries; a folder that belongs to one run.
+In:  the process, and a mark `NAME=value` in its environment alone; a folder for one run.
 Out: none of them runs any more; a lock while a block runs.
 
 A process group isn't enough: Airflow's children start groups of their own, and outlive its SIGTERM. The mark isn't

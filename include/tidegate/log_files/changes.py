@@ -3,9 +3,9 @@
 In:  LogFiles in order; how a TABLE_MAP becomes a plan.
 Out: blocks of NDJSON lines in log order; FileStats; faults, one line each, as they are met.
 
-A table that can't be decoded is reported once and left out from there on, as is one that a statement changes behind the
-log's back; the others go on. Rows of an XA branch come out where its XA COMMIT stands, with that transaction's
-commit_ts; what is remembered of a branch meanwhile is where it lies.
+An undecodable table is reported once and left out from there on, as is one changed by a statement behind the log's
+back; the others go on. Rows of an XA branch come out at its XA COMMIT, with that transaction's commit_ts; meanwhile
+only the branch's place is remembered.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Pending:
 
 
 class LogChanges:
-    """Decodes files one after the other; what lives across files is which tables are held, and pending XA branches."""
+    """Decodes files one after the other; held tables and pending XA branches live across files."""
 
     def __init__(self, plans: Plans, options: RowOptions) -> None:
         self._plans = plans
@@ -198,7 +198,7 @@ class LogChanges:
 
 
 def _take_back(index: EventIndex, piece: FilePiece) -> None:
-    """Mark rows of a large transaction of which the file says, further on, that it was rolled back."""
+    """Mark rows of a large transaction that the file rolls back further on."""
     bits = index.events[:, K.BITS]
     if piece.undone:
         bits[(bits & ROWS) != 0] |= UNDONE

@@ -1,4 +1,4 @@
-"""The meaning of an index's events that aren't rows: the rule that ignores each, or why it can't be ignored.
+"""The meaning of an index's events other than rows: the rule to ignore each, or why it can't be ignored.
 
 In:  an EventIndex.
 Out: Judged: a fate per event, faults with their places, and the tables that statements change behind the log's back.
@@ -31,8 +31,8 @@ _INCIDENT: Final = "the source lost events here: read the tables anew"
 
 @dataclass(frozen=True, slots=True)
 class JudgedEvents:
-    """fates: per event; of rows events still to be said. faults: (event, why). holds: (event, tables that it changes).
-    statements: numbers of events that hold DDL.
+    """fates: per event; of rows events still to be said. faults: (event, why). holds: (event, changed tables).
+    statements: numbers of events with DDL.
     """
 
     fates: npt.NDArray[np.int64]

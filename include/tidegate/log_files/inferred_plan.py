@@ -1,7 +1,7 @@
 """A plan from a TABLE_MAP alone: for `tidegate decode`, which has no schema_history.
 
 In:  the body of a TABLE_MAP.
-Out: an InferredPlan: what make_plan gives for the table version that the event itself describes.
+Out: an InferredPlan: the result of make_plan for the table version in the event itself.
 
 With FULL metadata that is the table as its server knows it. With MINIMAL, columns are @1, @2, ..., and ENUM and SET
 values are numbers, for their members aren't in the log. Without any (MySQL before 8.0, MariaDB's default), integers
@@ -39,8 +39,8 @@ _BY_WIDTH: Final = {
 
 @dataclass(frozen=True, slots=True)
 class InferredPlan:
-    """guessed: numbers of columns of which nobody says whether they are text. blind: the event says nothing of
-    signedness and character sets, and that matters.
+    """guessed: numbers of columns that may be text or not. blind: the event lacks signedness and character sets, and
+    they matter.
     """
 
     plan: Plan

@@ -4,10 +4,10 @@ In:  the path of a binlog or relay log file of MySQL or MariaDB; the commit_ts b
 Out: Segments that each decode alone, cut where capture would not mind; StreamCorrupt where the file is damaged, and at
      the end when its tail is missing. Only whole transactions come out.
 
-The file is read in pieces of SEGMENT_BYTES_MAX (more when one event is larger). A piece ends where its last transaction
-does; of one that goes on, the beginning is read again with the next. A transaction that is larger than a piece is cut
-at event boundaries, with the context that mysql/stream/cutter.py would give it, and its pieces come out once its end
-has been seen.
+The file is read in pieces of SEGMENT_BYTES_MAX (more when one event is larger). A piece ends where its last
+transaction does; of one that goes on, the beginning is read again with the next. A transaction larger than a piece is
+cut at event boundaries, with the same context as in mysql/stream/cutter.py, and its pieces come out once its end has
+been seen.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _DECRYPT: Final = "give what the server sends, which is decrypted: mysqlbinlog -
 class FilePiece:
     """A part of the file that decodes alone. Its payload lies in a buffer that the next piece overwrites.
 
-    description: the FORMAT_DESCRIPTION event in force. events: how many the payload has. undone: it is a part of a
-    transaction that ends with ROLLBACK; undoes: that ROLLBACK is in it, and the parts before it are marked so.
+    description: the FORMAT_DESCRIPTION event in force. events: how many the payload has. undone: a part of a
+    transaction with ROLLBACK at its end; undoes: that ROLLBACK is in it, and the parts before it are marked so.
     """
 
     segment: Segment

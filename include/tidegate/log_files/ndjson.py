@@ -48,8 +48,8 @@ class LineHead:
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """Per change: IMAGE_INSERT, IMAGE_BEFORE (an update) or IMAGE_DELETE; the image that it begins with; both sides as
-    JSON objects, null where there is none. ending: what a line ends with.
+    """Per change: IMAGE_INSERT, IMAGE_BEFORE (an update) or IMAGE_DELETE; its first image; both sides as JSON objects,
+    null where there is none. ending: the end of a line.
     """
 
     op: npt.NDArray[np.int8]
@@ -60,8 +60,8 @@ class RowChanges:
 
 
 def row_changes(images: Images, columns: tuple[ShownJson, ...], *, srids_apart: bool = True) -> RowChanges:
-    """columns: the plan's, or the first of them. An object has the columns that its image has. srids_apart: what ends a
-    line tells the SRIDs, and geometries are without; else they are as silver has them.
+    """columns: the plan's, or the first of them. An object has the columns of its image. srids_apart: the end of a
+    line has the SRIDs, and geometries are without; else they are as in silver.
     """
     values, srids = _values(images, columns, srids_apart=srids_apart)
     objects = _objects(images, columns, values)

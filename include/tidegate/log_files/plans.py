@@ -1,4 +1,4 @@
-"""Which plan the rows of a binlog file take: what the event itself says, or what a schema script says.
+"""The plan of rows of a binlog file: from the event itself, or from a schema script.
 
 In:  TABLE_MAP bodies.
 Out: Chosen plans; notes on what the log doesn't say.

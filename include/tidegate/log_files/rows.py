@@ -54,13 +54,13 @@ class Plans(Protocol):
     def choose(
         self, body: bytes, commit_ts: npt.NDArray[np.int64]
     ) -> list[tuple[npt.NDArray[np.int64], Chosen | Terminal]]:
-        """Which of the rows events under a TABLE_MAP, by their commit_ts, take which plan, or why they can't."""
+        """The plans of the rows events under a TABLE_MAP, by their commit_ts, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """wanted: whether a table is asked for. lines: whether lines are made at all. report: takes each fault; note: what
-    a reader should know of files that are right in themselves.
+    """wanted: whether a table is asked for. lines: whether lines are made at all. report: takes each fault; note:
+    remarks about files without a fault.
     """
 
     wanted: Callable[[str, str], bool]
@@ -182,7 +182,7 @@ class RowDecoder:
 
 
 def _portions(index: EventIndex, numbers: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    """Rows events in runs that make lines of a few MB at a time: what lies between stays small and in the cache."""
+    """Rows events in runs of a few MB of lines at a time: the values between stay small and in the cache."""
     ends = np.cumsum(index.events[numbers, K.SIZE])
     return np.split(numbers, np.flatnonzero(np.diff(ends // LINES_BYTES)) + 1)
 

@@ -112,7 +112,7 @@ class SchemaPlans(LogPlans):
         return chosen
 
     def _adopt(self, database: str) -> None:
-        """Give a database that the log names the tables of scripts that name none."""
+        """Give a database in the log the tables of scripts without a database."""
         if database in self._adopted or not database:
             return
         self._adopted.add(database)
@@ -122,7 +122,7 @@ class SchemaPlans(LogPlans):
                 self._history.add([replace(version, database=database) for version in known])
 
     def _plan(self, body: bytes, versions: tuple[TableVersion, ...], at: int) -> Chosen | Terminal:
-        """The plan by the first version that agrees, in the order that the module's docstring says."""
+        """The plan by the first version that agrees, in the order of the module's docstring."""
         key = (body, versions[at].version if at >= 0 else -1)
         if key not in self._planned:
             self._planned[key] = self._tried(body, versions, at)

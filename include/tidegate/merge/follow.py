@@ -4,7 +4,7 @@ In:  the physical tables kept before and now with the logical table of each, the
      have.
 Out: per logical table a Verdict. Pure.
 
-The protocol, which makes "a cut holds every change up to cut_ts of every table that isn't named as behind it" true:
+The protocol, the proof of "a cut holds every change up to cut_ts of every table that isn't named as behind it":
  1. State: cut; position(s) of each source s (= cut, or less while s is behind); per logical table t state, applied(t).
  2. applied(t): all changes of t with commit_ts <= applied(t) are in silver. active, dropped: applied(t) = cut;
     released, held: what its event says; released with its source s: position(s). Silver's txnVersion may prove more.
@@ -24,9 +24,9 @@ The protocol, which makes "a cut holds every change up to cut_ts of every table 
     calls for are one commit in table_states under version n. Killed in between: the next start does the second.
 11. Join, never followed, not in silver: released at the last CREATE or TRUNCATE (or empty baseline) - 1, if versions
     since then tell all its rows and bronze reaches there. Join, followed before: released where it was left, likewise,
-    or at its last CREATE, TRUNCATE or DROP since, where bronze reaches no further or silver lacked rows of before. Else
-    held until a CREATE or TRUNCATE is met. A shard that has a past and joins a logical table that goes on: left out
-    until its own rows are read; the others go on (spark_jobs/window/waves/shards.py).
+    or at its last CREATE, TRUNCATE or DROP since, where bronze reaches no further or silver lacked rows of before.
+    Else held until a CREATE or TRUNCATE is met. A shard with a past that joins a running logical table: left out until
+    its own rows are read; the others go on (spark_jobs/window/waves/shards.py).
 12. Leave: state `left` at applied(t); silver stays as it is. `left` takes part in no window and pins no bronze.
 13. A source joins at the position where it was left, else at 0: it is behind until its windows reach the cut.
 14. A source that is stalled too long becomes behind at the cut, its tables released with it; it is back by 6.
@@ -66,7 +66,7 @@ class LeftAt:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """state: released, held or left, at commit_ts; snapshot: only the shards `physical` wait, and are left out.
-    physical: the tables that joined it or left it. needs: of a held one, what it lacks.
+    physical: the tables that joined it or left it. needs: of a held one.
     """
 
     state: State | None
@@ -88,13 +88,11 @@ class Untold:
 class Ground:
     """The facts of a decision.
 
-    versions: of a physical table, all of them, oldest first. left: (physical table, logical table) that was followed
-    before -> where it was left.
-    applied: of a logical table that was followed until now. silver: whether a logical table is there.
-    emptied: whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table. bare: whether silver has
-    no row of it.
-    begins: source -> the commit_ts after which bronze begins; 0 when left out. gaps: source -> commit_ts of the newest
-    accepted gap that may hide DDL.
+    versions: of a physical table, all of them, oldest first. left: (physical table, logical table) followed before ->
+    where it was left. applied: of a logical table followed until now. silver: whether a logical table exists. emptied:
+    whether nothing from before a CREATE, TRUNCATE or DROP stays in a logical table. bare: whether silver has no row of
+    it. begins: source -> the commit_ts after which bronze begins; 0 when left out. gaps: source -> commit_ts of the
+    newest accepted gap with possible DDL.
     """
 
     cut_ts: int
@@ -109,7 +107,7 @@ class Ground:
 
 
 def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: Ground) -> dict[str, Verdict]:
-    """A verdict per logical table that some physical table joins or leaves; those that go on alike have none."""
+    """A verdict per logical table that some physical table joins or leaves; unchanged ones have none."""
     old, new = _by_logical(before), _by_logical(now)
     found = {}
     for name in sorted(old.keys() | new.keys()):

@@ -1,9 +1,9 @@
-"""A person accepts that a source lost what was captured, or purged what wasn't; capture goes on behind the gap.
+"""A person accepts that a source lost captured log, or purged uncaptured log; capture goes on behind the gap.
 
 In:  a source that capture stopped at (PositionLost) on every host of it, its bronze and value log.
-Out: a Gap: what is lost and where capture can go on; recorded, it is a segment of bronze without bytes, at which apply
-     holds the tables that it names, until a CREATE TABLE at the source makes them whole again; or a TRUNCATE, unless
-     what is lost may hide DDL (HAS_DDL).
+Out: a Gap: the loss, and where capture can go on. Recorded, it is a segment of bronze without bytes. Apply holds the
+     tables in it, until a CREATE TABLE at the source makes them whole again; or a TRUNCATE, unless the loss may hide
+     DDL (HAS_DDL).
 
 Where it goes on: behind the newest captured segment that the server still has and can continue; then the gap names the
 tables of the segments after it. When there is none, at the beginning of the server's binlog; then nobody can say what
@@ -41,7 +41,7 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """why: what stopped capture, at the host `where`. segment: what records it, and names the tables that wait."""
+    """why: the error that stopped capture, at the host `where`. segment: its record, with the waiting tables."""
 
     why: str
     where: str
@@ -147,8 +147,8 @@ def _segment(
 ) -> Segment:
     """One byte long in the file, so that it counts as a place; with no bytes of it.
 
-    point: where capture goes on, on the server whose file that is: another one's is found by GTID. has_ddl: whether
-    what is lost may be DDL.
+    point: where capture goes on, on the server of that file: another one's is found by GTID. has_ddl: whether the loss
+    may be DDL.
     """
     commit_ts, place = checkpoint.resolved_ts + 1, point.place
     return Segment(

@@ -1,4 +1,4 @@
-"""Where a server's binlog ends, and which tables it has: asked once, for those who look at a pipeline from outside.
+"""The end of a server's binlog, and its tables: asked once, for those who look at a pipeline from outside.
 
 In:  a pipeline, how to reach one of its sources.
 Out: a standing.Server; what goes wrong is an answer too.

@@ -3,11 +3,11 @@
 In:  where the log ends and what is prepared, asked before the view is opened; the view's place; the log behind.
 Out: yes, or no: then another view is opened.
 
-MariaDB logs an XA COMMIT before its engine commits it, and tells a view's place by the log. A view that is opened in
-between lacks the branch's rows, and who follows the log from its place on never hears of them. Until the engine has
-committed a branch it is listed as prepared. A branch that was answered before we ask where the log ends, and that
-isn't listed after that, is therefore visible. In doubt are an answer between there and the view's place, and what is
-listed: that is seen as it should be when its answer comes behind the place, or not at all while we wait.
+MariaDB logs an XA COMMIT before its engine commits it, and tells a view's place by the log. A view opened in between
+lacks the branch's rows, and a follower of the log from its place on never hears of them. Until the engine has
+committed a branch it is listed as prepared. A branch that was answered before we ask for the log's end, and isn't
+listed after it, is therefore visible. An answer between there and the view's place is in doubt, and so are the listed
+branches: such a branch is seen correctly when its answer comes behind the place, or not at all while we wait.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class BranchesBeside:
             return cls(end, frozenset(prepared_branches(cursor)))
 
     def are_seen(self, connection: Any, at: Position) -> bool:
-        """Whether a view that was opened since, and lies in the log at this place of the same file, sees each branch
-        that was committed before. Raises MySQLError.
+        """Whether a view opened since, at this place of the same file, sees each branch committed before. Raises
+        MySQLError.
         """
         left = set(self.listed)
         with connection.cursor() as cursor:

@@ -4,8 +4,8 @@ In:  the arguments of pymysql.connect.
 Out: Client. On its own PyMySQL reads all certificates that this machine trusts for each connection, 30 to 50 ms of
      CPU, also where it verifies none: without TLS files it encrypts when the server can, and asks no certificate.
 
-PyMySQL sends the password as it is to any server that asks for it so, and encrypts it with any key that it is given.
-The servers' own clients don't, nor does Client: raises SourceRefused.
+PyMySQL sends the password as it is to any server that asks for it so, and encrypts it with any given key. The servers'
+own clients don't, nor does Client: raises SourceRefused.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In:  a cursor at the node, its variables (names in lower case).
 Out: why it is cut off; "" while it is not, when it is no node, and when nobody lets us look.
 
-A node that is cut off answers as a quiet server does, and its log tells nothing of what goes on elsewhere.
+A node cut off from its cluster answers as a quiet server does, and its log shows nothing of the others.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ In:  an Airflow connection (tidegate.connections).
 Out: a PyMySQL connection, or SourceRefused (a person must help) or SourceUnavailable (try again).
 
 A source may have several hosts, of which one is its primary now: `hosts` of the extra, tried in order behind the
-connection's own. Which of them capture reads is mysql/hosts.py's to say; whoever just connects gets the first that
-answers.
+connection's own. The choice of capture's host is mysql/hosts.py's; any other caller gets the first that answers.
 
 The password is in no message and in no repr. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files) and
 ssl_mode: disabled, preferred (encrypted when the server can), required (encrypted, not verified), verify_ca,

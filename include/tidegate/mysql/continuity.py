@@ -1,7 +1,7 @@
 """Whether a server still has what it sent: a crash can un-write it, a restore or RESET can put something else there.
 
 In:  the facts of the server that we are connected to, the captured segments' places and checksums.
-Out: nothing, or PositionLost, which names what the source no longer has, the tables that it touched, and what to do.
+Out: nothing, or PositionLost with the missing log of the source, its tables, and the remedy.
 
 A server that lost its tail (sync_binlog = 0 and a dead host, a snapshot of the machine put back) numbers its next
 transactions as the lost ones were, so its GTIDs prove nothing: going on behind them would leave the lost rows in
@@ -62,7 +62,7 @@ def check_continuity(
 
 
 def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured, *, patient: bool = False) -> None:
-    """Refuse a server that lacks transactions which were captured. Raises PositionLost.
+    """Refuse a server without captured transactions. Raises PositionLost.
 
     patient: SourceBehind, as long as it may still get them: as a replica that applies its relay log, in a cluster.
     """

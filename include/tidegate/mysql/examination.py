@@ -3,8 +3,8 @@
 In:  a pipeline, its lake, how to connect to its sources.
 Out: an Examination: one line per finding. Nothing is written at the sources; the lake is tried with one small file.
 
-It asks what capture asks (mysql/preflight.py, mysql/start/baseline.py), and beyond it what capture can't refuse: tables
-that will be held, and what the server does to rows without saying so in its binlog.
+It asks capture's questions (mysql/preflight.py, mysql/start/baseline.py), and beyond them those that capture can't
+refuse: tables that will be held, and the server's unlogged changes of rows.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Line:
 
 @dataclass(slots=True)
 class Examination:
-    """All that was found, in the order in which it was asked."""
+    """All findings, in the order of the questions."""
 
     pipeline: str
     lines: list[Line] = field(default_factory=list)
@@ -90,8 +90,8 @@ def examine(
     connection_of: Callable[[str], ConnectionInfo],
     elsewhere: Mapping[str, Callable[[], Iterable[Line]]] | None = None,
 ) -> Examination:
-    """connection_of: conn_id -> ConnectionInfo. elsewhere: who tells of a source that is no server. A source that fails
-    is a line, and the others are asked.
+    """connection_of: conn_id -> ConnectionInfo. elsewhere: the examiner of sources without a server. A source that
+    fails is a line, and the others are asked.
     """
     found, known = Examination(pipeline.pipeline), dict[str, _Source]()
     try:
@@ -260,7 +260,7 @@ class _Source:
     def _not_shown(
         self, known: Mapping[tuple[str, str], VersionStatus], versions: list[TableVersion]
     ) -> Iterator[Line]:
-        """Among tables that were followed: those that the server hides, as it does what an account has no right for."""
+        """Among followed tables: those hidden by the server, as it does without a right of the account."""
         shown = {(version.database, version.table) for version in versions}
         there = {name for name, status in known.items() if status is not VersionStatus.DROPPED} - shown
         names = tuple(
@@ -273,7 +273,7 @@ class _Source:
             yield self._line(Verdict.CAUTION, f"{text} only hasn't come to their DROP or RENAME yet", names)
 
     def _unknown_rows(self, known: Mapping[tuple[str, str], VersionStatus], full: list[TableVersion]) -> Iterator[Line]:
-        """Among tables that hold rows now: those that capture hasn't followed from when they were empty."""
+        """Among tables with rows now: those that capture hasn't followed since they were empty."""
         verdict, text = self._by_snapshot(
             "held rows when capture began, or the binlog doesn't tell all that changed them"
         )

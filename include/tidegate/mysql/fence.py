@@ -1,11 +1,10 @@
-"""Whether the host that is read still gets what its source commits: looked at now and then.
+"""Whether the host of capture still gets its source's commits: looked at now and then.
 
 In:  the hosts of a source, the one that is read, questions to it over the second connection.
-Out: nothing; or SourceUnavailable, which ends the connection: the next one goes to a host that goes on
-     (mysql/hosts.py).
+Out: nothing; or SourceUnavailable, to end the connection: the next one goes to a host that goes on (mysql/hosts.py).
 
-A former primary that was fenced off while another host was promoted answers as a quiet server does, and so does a node
-that is cut off from its cluster (mysql/cluster.py). Their logs tell nothing of what goes on elsewhere.
+A former primary, fenced off while another host was promoted, answers as a quiet server does, and so does a node cut
+off from its cluster (mysql/cluster.py). Their logs tell nothing of what goes on elsewhere.
 """
 
 from __future__ import annotations

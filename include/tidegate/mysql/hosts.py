@@ -1,15 +1,14 @@
 """Several hosts of one source: which of them is read, as long as and because the others can't be gone on with.
 
 In:  a connection's hosts in order, how to open one, the server that was captured last.
-Out: the first host that goes on with what is captured; or one error that says of each host why it doesn't.
+Out: the first host that goes on with the captured log; or one error with the reason of each host.
 
-A host that was captured last is asked first, wherever it stands in the list: a former primary that comes back, alone
-and with nothing that it lacks yet, must not take the place of the new one. Only where that host is fenced off (it is
-read-only, and nothing comes to it) one goes first that was promoted: it is written to, follows nobody, and has more
-(mysql/other_hosts.py). Then it goes by order. A host that is dead, refused, behind, or without what comes next is
-passed over while another one can go on. When none can, what may pass decides: a replica that still applies what it
-lacks is waited for, a dead host may come back with all of it. Only when each says for good that it can't, capture
-stops, and a person decides (`tidegate accept`).
+The last captured host is asked first, wherever it stands in the list: a returning former primary, alone and still
+complete, must not take the place of the new one. Only if that host is fenced off (it is read-only, and nothing comes
+to it) a promoted one goes first: it is written to, follows nobody, and has more (mysql/other_hosts.py). Then it goes
+by order. A host that is dead, refused, behind, or without the next events is passed over while another one can go on.
+When none can, passing causes decide: a replica with a relay log to apply is waited for, a dead host may come back with
+all of it. Only when each says for good that it can't, capture stops, and a person decides (`tidegate accept`).
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ OpenedT = TypeVar("OpenedT", bound=Opened)
 
 
 class Hosts:
-    """A walk over a source's hosts, for one connection of capture. at_hand: the one that it read until now: what made
-    its connection end passes more often than the host dies, and a dead one before it may take its time to say so.
+    """A walk over a source's hosts, for one connection of capture. at_hand: its host until now: the cause of a lost
+    connection passes more often than the host dies, and a dead one before it may take its time to say so.
     """
 
     def __init__(self, info: ConnectionInfo, at_hand: ConnectionInfo) -> None:
@@ -78,9 +77,9 @@ class Hosts:
         server: Server,
         goes_on: Callable[[ConnectionInfo, OpenedT], T],
     ) -> tuple[ConnectionInfo, OpenedT, T]:
-        """The host that goes on, still open, and what goes_on gives there; all others are closed.
+        """The host that goes on, still open, and the result of goes_on there; all others are closed.
 
-        at: what `first` gave. server: the one that was captured last. Raises what the hosts say together.
+        at: the result of `first`. server: the last captured one. Raises what the hosts say together.
         """
         opened, promoted, chosen = [at], list[tuple[ConnectionInfo, OpenedT]](), None
         try:
@@ -126,7 +125,7 @@ def _is(opened: Opened, server: Server) -> bool:
 
 
 def together(info: ConnectionInfo, failures: Sequence[tuple[ConnectionInfo, TidegateError]]) -> TidegateError:
-    """One error of what each host says: the only one's own, else of the kind that leaves most hope."""
+    """One error of all hosts' words: the only one's own, else of the kind with most hope."""
     if not info.others and failures:
         return failures[-1][1]
     told = {one.endpoint: error for one, error in failures}
@@ -139,8 +138,8 @@ def together(info: ConnectionInfo, failures: Sequence[tuple[ConnectionInfo, Tide
 
 
 def host_of(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
-    """The host that is this server; else the first that answers; else the first. For those who write nothing there, and
-    compare no positions.
+    """This server's host; else the first that answers; else the first. For those who write nothing there, and compare
+    no positions.
     """
     if not info.others:
         return info
@@ -154,8 +153,8 @@ def host_of(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
 
 
 def captured_host(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
-    """The host that is capture's own server, for those who must meet it: positions of another one mean nothing to them,
-    and what they write at a replica makes it one that can't take over. Before anything is captured (None), as host_of.
+    """The host of capture's own server, for those who must meet it: positions of another one mean nothing to them, and
+    a write at a replica makes it one that can't take over. Before anything is captured (None), as host_of.
 
     A connection with one host is asked nothing. Raises SourceUnavailable: none that answers is it.
     """

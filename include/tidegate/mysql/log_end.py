@@ -1,15 +1,15 @@
 """Whether the server's log still has what its stream has sent: looked at now and then while capture is connected.
 
 In:  questions to the server over the second connection, the place in its log that the stream has reached.
-Out: nothing; or SourceUnavailable, which ends the connection: the next one compares what is captured with what is there
-     (mysql/continuity.py), and says what is missing.
+Out: nothing; or SourceUnavailable, to end the connection: the next one compares the captured log with the server's
+     (mysql/continuity.py), and says the difference.
 
-After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits on in a file that is gone, and sends
-heartbeats from there: they look as those of a quiet server do, and nothing that is committed from then on ever comes.
-Our place is taken before the server is asked, so a log that was not reset ends there or behind it. One that has grown
-since, or was begun with a larger number (RESET ... TO n), doesn't end before our place: there GTIDs are compared
-(MySQL's) and its file is looked for. A stream that has moved since the last look wasn't reset: then nothing is asked. A
-proxy may ask another server than the one that sends: that one's log is not compared.
+After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits on in a removed file, and sends
+heartbeats from there. They look like those of a quiet server, and no later commit ever comes. Our place is taken
+before the server is asked, so a log that was not reset ends there or behind it. One that has grown since, or was begun
+with a larger number (RESET ... TO n), doesn't end before our place: there GTIDs are compared (MySQL's) and its file is
+looked for. A stream that has moved since the last look wasn't reset: then nothing is asked. A proxy may ask another
+server than the sending one: that one's log is not compared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write markers at a source: rows that say when they were written.
 
 In:  a connection whose account may create and write tables.MARKER.
-Out: rows of that table, in a ring, so that it and its silver table stay small.
+Out: rows of that table, in a ring, to keep it and its silver table small.
 """
 
 from __future__ import annotations

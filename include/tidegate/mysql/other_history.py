@@ -1,14 +1,14 @@
 """MariaDB: whether another server's GTIDs name the transactions that were captured, or some of a history of its own.
 
-In:  a server that isn't the captured one and says that it has all captured GTIDs; a captured segment.
+In:  another server than the captured one, with all captured GTIDs by its own word; a captured segment.
 Out: check_same_history(): nothing, or PositionLost, which names the GTID; other_history(): the same as a sentence.
 
-A MariaDB GTID is a domain, a server_id and a number. Two servers of one server_id (a clone that went on by itself)
-write the same ones for other transactions, and so do two that were set up alike. The newest captured transaction is
-therefore read there once more, and the parts that replication keeps are compared: when its statements ran (a replica
-writes the times of its source into events of rows and of DDL; into the GTID event and the XID it doesn't always), and
-the rows, where both logs have as many bytes of them, uncompressed: a replica may leave columns out. MySQL's GTIDs have
-the server's UUID in them.
+A MariaDB GTID is a domain, a server_id and a number. Two servers of one server_id (a clone on its own) write the same
+ones for other transactions, and so do two that were set up alike. The newest captured transaction is therefore read
+there once more, and the parts that replication keeps are compared: when its statements ran (a replica writes the times
+of its source into events of rows and of DDL; into the GTID event and the XID it doesn't always), and the rows, where
+both logs have as many bytes of them, uncompressed: a replica may leave columns out. MySQL's GTIDs have the server's
+UUID in them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def check_same_history(info: ConnectionInfo, facts: SourceFacts, captured: Captu
 def other_history(
     info: ConnectionInfo, facts: SourceFacts, captured: Captured, upto: Segment, plain: DumpRequest
 ) -> str:
-    """How the newest transaction that was captured up to a segment differs there; "" where nothing says that it does.
+    """The difference there of the newest transaction captured up to a segment; "" without a sign of one.
 
     Raises SourceUnavailable.
     """
@@ -149,7 +149,7 @@ def _newest(captured: Captured, upto: Segment) -> tuple[_Gtid, str, _Transaction
 
 
 def _last_in(captured: Captured, narrow: Segment, executed: str) -> tuple[_Gtid, str, _Transaction] | None:
-    """The last transaction that begins in a segment. executed: where it begins, "" when that isn't known."""
+    """The last transaction that begins in a segment. executed: where it begins, "" when unknown."""
     segment = captured.whole(narrow)
     if segment is None:
         return None

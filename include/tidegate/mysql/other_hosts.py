@@ -3,8 +3,8 @@
 In:  facts of the host that is read, and, asked before it, of another one of the same source.
 Out: faults and warnings, one line each. Pure.
 
-Asked before it: then a transaction that the other host has and the first one lacks is its own (errant), and not one
-that came in between.
+Asked before it: then a transaction of the other host that the first one lacks is its own (errant), and not one that
+came in between.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def is_fenced(facts: SourceFacts) -> bool:
 
 
 def takes_over(main: SourceFacts, other: SourceFacts) -> bool:
-    """Whether the other one was promoted, and the one that is read is a former primary that lives on: that is fenced
-    off, while the other one is written to, follows nobody, and has what it lacks.
+    """Whether the other one was promoted, and capture's host is a former primary that lives on: fenced off, while the
+    other one is written to, follows nobody, and has more.
     """
     if main.flavour is not other.flavour or not is_fenced(main) or other.is_read_only or other.may_receive:
         return False
@@ -109,7 +109,7 @@ def _mysql_differ(main: SourceFacts, other: SourceFacts) -> tuple[str, str]:
 
 
 def _state(facts: SourceFacts) -> dict[tuple[int, int], int]:
-    """(domain, server) -> the last sequence that it wrote, of all that ever wrote into this binlog."""
+    """(domain, server) -> its last sequence, for all that ever wrote into this binlog."""
     found = {}
     for part in "".join(facts.variables.get("gtid_binlog_state", "").split()).split(","):
         if part:

@@ -3,10 +3,9 @@
 In:  where to begin, then one segment after the other.
 Out: a BinlogPlace, to ask the server for what comes next and to judge whether it fits.
 
-When the newest segment ends inside a transaction, reading starts again at a segment before which none was
-open, on the same server and in the same file, and what bronze has already is walked again and thrown away.
-Hence `replay_from`, `replay_commit_ts` and `replay_ceiling_ms`; for a segment that ends between transactions they are
-its end.
+When the newest segment ends inside a transaction, reading starts again at a segment without an open one before it, on
+the same server and in the same file. The part in bronze is walked again and thrown away. Hence `replay_from`,
+`replay_commit_ts` and `replay_ceiling_ms`; for a segment that ends between transactions they are its end.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In:  how to reach it; where it was when nothing was missing.
 Out: `file:offset`, from the server's memory, over one connection that is kept.
 
-With several hosts it asks the one that still is where capture left it; only when none is, the first that answers.
+With several hosts it asks the one still at capture's position; only without one, the first that answers.
 """
 
 from __future__ import annotations

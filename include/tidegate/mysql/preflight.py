@@ -1,10 +1,10 @@
 """Whether capture may start, or go on, on a server: rules over its facts.
 
 In:  SourceFacts, and what a pipeline wants of the server.
-Out: findings, one line each: what is refused, and what works, but not for every table or commit.
+Out: findings, one line each: refusals, and settings that work, but not for every table or commit.
 
 Looked at on each connection: a server that was promoted, or restarted with other settings, is another server. A rule
-that needs one more fact adds it to SourceFacts; `RULES` is all that is asked.
+in need of one more fact adds it to SourceFacts; `RULES` are all questions.
 """
 
 from __future__ import annotations
@@ -152,9 +152,7 @@ def _filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
 
 
 def _replication_filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
-    """The log lacks the changes that a replica leaves out, and so do rows that its primary has, while their GTIDs are
-    equal.
-    """
+    """The log lacks changes that a replica leaves out; it lacks rows of its primary, with equal GTIDs."""
     for replication in facts.replications:
         lacking = [setting for setting, items in replication.filters if _leaves_out(setting, items, facts, wanted)]
         if lacking:

@@ -1,12 +1,12 @@
-"""Asks the source now and then which XA branches it has prepared, so that apply can tell which were never answered.
+"""Asks the source now and then for its prepared XA branches, so that apply can tell the unanswered ones.
 
 In:  a cursor on the second connection; segments as they are cut.
 Out: names of branches, and where the server's log ended once it had replied.
 
-A branch that is answered leaves the server's list after its answer is in the log. A branch that isn't in a reply, and
-has no answer up to where the log ended behind that reply, therefore has none that is still to come. Capture puts the
-reply into bronze once it has all up to there: it stands in the order of the log like everything else, and says the
-same a year later.
+A branch that is answered leaves the server's list after its answer is in the log. A branch missing in a reply, without
+an answer up to the log's end behind that reply, therefore has no answer still to come. Capture puts the reply into
+bronze once it has all up to there: it stands in the order of the log like everything else, and says the same a year
+later.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ Out: a BinlogSource, whose readers keep the promises of capture/source.py; binlo
 
 How it keeps them: the stream gives events in the order of the log, by GTID or by position, and the cutter takes each
 byte once (mysql/stream/cutter.py). Bytes from before the checkpoint, since a transaction is half captured or since the
-server chose the place by GTID, are walked and dropped. That the server still has what follows, and that it is what
-followed, is looked at before the stream is opened (mysql/continuity.py, mysql/start/position.py).
+server chose the place by GTID, are walked and dropped. Before the stream is opened it is checked that the server still
+has the next events, and that they are the right ones (mysql/continuity.py, mysql/start/position.py).
 
-A heartbeat event of the server says that nothing waits to be sent. It proves the time at which the second connection
-read the clock, when the stream was quiet at that reading: what was committed before it would have been sent before.
+A heartbeat event of the server says that nothing waits to be sent. It proves the second connection's reading of the
+clock, when the stream was quiet at that reading: any commit before it would have been sent before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A new baseline of one table that is held: its columns as the server has them, from where the log and we disagree on.
 
 In:  a connection, the last version that was known, the place where the table stopped.
-Out: the version that holds from that place on, kind `refreshed`; the rest of the table's changes come from bronze.
+Out: the version in force from that place on, kind `refreshed`; the rest of the table's changes come from bronze.
 
 Nothing is lost as long as the table was the same from that place up to now. A DDL of the table since then therefore
 refuses it, and so does a log that the server no longer has. A column keeps its id by name; where one went and another

@@ -4,9 +4,9 @@ In:  the server's settings and its list of binlog files, looked at once a minute
 Out: a Retention; a line in the log while less is left than the pipeline file wants.
 
 The answer holds if capture stood still from now on. The age: the server removes a file when its last event is older
-than its setting, so what was written at the time that we have reached is there for the rest of that age. The size: the
-oldest files go when all are larger together than the setting; the server's own rate of writing says when. A person who
-runs PURGE BINARY LOGS asks nobody; the list then shows at once that our file is gone.
+than its setting, so events of our present time stay for the rest of that age. The size: the oldest files go when all
+are larger together than the setting; the server's own rate of writing says when. A person with PURGE BINARY LOGS asks
+nobody; the list then shows at once that our file is gone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SECONDS_PER_DAY: Final = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class PurgeRules:
-    """expire_seconds: the age at which files go; total_bytes: the size beyond which the oldest do. None: no rule."""
+    """expire_seconds: the age at which files go; total_bytes: the size beyond which the oldest go. None: no rule."""
 
     expire_seconds: float | None
     total_bytes: int | None
@@ -97,7 +97,7 @@ class RetentionWatch:
 
 
 def purge_text(found: Retention) -> str:
-    """One line: what, and what to do."""
+    """One line: the fault, and the remedy."""
     if found.rule == "gone":
         return (
             f"the binlog file that capture is in is purged; the oldest is {found.oldest_file}: what is left is on this"

@@ -3,8 +3,8 @@
 In:  the sources' word on themselves, the servers that bronze was captured from.
 Out: a phrase for people; SourceRefused when a source that begins is another one's server.
 
-A pipeline's patterns are those of all its sources, so every table would come twice: as two rows of two shards where a
-route names it, and else as a table that two sources have, which is held.
+A pipeline's patterns are those of all its sources, so every table would come twice: as two rows of two shards under a
+route, and else as one table of two sources, a held one.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  an error code and its text, of MySQL 5.6 to 9 or MariaDB 10.3 to 11.
 Out: a Meaning.
 
-A stream ends with code 1236 for nearly everything (mysql-server sql/rpl_binlog_sender.cc, MariaDB sql/sql_repl.cc), so
-its words must tell what is lost for good from what passes: out of memory, a disk that doesn't answer, a key server
-that is down. An unknown one passes until it has been said for minutes (capture/retries.py).
+A stream ends with code 1236 for nearly everything (mysql-server sql/rpl_binlog_sender.cc, MariaDB sql/sql_repl.cc).
+Its words must tell lasting losses from passing faults: out of memory, a silent disk, a key server that is down. An
+unknown one passes until it has been said for minutes (capture/retries.py).
 """
 
 from __future__ import annotations

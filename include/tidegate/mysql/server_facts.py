@@ -45,7 +45,7 @@ _NOT_ALLOWED: Final = {ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR}
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """A primary that the server replicates from. received: the GTIDs that have reached its relay log, as text.
+    """A primary of the server. received: the GTIDs in its relay log, as text.
 
     filters: what it is told to leave out or to rename, (setting, its items).
     """
@@ -61,9 +61,8 @@ class SourceFacts:
     """Settings, grants and position of a server at one instant.
 
     variables: as SHOW GLOBAL VARIABLES gives them, names in lower case. replications: those that run alone, when our
-    grants don't let us look, which hides_replications says.
-    binlog_do_dbs, binlog_ignore_dbs: the only databases that are logged, and those that aren't. cut_off: why
-    nothing comes to it from its cluster any more, as to others of its nodes.
+    grants don't let us look (hides_replications). binlog_do_dbs, binlog_ignore_dbs: the only logged databases, and the
+    unlogged ones. cut_off: why nothing comes to it from its cluster any more, as to others of its nodes.
     """
 
     where: str
@@ -118,7 +117,7 @@ class SourceFacts:
 
     @property
     def clustered(self) -> bool:
-        """Whether it is a node of a cluster, in which each gets what another one commits."""
+        """Whether it is a node of a cluster, in which each gets the others' commits."""
         return self.galera or in_group(self.variables)
 
     @property
@@ -160,7 +159,7 @@ def says_read_only(value: object) -> bool:
 
 
 def server_of(told: Mapping[str, Any]) -> Server:
-    """From what SERVER_IDS gives, names in lower case: of whoever reads a server the same that capture says."""
+    """From the result of SERVER_IDS, names in lower case: every reader of a server gets the same as capture."""
     uuid = str(told.get("server_uuid") or told.get("server_uid") or "")
     if not uuid and told.get("wsrep_on") == "ON":  # all nodes of a cluster may have one server_id
         uuid = str(told.get("wsrep_node_name", ""))
@@ -168,8 +167,8 @@ def server_of(told: Mapping[str, Any]) -> Server:
 
 
 def read_facts(connection: pymysql.connections.Connection[Any], info: ConnectionInfo) -> SourceFacts:
-    """Ask the server. Raises SourceRefused when a statement needs a privilege that we lack, SourceUnavailable (also of
-    a node that is cut off from its cluster).
+    """Ask the server. Raises SourceRefused for a missing privilege, SourceUnavailable (also for a node cut off from
+    its cluster).
     """
     try:
         with connection.cursor() as cursor:

@@ -4,10 +4,9 @@ In:  the server's word on its time, when it was asked; this machine's monotonic 
 Out: the time there now; a ceiling for the commit_ts of what the stream brings.
 
 commit_ts never falls: one moment in the far future, and all that follows stands there until real time has caught up.
-Two things can say such a moment: a session (SET timestamp moves what MariaDB writes into its events), and a clock that
-is set wrong for a while. No transaction is therefore dated after the source's clock, and a clock that leaps ahead of
-what has passed since it was read last is believed only after some minutes: one that was set right for good is followed
-then.
+Two things can say such a moment: a session (SET timestamp moves the times in MariaDB's events), and a clock that is
+wrong for a while. No transaction is therefore dated after the source's clock. A clock that leaps ahead of the time
+passed since its last reading is believed only after some minutes: one set right for good is followed then.
 """
 
 from __future__ import annotations
@@ -89,9 +88,9 @@ class SourceClock:
 class Ceiling:
     """The latest moment, in a state of transaction_scan, that a transaction is dated at.
 
-    It goes with the clock, but where that is set back not below what is dated already: decode finds all of a segment
-    under one ceiling. In a segment where it changed a commit_ts it stands still, and in the segment's row: decode must
-    find the same. Such a segment ends with the transaction that is open, and what continues that has it too.
+    It goes with the clock, but never below the dates given already: decode finds all of a segment under one ceiling.
+    In a segment where it changed a commit_ts it stands still, and in the segment's row: decode must find the same.
+    Such a segment ends with the open transaction, and its continuation has it too.
     """
 
     def __init__(self, state: Any, held_ms: int) -> None:

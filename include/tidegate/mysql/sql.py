@@ -1,4 +1,4 @@
-"""SQL text that names things: identifiers are quoted here, values are always bound, or literals that a module made.
+"""SQL text with names: identifiers are quoted here, values are always bound, or literals made by a module.
 
 In:  names as the server spells them; a place in a key as literals, one for each of its columns.
 Out: SQL fragments.

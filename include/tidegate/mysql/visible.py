@@ -1,4 +1,4 @@
-"""The part of a server's log that a read sees which begins now.
+"""The part of a server's log in the view of a read which begins now.
 
 In:  a cursor.
 Out: a Visible: all up to this place of the log is visible; on MariaDB the cursor's connection has a view there.

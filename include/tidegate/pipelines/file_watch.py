@@ -1,8 +1,8 @@
 """Whether a pipeline file has come to say something else than when a long run began.
 
 In:  the file; the pipeline that was read of it.
-Out: has_changed(), cheap enough to be asked all the time. A file that is gone, or that is no pipeline any more, has
-     not: the run goes on with what it knows, and whoever is started next says it.
+Out: has_changed(), cheap enough to be asked all the time. A vanished file, or one that is no pipeline any more, has
+     not: the run goes on with its knowledge, and the next start says it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pipeline files: where they lie, by which name they are found, and which of them can run together.
+"""Pipeline files: their places, their names, and the ones that can run together.
 
 In:  TIDEGATE_PIPELINES, a folder of *.yaml; include/pipelines of the project when it isn't set.
 Out: pipelines whose paths are absolute; one ConfigError per file that can't be used.

@@ -83,7 +83,7 @@ def source_info(
 ) -> ConnectionInfo:
     """How to reach a source of the pipeline; with a lake, of several hosts the one that capture reads.
 
-    Raises ConfigError, LakeUnavailable; SourceUnavailable when that one isn't among those that answer.
+    Raises ConfigError, LakeUnavailable; SourceUnavailable when that one gives no answer.
     """
     from tidegate.mysql.connection import ConnectionInfo
 
@@ -102,7 +102,7 @@ def sql_info(
 ) -> ConnectionInfo:
     """The same of whatever answers SQL: a TiDB, too.
 
-    Raises ConfigError for a changefeed of which no TiDB is known, and what source_info does.
+    Raises ConfigError for a changefeed without a known TiDB, and the errors of source_info.
     """
     from tidegate.mysql.connection import ConnectionInfo
 

@@ -40,7 +40,7 @@ def with_settings(pipeline: Pipeline, name: str, settings: Sequence[str]) -> Pip
 
 
 def encoded(part: BaseModel, file: BaseModel) -> list[str]:
-    """The arguments with which a job that reads the file gets the same part: what differs, each as --set KEY=JSON."""
+    """The arguments that give a job with the file the same part: each difference as --set KEY=JSON."""
     before = file.model_dump(mode="json")
     return [
         item

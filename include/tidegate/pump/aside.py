@@ -1,8 +1,8 @@
-"""A question that may take long, asked on a thread of its own: who asks goes on, and looks for the answer.
+"""A long question on a thread of its own: the asker goes on, and looks for the answer.
 
 In:  a question, one at a time.
-Out: its answer once it is there; what it raised is raised by who looks, a fault of ours as one of our errors, too: that
-     TiDB's commits stop for it helps nobody.
+Out: its answer once it is there; its error is raised in the asker, a fault of ours as one of our errors, too: stopping
+     TiDB's commits for it helps nobody.
 
 A Pump that waited for TiDB's own answer would keep TiDB's commits waiting: TiDB gives a write up after 15 seconds, and
 a dead network answers nothing for thirty.

@@ -79,7 +79,7 @@ class History:
         return next(iter(found), None)
 
     def table_of(self, key: bytes) -> str:
-        """The table, `database.table`, that a key is of; "" where that can't be told."""
+        """The table of a key, `database.table`; "" if unknown."""
         if key[:1] != b"t" or len(key) < _TABLE_KEY_BYTES:
             return ""
         table_id = int.from_bytes(key[1:_TABLE_KEY_BYTES], "big") - (1 << 63)
@@ -219,7 +219,7 @@ class Mvcc:
     history: History
 
     def safe_point(self) -> int:
-        """0 of a TiDB that never collected. Raises SourceUnavailable, SourceRefused."""
+        """0 for a TiDB that never collected. Raises SourceUnavailable, SourceRefused."""
         return self.history.safe_point()
 
     def fate(self, key: bytes, start_ts: int) -> int | None:

@@ -3,9 +3,9 @@
 In:  commits of DDL binlogs in a Pump's stream; a TiDB to ask.
 Out: payloads for the stream: a job's JSON once it is finished, and at the beginning the tables that are there.
 
-A job's binlog says only its text and its id; what a table is afterwards, with the ids that rows name, stands in TiDB's
-history alone. Resolved_ts therefore stays below a DDL until that is in the stream: replay years later needs no TiDB.
-While TiDB can't be asked everything behind the DDL waits, and TiDB's writes are taken as ever.
+A job's binlog has only its text and its id. The table afterwards, with the ids in rows, stands in TiDB's history
+alone. Resolved_ts therefore stays below a DDL until that is in the stream: replay years later needs no TiDB. While
+TiDB can't be asked everything behind the DDL waits, and TiDB's writes are taken as ever.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class JobNotes:
 
     def take(self, binlog: Binlog) -> None:
         """A binlog of the stream. Each Commit waits for its job, wherever it is resolved: a Pump that reads its own
-        segments again may meet the Commit without the Prewrite that had held resolved_ts back. A Commit that is sent
+        segments again may meet the Commit without its Prewrite, which had held resolved_ts back. A Commit that is sent
         once more has its job in the stream twice.
         """
         if binlog.tp is BinlogType.JOB:
@@ -91,7 +91,7 @@ class JobNotes:
         return [(commit_ts, job_id, text) for commit_ts, job_id, text in texts if text is not None]
 
     def begin(self, tso: int) -> bytes | None:
-        """A payload with the tables that were there at a timestamp, for a Pump that begins; None: ask again."""
+        """A payload with the tables at a timestamp, for a Pump that begins; None: ask again."""
         if self.jobs is None:
             return None
         try:

@@ -1,6 +1,6 @@
-"""Which writes a Pump lets in: those of one cluster, with timestamps that its PD can have given out.
+"""The writes that a Pump lets in: those of one cluster, with possible timestamps of its PD.
 
-In:  the cluster, as the pipeline file, what is captured, or PD says it; PD's timestamps; who writes what.
+In:  the cluster, by the pipeline file, the captured log, or PD; PD's timestamps; the writers.
 Out: why a write is refused, before anything of it is stored or acknowledged; the cluster, to be kept.
 
 Nobody logs in at a Pump, and a clone of a cluster has the same table ids: its rows would go into the same tables. While

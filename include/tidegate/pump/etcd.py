@@ -55,7 +55,7 @@ class Etcd:
         return [base64.b64decode(one.get("value", "")) for one in found.get("kvs", ())]
 
     def swap(self, key: str, value: bytes, revision: int) -> tuple[bool, Entry]:
-        """(True, the new entry), or, where the key isn't at that revision, (False, what is there). revision: 0 makes
+        """(True, the new entry), or, where the key isn't at that revision, (False, the present one). revision: 0 makes
         the key. Raises SourceUnavailable, SourceRefused.
         """
         name = _text(key.encode())

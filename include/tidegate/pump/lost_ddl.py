@@ -1,10 +1,10 @@
 """DDL whose answer got lost and whose record garbage collection took away: TiDB's DDL history says what became of it.
 
 In:  the prewrite of a DDL job's binlog; TiDB's history; bronze, with what came to all Pumps of the cluster.
-Out: the commit_ts that it counts at, ROLLED_BACK, or None while that can't be told.
+Out: the commit_ts of its effect, ROLLED_BACK, or None while unknown.
 
 A job leaves its queue for the history in a transaction behind the one that its binlog is of, and stays there. Once the
-history has it, one of its prewrites of that schema state was therefore committed: above all that was named when it
+history has it, one of its prewrites of that schema state was therefore committed: above all timestamps named when it
 came, and below the job's FinishedTS. TiDB tries again what failed, and nothing else: of several prewrites it is the
 last one. All of them have come by then, so each Pump's bronze has to name FinishedTS before that is known.
 
@@ -34,7 +34,7 @@ _FOREVER: Final = (1 << 63) - 1
 
 @dataclass(slots=True)
 class LostDdl:
-    """pumps: all of the cluster. _told: jobs of which it was said that they wait."""
+    """pumps: all of the cluster. _told: jobs reported as waiting."""
 
     lake: LakeFiles
     pumps: Sequence[str]

@@ -9,8 +9,8 @@ the transaction is slow and will write yet, or garbage collection took its recor
 - a prewrite's age counts from when it came, by the timestamps that its Pump was told: a session may have begun hours
   before it commits;
 - "nothing" counts when TiDB says it twice, orphan_seconds apart: what runs yet has a lock or a record by then;
-- it counts only while the safe point of garbage collection, asked for behind the answer, is below every commit_ts that
-  the transaction can have: above what was named when its prewrite came, and above what was named at the first look.
+- it counts only while garbage collection's safe point, asked for behind the answer, is below every possible commit_ts
+  of the transaction: above all timestamps named when its prewrite came, and above all named at the first look.
 
 Past that nobody can tell. When TiDB has nothing at the second look, either, a person is asked, or the pipeline file
 says what becomes of such transactions; of a DDL TiDB's own history does (parked.py).
@@ -67,8 +67,8 @@ class _Look:
 
 @dataclass(slots=True)
 class Orphans:
-    """fates: None: nobody can be asked. words: None: nobody decides. _absent, _lost: start_ts -> what the Pump had been
-    told when TiDB first had nothing of it, and when nobody could tell any more. _ripe: those that a person decides.
+    """fates: None: nobody can be asked. words: None: nobody decides. _absent, _lost: start_ts -> the Pump's knowledge
+    when TiDB first had nothing of it, and when nobody could tell any more. _ripe: those for a person to decide.
     """
 
     fates: Fates | None

@@ -6,8 +6,8 @@ Out: rows `parked` of control/prewrites; the answers of those that a person, or 
 
 All Pumps of a cluster write and read them under the first one's name: a prewrite may have come to two, and both must
 give it one answer. That answer becomes a Commit or Rollback in their streams; nobody else takes it from here, so a
-row's `answer_ts` stays 0. `answer_pos` is the commit_ts that its rows get if they are to be applied: right above what
-was named when its prewrite came. All that changed its rows later waited for its locks, and is above that.
+row's `answer_ts` stays 0. `answer_pos` is the commit_ts of its rows if they are to be applied: right above all
+timestamps named when its prewrite came. Every later change of its rows waited for its locks, and is above that.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Parked:
     ddl: LostDdl | None = None
 
     def decided(self, lost: Sequence[pairing.Prewrite[int]]) -> dict[int, int]:
-        """start_ts -> commit_ts or ROLLED_BACK of what is decided; what nobody was asked about is parked, or decided as
-        the pipeline file says. Raises LakeUnavailable, LakeRefused.
+        """start_ts -> commit_ts or ROLLED_BACK of the decided ones; the others are parked, or decided as the pipeline
+        file says. Raises LakeUnavailable, LakeRefused.
         """
         known = self._known(lost)
         mine = [known[one.start_ts] for one in lost if one.start_ts in known]

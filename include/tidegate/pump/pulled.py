@@ -2,12 +2,12 @@
 has them.
 
 In:  bronze of one Pump; the commit_ts behind which a drainer goes on.
-Out: payloads of Commits that carry their rows, each once and in order; between them timestamps below which no further
-     one comes. Without an end.
+Out: payloads of Commits with their rows, each once and in order; between them timestamps that bound all later ones
+     from below. Without an end.
 
-Bronze is read, not the value log: who pulls never waits on the thread that acknowledges TiDB's writes, and comes behind
-by what capture takes to land. A Pump of TiDB Binlog puts a Prewrite's rows into its Commit, too (pump/storage:
-PullCommitBinlog); Rollbacks are left out.
+Bronze is read, not the value log: a drainer never waits on the thread that acknowledges TiDB's writes, and comes
+behind by the time that capture takes to land. A Pump of TiDB Binlog puts a Prewrite's rows into its Commit, too
+(pump/storage: PullCommitBinlog); Rollbacks are left out.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Pulls:
             time.sleep(PUMP_PULL_SECONDS)
 
     def _fresh(self, index: BronzeIndex, last_seq: int, after_ts: int) -> Iterable[SegmentRef]:
-        """Segments that weren't read; first those in which rows may wait for a commit above after_ts, too."""
+        """Unread segments; first those with rows for a commit above after_ts, too."""
         refs = index.refs.get(self.source, [])
         if last_seq:
             return [ref for ref in refs if ref.seq > last_seq]

@@ -9,8 +9,8 @@ between leaves TiDB without an answer: it sends again, and the value log has it 
 one segment and one sync. TiDB commits nothing while no Pump answers, so whatever a Pump asks of TiDB is waited for
 beside the stream (aside.py).
 
-resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). A prewrite without an answer when a run
-begins is found again in the segments that may hold it: those that name a timestamp at or above resolved_ts.
+resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). A prewrite without an answer at the
+beginning of a run is found again in the segments that may hold it: those with a timestamp at or above resolved_ts.
 
 A prewrite whose answer doesn't come is asked for at TiDB (orphans.py), once the timestamps have gone on far enough.
 The answer is written into the stream as the Commit or Rollback that got lost: from there on it is history, and a
@@ -273,8 +273,8 @@ class PumpReader:
             pass
 
     def _fake(self) -> None:
-        """A timestamp of PD's, when it is due: on a quiet cluster nothing else says that time goes on. One that comes
-        late is true all the same: what wasn't prepared when PD gave it out is committed above it.
+        """A timestamp of PD's, when it is due: on a quiet cluster nothing else says that time goes on. A late one is
+        true all the same: anything not prepared when PD gave it out is committed above it.
         """
         now = time.monotonic()
         if now < self._fake_at:

@@ -4,8 +4,8 @@ In:  the Pump's word on itself; its record in PD, in which somebody else may hav
 Out: the record, anew at every heartbeat; what was asked of the Pump.
 
 A thread of its own writes, so that TiDB's commits never wait for PD. While PD can't be asked it says so, and tries
-again later; the Pump serves meanwhile. Every write is a swap against the revision that was seen last: a state that
-binlogctl or `tidegate pump --ask` wrote in between is seen, not overwritten.
+again later; the Pump serves meanwhile. Every write is a swap against the last seen revision: a state written in
+between by binlogctl or `tidegate pump --ask` is seen, not overwritten.
 
     online    it serves, and apply knows it (may_join)
     pausing   it serves no more, and isn't ended; on request likewise
@@ -13,7 +13,7 @@ binlogctl or `tidegate pump --ask` wrote in between is seen, not overwritten.
     closing   on request: it takes answers and no prewrites, until none waits and bronze has all; kept over restarts
     offline   all of that is so; it is never registered again unless a person asks for it
 
-A Pump that is killed stays what it was, with a heartbeat that grows old, and is online again when it is back.
+A killed Pump stays as it was, with a heartbeat that grows old, and is online again when it is back.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Registration:
         self._wake.set()
 
     def tell(self, resolved_ts: int, latest_ts: int, *, empty: bool) -> None:
-        """latest_ts: the latest of PD's timestamps that it knows. empty: each prewrite that it took has its answer, and
-        none comes any more.
+        """latest_ts: the latest known timestamp of PD's. empty: each of its prewrites has its answer, and none comes
+        any more.
         """
         self._resolved_ts = resolved_ts
         if latest_ts > self._now_ts:  # a transaction may have begun some time ago
@@ -201,7 +201,7 @@ class Registration:
         return ""
 
     def _write(self, state: NodeState) -> bool:
-        """False: somebody else wrote meanwhile, and what that means is taken."""
+        """False: somebody else wrote meanwhile, and his state is taken."""
         place = self._place
         update_ts = self._now_ts if self._clock[0] else compose(int(time.time() * 1000))
         assert self._revision is not None, "it is claimed"

@@ -183,9 +183,7 @@ class PinnedCut:
         return None
 
     def _unknown(self, sql: str, error: str) -> QueryRefused | None:
-        """The error for a query that names a table that doesn't exist. DuckDB has only the tables that the query names
-        right.
-        """
+        """The error for a query with an unknown table. DuckDB has only the tables that the query names right."""
         asked = _NO_TABLE.search(error)
         if asked is None or self.cut.missing or self.unclear:  # those are told of instead
             return None

@@ -1,10 +1,10 @@
-"""From which version on a table of Delta can still be read, and so from which cut on a lake can.
+"""The oldest readable version of a Delta table, and so the oldest readable cut of a lake.
 
 In:  a lake; its published cuts.
 Out: the oldest readable version of a table; the oldest cut whose tables can all be read.
 
-VACUUM removes files that commits before some time took out, and a log's old commits go: what can't be read is a
-table's oldest versions, so the first that can is found by halving. One listing per table, and a few looks at its log.
+VACUUM removes files that old commits took out, and a log's old commits go. Only a table's oldest versions are
+unreadable, so the first readable one is found by halving. One listing per table, and a few looks at its log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_readable(lake: LakeFiles, pipeline: str, cut: Cut) -> None:
 
 
 def oldest_readable(lake: LakeFiles, path: str) -> int:
-    """The oldest version of which log and files are there; the one behind the newest when not even that has all."""
+    """The oldest version with log and files; the one behind the newest when not even that has all."""
     log = lake.log(path)
     newest = log.state().version
     there = lake.written_ms(path).keys()

@@ -1,10 +1,10 @@
 """A reader of one table's changes: from a cut or a saved place on, filtered, in Arrow batches.
 
-In:  a lake, a logical table that keeps a changelog; where to begin; a group's name, under which its place is saved.
+In:  a lake, a logical table with a changelog; where to begin; a group's name, under which its place is saved.
 Out: batches of changes in commit order, up to the newest published cut; saved places.
 
-A batch is handed on before its place is saved: who is killed in between gets it again. A function that keeps
-`batch.place` with what it makes of the batch, in one transaction, has each change once.
+A batch is handed on before its place is saved: who is killed in between gets it again. A function that stores
+`batch.place` with its own results, in one transaction, has each change once.
 
 If two readers use one group, the one that began later goes on; the other is told so (Overtaken) when it saves.
 """
@@ -51,7 +51,7 @@ class Batch:
 class Options:
     """after: where to begin; None: where the group stands, or at the changelog's beginning. where: a condition in
     DuckDB's SQL over the changelog's columns (`op = 'delete' OR (after->>'status') = 'paid'`). over_gaps: hand on rows
-    that say that changes are missing, instead of ending there.
+    about missing changes, instead of ending there.
     """
 
     after: Place | None = None
@@ -110,7 +110,7 @@ class Subscription:
                 )
 
     def _missing(self, rows: pa.Table) -> int | None:
-        """The first row that says that changes behind our place aren't there."""
+        """The first row about missing changes behind our place."""
         lacks = pc.equal(rows["op"], GAP)
         if self.place.commit_ts > 0:
             since = pc.greater_equal(rows["commit_ts"], self.place.commit_ts)

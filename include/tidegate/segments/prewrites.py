@@ -1,16 +1,15 @@
-"""Prewrites and their answers: rows that come before their transaction is committed, and what becomes of them.
+"""Prewrites and their answers: rows before their transaction's commit, and their fate.
 
 In:  the records in a source's segments, in log order: a Pending where unanswered rows end, an Answer where an earlier
      transaction is committed or rolled back.
 Out: Prewrites, each a pointer to rows in bronze and its state.
 
-A Pending never holds `resolved_ts` back: its rows are due at the commit_ts of its answer, which is where that stands
-in the log. A window is therefore whole without the prewrites that are open at its end, and a window that holds an
-answer gets the rows, however far back in bronze they lie. An open transaction that a segment was cut in is none of
-this: its commit_ts is its own, resolved_ts waits for it, and a segment's neighbours say whether it went on
-(segments/window.py).
+A Pending never holds `resolved_ts` back: its rows are due at the commit_ts of its answer, the answer's place in the
+log. A window is therefore whole without the open prewrites at its end, and a window with an answer gets the rows,
+however far back in bronze they lie. An open transaction that a segment was cut in is none of this: its commit_ts is
+its own, resolved_ts waits for it, and a segment's neighbours say whether it went on (segments/window.py).
 
-Which Pending an answer means: the last one of its id before it that has no answer. An id may be used again once it is
+The Pending of an answer: the last one of its id before it without an answer. An id may be used again once it is
 answered. An answer is taken once: what a killed window has taken before is recognised by its commit_ts.
 """
 
@@ -26,8 +25,8 @@ from tidegate.prewrites_table import PrewriteState
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Rows that wait for an answer. id: what the answer calls them. start_ts: the commit_ts that they have in their
-    segments, which run from began_seq to ended_seq. tables: `database.table`, as a segment names them.
+    """Rows in wait of an answer. id: the answer's name for them. start_ts: their commit_ts in their segments, from
+    began_seq to ended_seq. tables: `database.table`, as a segment names them.
     """
 
     id: str
@@ -75,7 +74,7 @@ class Prewrite:
 
     @classmethod
     def unknown(cls, source: str, answer: Answer) -> Self:
-        """The error for an answer that commits what never came."""
+        """The error for a commit of rows that never came."""
         return cls(source, answer.id, answer.commit_ts, 0, 0, ()).answered(answer, PrewriteState.UNKNOWN)
 
     @classmethod
@@ -160,7 +159,7 @@ class Prewrites:
         return same[-1]
 
     def orphans(self, upto_ts: int, prepared: Collection[str]) -> list[Prewrite]:
-        """Those that are open, began at or below upto_ts and aren't among the names that the source had prepared."""
+        """Open ones, begun at or below upto_ts and missing in the source's list of prepared names."""
         return [
             one
             for one in self
@@ -185,7 +184,7 @@ class Prewrites:
 
 
 def within_segment(source: str, found: Iterable[Pending | Answer]) -> tuple[list[Prewrite], list[Pending | Answer]]:
-    """(prewrites that one segment has whole and answers itself, what is left of it for others to answer).
+    """(prewrites wholly in one segment with their answers, the rest for others to answer).
 
     found: of one segment, in log order.
     """

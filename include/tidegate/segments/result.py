@@ -21,8 +21,8 @@ from tidegate.schema.model.types import ZeroDates
 class CommitSpan:
     """Changes with after_ts < commit_ts <= upto_ts.
 
-    zero_dates: what becomes of the table's impossible dates. whole_deletes: a delete that lacks a column is a problem:
-    the row's last image is kept.
+    zero_dates: the policy for the table's impossible dates. whole_deletes: a delete without a column is a problem: the
+    row's last image is kept.
     """
 
     after_ts: int
@@ -42,12 +42,12 @@ EventPlace = tuple[str, int, int]
 class Known:
     """The facts about a source besides the tables asked for.
 
-    held: tables that wait for a person: their rows count as quarantined, bronze keeps them. tables: names of which each
-    is a table, and no view, from a commit_ts on. gone: likewise of names at which it was one earlier: from, and before
-    which commit_ts, each time. judged: what a person said of a place: the tables that it changes, ()
-    when none. rolled_back_ts: of the transaction that the segment ends in, when a later one rolls it back; 0: none.
-    effects: whether a statement in the place of rows may change tables that it doesn't name, by triggers, functions or
-    foreign keys. answers: start_ts -> commit_ts of prewrites in the segment that are committed: these alone are wanted.
+    held: tables that wait for a person: their rows count as quarantined, bronze keeps them. tables: names that are
+    tables, and no views, from a commit_ts on. gone: likewise names that were one earlier: from, and before which
+    commit_ts, each time. judged: a person's word on a place: the changed tables, () when none. rolled_back_ts: of the
+    transaction at the segment's end, when a later one rolls it back; 0: none. effects: whether a statement in the
+    place of rows may change tables beyond its text, by triggers, functions or foreign keys. answers: start_ts ->
+    commit_ts of committed prewrites in the segment: these alone are wanted.
     """
 
     held: Collection[tuple[str, str]] = ()
@@ -83,8 +83,8 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a table's changes are left out of this segment. error: name of the exception's class; needs: what ends it,
-    which the message doesn't say.
+    """Why a table's changes are left out of this segment. error: name of the exception's class; needs: the end of the
+    hold, beyond the message.
 
     pos: where the event starts. table_map: the body of the TABLE_MAP that schema_history contradicts; empty when it
     is something else. mariadb: whether a MariaDB wrote it.

@@ -35,7 +35,7 @@ def may_name(names: Collection[str], table: tuple[str, str]) -> bool:
 class Segment:
     """A row of bronze/segments; the meaning of each field stands in tables.SEGMENTS.
 
-    server_id, server_uuid, file, start_pos, end_pos and gtid_executed are what the source's place means: only the
+    server_id, server_uuid, file, start_pos, end_pos and gtid_executed have the meaning of the source's place: only the
     source that wrote them compares or orders them. To the rest they are `server`, `start`, `end` and a count of bytes.
     """
 

@@ -1,4 +1,4 @@
-"""Which segments to apply next, and up to which commit_ts.
+"""The segments to apply next, and the commit_ts to reach.
 
 In:  SegmentRefs per source (bronze without its payloads), and low_ts: all is applied up to there.
 Out: cut_ts, the window's upper end.
@@ -59,7 +59,7 @@ class SegmentRef:
 
     def overlaps(self, after_ts: int, upto_ts: int) -> bool:
         """Whether a transaction in here may have a commit_ts in (after_ts, upto_ts]. A segment that isn't whole begins
-        with older rows, and commits nothing at or below what was resolved before it.
+        with older rows, and commits nothing at or below the resolved_ts before it.
         """
         if not self.whole and self.prev_commit_ts >= upto_ts:
             return False
@@ -73,11 +73,11 @@ class SegmentRef:
 
     @property
     def ends_ts(self) -> int:
-        """Where a window may end that takes it, if that is resolved."""
+        """The possible end of a window with it, if that is resolved."""
         return self.resolved_ts if self.whole else self.max_commit_ts
 
     def upto(self, upto_ts: int) -> int:
-        """The end of a window as it is for this segment: before what was given up, which is its last."""
+        """The end of a window for this segment: before its given-up transaction, always its last."""
         return min(upto_ts, self.given_up_ts - 1) if self.given_up_ts else upto_ts
 
 
@@ -116,19 +116,19 @@ def in_window(refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[S
 
 
 def reaching_back(refs: Sequence[SegmentRef], low_ts: int) -> tuple[int, int]:
-    """(commit_ts, seq): rows that wait for a commit above low_ts are in segments before this seq that name this one or
-    a later commit_ts (lake/bronze/lookback.py). refs: of one source, in order of seq, one at least.
+    """(commit_ts, seq): rows that wait for a commit above low_ts are in segments before this seq with a name of this
+    or a later commit_ts (lake/bronze/lookback.py). refs: of one source, in order of seq, one at least.
     """
     first = next((ref for ref in refs if ref.max_commit_ts > low_ts), None)
     return (refs[-1].resolved_ts, refs[-1].seq + 1) if first is None else (first.prev_commit_ts, first.seq)
 
 
 def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
-    """Refs of one source in order of seq, those marked that end in a transaction which the next doesn't go on with, or
-    which a later one rolls back.
+    """Refs of one source in order of seq, with a mark on those ending in a transaction that the next doesn't continue,
+    or that a later one rolls back.
 
-    A ref may be missing where all of it is applied, which isn't so of one that goes on with a transaction that isn't:
-    behind a ref that is missing begins another one.
+    A ref may be missing where all of it is applied. This isn't so if it continues an unapplied transaction: behind a
+    missing ref begins another one.
     """
     found = list(refs)
     for at, (ref, after) in enumerate(pairwise(refs)):

@@ -1,4 +1,4 @@
-"""The reader's work on tables whose snapshots begin: into which ranges they are divided, and which can't be read.
+"""The reader's work on tables at the beginning of their snapshots: their ranges, and the unreadable ones.
 
 In:  tables that were asked for, the server.
 Out: per table its ranges, the columns that they are ranges of; or why it can't be read.
@@ -79,8 +79,8 @@ def _estimates(asked: WorkerConnection, databases: Iterable[str]) -> dict[Name, 
 
 
 def why_unfit(version: TableVersion | None, engine: str | None = None, *, changefeed: bool = False) -> str:
-    """Why a table can't be read; "" when it can. engine: one that has no views, of a table without a key. changefeed:
-    what is read is followed by a changefeed's files.
+    """Why a table can't be read; "" when it can. engine: one without views, of a table without a key. changefeed: a
+    changefeed's files follow the reading.
     """
     if version is None:
         return "there is no such table at the source"
@@ -96,7 +96,7 @@ def why_unfit(version: TableVersion | None, engine: str | None = None, *, change
 
 
 def why_otherwise(of: TableProgress, version: TableVersion | None) -> str:
-    """Why what is left of a table can't be read: its bounds are of columns that it isn't read by any more."""
+    """Why the rest of a table can't be read: its bounds are of columns no longer used for reading."""
     if of.read_by is None or of.left == (WHOLE,) or version is None:
         return ""
     if (ROWID_NAME in of.read_by) != (ROWID_NAME in make_read_plan(version).key):

@@ -3,8 +3,8 @@
 In:  bounds; connections to the source and to a replica of it.
 Out: is_busy(), asked before each wave; a line when reading pauses and why, and one when it goes on; the same to `tell`.
 
-A figure that can't be looked at is an error when our account may not look, and a reason to pause where it may pass: a
-replica that doesn't answer, or whose replication stands still, lags for all that is known.
+An unavailable figure is an error when our account may not look, and a reason to pause where it may pass: a silent
+replica, or one with stopped replication, lags for all that is known.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Tables of a TiDB without a key: each is read whole at one timestamp, by several connections, in one run or several.
 
-In:  a wave's timestamp, tables with the ranges of _tidb_rowid that they were divided into, what was landed of them.
-Out: chunks, landed as they come; per table the ranges that were read, once it is whole; or what was in the way.
+In:  a wave's timestamp, tables with their ranges of _tidb_rowid, the landed part of them.
+Out: chunks, landed as they come; per table its ranges, once it is whole; or the trouble.
 
 A TiDB shows rows as they were at the timestamp to any connection, now and later, until garbage collection comes by.
-Several readers may therefore read a table's chunks at once, and a reader that came when the first one was killed: they
-are of one moment, which is all that a table without a key asks for. Each connection reads a range from its beginning,
-a statement's chunks are landed together, and a chunk says from where to where it reaches; so what was landed tells
-what is left.
+Several readers may therefore read a table's chunks at once, and also a reader after a killed one: the chunks are of
+one moment, all that a table without a key needs. Each connection reads a range from its beginning, a statement's
+chunks are landed together, and a chunk has its own bounds; so the landed ones tell the rest.
 
 A table whose rows have no number (its primary key is made of prefixes) comes by one statement, and begins anew after a
 kill.
@@ -101,7 +100,7 @@ class MomentReading:
         """Read until all tables are whole, or enough are; False when it was stopped. The read rows are landed then,
         too.
 
-        Raises SourceRefused, SourceUnavailable, and what `land` raises: what was landed before stays.
+        Raises SourceRefused, SourceUnavailable, and errors of `land`: earlier landings stay.
         """
         workers = min(parallel, len(self._items))
         if workers:

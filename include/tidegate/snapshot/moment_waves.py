@@ -1,4 +1,4 @@
-"""Waves of a TiDB's tables without a key, which outlast the run that began them.
+"""Waves of a TiDB's tables without a key; they outlast the run of their beginning.
 
 In:  tables to be read, control/snapshots, bronze/chunks.
 Out: the wave that a run begins or goes on with; events `view`, each before the first chunks of its table are landed.
@@ -43,7 +43,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A wave, and the tables that it is to read. view: as an earlier run began it; landed: what that one brought."""
+    """A wave, and its tables. view: as an earlier run began it; landed: that run's chunks."""
 
     wave: WaveOf
     tables: tuple[TableProgress, ...]

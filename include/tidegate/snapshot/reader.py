@@ -6,7 +6,7 @@ Out: bronze/chunks, marks at the source, events.
 The order within a wave is what makes it exact: the low mark is committed; then the tables' columns are asked for; then
 rows are read, by several connections at once; the chunks are landed; then the high mark is written, and last the
 events. A kill before the high mark leaves chunks that no wave names. One behind it leaves a wave that apply takes and
-that is read again, which changes nothing.
+the reader reads again, without a change.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ _ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """load: no wave begins above it. bytes_per_second: 0 for no bound. waves_waiting: so many waves at most that apply
-    hasn't answered. zero_dates: what the log's become. is_held: whether apply holds a table. changefeed: the source is
-    one, and its TiDB is read.
+    """load: no wave begins above it. bytes_per_second: 0 for no bound. waves_waiting: the most unanswered waves.
+    zero_dates: the policy of the log's. is_held: whether apply holds a table. changefeed: the source is one, and its
+    TiDB is read.
     """
 
     parallel: int = SNAPSHOT_THREADS_DEFAULT
@@ -116,8 +116,8 @@ class SnapshotReader:
         self._moments = MomentWaves(info, lake, self._told, Tell(self._event, self._record, self._report))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Until no table is left that can be gone on with, or stop() says so; it is asked between waves, and while a
-        table without a key is read, which then begins anew.
+        """Until no table is left to go on with, or stop() says so; it is asked between waves, and during the reading
+        of a table without a key, which then begins anew.
 
         Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
         """
@@ -156,7 +156,7 @@ class SnapshotReader:
 
     def _not_too_far(self, active: Sequence[TableProgress]) -> list[TableProgress]:
         """The tables to read on; nothing of a source while too many waves wait for their answers. Those of a table
-        that was held since it began come when somebody lets it go on, and nobody else waits for that.
+        held since its beginning come after its release, and nobody else waits for that.
         """
 
         def are_few(tables: Iterable[TableProgress]) -> bool:
@@ -183,7 +183,7 @@ class SnapshotReader:
         return replace(self._event(of, EventKind.REFUSED, reason=reason), token=token)
 
     def _divided(self, active: Sequence[TableProgress], asked: WorkerConnection) -> list[TableProgress]:
-        """Tables that begin now are divided into ranges; what can't be read is given up with the reason."""
+        """New tables are divided into ranges; unreadable ones are given up with the reason."""
         fresh = [one for one in active if one.state is SnapshotState.REQUESTED or one.name not in self._keyed]
         if not fresh:
             return list(active)
@@ -231,9 +231,7 @@ class SnapshotReader:
     def _exact_wave(
         self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, writer: ChunkWriter, stop: Stop
     ) -> None:
-        """Tables without a key, of a server that shows a moment to one view: those that are busy, or were stopped, wait
-        for another wave.
-        """
+        """Tables without a key, on a server with one moment per view: busy or stopped ones wait for another wave."""
         started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
         names, enough = [one.name for one in todo], self._enough(started)
 

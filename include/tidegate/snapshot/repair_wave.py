@@ -1,7 +1,7 @@
 """Keys of a table copied again: a wave of just these rows, which apply takes like any other.
 
-In:  a table at the source, conditions that name keys, the rows that silver has with them.
-Out: a wave: chunks of the rows that the source has, a chunk of deletes for those of silver's that it hasn't; its token.
+In:  a table at the source, conditions on keys, silver's rows with them.
+Out: a wave: chunks of the source's rows, a chunk of deletes for silver's rows unknown to the source; its token.
 
 A delete at the low watermark L is as exact as a row there (snapshot/__init__.py): the key wasn't at the source at some
 moment between both marks, so either the log changes it above L, which wins, or it isn't there at the end either.

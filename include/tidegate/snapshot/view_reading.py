@@ -7,8 +7,8 @@ MariaDB tells of a view where in its log it lies (`binlog_snapshot_position`; su
 of transactional engines), so nothing is locked. It may lack one XA COMMIT before its place, which is looked at
 (mysql/branches_beside.py).
 
-MySQL doesn't, so the view is opened at the low mark. The tables are locked for reading, so every transaction that
-wrote to them is committed and visible (their metadata locks last that long); the mark is written; the view is opened;
+MySQL doesn't, so the view is opened at the low mark. The tables are locked for reading, so every transaction with
+writes to them is committed and visible (their metadata locks last as long); the mark is written; the view is opened;
 then the lock is let go of. It lasts for these few statements, whatever the size of the tables. A reader that waits for
 it longer than SNAPSHOT_LOCK_SECONDS gives up, for new writers queue behind whoever waits.
 
@@ -78,8 +78,8 @@ def without_views(ask: Callable[[str], Sequence[Sequence[Any]]], names: Iterable
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How tables are read: what a chunk may have; land: takes chunks, several times; enough: whether so many bytes are;
-    look: is called now and then with the table at work, and ends the reading by what it raises.
+    """How tables are read: the bounds of a chunk; land: takes chunks, several times; enough: whether so many bytes
+    are; look: is called now and then with the present table, and ends the reading by its error.
     """
 
     bounds: ChunkBounds

@@ -1,7 +1,7 @@
 """The reads of one wave, by several connections at once.
 
 In:  tables with what is left of them, bounds of a wave, where chunks are landed.
-Out: per table its chunks, landed, and the spans that they cover; or what was in the way, and then none of it counts.
+Out: per table its chunks, landed, and their spans; or the trouble, and then none of it counts.
 
 An error of a table's statement is that table's trouble. A connection that breaks, or another server behind the same
 address, ends the wave: nothing of it is marked.
@@ -51,8 +51,8 @@ Land = Callable[[Sequence[Chunk]], None]
 
 @dataclass(slots=True)
 class TableWork:
-    """One table of a wave. left: spans to be read, of which none is at work. chunks: without the payloads of those that
-    are landed. trouble: none of its chunks counts.
+    """One table of a wave. left: idle spans to read. chunks: without the payloads of the landed ones. trouble: none of
+    its chunks counts.
     """
 
     version: TableVersion
@@ -69,7 +69,7 @@ class TableWork:
 
     @property
     def read(self) -> tuple[Span, ...]:
-        """The spans that were read, each from the beginning of one that was left."""
+        """The read spans, each from the beginning of a former one."""
         return tuple(self.reads.values())
 
 
@@ -136,7 +136,7 @@ class WaveReading:
                 connection.close()
 
     def _read(self, reader: ChunkReader, work: TableWork, of: Span, span: Span) -> None:
-        """One statement. of: the span that was left, of which `span` is the rest."""
+        """One statement. of: the former span, with `span` as its rest."""
         rest: Span | None = span
         for chunk, left in reader.read(span, work.pace, self._bounds, self._wave):
             full = self._add(work, of, chunk)

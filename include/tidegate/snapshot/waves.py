@@ -1,10 +1,10 @@
-"""Waves as apply finds them in the log: which are open, which ended, which can't be taken.
+"""Waves as apply finds them in the log: open, ended, and refused ones.
 
 In:  marks of one pipeline and source in log order, with the commit_ts and server that the log gives them; chunks.
 Out: open and ended waves; per table a reason why a wave must be read again; tables that are whole.
 
-A reader writes its marks one after the other, so at most one wave is open: a low mark that finds another one open says
-that its reader died or gave it up. That wave's chunks count for nothing.
+A reader writes its marks one after the other, so at most one wave is open: a low mark with another one open means its
+reader died or gave it up. That wave's chunks count for nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class EndedWave:
     """A wave between its marks. Its tables are applied from after_ts on in the window that has high_ts.
 
     refused: why none of it counts; "" when it does. at: as the high mark's; low_ts is then the first moment behind the
-    last transaction that the view sees, which may be the next one's, too. low_ts is 0 when nothing is known but `at`.
+    last transaction in the view, perhaps the next one's, too. low_ts is 0 when nothing is known but `at`.
     """
 
     snapshot: str

@@ -1,7 +1,7 @@
 """Snapshots as a person or a DAG wants them: tables are asked for, and read until they are marked.
 
 In:  a pipeline, its lake, how to reach its sources; names of logical tables, or none for all that wait.
-Out: requests in control/snapshots; what SnapshotReader does; lines that say how far it is; TableProgress at the end.
+Out: requests in control/snapshots; SnapshotReader's work; lines about the progress; TableProgress at the end.
 
 Where to go on stands in the lake alone, so whoever is stopped, killed or tried again reads what is left. One reader per
 source: the lease says who has it, and a former holder's chunks are refused by the epoch of claim_reader.
@@ -162,7 +162,7 @@ class SnapshotWork:
         return new
 
     def ask(self) -> list[Physical]:
-        """Ask for the tables that wait and that nobody has to ask for; none with snapshot.mode manual. The new events.
+        """Ask for the tables in wait without a need of a request; none with snapshot.mode manual. The new events.
 
         Raises LakeUnavailable.
         """
@@ -285,8 +285,8 @@ class SnapshotWork:
 
 @dataclass(slots=True)
 class Looks:
-    """When a reader looks again for what has come to wait. A look is at all tables, and snapshots change what it looks
-    at all the time: of many tables it is seldom, so that it has a small share of the reader's time.
+    """When a reader looks again for what has come to wait. A look is at all tables, and snapshots change their facts
+    all the time: with many tables it is rare, for a small share of the reader's time.
 
     at: of the last one, by time.monotonic().
     """

@@ -1,6 +1,6 @@
-"""The standing of a table: where it is in its life, why it waits, and what becomes of that when something happens.
+"""The standing of a table: its place in its life, why it waits, and its change at an event.
 
-In:  a Standing, an event, and Facts (values and callables, so that nothing is loaded that a rule doesn't ask for).
+In:  a Standing, an event, and Facts (values and callables, so nothing is loaded without a rule that asks).
 Out: step(): the new Standing, and whether others lack rows by it. shown: the sentences that people read.
 
 The room is pure: it knows neither the lake nor Spark. causes.py says what ends each cause, step.py has one rule per

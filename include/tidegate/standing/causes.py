@@ -1,4 +1,4 @@
-"""Why a table waits, and what ends that: one row per cause.
+"""Why a table waits, and the ends of the wait: one row per cause.
 
 In:  nothing; this is data.
 Out: Cause, and ENDS: for each cause whether a snapshot, emptying the table, a person, a pause or a partner ends it.
@@ -55,9 +55,9 @@ class Word(StrEnum):
 class Ends:
     """The ends of a wait.
 
-    snapshot: a snapshot that comes by itself; the fault's own needs may ask for one, too. emptied: whether emptying the
-    table at the source does. word: a person's. pause: it is tried again by itself. partner: it goes on with another
-    table. source: a change at the source, after which only rows are wanting.
+    snapshot: a snapshot by itself; the fault's own needs may ask for one, too. emptied: whether emptying the table at
+    the source does. word: a person's. pause: it is tried again by itself. partner: it goes on with another table.
+    source: a change at the source, after which only rows are wanting.
     """
 
     snapshot: bool = False

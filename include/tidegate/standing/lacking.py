@@ -1,7 +1,7 @@
 """Why a version of a table says that not all of its rows are known.
 
 In:  a version that waits.
-Out: one line, what and where; what the table needs.
+Out: one line with fault and place; the table's needs.
 """
 
 from __future__ import annotations

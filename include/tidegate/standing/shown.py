@@ -37,7 +37,7 @@ _UNREAD: Final = (
 
 
 def reason(line: str, needs: Needs, *, snapshots: bool = True) -> str:
-    """A table's trouble, and what ends it. line: what and where. snapshots: whether a snapshot reads its source."""
+    """A table's trouble, and its end. line: fault and place. snapshots: whether a snapshot reads its source."""
     words = needs.words(snapshots=snapshots)
     return f"{line}; {words}" if words else line
 
@@ -52,7 +52,7 @@ def not_written(name: str, event: NotWritten, times: int, minutes: int) -> str:
 
 
 def of_another_time(name: str, what: str, source: str) -> str:
-    """The reason of a table that was left, and into which another one flows now."""
+    """The reason of a left table with another one flowing into it now."""
     return (
         f"{name}: {what} of {source} flows into it now, and silver has rows of another time; route it to a table of its"
         " own"
@@ -121,7 +121,7 @@ def way_to_rows(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: 
 
 
 def _judge(standing: Standing) -> str:
-    """The command with which a person says what a statement or an event does."""
+    """The command for a person's word on a statement or an event."""
     assert standing.event is not None, "a judgeable one has an event"
     place = f"{standing.event.source} {standing.event.file}:{standing.event.pos}"
     return f"tidegate schema judge {standing.pipeline} {place} --nothing, or --holds DB.T for what it changes"

@@ -1,12 +1,12 @@
-"""Whether silver is what control/ says of it: a table's own log against the newest row of control/cuts that names it.
+"""Whether silver agrees with control/: a table's own log against its newest row of control/cuts.
 
 In:  the record of control (Said), the state of the log (Shown).
-Out: Answer: it goes on, or what is wrong with it and from which commit_ts on silver's own transaction lets it go on.
+Out: Answer: it goes on, or the fault and the commit_ts from which silver's own transaction lets it go on.
 
-Pure. A table's log is ours when it has the id and the version that were published, the newest commit_ts that we had
-recorded in it then, and no RESTORE behind our own newest commit: RESTORE takes rows back, and leaves application
-transactions as they were. All else that others may do to silver (OPTIMIZE, VACUUM, DELETE, UPDATE, MERGE) makes the log
-longer, and keeps its id and what we recorded.
+Pure. A table's log is ours under three conditions: it has the published id and version; it has the newest commit_ts of
+our record then; and no RESTORE is behind our own newest commit, since RESTORE takes rows back, and leaves application
+transactions as they were. Others' changes of silver (OPTIMIZE, VACUUM, DELETE, UPDATE, MERGE) make the log longer, and
+keep its id and our records.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Said:
 class Shown:
     """The present state of a table's log. version: NO_SILVER without a table.
 
-    own_ts: as Said has it. applied_ts: up to which rows were committed by us; 0 for never. has_rows: False when it
-    certainly has none. restored: whether a RESTORE came behind our newest commit. born: whether its first commit gave
-    it the id that it has, so that nobody put another table into our log.
+    own_ts: as Said has it. applied_ts: the end of our committed rows; 0 for never. has_rows: False when it certainly
+    has none. restored: whether a RESTORE came behind our newest commit. born: whether its first commit gave it its id,
+    so nobody put another table into our log.
     """
 
     version: int = NO_SILVER
@@ -95,7 +95,7 @@ GOES_ON: Final = Answer()
 
 
 def is_same_log(said: Said, shown: Shown) -> bool:
-    """Whether it is the log of which control speaks, perhaps further on: what came since stands behind said.version."""
+    """Whether it is control's log, perhaps further on: newer commits stand behind said.version."""
     same = said.table_id in ("", shown.table_id)
     return same and said.version != NO_SILVER and shown.version >= said.version and shown.own_ts >= said.own_ts
 

@@ -1,7 +1,7 @@
 """The effect of a table's standing on its snapshot, and the other way round.
 
 In:  standings; where a wave lies.
-Out: whether a wave can't begin a table, and what becomes of snapshots and waves that are under way.
+Out: whether a wave can't begin a table, and the fate of open snapshots and waves.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tidegate.tables import State
 
 
 def came_later(standing: Standing | None, low_ts: int) -> bool:
-    """Whether a table waits for something that came behind a wave's low mark: the wave doesn't have that yet."""
+    """Whether a table waits for something behind a wave's low mark: the wave doesn't have it yet."""
     return standing is not None and standing.place is not None and standing.place.at_ts > low_ts
 
 
 def fails(standing: Standing | None) -> bool:
-    """Whether a snapshot that had begun before fails: what the table lost since, it can't bring."""
+    """Whether an earlier snapshot fails: it can't bring the table's later losses."""
     return standing is not None and standing.is_blocked
 
 

@@ -88,7 +88,7 @@ class Standing:
     @property
     def lacks_rows(self) -> bool:
         """Whether it is held for rows that bronze doesn't have: they are read anew, or the table begins anew. Not yet
-        one that waits at a gate: a snapshot that comes by itself would take it past that.
+        one at a gate: a snapshot by itself would take it past the gate.
         """
         return self._needs_rows and self.cause is not None and not ENDS[self.cause].is_gate
 
@@ -108,8 +108,8 @@ class Standing:
 
     @property
     def judgeable(self) -> bool:
-        """Whether what stands at a held table's place is for a person to judge: a statement, or an event, that nobody
-        could follow; no lack of columns or rows.
+        """Whether the trouble at a held table's place is for a person to judge: a statement, or an event, beyond
+        following; no lack of columns or rows.
         """
         by_cause = self.cause is not None and ENDS[self.cause].word is Word.JUDGE
         return self.state is State.HELD and self.event is not None and (by_cause or self.needs is Needs.JUDGEMENT)

@@ -5,9 +5,9 @@ Out: the new standing, and whether other tables lack rows by it.
 
 The rules keep four promises, which the model checks (tests/model):
 - silver at applied_ts equals the log's prefix, so no rule raises applied_ts above what silver and the cut prove;
-- the first cause counts: a table that waits goes on only by what ends that cause (causes.py);
+- the first cause counts: a waiting table goes on only by the end of that cause (causes.py);
 - a gate of the pipeline file (stop, ask) is passed by a person alone, whatever else happens to the table, and once;
-- nobody waits for what can't come: a table that a killed apply wrote beyond the cut waits for the cut, by name.
+- nobody waits in vain: a table written beyond the cut by a killed apply waits for the cut, by name.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _logged_again(before: Standing | None, event: e.LoggedAgain, _: Facts) -> St
 
 # --- it goes on -------------------------------------------------------------------------------------
 def _sent_below(before: Standing | None, event: e.SentBelow, facts: Facts) -> Step:
-    """A person's approval stays. One that went on with its source doesn't any more: it stands lower than that."""
+    """A person's approval stays. One going on with its source doesn't any more: it stands lower than the source."""
     if _holds(before):
         return Step(before)
     known = before if before is not None and before.state is State.RELEASED else Standing(State.RELEASED)
@@ -205,8 +205,8 @@ def _known(before: Standing | None) -> dict[str, Any]:
 
 # --- the pipeline file and its sources --------------------------------------------------------------
 def _selected(before: Standing | None, event: e.Selected, __: Facts) -> Step:
-    """The verdict of merge/follow.py, which has looked at all that was said of the table before. A joining table may
-    bring statements that nobody has approved.
+    """The verdict of merge/follow.py, with a look at all records of the table before. A joining table may bring
+    statements that nobody has approved.
     """
     unread = before is not None and before.is_unread and event.state is not State.LEFT
     if event.state is State.HELD:
@@ -223,7 +223,7 @@ def _source_stalls(before: Standing | None, event: e.SourceStalls, facts: Facts)
 
 
 def _source_meets(before: Standing | None, event: e.SourceMeets, facts: Facts) -> Step:
-    """A table without a state gets it first, so that what an earlier try has written is told from what was there."""
+    """A table without a state gets it first, to tell an earlier try's rows from older ones."""
     if is_in(before, State.HELD, State.RELEASED):
         return Step(before)
     if before is not None or facts.has_silver():
@@ -291,9 +291,9 @@ def _reaches(event: e.CutReached, facts: Facts) -> bool:
 
 
 def _caught_up(before: Standing | None, event: e.CaughtUp, facts: Facts) -> Step:
-    """A released table goes on with all others when it has reached what they have, and no more than that.
+    """A released table goes on with all others when it has reached exactly their position.
 
-    Below that it stays released, as it was: what it is there, dropped perhaps, it needn't be for long.
+    Below it, it stays released: its state there, dropped perhaps, may not last.
     """
     if before is None or before.state is not State.RELEASED:
         return Step(before)

@@ -7,8 +7,8 @@ Nothing in a segment is final by itself, since a commit may stand in another one
 all of it waits. A row's table is known by its id at its commit_ts, its cells by the ids of columns; a cell that is
 missing has the column's origin default.
 
-It reads what compiled code doesn't take: tables with virtual columns, values that no TiDB is known to write, and bytes
-that are broken, of which it says what is wrong.
+It reads the rest after compiled code: tables with virtual columns, values unknown from any TiDB, and broken bytes,
+with a report of the fault.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  a Segment of a Pump; versions with TiDB's own description; start_ts -> commit_ts of those that are wanted.
 Out: DecodedSegments, in order of arrival, which isn't commit order: whoever takes them sorts.
 
-Compiled code finds payloads and rows (walk.py) and makes columns of them, table by table (batch.py). Where it meets
-what it doesn't take, by_row.py reads that table's rows of the piece; where a segment's bytes aren't as TiDB writes
-them, all of it. The two therefore give the same, and each fault is reported in one place.
+Compiled code finds payloads and rows (walk.py) and makes columns of them, table by table (batch.py). by_row.py reads
+the rows of a table and piece given back; if a segment's bytes aren't in TiDB's form, it reads all of it. The two
+therefore give the same, and each fault is reported in one place.
 """
 
 from __future__ import annotations
@@ -74,9 +74,8 @@ class Piece:
 
 
 class Pieces:
-    """One segment. slow: knows what is asked for, and reads what compiled code doesn't take. whole: whether all rows
-    are where their payloads say. wanted: numbers of the payloads that are read. logged: each side of an update by
-    itself.
+    """One segment. slow: knows the wanted tables, and reads the rest after compiled code. whole: whether all rows are
+    where their payloads say. wanted: numbers of the payloads to read. logged: each side of an update by itself.
     """
 
     def __init__(self, slow: Decoding, walk: Walk, *, logged: bool = False) -> None:
@@ -231,7 +230,7 @@ def _joined(mine: list[tuple[Reading, Words]]) -> list[tuple[Reading, Words]]:
 
 
 def _rules(payloads: Words, answers: Answers) -> dict[str, Words]:
-    """The numbers of payloads that a rule passes over; under "" of those that are wanted."""
+    """The numbers of payloads to skip by a rule; the wanted ones under ""."""
     prewrites = payloads[:, T.TP] == BinlogType.PREWRITE
     ddl = prewrites & (payloads[:, T.JOB_ID] != 0)
     rows = np.flatnonzero(prewrites & ~ddl)

@@ -3,8 +3,8 @@
 In:  TableChanges (live_tables.py) at a commit_ts; what schema_history has of their names.
 Out: TableVersions, whose `origin` is TiDB's own description: rows name ids of tables and columns that stand only there.
 
-Ids of columns in schema_history are unique per source, TiDB's per table: a column that TiDB knows again by its id keeps
-ours, and so does one that took the place of another when its type changed.
+Ids of columns in schema_history are unique per source, TiDB's per table: a column with the same id in TiDB keeps ours,
+and so does one in the place of another after a change of type.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def info_of(version: TableVersion) -> TableInfo | None:
 def ids_of(versions: Sequence[TableVersion]) -> list[tuple[int, ...]]:
     """TiDB's ids of the table in its rows, of each version.
 
-    PARTITION BY and REMOVE PARTITIONING give a table another id. A transaction that began before may commit after it,
-    and names the table by the one that it had.
+    PARTITION BY and REMOVE PARTITIONING give a table another id. An earlier transaction may commit after it, and names
+    the table by its former one.
     """
     found: list[tuple[int, ...]] = []
     for at, version in enumerate(versions):
@@ -229,7 +229,7 @@ def _generated(info: ColumnInfo) -> Generated:
 
 
 def _fills_rows(column: ColumnInfo) -> bool:
-    """Whether it is known what rows have in it that were there before it."""
+    """Whether the value of older rows in it is known."""
     try:
         existing_value_text(column)
     except UnsupportedValue:  # CURRENT_DATE, which TiDB 7.5 works out anew at each SELECT

@@ -5,10 +5,10 @@ Out: the same without those of the second writing.
 
 While a job divides a table's rows anew (REORGANIZE PARTITION, PARTITION BY, REMOVE PARTITIONING), TiDB writes each
 change to the old partitions and then to the new ones, and its binlog has both: an INSERT, an UPDATE or a DELETE comes
-twice. In the state in which the new partitions only take deletes, an UPDATE is followed by the DELETE of what it found:
-taken as told, that would remove a row that is there. No history says in which state a job was at a transaction, and
-none has to: the second writing begins from a row that the first one has changed already, which no other change does.
-Source: partitionedTableUpdateRecord in pkg/table/tables/partition.go.
+twice. In the state in which the new partitions only take deletes, an UPDATE is followed by the DELETE of its old row:
+taken literally, that would remove a present row. No history has a job's state at a transaction, and none is needed:
+the second writing begins from a row changed by the first one, unlike any other change. Source:
+partitionedTableUpdateRecord in pkg/table/tables/partition.go.
 
 In a table without a key the new partitions number their rows by themselves, so a row that is inserted twice looks like
 two rows. That is left as it is: the table's rows are read anew behind such a job (live_tables.py).
@@ -73,8 +73,8 @@ def _is_second(update: Told, insert: Told, deleted: bytes) -> bool:
 def _is_moved(update: bytes, insert: bytes, deleted: bytes) -> bool:
     """Whether an UPDATE is what an INSERT and a DELETE did.
 
-    A DELETE alone doesn't tell: UPDATE IGNORE leaves one of a row that stayed, whose key would have been another row's,
-    and the transaction may change that row then.
+    A DELETE alone doesn't tell: UPDATE IGNORE leaves one for a row that stayed, when its key would have been another
+    row's, and the transaction may change that row then.
     """
     return _begins(update, deleted) and _ends(update, insert)
 

@@ -28,7 +28,7 @@ NOT_NULL, PRIMARY, UNSIGNED, ZEROFILL, BINARY = 1, 2, 32, 64, 128
 
 
 class Action(IntEnum):
-    """Job.type, of the jobs that change more than the TableInfo that they carry."""
+    """Job.type, of the jobs with more changes than their TableInfo."""
 
     CREATE_SCHEMA = 1
     DROP_SCHEMA = 2
@@ -113,7 +113,7 @@ _TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnInfo:
-    """origin_default: what rows have that were there before the column, as TiDB's own literal; None for NULL.
+    """origin_default: the value of older rows, as TiDB's own literal; None for NULL.
 
     digits: behind the point, of a second or of a decimal; -1 when the type names none. length: as declared.
     """
@@ -237,8 +237,8 @@ class PartitionInfo:
 @dataclass(frozen=True, slots=True)
 class TableInfo:
     """columns: public ones in their order; hidden ones (of expression indexes) among them. key: ids of the primary
-    key's columns, in the key's order. handle: ids of the columns that the handle is made of, () for _tidb_rowid.
-    is_base: no view and no sequence. text: the JSON that it was read from, without what nobody here asks for.
+    key's columns, in the key's order. handle: ids of the handle's columns, () for _tidb_rowid. is_base: no view and no
+    sequence. text: its JSON, without needless parts.
     """
 
     id: int

@@ -1,8 +1,7 @@
-"""Which tables there are, and what each DDL job does to them: names, definitions, and rows that no binlog tells of.
+"""The present tables, and each DDL job's effect on them: names, definitions, and unlogged rows.
 
 In:  the tables that are there, by table id; finished jobs in order of commit_ts.
-Out: TableChanges; the tables that are there afterwards, also as one text (for a Pump that begins on a TiDB that has
-     tables).
+Out: TableChanges; the tables afterwards, also as one text (for a Pump that begins on a TiDB with tables).
 
 A job that was rolled back changes nothing. Databases are named as TiDB's jobs name them: in lower case.
 """
@@ -44,8 +43,8 @@ class Change(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TableChange:
     """info: the table from then on; of a DROP as it was. was: its name before a RENAME. unknown_rows: why nobody knows
-    what rows it has from then on; "" when they are known. renewed: columns that took the place of others -> those.
-    action: what it did to rows of partitions.
+    its rows from then on; "" when they are known. renewed: columns in the place of others -> those. action: its effect
+    on rows of partitions.
     """
 
     change: Change
@@ -93,7 +92,7 @@ class LiveTables:
         self._tables |= {change.info.id: (change.name[0], change.info) for change in changes}
 
     def run(self, job: Job) -> list[TableChange]:
-        """Raises StreamCorrupt for a job that doesn't fit the tables that are there."""
+        """Raises StreamCorrupt for a job in contradiction to the tables."""
         if job.state != SYNCED:
             return self._given_up(job)
         database = job.database.lower()
@@ -123,9 +122,7 @@ class LiveTables:
         return [change for change in changes if change is not None]
 
     def _given_up(self, job: Job) -> list[TableChange]:
-        """A job that was rolled back, or cancelled, leaves its table as it was; but of rows that were written while it
-        went on TiDB told twice.
-        """
+        """A rolled back or cancelled job leaves its table as it was; but TiDB told twice of rows written meanwhile."""
         if job.type not in REFILLING or job.table_id not in self._tables:
             return []
         database, info = self._tables[job.table_id]

@@ -7,12 +7,12 @@ Out: committed transactions in order of commit_ts, once each, and resolved_ts: n
 Why resolved_ts holds. A transaction takes its commit_ts from PD after its prewrite was acknowledged, and PD's
 timestamps only grow. A binlog that a pump stores behind one that names the timestamp T is therefore committed above T,
 or its prewrite was there before; and a prewrite without an answer is committed above its own start_ts. resolved_ts is
-therefore the smaller of the pumps' latest timestamps and the oldest unanswered start_ts. It never goes back: a
-prewrite that comes late with an older start_ts commits above the timestamps that its pump had named before.
+therefore the smaller of the pumps' latest timestamps and the oldest unanswered start_ts. It never goes back: a late
+prewrite with an older start_ts commits above the timestamps named by its pump before.
 
 A prewrite that comes once more after its answer (TiDB sends it again when an acknowledgement got lost) is known by its
-start_ts. For those that were answered long ago only resolved_ts is known: an answer at or below what was resolved when
-the copy came says that the first one was applied.
+start_ts. For long answered ones only resolved_ts is known: an answer at or below the resolved_ts at the copy's arrival
+says that the first one was applied.
 
 Time decides nothing here: an orphan waits until somebody answers it, and holds resolved_ts back.
 """
@@ -36,8 +36,8 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Prewrite(Generic[P]):
-    """A prewrite without an answer. place: where its bytes are, or they themselves. resolved_ts: what was resolved
-    when it came. came_ts: the latest timestamp that its pump's binlogs had named by then, its own among them.
+    """A prewrite without an answer. place: the place of its bytes, or they themselves. resolved_ts: at its arrival.
+    came_ts: the latest timestamp in its pump's binlogs by then, its own among them.
     """
 
     start_ts: int
@@ -110,11 +110,11 @@ class Pairing(Generic[P]):
         return [self._unanswered[start_ts] for start_ts in sorted(self._unanswered)]
 
     def join(self, pump: str, floor_ts: int) -> None:
-        """A pump that begins to serve: it promises that nothing at or below floor_ts comes from it."""
+        """A pump at its beginning: it promises nothing at or below floor_ts."""
         self._latest.setdefault(pump, max(floor_ts, self.resolved_ts))
 
     def leave(self, pump: str) -> None:
-        """A pump of which everything was taken, and that serves no more."""
+        """A pump without service: all of it was taken."""
         self._latest.pop(pump)
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""How TiDB says that a table is partitioned, as schema_history has it, and what its jobs do to rows of partitions.
+"""TiDB's form of a partitioned table, as in schema_history, and its jobs' effects on rows of partitions.
 
 In:  PartitionInfo; a job that drops, empties or exchanges a partition.
 Out: a Partitioning; the action of ALTER TABLE that the job did.

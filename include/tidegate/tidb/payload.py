@@ -20,7 +20,7 @@ from tidegate.tidb.protobuf import bytes_field, corrupt, fields, number_field, s
 
 class BinlogType(IntEnum):
     """Binlog.tp; 3 and 4 (PreDDL, PostDDL) are of TiDB before 1.0. JOB and TABLES are no TiDB's: a Pump of ours lands
-    them in its stream, so that what rows mean is known without TiDB for as long as bronze is kept.
+    them in its stream, so the meaning of rows is known without TiDB for as long as bronze is kept.
     """
 
     PREWRITE = 0
@@ -45,8 +45,8 @@ class Mutation(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Binlog:
     """start_ts pairs a Prewrite with its answer. commit_ts: of a Commit; 0 of a Rollback. prewrite_key: the
-    transaction's primary key, by which TiDB's MVCC is asked. prewrite_value: mutations of a Prewrite that is no DDL.
-    ddl_job_id: 0 for rows.
+    transaction's primary key, for asking TiDB's MVCC. prewrite_value: mutations of a Prewrite without DDL. ddl_job_id:
+    0 for rows.
     """
 
     tp: BinlogType
@@ -191,7 +191,7 @@ def write_answer(error: str = "") -> bytes:
 
 
 def pull_request(message: bytes) -> tuple[int, int]:
-    """PullBinlogReq: (cluster id, the commit_ts behind which it goes on, which is the offset of its Pos)."""
+    """PullBinlogReq: (cluster id, the commit_ts to go on behind, from the offset of its Pos)."""
     cluster = after_ts = 0
     for number, value in fields(message):
         if number == 1 and isinstance(value, int):

@@ -1,10 +1,10 @@
 """How rows of a table version are read by compiled code: a plan that is data.
 
 In:  a version beside TiDB's description of its table.
-Out: a Plan; None for a table that is read row by row: virtual columns are computed, which no kernel does.
+Out: a Plan; None for a table read row by row: virtual columns are computed, beyond any kernel.
 
-A datum that a kernel can't decode (JSON, decimals of more than 38 digits, types that nobody has met) it hands on as
-bytes, and the slow decoder's functions make the value.
+A datum beyond the kernel (JSON, decimals of more than 38 digits, unknown types) it hands on as bytes, and the slow
+decoder's functions make the value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlannedColumn:
-    """default: what a row has that doesn't name it, as Arrow's value; None for NULL."""
+    """default: the value of a row without it, as Arrow's value; None for NULL."""
 
     plan: ColumnPlan
     pad: int

@@ -1,7 +1,7 @@
 """A recorded stream of TiDB binlogs: a folder with payloads in order of arrival, and the DDL jobs.
 
-In:  binlog.bin (u64 little-endian length, payload, and again), ddl_jobs.jsonl, and where they are there: index.jsonl
-     (which pump had each payload), manifest.json (what MVCC said of orphans).
+In:  binlog.bin (u64 little-endian length, payload, and again), ddl_jobs.jsonl, and if present: index.jsonl (the pump
+     of each payload), manifest.json (MVCC's answers about orphans).
 Out: payloads with their pumps, jobs by id, answers. UsageError for a folder that is none, StreamCorrupt for broken
      files.
 """
@@ -32,7 +32,7 @@ class Checkpoint:
 
 
 class Recording:
-    """orphans: start_ts -> the answer that MVCC gave, None for one that it doesn't know yet."""
+    """orphans: start_ts -> MVCC's answer, None for an unknown one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""The content of a Pump's segment: which transactions are written in it, and which answers, jobs and lists of tables.
+"""The content of a Pump's segment: its written transactions, answers, jobs and lists of tables.
 
 In:  a Segment of kind tidb.
 Out: a Summary without the rows' bytes: what pairing needs, over segments in any order. StreamCorrupt, UnknownEvent.

@@ -25,7 +25,7 @@ from tidegate.upsert.statistics import loosened
 
 @dataclass(slots=True)
 class Actions:
-    """removes: live files that go. adds: `add` actions. rows_removed: live rows that die, rows_added: that come."""
+    """removes: live files to go. adds: `add` actions. rows_removed: dying live rows, rows_added: new ones."""
 
     removes: list[LiveFile] = field(default_factory=list)
     adds: list[Mapping[str, Any]] = field(default_factory=list)

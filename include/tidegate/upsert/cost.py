@@ -1,4 +1,4 @@
-"""Which writer takes a table's window: the positional upsert or MERGE, by what each would cost.
+"""The writer of a table's window: the positional upsert or MERGE, by their costs.
 
 In:  a silver table's snapshot, about how many bytes of binlog its changes are, its key, what the pipeline file says.
 Out: a Choice with its reason in one phrase, for the window's log.

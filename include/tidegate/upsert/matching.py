@@ -1,6 +1,6 @@
 """Live rows of a silver table in whose columns one of some values stands.
 
-In:  a table's state, columns, the values that are looked for, what brings values to the form they are compared in.
+In:  a table's state, columns, the wanted values, the conversion of values to their compared form.
 Out: whole rows. Statistics rule files out; of the others only these columns are read, and then the row groups that have
      one.
 """
@@ -29,8 +29,8 @@ Form = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """columns: in order. forms: what makes of each column's values what is compared. values: of each column together;
-    no NULL among them.
+    """columns: in order. forms: the compared form of each column's values. values: of each column together; no NULL
+    among them.
     """
 
     columns: tuple[str, ...]
@@ -89,7 +89,7 @@ def _of_file(
 
 
 def _whole(rows: pa.Table, count: int, file: LiveFile, layout: FileLayout, names: Sequence[str]) -> pa.Table:
-    """With the columns that lie in the path, and those that were added after the file was written."""
+    """With the columns in the path, and those added after the file was written."""
     columns = {}
     for name in names:
         kind = layout.schema.field(name).type

@@ -24,7 +24,7 @@ from tidegate.upsert.roaring import Positions
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """fresh: ascending positions that die now. dead: those that were dead before. rows: in the file, all of them."""
+    """fresh: ascending positions of newly dead rows. dead: the earlier ones. rows: in the file, all of them."""
 
     file: LiveFile
     fresh: Positions
@@ -39,8 +39,8 @@ class Hits:
 def probe_file(
     lake: LakeFiles, table_path: str, file: LiveFile, table: KeyTable, known: KnownGroups | None = None
 ) -> Hits:
-    """known: what earlier windows have seen of files, which is added to; a file whose groups can't hold a key isn't
-    opened again. Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain.
+    """known: earlier windows' knowledge of files, which grows; a file without a group for any key isn't opened again.
+    Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain.
     """
     none = np.zeros(0, np.int64)
     name = file_name(table_path, file, table)

@@ -1,11 +1,12 @@
-"""A silver table's files written anew with other columns, in this process: what an ALTER did to rows that were there.
+"""A silver table's files written anew with other columns, in this process: an ALTER's effect on existing rows.
 
 In:  a state of the table, and what becomes of its columns.
 Out: Reshaping: the files that are to be written anew, and each one's `add` action; nothing is committed here.
 
-A file becomes a file, under the same partition's values and with its rows in their order: bounds stay as narrow as they
-were, and what is clustered stays so. Dead rows are left out, so a new file has no deletion vector and tight bounds. No
-reader gives a value to rows that lack it (Delta's column defaults are for rows that come), so a value must be written.
+A file becomes a file, under the same partition's values and with its rows in their order: bounds stay as narrow as
+they were, and what is clustered stays so. Dead rows are left out, so a new file has no deletion vector and tight
+bounds. No reader gives a value to rows without it (Delta's column defaults are for new rows), so a value must be
+written.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Reshape:
     facts: of a state, the actions that say so but for the files. key: the names that rows are in the order of.
     renamed: new name -> old. added: new columns -> what rows get there; None: what they have under that name, or NULL.
     own: column -> text that rows must have to get those; {}: all rows. It is only right where nothing else changes.
-    hashed: of a table without a key, the columns that a row's hash is made of, when it isn't what it was.
+    hashed: of a table without a key, the columns of a row's hash, when they changed.
     """
 
     facts: Callable[[TableState], Sequence[Action]]
@@ -93,7 +94,7 @@ class Reshaping:
 
     @cached_property
     def files(self) -> list[LiveFile]:
-        """The live files that are to be written anew: without those that certainly hold no row that gets a value."""
+        """The live files to rewrite: without those that certainly hold no row with a new value."""
         if not self._reshape.own:
             return list(self.state.files)
         return Group(self._reshape.own).files(self.state.files)

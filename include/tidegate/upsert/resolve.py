@@ -76,7 +76,7 @@ def _orders(key_files: Sequence[KeyFile]) -> Int64s:
 
 
 def _leads(key_files: Sequence[KeyFile], lost: Any) -> tuple[Int64s, int]:
-    """Leads of the winners, sorted by the column that has the most values, and which that is."""
+    """Leads of the winners, sorted by the column with the most values, and its number."""
     leads = np.concatenate([file.leads for file in key_files], axis=1)[:, lost == 0]
     if len(leads) == 1:
         return np.sort(leads, axis=1), 0

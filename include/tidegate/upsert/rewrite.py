@@ -94,7 +94,7 @@ def _pieces(parquet: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.Table]
 
 
 def _whole(rows: pa.Table, file: LiveFile, layout: FileLayout) -> pa.Table:
-    """With the columns that lie in the path, and those that were added after the file was written."""
+    """With the columns in the path, and those added after the file was written."""
     for field in layout.schema:
         if field.name in file.partition_values:
             value = partition_value(file.partition_values[field.name], field.type)

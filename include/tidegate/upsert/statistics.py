@@ -3,11 +3,10 @@
 In:  the rows of one file, the columns to describe.
 Out: JSON text: numRecords, minValues, maxValues, nullCount, tightBounds.
 
-Bounds may be wide, never narrow: a text longer than 32 characters is cut, its maximum with a character on top that is
-larger than what was cut off; a timestamp has milliseconds, its maximum rounded up. A bound of zero has the sign that
-holds both zeros: some readers order -0.0 below 0.0 and skip a file by that, although they take the two for equal in
-rows. A bound that can't be true is left out: columns with NaN, dates no ISO text has, types without an order (binary,
-boolean, arrays).
+Bounds may be wide, never narrow. A text longer than 32 characters is cut, its maximum with a character on top larger
+than the cut part; a timestamp has milliseconds, its maximum rounded up. A bound of zero has the sign for both zeros:
+some readers order -0.0 below 0.0 and skip a file by that, although they take the two for equal in rows. A bound that
+can't be true is left out: columns with NaN, dates no ISO text has, types without an order (binary, boolean, arrays).
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def _with_member(text: str, member: str) -> str:
 
 
 def with_both_zeros(text: str | None, floats: AbstractSet[str]) -> str | None:
-    """Statistics that another writer made: where a float's bound is one zero, it is the one that holds both.
+    """Another writer's statistics: where a float's bound is one zero, it becomes the one for both.
 
     floats: the columns of these types, as statistics name them.
     """
@@ -138,7 +137,7 @@ class _Column:
 
 
 def _extremes(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
-    """(min, max) of a column that isn't all NULL; None for what has none."""
+    """(min, max) of a column with a value; None without one."""
     kind = column.type
     if not _ordered(kind) or (pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py()):
         return None

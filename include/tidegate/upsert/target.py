@@ -63,7 +63,7 @@ class NotStaged:
 
 
 def misfit(snapshot: TableState, layout: FileLayout) -> str | None:
-    """How silver differs from what rows are laid out for, in one phrase: a column that we don't write would be null."""
+    """Silver's difference from the rows' layout, in one phrase: an unwritten column would be null."""
     held = {field.name: field for field in arrow_schema(snapshot.schema)}
     ours = {field.name: field.type for field in layout.schema}
     for name in sorted(held.keys() | ours.keys()):

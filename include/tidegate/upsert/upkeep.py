@@ -1,4 +1,4 @@
-"""Which files of a silver table are worth rewriting after a window, so that the next windows stay cheap.
+"""The files of a silver table worth rewriting after a window, to keep the next windows cheap.
 
 In:  the live files of a snapshot, and how many bytes may be rewritten now.
 Out: groups of files; each becomes one file or a few, with the same live rows. Pure: the log's figures decide.
@@ -42,7 +42,7 @@ class Rewrite:
 def choose(files: Sequence[LiveFile], budget_bytes: int, key: Sequence[str] = ()) -> list[Rewrite]:
     """The files to rewrite now, at most budget_bytes in all; smallest tiers first, then the files that are most dead.
 
-    key: names of the key; files come in the order of its first column, so that what is split stays in order.
+    key: names of the key; files come in the order of its first column, so a split stays in order.
     """
     chosen: list[Rewrite] = []
     left = budget_bytes
@@ -92,7 +92,7 @@ def _tiers(files: Sequence[LiveFile]) -> list[list[LiveFile]]:
 
 
 def _fitting(group: Sequence[LiveFile], budget_bytes: int) -> list[LiveFile]:
-    """As many as the budget takes, smallest first: that rewrites the fewest bytes per file that goes."""
+    """As many as the budget takes, smallest first: the fewest rewritten bytes per removed file."""
     taken: list[LiveFile] = []
     for file in sorted(group, key=lambda file: (file.size, file.path)):
         if file.size > budget_bytes:

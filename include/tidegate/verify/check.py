@@ -3,13 +3,12 @@
 In:  a pipeline, its sources, its lake, DuckDB.
 Out: TableResults.
 
-Tables are read in groups. The source prints the rows of each, chunk by chunk; then verify waits for a cut that holds
-all that the reads saw, and joins silver's rows of that cut with the prints. A difference may have come from a change
-meanwhile: those keys, and no others, are read again on both sides until each is settled (settle.py says why that is
-exact).
+Tables are read in groups. The source prints the rows of each, chunk by chunk; then verify waits for a cut beyond all
+its reads, and joins silver's rows of that cut with the prints. A difference may have come from a change meanwhile:
+those keys, and no others, are read again on both sides until each is settled (settle.py says why that is exact).
 
-A side that reads at cuts has it the other way round: the cut is chosen, then the source is read as it was there, so
-what differs does. Only a first read that lasts long goes on at a newer cut, before the source forgets the older one.
+A side with reads at cuts has it the other way round: the cut is chosen, then the source is read as of that cut, so a
+difference is one. Only a first read that lasts long goes on at a newer cut, before the source forgets the older one.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Check:
     _seen_at: float = field(default=0.0, init=False)  # by time.monotonic(): the last wait's end
 
     def wait(self, names: Iterable[str]) -> None:
-        """Until a cut has all that reads of these sources may have seen; those that read at cuts read at this one."""
+        """Until a cut has all that these sources' reads may have seen; sources with reads at cuts read at this one."""
         sides = {name: self.sources[name] for name in names}
         here = {name: side.position() for name, side in sides.items() if not side.reads_at_cuts}
         self.positions |= here
@@ -116,7 +115,7 @@ class Check:
         return self.cut.states.get(logical, ("", ""))
 
     def _version(self, logical: str) -> int:
-        """The Delta version that is the table at the cut, with what people did to that one; -1 where there is none."""
+        """The table's Delta version at the cut, with people's later changes of it; -1 where there is none."""
         there = self.cut.tables.get(logical)
         if there is None or there.version < 0:
             return -1

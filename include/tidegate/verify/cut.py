@@ -1,8 +1,8 @@
 """The newest published cut, and whether it holds all that a source has written.
 
 In:  a lake: its cuts and bronze/segments; positions of the sources.
-Out: a Cut, or VerifyError when none covers the positions in time; the commit_ts up to which a read saw everything; of a
-     table the version that readers find, apply's newer windows left out.
+Out: a Cut, or VerifyError when none covers the positions in time; the commit_ts up to which a read saw everything; a
+     table's version for readers, apply's newer windows left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LakeReader(CapturedPlaces):
         return newest_cut(self.lake, self.pipeline)
 
     def version_found(self, path: str, version: int) -> int:
-        """The newest version of a silver table that is the cut's, or what others than tidegate made of that one.
+        """The newest version of a silver table that is the cut's, or other people's change of it.
 
         A cut names a version again only when apply has written the table. A person's DELETE in a table that rests
         would therefore never be seen. Later writes of apply belong to the next cut.

@@ -9,8 +9,8 @@ digits every program writes in its own way: they stay out of the hash and are co
 writes the shortest digits that read back as the same DOUBLE. Text of up to 64 KiB stands in the row's hash as it is,
 behind its length: that costs a third less on both sides than a hash of its own.
 
-A value that a server can't show within max_allowed_packet is `?` in a hash, which no row of silver has: such rows are
-compared by their values (cells.py), as is every row whose hashes differ.
+A value beyond the server's max_allowed_packet is `?` in a hash, unlike any row of silver: such rows are compared by
+their values (cells.py), as is every row with different hashes.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Form:
         return f"hex({self.silver})" if self.kind is FormKind.BYTES else self.silver
 
     def literal(self, text: KeyText) -> str | None:
-        """A key's text as a literal that equals the value at the server; None for NULL, which no literal equals."""
+        """A key's text as a literal equal to the value at the server; None for NULL, which equals no literal."""
         if text is None:
             return None
         if isinstance(text, float):

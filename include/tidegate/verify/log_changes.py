@@ -1,9 +1,9 @@
 """Which keys of a table the log changes in (after_ts, upto_ts]: bronze, read by the mover's own decoding.
 
 In:  a lake, a physical table, the keys in question.
-Out: those of them that are changed; None when the log can't tell, so that any may be.
+Out: their changed ones; None when the log can't tell, so any may be.
 
-It only says which keys are to be read again (settle.py has why that is enough): no value of a row comes from here.
+It only says the keys to read again (settle.py has why that is enough): no value of a row comes from here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A verification's report for people.
 
 In:  a Report.
-Out: a line per table, below them why a table is held and some of the rows that differ, each with what differs in it,
-     and last the verdict. `seemed`: keys that changed between the first reads of both sides, or differ; `differ`: rows
-     that do.
+Out: a line per table, below them the reasons of holds and some of the different rows, each with its differences, and
+     last the verdict. `seemed`: keys with a change between the first reads of both sides, or a difference; `differ`:
+     different rows.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that the two sides don't agree on; None: that side hasn't got it."""
+    """A row in dispute between the two sides; None: that side hasn't got it."""
 
     key: dict[str, Any]
     source: dict[str, Any] | None
@@ -47,9 +47,10 @@ class RangeResult:
 class TableResult:
     """table: database.table at the source; source: its name in the pipeline file; silver: the logical table.
 
-    Rows and hashes (16 hex digits, in any order) are of the first comparison: under load they differ by what changed
-    between the two reads. seemed: keys that it found so; different: rows that do differ; unsettled: keys that can't be
-    told. differences: some of the rows. verified_through: no fault from at or below this commit_ts is left in the rest.
+    Rows and hashes (16 hex digits, in any order) are of the first comparison: under load they differ by the changes
+    between the two reads. seemed: its suspicious keys; different: really different rows; unsettled: keys without a
+    verdict. differences: some of the rows. verified_through: no fault from at or below this commit_ts is left in the
+    rest.
     """
 
     source: str
@@ -71,7 +72,7 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """cut_ts: the last cut that was compared with. positions: source -> file:position that it covers."""
+    """cut_ts: the last compared cut. positions: source -> its covered file:position."""
 
     pipeline: str
     cut_ts: int

@@ -1,4 +1,4 @@
-"""Which of the keys that seemed to differ do: one round, in which both sides were read of just these keys.
+"""The really different ones among suspicious keys: one round, with a reading of just these keys on both sides.
 
 In:  rows of the source at a moment m, rows of silver at a cut C, which keys the log changes in (L, C].
 Out: per key a verdict: equal, different, or not settled, to be read again.
@@ -7,11 +7,10 @@ It must hold in a round: every transaction at or below L was visible to the sour
 visible to it is at or below C. Then m lies between L and C in the order of the log, and for a key k:
 
 - Silver has what the source had: EQUAL. If the log doesn't change k in (L, C], the source has it at C as well. If it
-  does, that change wrote the whole row, and what silver may have lacked from before L is gone. No fault from at or
-  below L is therefore left in k: that is what `verified through L` says, and no more; what came above L is the next
-  verification's.
-- They differ, and the log doesn't change k in (L, C]: the source had at C what it had at m, and silver at C is not
-  that: DIFFERENT. Which keys the log changes is read by the mover's own decoding. If that decoding is wrong, so is
+  does, that change wrote the whole row, and a fault from before L is gone. No fault from at or below L is therefore
+  left in k. `verified through L` says that, and no more; later changes are the next verification's.
+- They differ, and the log doesn't change k in (L, C]: the source had the same at C as at m, and silver at C has
+  another: DIFFERENT. Which keys the log changes is read by the mover's own decoding. If that decoding is wrong, so is
   silver: a key is called different only when the mover contradicts the source, or itself.
 - They differ, and the log does change k: nothing follows. It is read again; a key that is changed between each two
   reads stays unsettled, and the report says so.

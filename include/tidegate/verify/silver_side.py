@@ -54,7 +54,7 @@ class ChunkSums:
 
 @dataclass(frozen=True, slots=True)
 class FirstPass:
-    """chunks: in the order in which they were read. seemed: keys that seem to differ; suspects: the first of them."""
+    """chunks: in the order of reading. seemed: keys with a seeming difference; suspects: the first of them."""
 
     silver_rows: int
     chunks: tuple[ChunkSums, ...]

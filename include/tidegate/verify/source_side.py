@@ -108,7 +108,7 @@ class Prints:
 
 
 class SourceSide:
-    """One source while it is verified: UTC, utf8mb4, no sql_mode that changes what SELECT shows.
+    """One source during its verification: UTC, utf8mb4, a sql_mode without influence on SELECT.
 
     reads_at_cuts: its reads see what was committed at or below the cut of the last `see`, and nothing else.
     """
@@ -155,7 +155,7 @@ class SourceSide:
         return server_of(told)
 
     def see(self, cut_ts: int) -> None:
-        """A cut that is compared with from here on: nothing to a server whose reads see what there is now."""
+        """A new cut for the comparison: nothing to a server whose reads see the present."""
 
     # --- places in its log ----------------------------------------------------------------------------
 

@@ -42,8 +42,8 @@ class Differing:
 class Options:
     """tables: only these `database.table`; timeout_seconds: how long to wait for a cut, each time.
 
-    rows_per_second: 0 for no bound. rounds_max: how often a key that seems to differ is read again. record: whether
-    control/verification gets what is found. on_different: called with a table that differs.
+    rows_per_second: 0 for no bound. rounds_max: the most readings of a suspicious key. record: whether
+    control/verification gets the findings. on_different: called with a different table.
     """
 
     tables: Collection[str] | None = None

@@ -3,7 +3,7 @@
 In:  a lake, a pipeline, the sources that can't be read.
 Out: their tables, by what the schema history says is there.
 
-They are named as not verified, each by itself, so that a verification that ends well never leaves one out.
+They are named as not verified, each by itself, so a good end of a verification never leaves one out.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In:  the address of a value whose whole length is known to lie inside its event, the address of its column's words
      (layout.py), the row.
-Out: the value in the arena at that row; or NULL for a date that no calendar has; or an error code.
+Out: the value in the arena at this row; or NULL for an impossible date; or an error code.
 
 Formats: MySQL source docs "Replication: Rows_event"; temporal types mysql-server mysys/my_time.cc
 (my_datetime_packed_from_binary, my_time_packed_from_binary, my_timestamp_from_binary); MariaDB's of before 10.1:
@@ -342,7 +342,7 @@ def write_fixed(kind: int, at: int, column: int, row: int) -> int:
 
 @compiled(I(I, I), **FAST)
 def _write_null(column: int, row: int) -> int:
-    """NULL at row: a zero (or no bytes) under a cleared validity bit, so that no buffer holds what was there before."""
+    """NULL at row: a zero (or no bytes) under a cleared validity bit, so no buffer keeps old content."""
     kind = word(column, L.KIND)
     values = word(column, L.VALUES)
     set_word(column, L.NULLS, word(column, L.NULLS) + 1)

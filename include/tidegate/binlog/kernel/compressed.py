@@ -1,11 +1,11 @@
-"""Walks over events as bytes, before what is compressed among them is expanded, and over what expanding gives.
+"""Walks over events as bytes: before the compressed ones are expanded, and over the expanded ones.
 
 In:  bytes at addresses; nothing of them is believed.
 Out: where each event lies; whole inner events laid out as the format of their file has it.
 
 The events inside a compressed transaction have no checksum (mysql-server, sql/binlog: the payload is written with
-BINLOG_CHECKSUM_ALG_OFF). In a file with checksums each is laid out with four bytes more, so that what walks events
-needn't know where one comes from; the captured event's own checksum covers them.
+BINLOG_CHECKSUM_ALG_OFF). In a file with checksums each is laid out with four bytes more, so the code that walks events
+needn't know their origin; the captured event's own checksum covers them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Decimals into 16 bytes or text, and the digits of all values that become text.
 
 In:  the address of a value, of its column's words (layout.py), the row; lengths are checked by the caller.
-Out: the value in the arena at that row, or an error code: a group that holds more than its digits is one, as it is for
-     the server.
+Out: the value in the arena at this row, or an error code: as on the server, a group above its digits is one.
 
 Format: mysql-server strings/decimal.cc (bin2decimal): groups of nine digits in four bytes, shorter groups at both ends,
 big-endian, sign in the inverted top bit, negative numbers inverted throughout.

@@ -3,10 +3,10 @@
 In:  as rows.py; and room for marks: where each column's value lies in an image, or that it is NULL or absent.
 Out: as rows.py; and, per column and row, whether the value is known. Full events are decoded too: order is kept.
 
-MODE_NET: an update's value is the after image's, else the before image's (absent in after means unchanged); a column in
-neither is an error, and so is an absent virtual column, which may have changed. A write's absent columns have their
-defaults, which batch.py fills in. A delete needs what tells which row it is: the key, or every column of a table that
-has none. MODE_IMAGES: every image is a row, as it was logged.
+MODE_NET: an update's value is the after image's, else the before image's (absent in after means unchanged); a column
+in neither is an error, and so is an absent virtual column, which may have changed. A write's absent columns have their
+defaults, which batch.py fills in. A delete needs the identity of its row: the key, or every column of a table without
+one. MODE_IMAGES: every image is a row, as it was logged.
 
 Layout: mysql-server libs/mysql/binlog/event/rows_event.h (Rows_event), sql/rpl_record.cc (pack_row): an image's null
 bitmap counts only the columns that are present. PARTIAL_UPDATE_ROWS has, between the images: value options (packed

@@ -184,8 +184,8 @@ def _start(event: int, op: int, count: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def count_images(events: int, count: int, columns: int, state: int) -> int:
-    """Row images in `count` events: an upper bound of rows. Stops at the first event that can't be read, which the
-    decoding pass will name.
+    """Row images in `count` events: an upper bound of rows. Stops at the first unreadable event; the decoding pass
+    will name it.
     """
     images = 0
     for e in range(count):

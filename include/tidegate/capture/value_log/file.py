@@ -3,9 +3,9 @@
 In:  a path; nothing is written, and no lock is needed: what was synced doesn't change.
 Out: records and where they lie; a torn tail told from damage.
 
-Torn is what a crash leaves behind the last sync: a file that ends before its last record does, or whose last sectors
-were never written (zeros). Everything else that doesn't fit is damage, and an error with file and offset: cutting it
-off would throw away what was promised.
+A crash leaves a torn end behind the last sync: a file that ends before its last record does, or with unwritten last
+sectors (zeros). Everything else is damage, and an error with file and offset: cutting it off would throw promised
+segments away.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Pointer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes of a file that aren't what was written there; the next good record begins at `next`."""
+    """Bytes of a file other than the written ones; the next good record begins at `next`."""
 
     path: Path
     offset: int

@@ -5,8 +5,8 @@ Out: value_log_folder(): the log's folder; settled_folder(): the same, after a l
 
 A log was once right in capture.value_log_path when a pipeline had one source, and in a folder of it when it had
 several. A second source then made the first one's log vanish, with the commits that it had acknowledged. Such a log is
-brought to the place that it has now: its files go into a folder beside it, one after the other, and that is renamed in
-the end. A start that is killed in between leaves both parts, and the next one goes on with them.
+brought to its present place: its files go into a folder beside it, one after the other, and that is renamed in the
+end. A start that is killed in between leaves both parts, and the next one goes on with them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def make_folder(folder: Path) -> None:
 
 
 def log_id(folder: Path) -> str:
-    """The id by which the lake knows the log in a folder, wherever that is moved; made at the first call. Raises
+    """The id of the log in a folder for the lake, wherever the folder is moved; made at the first call. Raises
     OSError.
     """
     path = folder / _ID

@@ -6,7 +6,7 @@ Out: the same segments after a crash, up to the last complete record; by pointer
 Files 000001.vlog, 000002.vlog ... (value_log_record: their bytes; value_log_file: reading one). append writes, sync
 makes durable, for all appends since the last; a segment counts as captured only after sync. Opening reads the footers
 of full files and scans the last one for its true end: a torn tail is cut off, since nothing behind the last sync was
-promised. Reading needs no lock: what was synced changes no more, and gc deletes only what bronze has.
+promised. Reading needs no lock: synced records change no more, and gc deletes only records in bronze.
 
 The disk is never filled: a record that would pass the budget, or leave less than the reserve free, isn't begun.
 """
@@ -52,7 +52,7 @@ class Budget:
 
 @dataclass(slots=True)
 class _File:
-    """A file of the log: what it holds, so that gc needs no look inside."""
+    """A file of the log and its content, so gc needs no look inside."""
 
     path: Path
     number: int
@@ -182,7 +182,7 @@ class ValueLog:
     def segments_from(self, pointer: Pointer, last: Pointer | None = None) -> Iterator[tuple[Pointer, Segment]]:
         """Segments from one on, up to the last (None: to the end as it is now).
 
-        Also from another thread than the one that appends, up to a record that was synced.
+        Also from another thread than the appending one, up to a synced record.
         """
         last = last or self.end
         offset = pointer.offset
@@ -195,11 +195,11 @@ class ValueLog:
             offset = 0
 
     def gc(self, whole_seq: int) -> int:
-        """Delete full files that lie before the newest segment which bronze has and that ends between transactions;
-        bytes freed. A start without the lake goes on from that one. Not by commit_ts: a transaction that is given up
-        has a larger one than what follows it.
+        """Delete full files before the newest segment that bronze has and that ends between transactions; bytes freed.
+        A start without the lake goes on from that one. Not by commit_ts: a transaction that is given up has a larger
+        one than its successors.
 
-        A file of some size that bronze has whole is completed, so that the next call can delete it.
+        A file of some size, wholly in bronze, is completed, so the next call can delete it.
         """
         last = self._files[-1]
         if last.last_seq <= whole_seq and last.bytes >= max(self._file_bytes // 8, 1):

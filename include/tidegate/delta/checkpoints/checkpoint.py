@@ -1,11 +1,11 @@
-"""A Delta log's checkpoints: the newest is found and read; one is due; who writes and who cleans up.
+"""A Delta log's checkpoints: finding and reading the newest; whether one is due; writers and cleaners.
 
 In:  a log's folder.
 Out: the version and actions of its newest whole checkpoint, without tombstones.
 
-A reader that has a checkpoint needs only the commits behind it. Writing is in write.py, removing what no
-reader needs any more in log_cleanup.py: both may run in any process at any time, beside commits and beside others that
-do the same, since a checkpoint only says again what commits have said.
+A reader that has a checkpoint needs only the commits behind it. Writing is in write.py, removing in log_cleanup.py.
+Both may run in any process at any time, beside commits and beside each other, since a checkpoint only repeats the
+commits.
 """
 
 from __future__ import annotations

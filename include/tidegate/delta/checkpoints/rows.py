@@ -3,8 +3,8 @@
 In:  a checkpoint's columns as any writer has them; actions as in the log's JSON.
 Out: the same in the types of Delta's own checkpoints; or dicts as in the log's JSON (no nulls, maps as objects).
 
-PROTOCOL.md, "Checkpoint Schema". A column or field that isn't known there is left out: what a reader must not miss
-comes with a table feature, and unknown features are refused (write.py, features.py).
+PROTOCOL.md, "Checkpoint Schema". An unknown column or field there is left out: one that a reader must not miss comes
+with a table feature, and unknown features are refused (write.py, features.py).
 """
 
 from __future__ import annotations

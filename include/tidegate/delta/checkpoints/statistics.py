@@ -1,11 +1,11 @@
-"""Statistics that a checkpoint holds as columns only, as the JSON text that the log has.
+"""Statistics held by a checkpoint as columns only, as the log's JSON text.
 
 In:  a checkpoint's `add.stats_parsed` (PROTOCOL.md, "Checkpoints": delta.checkpoint.writeStatsAsStruct).
 Out: the text of `stats` ("Per-file Statistics"), made a column at a time.
 
 Bounds are only ever left out, never widened or guessed: an absent one says nothing. Left out are NaN and infinities,
-which JSON has no numbers for, and years that ISO 8601 has no four digits for. Timestamps end at milliseconds, down, as
-the protocol has them in statistics: readers know it.
+without a number in JSON, and years beyond four digits, without a form in ISO 8601. Timestamps end at milliseconds,
+down, as the protocol has them in statistics: readers know it.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ _CODEC_LEVEL: Final = 1
 
 
 def write(store: LogStore, version: int, *, now_ms: int, files: int | None = None) -> Hint:
-    """Make the checkpoint of a version that is committed; what `_last_checkpoint` says of it.
+    """Make the checkpoint of a committed version; the content of its `_last_checkpoint`.
 
     now_ms: Unix time, for tombstones. files: live files at that version, when the caller knows. One that is there is
     left as it is. Raises LakeUnavailable (also when the log was cleaned up meanwhile), LakeRefused, DeltaUnsupported.
@@ -119,7 +119,7 @@ def _read_back(store: LogStore, version: int) -> Hint:
 
 
 def _point(store: LogStore, hint: Hint) -> None:
-    """Let `_last_checkpoint` name it, unless that names a later one that is there."""
+    """Let `_last_checkpoint` name it, unless it names an existing later one."""
     named = hinted(store.get(LAST_CHECKPOINT))
     if named == hint.version or (
         named is not None
@@ -224,7 +224,7 @@ def _commit(store: LogStore, version: int) -> list[dict[str, Any]]:
 
 
 def _untouched(kind: str, actions: Any, named: Any, oldest_ms: int) -> Any:
-    """Those of a batch that still stand, in our types. named: keys of files that a commit since names."""
+    """Those of a batch that still stand, in our types. named: keys of files in later commits."""
     stands = pc.and_(actions.is_valid(), pc.invert(pc.is_in(key(actions), value_set=named)))
     if kind == "remove":
         fields = dict(zip((one.name for one in actions.type), actions.flatten(), strict=True))

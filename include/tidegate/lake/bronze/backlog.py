@@ -3,8 +3,8 @@
 In:  bronze's Delta log, carried forward (above.py); per source where to begin and which tables are wanted.
 Out: SegmentRefs of one window, about bytes_max of them, and up to which commit_ts they are all there are.
 
-The small columns of what lies between are read once per window at most, file by file in order of seq, and only refs
-that name a wanted table stay: what others wrote meanwhile costs nothing but that look.
+The small columns of the segments between are read once per window at most, file by file in order of seq, and only refs
+with a wanted table stay: others' writes cost nothing but that look.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def backlog(
 
 
 def _runs(lake: LakeFiles, source: str, paths: Sequence[str], low_ts: int) -> Iterator[list[SegmentRef]]:
-    """Neighbours that a transaction ties together, those marked that the source gave up."""
+    """Neighbours tied by a transaction, marked as given up by the source."""
     run: list[SegmentRef] = []
     for path in paths:
         for ref in refs_in(lake, path, source, low_ts):

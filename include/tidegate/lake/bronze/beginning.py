@@ -1,12 +1,12 @@
 """Where a source's segments begin once its first ones were removed.
 
 In:  files of sources, in order of seq.
-Out: the commit_ts after which no window needs what is gone.
+Out: the commit_ts after which no window needs a removed segment.
 
-Where a transaction's rows and its commit lie together that is what was resolved before the first segment. Where they
-come apart (SegmentRef.whole), a commit further on may be of rows that are gone, until a segment comes before which
-more was resolved than what is gone had named (lookback.py). A removed segment named no more than the first segment
-that is left, since a named timestamp never falls.
+Where a transaction's rows and its commit lie together that is the resolved_ts before the first segment. Where they
+come apart (SegmentRef.whole), a later commit may be of removed rows, until a segment comes before which more was
+resolved than the removed ones had named (lookback.py). A removed segment named no more than the first segment that is
+left, since a named timestamp never falls.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """One Parquet file of bronze/segments: written by pyarrow, and what the log says of it.
 
 In:  segments of one day.
-Out: a file whose row groups hold few segments each, so that a worker reads just its own; the statistics that
-     readers prune by.
+Out: a file with few segments in each row group, so a worker reads just its own; the statistics for readers.
 
 pyarrow packs a payload 1.5 times as fast as delta-rs's own writer. Payload and context get no dictionary and
 no statistics: both cost CPU and help nobody.

@@ -3,15 +3,14 @@
 In:  the Delta log of bronze/segments and the Parquet footers and small columns of new files.
 Out: SegmentRefs in order per source, kept in memory only above a low-water mark.
 
-A refresh reads just the commits that were not known before, so a loop that looks many times a second pays for
-what is new and not for what bronze holds. Files are judged by Delta's statistics first: a file whose
-resolved_ts and commit_ts all lie at or below the low-water mark is never opened, row groups of larger files likewise.
-Both, because a segment that ends inside a transaction resolves only what is before it: its rows wait for a window that
-comes later.
+A refresh reads just the new commits, so a loop of many looks per second pays for news and not for bronze's size. Files
+are judged by Delta's statistics first: a file whose resolved_ts and commit_ts all lie at or below the low-water mark
+is never opened, row groups of larger files likewise. Both, because a segment that ends inside a transaction resolves
+only the part before it: its rows wait for a later window.
 
-Upkeep packs files and removes the oldest. A packed file takes the place of those it was made of; a window that was
-planned before reads the old ones, which stay on disk until VACUUM. A request for removed segments is an error, and so
-is any request when a segment is missing.
+Upkeep packs files and removes the oldest. A packed file takes the place of its originals; a window planned before
+reads the old ones, still on disk until VACUUM. A request for removed segments is an error, and so is any request when
+a segment is missing.
 """
 
 from __future__ import annotations
@@ -167,7 +166,7 @@ class BronzeIndex:
     def forget(self, low_ts: int) -> None:
         """Drop refs that no window above low_ts can need; the newest of each source stays as its frontier.
 
-        The segments that a window looks back at stay, and one more, by which it knows that it needs no other one.
+        The segments in a window's look back stay, and one more, as the proof that no other is needed.
         """
         for by_seq in self._refs.values():
             last = max(by_seq, default=0)
@@ -187,7 +186,7 @@ class BronzeIndex:
 
 
 def _looked_back_at(by_seq: Mapping[int, SegmentRef], low_ts: int) -> int:
-    """From which seq on refs are wanted by windows above low_ts because of rows that may wait there."""
+    """The first seq of the refs for windows above low_ts, because of rows that may wait there."""
     refs = [by_seq[seq] for seq in sorted(by_seq)]
     if not refs or refs[-1].whole:
         return sys.maxsize

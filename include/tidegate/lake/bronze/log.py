@@ -1,7 +1,7 @@
 """bronze/segments as its Delta log tells it: files with their bounds, and upkeep's commits.
 
 In:  a lake.
-Out: BronzeFiles in order of seq; commits that take files out, beside a capture that appends.
+Out: BronzeFiles in order of seq; commits that take files out, beside an appending capture.
 
 Such a commit is decided on the very version before it: each file that it takes out is still there when it is made.
 """
@@ -35,9 +35,9 @@ APPEND_ONLY: Final = "delta.appendOnly"
 class BronzeFile:
     """A live file of bronze/segments. path: as the log has it. min_*, max_*: over its segments.
 
-    begin_ts: prev_commit_ts of its first segment: every commit_ts above it that isn't in an earlier file is in this
-    one or after it. modified_ms: Unix milliseconds. has_bytes: False when it holds heartbeats at one place alone.
-    first_max_ts: the smallest max_commit_ts of its segments; of those of a Pump, which never falls, its first one's.
+    begin_ts: prev_commit_ts of its first segment: every later commit_ts missing in earlier files is in this one or
+    after it. modified_ms: Unix milliseconds. has_bytes: False when it holds heartbeats at one place alone.
+    first_max_ts: the smallest max_commit_ts of its segments; for a Pump, where it never falls, its first one's.
     """
 
     path: str
@@ -60,7 +60,7 @@ class BronzeFile:
 
     @property
     def top_ts(self) -> int:
-        """The largest commit_ts that it says anything about: that of a transaction still open at its end counts."""
+        """The largest commit_ts in it: a transaction still open at its end counts."""
         return max(self.resolved_ts, self.max_commit_ts)
 
     @classmethod
@@ -205,7 +205,7 @@ class BronzeLog:
 
 
 def properties(run_for_seconds: int) -> dict[str, str]:
-    """Table properties that bronze is to have. run_for_seconds: how long an apply may go on with what it planned."""
+    """The wanted table properties of bronze. run_for_seconds: how long an apply may go on with its plan."""
     hours = -(-max(BRONZE_REMOVED_SECONDS_MIN, 2 * run_for_seconds) // 3600)
     kept = f"interval {hours} hours"
     return {

@@ -1,4 +1,4 @@
-"""Segments below a window in which rows may wait that the window commits.
+"""Segments below a window with rows that the window may commit.
 
 In:  refs of one source whose segments aren't whole (SegmentRef.whole); a window's low end.
 Out: the refs of earlier segments that are needed.

@@ -3,13 +3,12 @@
 In:  BronzeFiles; how far every table is; how many days are kept anyhow.
 Out: whole files, the oldest of a source first, taken out of the table in one commit.
 
-A file goes when each of its transactions is in silver of every table that the pipeline keeps, those included that are
-held or catch up, but not those that only a snapshot, CREATE or TRUNCATE can mend; when no published cut lies below it;
-and when it is older than maintain.keep_bronze_days. Only a prefix of a source's segments goes, so that what is left is
-dense and says itself where it begins (beginning.py), below which readers are refused. The newest file of a source
-stays, and the newest that holds bytes: capture reads there where it stands, and compares what it has with the
-server's. Prepared and unanswered transactions stay, and so do those that were answered above that: their rows are due
-there.
+A file goes under three conditions. Silver of every kept table has each of its transactions (tables that are held or
+catch up count, tables that only a snapshot, CREATE or TRUNCATE helps don't). No published cut lies below it. It is
+older than maintain.keep_bronze_days. Only a prefix of a source's segments goes: the rest is dense and says itself
+where it begins (beginning.py), and readers below it are refused. The newest file of a source stays, and the newest
+with bytes: capture reads its position there, and compares them with the server's. Prepared and unanswered transactions
+stay, and so do those answered above it: their rows are due there.
 
 Bronze is an append-only Delta table. The same commit lifts the property, and the next one sets it again; when this run
 is killed in between, the next run of upkeep does.
@@ -44,7 +43,7 @@ _ENDS_A_TABLE: Final = ("done", "cancelled", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """No window that is still to come has a transaction at or below commit_ts. who: what keeps it from being later."""
+    """No later window has a transaction at or below commit_ts. who: the reason why it isn't later."""
 
     commit_ts: int
     who: str
@@ -53,9 +52,9 @@ class Floor:
 def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
     """Per source, by control/cuts, table_states and followed; 0 before the first cut.
 
-    A table that needs a snapshot keeps nothing: what mends it begins at a statement that is still to come. Nor does one
-    that was left out: should it come back when bronze no longer reaches there, it is held by name. A table that a
-    snapshot fills needs nothing from below its beginning; a wave that is open needs all from its low mark on.
+    A table in need of a snapshot keeps nothing: its remedy begins at a later statement. Nor does one that was left
+    out: should it come back when bronze no longer reaches there, it is held by name. A table in a snapshot needs
+    nothing from below its beginning; an open wave needs all from its low mark on.
     """
     published = control.read(lake, tables.CUTS, columns=["cut_ts"], filters=[("table", "=", "")])["cut_ts"]
     if not len(published):
@@ -113,7 +112,7 @@ def _is_over(asked: set[tuple[str, str]] | None, over: set[tuple[str, str]]) -> 
 
 
 def _of_source(source: str, everywhere: Floor, known: Followed) -> Floor:
-    """A source that is behind keeps its own segments, and so does one that apply has not heard of yet."""
+    """A source behind the cut keeps its own segments, and so does one still unknown to apply."""
     new = known.selection is not None and source not in known.selection.sources and source not in known.sources_left
     at = 0 if new else known.behind.get(source)
     if at is None or at >= everywhere.commit_ts:
@@ -124,7 +123,7 @@ def _of_source(source: str, everywhere: Floor, known: Followed) -> Floor:
 def choose_gone(
     files: Mapping[str, Sequence[BronzeFile]], floor_ts: Mapping[str, int], first_day: date
 ) -> list[list[BronzeFile]]:
-    """Per source that has any, the files that may go, in order of seq: before first_day (UTC), at or below floor_ts.
+    """Per source with any, the files that may go, in order of seq: before first_day (UTC), at or below floor_ts.
 
     files: per source in order of seq. floor_ts: per source.
     """
@@ -144,8 +143,8 @@ def choose_gone(
 def whole_transactions(
     lake: LakeFiles, gone: Sequence[BronzeFile], files: Sequence[BronzeFile], floor_ts: int
 ) -> Sequence[BronzeFile]:
-    """Fewer of them, when what would be left would begin inside a transaction, or commits above floor_ts would be of
-    rows in what would go. files: all of this source.
+    """Fewer of them, if the rest would begin inside a transaction, or if commits above floor_ts would be of removed
+    rows. files: all of this source.
     """
     while gone and not can_begin(lake, files[len(gone) :], floor_ts):
         gone = gone[:-1]

@@ -3,10 +3,10 @@
 In:  segments of one source in order of seq.
 Out: commits of bronze/segments; where bronze ends, for the next start.
 
-Why exactly once: a commit records the seq that it ends with as the source's own transaction version, and is made at
-exactly the version behind the one on which that was read (tidegate/delta/log.py); rows at or below it are left out.
-When others come first (another source, upkeep), it is read and decided again. When our own transaction version has
-moved, then by a commit of ours whose answer was lost, which the id of its attempt proves, or by another writer: Fenced.
+Why exactly once: a commit records its last seq as the source's own transaction version, and is made at exactly the
+version behind the one of that reading (tidegate/delta/log.py); rows at or below it are left out. When others come
+first (another source, upkeep), it is read and decided again. When our own transaction version has moved, then by a
+commit of ours whose answer was lost, which the id of its attempt proves, or by another writer: Fenced.
 
 It must hold: seq is dense, and each segment begins where the one before ended (see `continues`). A gap or an overlap
 is an error, never a guess.

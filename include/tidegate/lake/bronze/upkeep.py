@@ -3,12 +3,12 @@
 In:  BronzeFiles; how large files may become, and how much one run may rewrite.
 Out: runs of neighbours to be packed (pure); one new file per run, and its commit.
 
-A packed file holds the very rows of the files it replaces, in order of seq, in row groups as small as capture's own;
-the commit says that no data changed and touches no application transaction, so capture, which goes by that, doesn't
-notice. The replaced files stay on disk until VACUUM: a job that planned with them reads them to the end. Killed before
-the commit it leaves a file that no log names; killed after, nothing is left to do.
+A packed file holds the very rows of its originals, in order of seq, in row groups as small as capture's own. The
+commit declares that no data changed and touches no application transaction, so capture doesn't notice. The replaced
+files stay on disk until VACUUM: a job that planned with them reads them to the end. Killed before the commit it leaves
+a file that no log names; killed after, nothing is left to do.
 
-At most a row group of what is read, one that is being filled, and one that is being written are in memory.
+At most three row groups are in memory: one read, one being filled, and one being written.
 
 Not by delta-rs's optimize.compact: it takes 0.6 of the time, but turned the order of 4,041 files round, made one row
 group of them, and takes in whatever is small, the newest file too.
@@ -45,7 +45,7 @@ from tidegate.tables import SEGMENTS
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """file_bytes: what a packed file may have. run_bytes: what is read in one run of maintain.
+    """file_bytes: the bound of a packed file. run_bytes: the bound of one run of maintain.
 
     young_ms: files written at or after it (Unix milliseconds) are left alone.
     """

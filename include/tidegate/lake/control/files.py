@@ -1,7 +1,7 @@
 """The parts of a control table: its first actions, files with statistics, and the conditions for an existing one.
 
 In:  a table of tables.py, rows, a state of its log.
-Out: actions; Parquet files; files that a filter leaves; LakeRefused for a table that we would misread.
+Out: actions; Parquet files; files after a filter; LakeRefused for a table that we would misread.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def chosen(state: TableState, filters: Filters) -> list[LiveFile]:
-    """The files that may hold rows which all filters let pass, by their statistics, in order of their paths.
+    """The files with rows that may pass all filters, by their statistics, in order of their paths.
 
     filters: on columns of the log, which an older table has otherwise (parts).
     """

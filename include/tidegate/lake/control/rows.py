@@ -4,8 +4,8 @@ In:  a lake, a table of tables.py, rows as dicts.
 Out: commits; Arrow tables.
 
 An append is decided on the newest state of the log, committed at the version behind it, and decided again when another
-commit has that version. The conditions of an append are therefore true of the very version before it: that its
-application transaction (id, version) isn't there yet, and that nobody else has claimed the table.
+commit has that version. The conditions of an append are therefore true of the very version before it: its application
+transaction (id, version) isn't there yet, and nobody else has claimed the table.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def current(lake: LakeFiles, table: Table) -> TableState | None:
 
 
 def pack(lake: LakeFiles, table: Table, found: TableState, *, smaller_bytes: int) -> None:
-    """One file of those that are smaller, of a table that is `current`.
+    """One file of the smaller ones, of a table that is `current`.
 
     Raises CommitConflict when another commit took one of them first.
     """

@@ -126,7 +126,7 @@ def upgrade_table(lake: LakeFiles, table: Table) -> str:
 
 
 def _mark_made(lake: LakeFiles) -> None:
-    """A lake without any control table is made new: with our format. A process that makes one records this before his
+    """A lake without any control table is made new: with our format. A process that makes one records this before its
     first table, so whoever sees that one sees this, too.
     """
     if not lake.log(FORMAT.path).state().created and not control_tables(lake):

@@ -1,10 +1,10 @@
-"""Upkeep of the control tables: rows that nobody needs go, small files become one, what is no longer named goes.
+"""Upkeep of the control tables: needless rows go, small files become one, unnamed files go.
 
 In:  a control table of tables.py, and which of its rows stay.
 Out: commits. Appends that run beside it keep their rows.
 
-Only files of the state that was read are replaced. An append that commits meanwhile adds a file of its own, which no
-remove of ours names; behind another rewrite all is looked at again on the new state (delta/exchange.py).
+Only files of the state that was read are replaced. A concurrent append adds a file of its own, named by no remove of
+ours; behind another rewrite all is looked at again on the new state (delta/exchange.py).
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 In:  a control table as an older release left it.
 Out: its rows as this release has them; the table itself, upgraded in one commit; LakeRefused for a newer lake.
 
-migrations.py: what changed, by number. layout.py: how a table differs from what tables.py says. version.py: which
-format a lake has, and who is refused. upgrade.py: all tables of a lake. To change a control table:
+migrations.py: the changes, by number. layout.py: the differences of a table from tables.py. version.py: the format of
+a lake, and who is refused. upgrade.py: all tables of a lake. To change a control table:
 
 - A nullable column more in tables.py, and a line of migrations.py without `convert`: readers have null for it, and the
   next append writes the schema in its own commit.
 - Anything else: a file with a pure function, pa.Table -> pa.Table, and a line of migrations.py that names it. Nullable
   columns that came to the table after a release had made it stand in the line's `later`: some lakes lack them.
 
-Why a kill anywhere does no harm: what a table's layout is stands in its own log. Its upgrade is one commit, which
-whoever comes next finds or makes. control/format says only who must keep out: it is told before the first table.
+Why a kill anywhere does no harm: what a table's layout is stands in its own log. Its upgrade is one commit, found or
+made by the next writer. control/format says only who must keep out, and says it before the first table.
 """

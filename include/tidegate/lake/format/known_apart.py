@@ -1,7 +1,7 @@
 """Migration 2: what a table is known for beside its cause has columns of its own.
 
-In:  rows of control/table_states as lakes of format 2 have them: a released table has the cause for which it was held
-     where it is still known for that.
+In:  rows of control/table_states as lakes of format 2 have them: a released table keeps the cause of its hold while it
+     is still known for it.
 Out: the same rows with approved_ts and unread; of what is released, without a cause.
 """
 

@@ -1,7 +1,7 @@
-"""How a control table in a lake differs from what tables.py says of it, and how its rows become what that says.
+"""The differences of a lake's control table from tables.py, and the conversion of its rows.
 
 In:  the schema in a table's log, a table of tables.py, MIGRATIONS.
-Out: Layout: the changes that its rows go through, the columns that it lacks, or why it can't be read.
+Out: Layout: the changes for its rows, the missing columns, or why it can't be read.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tidegate.tables_form import Table
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """there: the columns in the log. steps: what its rows go through, in order. added: nullable columns that they lack
-    behind those. differs: why none of it can be read, "" when it can; unknown: since it has columns that nobody knows.
+    """there: the columns in the log. steps: the changes for its rows, in order. added: nullable columns to add behind
+    those. differs: why none of it can be read, "" when it can; unknown: because of unknown columns.
     """
 
     there: pa.Schema

@@ -25,9 +25,9 @@ class Migration:
     people, in a few words. old: the names of the columns that the table had before; by them it is recognised, so the
     new ones must differ. later: those of the old columns that came to the table after it was first made, nullable: a
     still older lake lacks some of them, and its rows have null there. convert: rows with the old columns -> rows with
-    the columns of tables.py, or of the next change of the table, with their types whatever the rows are. It is pure, is
-    given a piece of the table at a time (an empty one first: by that it is found out what comes of it), and looks at no
-    other row than its own. None: nullable columns came; readers have null for them.
+    the columns of tables.py, or of the next change of the table, with their types whatever the rows are. It is pure,
+    gets a piece of the table at a time (an empty one first, to see the resulting columns), and looks at no other row
+    than its own. None: nullable columns came; readers have null for them.
     """
 
     number: int

@@ -4,9 +4,9 @@ In:  rows of control/table_states and control/followed as lakes of format 0 have
 Out: the same rows of the next format: table_states without `error`, with cause, fault, needs, times, partner, source
      and snapshot; followed with a positive commit_ts, and `whole` where its sign said that rows were lacking.
 
-The words of format 0 stand here alone: what they were stays true of the lakes that have them. In a reason of format 0 a
-remedy says what a table needs; that of a table which waits with another quotes the other's, and needs the same. Gates
-don't look there, for they quote the user's statement.
+The words of format 0 stand here alone: lakes of that format still have them. In a reason of format 0 a remedy says the
+table's needs; a table that waits with another quotes the other's, and needs the same. Gates don't look there, for they
+quote the user's statement.
 """
 
 from __future__ import annotations

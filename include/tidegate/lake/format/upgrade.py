@@ -24,7 +24,7 @@ from tidegate.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class TableUpgrade:
-    """The change of an upgrade to a table; what: "" for nothing. rows: those that it rewrites."""
+    """The change of an upgrade to a table; what: "" for nothing. rows: the rewritten ones."""
 
     path: str
     what: str

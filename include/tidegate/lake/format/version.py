@@ -1,11 +1,11 @@
-"""Which format a lake has, and that nobody reads or writes one that is newer than he knows.
+"""The format of a lake; nobody reads or writes one newer than he knows.
 
 In:  the log of control/format.
 Out: Format; LakeRefused. lake/control/upgrade.py writes control/format.
 
-The version stands in the log's application transactions: the newest that was begun, and the newest that was done. To
-look is one look at a log, once per LakeFiles object. A process that is at work while its lake is upgraded isn't told
-by this: it meets a table with columns that it doesn't know (layout.py), and stops there.
+The version stands in the log's application transactions: the newest begun one, and the newest done one. To look is one
+look at a log, once per LakeFiles object. A process at work during its lake's upgrade isn't told by this: it meets a
+table with unknown columns (layout.py), and stops there.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _said: set[str] = set()  # roots of older lakes that this process has told of
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """version: the newest that was begun; 0 for a lake from before there were versions, or one that isn't there.
+    """version: the newest begun; 0 for a lake from before versions, or a missing one.
 
-    done: the newest to which all tables are upgraded. release: who wrote the newest row, "" when nobody did.
-    is_there: whether the lake has any control table.
+    done: the newest to which all tables are upgraded. release: the writer of the newest row, "" without one. is_there:
+    whether the lake has any control table.
     """
 
     version: int = 0

@@ -34,8 +34,8 @@ _NOT_NUMBERS: Final = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-i
 
 @dataclass(frozen=True, slots=True)
 class ShownJson:
-    """A column as it is shown. guessed: bytes that are text when they are valid UTF-8. raw: how a date was planned, for
-    dates that are shown as the server writes them.
+    """A column in its shown form. guessed: bytes, shown as text when they are valid UTF-8. raw: a date's plan, for
+    dates in the server's form.
     """
 
     column: ColumnPlan

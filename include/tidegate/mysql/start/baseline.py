@@ -6,8 +6,8 @@ Out: one TableVersion per kept table (kind "baseline"), and rows of defaults per
 
 Why it is the schema at that position: it is read after the position, and then the binlog from the position on is
 looked at: when no DDL about a kept table stands there, nothing changed in between. When one does, the start is tried
-again. A table that holds a row is needs_snapshot: what came before the stream is not in the log. A row that came after
-the position counts too; waiting for a snapshot is right then as well, only not necessary.
+again. A table with a row is needs_snapshot: events before the stream are not in the log. A row that came after the
+position counts too; waiting for a snapshot is right then as well, only not necessary.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def baseline_writer(
 
 
 def _with_patterns(version: TableVersion, wanted: Tables) -> TableVersion:
-    """The row of the server's settings, with what the baseline looked for: what it didn't find there wasn't there."""
+    """The row of the server's settings, with the scope of the baseline: anything not found there wasn't there."""
     if version.settings is None:
         return version
     return replace(version, settings=replace(version.settings, kept=wanted.include, left_out=wanted.exclude))
@@ -107,11 +107,11 @@ def read_baseline(
     first_id: int = 1,
     hides: bool = False,
 ) -> list[TableVersion]:
-    """The kept tables as they are at position; commit_ts 0, so that they hold for all that the stream brings.
+    """The kept tables as they are at position; commit_ts 0, so they hold for the whole stream.
 
     hides: what stands in the log before the position may not be committed. Rows are then looked for behind locks, and
-    columns again: a SELECT that waited for an ALTER doesn't tell that it did.
-    Raises SourceUnavailable when a DDL ran since then: start again from a new position.
+    columns again: a SELECT behind an ALTER doesn't tell that it waited. Raises SourceUnavailable when a DDL ran since
+    then: start again from a new position.
     """
     for _ in range(BASELINE_ATTEMPTS_MAX):
         try:
@@ -311,7 +311,7 @@ def _index(name: str, parts: list[tuple[Any, ...]], by_name: Mapping[str, int]) 
 
 
 def _with_status(connection: Connection, versions: list[TableVersion], *, hides: bool) -> list[TableVersion]:
-    """needs_snapshot for every table that holds a row now; hides: one that isn't committed, too."""
+    """needs_snapshot for every table with a row now; hides: an uncommitted one, too."""
     names = [(v.database, v.table) for v in versions if v.table and v.engine != SEQUENCE]
     full: set[Name] = set()
     with connection.cursor() as cursor:

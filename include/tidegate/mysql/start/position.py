@@ -1,7 +1,7 @@
 """Where to ask the server to begin, and whether it still has what comes next.
 
 In:  the facts of a source, its entry in the pipeline file, the checkpoint (or none: first start).
-Out: a DumpRequest; or PositionLost, which names what is missing and what to do.
+Out: a DumpRequest; or PositionLost with the missing part and the remedy.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Binlog
     """For a source without captured log: where an earlier start of it began and failed, or where it begins now.
 
     A baseline is true for what follows its own place alone. When the source no longer has that, or start: was changed,
-    a new baseline takes the old one's place; a table that holds rows by then waits, by name.
-    Raises PositionLost, SourceRefused, SourceUnavailable (a DDL ran), LakeUnavailable.
+    a new baseline takes the old one's place; a table with rows by then waits, by name. Raises PositionLost,
+    SourceRefused, SourceUnavailable (a DDL ran), LakeUnavailable.
     """
     source = run.pipeline.server(run.source_name)
     earlier = recorded_start(run.lake, run.source_name)
@@ -83,7 +83,7 @@ def going_on(
 ) -> BinlogCheckpoint:
     """The checkpoint as this server can go on from it. Raises PositionLost when it can't, SourceUnavailable.
 
-    patient: a replica that still applies what it lacks is SourceBehind.
+    patient: a replica with a relay log to apply is SourceBehind.
     """
     if not checkpoint.server[0]:
         return checkpoint
@@ -98,7 +98,7 @@ def going_on(
 
 
 def continued(facts: SourceFacts, source: MysqlSource, checkpoint: BinlogCheckpoint) -> BinlogCheckpoint:
-    """The checkpoint on this server. Raises PositionLost for one that isn't, or no longer has, what it continues.
+    """The checkpoint on this server. Raises PositionLost for one without the captured log, now or any more.
 
     With GTIDs another server may take over, in mid-transaction too: the captured part is given up, since the new
     server writes it in other events at other positions, and sends it from its beginning, if it has it at all.
@@ -194,8 +194,8 @@ def reading_again(pipeline: Pipeline, source_name: str, facts: SourceFacts) -> C
 
 
 def looking(request: DumpRequest) -> DumpRequest:
-    """The same as another replica than capture: a server ends the stream of one that comes again under its ids, which a
-    capture that runs would take for another one of its source. Nobody's commit waits for its replies.
+    """The same as another replica than capture: a server ends the stream of a second one under its ids, and a running
+    capture would take this for another one of its source. Nobody's commit waits for its replies.
     """
     name = f"{request.replica_uuid} looks"
     return replace(

@@ -1,7 +1,7 @@
 """XA branches that are prepared when capture begins: their rows lie below its beginning, their commit may come after.
 
 In:  a connection's address, right after the position was taken at which capture is to begin.
-Out: nothing, once each of them was answered; or after a while, with a warning that names those that weren't.
+Out: nothing, once each of them was answered; or after a while, with a warning that names the others.
 
 A branch that is answered before the baseline looks at the tables is seen there. A later answer would be lost: the log
 has its rows below the beginning, and above it the bare answer. Where one waits for its answer, or the account may not

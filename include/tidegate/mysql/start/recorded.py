@@ -1,4 +1,4 @@
-"""Where capture of a source began, recorded with the schema there, so that a start that failed is begun again there.
+"""The beginning of a source's capture, recorded with the schema there, so a failed start begins again there.
 
 In:  the facts of a source at its first start; the baseline's rows in control/schema_history.
 Out: a Began, and the Checkpoint of it.
@@ -132,8 +132,8 @@ def record_baseline(
 ) -> None:
     """Append a baseline and its start to control/schema_history, in one commit.
 
-    earlier: what it takes the place of. Each table of it gets the version that is true now, also one that is gone. If
-    two processes record at once, one does nothing.
+    earlier: what it takes the place of. Each table of it gets its present version, also a vanished one. If two
+    processes record at once, one does nothing.
     """
     app_id = f"tidegate/baseline/{source}"
     there = control.application_version(lake, tables.SCHEMA_HISTORY, app_id) or 0

@@ -1,4 +1,4 @@
-"""An end of the binlog before which everything is committed, so that a SELECT from now on sees it.
+"""An end of the binlog with everything before it committed, so a SELECT from now on sees it.
 
 In:  a connection, the server's facts.
 Out: the facts with such a position and its GTIDs.

@@ -1,11 +1,11 @@
-"""Rows that lie in a table and that no SELECT shows yet, because their transaction isn't committed.
+"""Rows in a table that no SELECT shows yet, because their transaction isn't committed.
 
 In:  a connection, tables of InnoDB that a plain SELECT finds empty; later than the position where capture begins.
-Out: those that aren't: somebody's rows came by now, or somebody holds rows there that aren't committed.
+Out: those that aren't: somebody's rows came by now, or somebody holds uncommitted rows there.
 
-A transaction that stands in the binlog before a position may be committed after it, and an XA branch that was prepared
-before it long after. Where the server can't be asked about either, its locks tell: a row that isn't committed is locked
-by who wrote it. SERIALIZABLE makes a plain SELECT wait for such locks, without another privilege than SELECT.
+A transaction in the binlog before a position may be committed after it, and an XA branch prepared before it long
+after. If the server can't be asked about either, its locks tell: an uncommitted row is locked by its writer.
+SERIALIZABLE makes a plain SELECT wait for such locks, without another privilege than SELECT.
 """
 
 from __future__ import annotations

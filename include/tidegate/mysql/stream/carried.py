@@ -1,8 +1,8 @@
-"""The facts of earlier segments that a segment which begins inside a transaction needs.
+"""The facts of earlier segments for a segment that begins inside a transaction.
 
 In:  the walk's arrays as a segment is cut.
-Out: the open transaction's FRAME events and its TABLE_MAPs that are still in force, for the next segment's context; and
-     the tables of all its segments, since something further on may take back what it did to them.
+Out: the open transaction's FRAME events and its TABLE_MAPs still in force, for the next segment's context; and the
+     tables of all its segments, since a later statement may take its changes to them back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Carried:
         self._named: set[str] = set()
 
     def take(self, space: Workspace, named: set[str], *, is_open: bool) -> None:
-        """The facts that the segment just cut adds. named: the tables that it maps."""
+        """The facts added by the segment just cut. named: the tables of its maps."""
         state = space.walk[0]
         if not is_open or state["opened_here"]:
             self._frames, self._named = [], set()
@@ -42,7 +42,7 @@ class Carried:
         return {map_name(event) for event in self._maps}
 
     def taken_back(self, said: int) -> tuple[SegmentFlag, set[str]]:
-        """(flags, tables) that a statement of this kind (Q_*) gives its segment: it may take back what lies here."""
+        """(flags, tables) of a segment with a statement of this kind (Q_*): it may take earlier changes back."""
         if said == scan.Q_ROLLBACK:
             return SegmentFlag.ROLLED_BACK, set()
         if said != scan.Q_ROLLBACK_TO:

@@ -5,8 +5,8 @@ Out: Segments with every column of bronze/segments filled, ready for the value l
 
 It must hold: a segment's payload is one slice of one binlog file; the next begins where it ended, or at the beginning
 of the next file, or (dump by GTID, between transactions) where the server's GTIDs say. A cut falls on a transaction's
-end, except in a transaction that is larger than a segment; then `context` carries what decoding needs. Artificial
-events and heartbeats enter no payload and move no position.
+end, except in a transaction larger than a segment; then `context` carries decoding's needs. Artificial events and
+heartbeats enter no payload and move no position.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Cutter:
 
     @property
     def reached(self) -> Position | None:
-        """Where the server is in its log, as far as it has sent that; None while that isn't known."""
+        """The server's position in its log, as far as it has sent that; None while unknown."""
         at = int(self._state["position"])
         return None if at == _UNKNOWN or not self._file else Position.of(self._file, at)
 
@@ -165,7 +165,7 @@ class Cutter:
         return self._between(SegmentKind.HEARTBEAT, resolved)
 
     def prepared(self, names: bytes, asked_at: Position) -> list[Segment]:
-        """A row that says what the server had prepared when its log ended at asked_at, behind what came before that.
+        """A row with the server's prepared branches when its log ended at asked_at, behind everything before that.
 
         [] while that hasn't come, and inside a transaction.
         """
@@ -239,7 +239,7 @@ class Cutter:
         return False, segments
 
     def _mark(self, kind: int, event: bytes, whole: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-        """Note in flags and tables what a planner must know of an event that is about to be taken."""
+        """Note in flags and tables a planner's facts about the next event."""
         checksum, ddl_tables = int(self._space.transaction[scan.CHECKSUM]), self.settings.ddl_tables
         if kind in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
             if kind == EventType.QUERY:
@@ -271,7 +271,7 @@ class Cutter:
         return self._seeking
 
     def _elsewhere(self, header: EventHeader) -> tuple[bool, list[Segment]]:
-        """An event that isn't where the last one ended: known already, or a leap that GTIDs prove, or corrupt."""
+        """An event elsewhere than at the last one's end: known already, or a leap proved by GTIDs, or corrupt."""
         position = int(self._state["position"])
         if self._seeks() and header.type in FRAME:
             return True, []

@@ -7,8 +7,8 @@ COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID (MySQL source docs, "Replication Protoc
 by session variables (knowledge base, "5-Slave Registration"). PyMySQL logs in, with TLS when asked; then
 the socket is ours, and nothing copies a byte between it and the receive buffer.
 
-We always say that we know CRC32: a server whose checksums are off then sends its file as it is, and the
-FORMAT_DESCRIPTION event tells which it is, also when they are switched while we listen.
+We always say that we know CRC32: a server with checksums off then sends its file as it is. The FORMAT_DESCRIPTION
+event tells the case, also when they are switched while we listen.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class DumpStream:
         return count
 
     def _more_records(self, view: memoryview) -> int:
-        """TLS gives a record of 16 KiB at a time: take those that are here already, so that a walk is worth it."""
+        """TLS gives a record of 16 KiB at a time: take those already here, so a walk is worth it."""
         self._socket.settimeout(0)
         self._timeout = 0
         count = 0
@@ -210,7 +210,7 @@ class DumpStream:
         return int.from_bytes(self._view[state["read"] : state["read"] + 3], "little")
 
     def acknowledge(self, position: Position) -> None:
-        """Tell a server that waits (semi-synchronous replication) that all up to here is on our disk.
+        """Tell a waiting server (semi-synchronous replication) that all up to here is on our disk.
 
         0xEF, position u64, file name (mysql-server plugin/semisync/semisync_replica.cc). Raises SourceUnavailable.
         """

@@ -3,8 +3,8 @@
 In:  a cursor at a definition.
 Out: a ColumnDefinition or IndexDefinition; the cursor at the comma, the closing parenthesis or the end.
 
-An attribute that has no bearing on columns, keys or row bytes (engine options, CHECK, REFERENCES) is stepped over
-token by token; what does bear on them is read, or is an error.
+An attribute without a bearing on columns, keys or row bytes (engine options, CHECK, REFERENCES) is stepped over token
+by token; any other is read, or is an error.
 """
 
 from __future__ import annotations

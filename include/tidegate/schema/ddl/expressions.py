@@ -1,9 +1,9 @@
 """Expressions of defaults and generated columns: one spelling of them, and whether two of them are the same.
 
 In:  an expression's text, as a statement has it or as information_schema shows it.
-Out: the text, spelled so that no sql_mode changes its meaning; its form without what servers add to it or leave out
-     when they show it: parentheses, quotes, capitals, synonyms. An unknown form is compared token by token: a change
-     that is none holds a table, one that isn't seen would leave wrong rows in it.
+Out: the text, spelled so that no sql_mode changes its meaning; its form without the servers' additions and omissions:
+     parentheses, quotes, capitals, synonyms. An unknown form is compared token by token: a false difference holds a
+     table, an unseen one would leave wrong rows in it.
 """
 
 from __future__ import annotations

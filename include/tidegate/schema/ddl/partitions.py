@@ -1,8 +1,8 @@
 """Read how a table is partitioned: PARTITION BY, and the actions of ALTER TABLE on partitions.
 
 In:  a cursor at such a clause.
-Out: a Partitioning or an action (partitions.py). A clause that can't be read is stepped over, and gives one that says
-     so: columns and keys don't depend on it.
+Out: a Partitioning or an action (partitions.py). An unreadable clause is stepped over, and gives one that says so:
+     columns and keys don't depend on it.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ _ROW_VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", 
 
 
 class DdlNotRead(DDLError):  # noqa: N818  like its siblings in errors.py, it says what happened
-    """A statement that isn't understood. tables: `database.table` names that it touches; () when none can be named."""
+    """A statement that isn't understood. tables: its `database.table` names; () when none can be named."""
 
     def __init__(self, what: str, *, where: str = "", remedy: str | Remedy = "", tables: tuple[str, ...] = ()) -> None:
         super().__init__(what, where=where, remedy=remedy)

@@ -25,12 +25,11 @@ class EventSaid:
     """The facts in a QUERY event beside the statement, as far as a DDL's effect depends on them.
 
     explicit_timestamps: explicit_defaults_for_timestamp of the session, as MySQL writes it where it counts, None else.
-    mariadb_explicit: its bit of MariaDB's flags, None without flags. database_charset: of a database that is made
-    without one, "" when the event doesn't say. atomic: the server changed its dictionary, and logged that as one;
-    an IF NOT EXISTS that found its table there did not. thread_specific: a temporary table was used. with_rows: the
-    table that it makes has rows that the source doesn't tell. columns: all that the table `of` has after the
-    statement, () when nothing says it. of_made: `database` is
-    that of the table it made, and the session's isn't known.
+    mariadb_explicit: its bit of MariaDB's flags, None without flags. database_charset: the default for a new database,
+    "" when the event doesn't say. atomic: the server changed its dictionary, and logged that as one; an IF NOT EXISTS
+    with an existing table did not. thread_specific: a temporary table was used. with_rows: the new table has rows
+    unknown from the source's log. columns: all columns of the table `of` after the statement, () when unknown.
+    of_made: `database` is that of the new table, and the session's isn't known.
     """
 
     explicit_timestamps: bool | None = None
@@ -48,11 +47,11 @@ class EventSaid:
 class DdlStatement:
     """One statement of a QUERY event that isn't part of a transaction's frame (BEGIN, COMMIT, SAVEPOINT, XA).
 
-    database: the session's default database, "" when it had none. sql_mode: bits of the session's sql_mode.
-    pos: end position of the event in file, 64-bit. timestamp_us: microseconds since the epoch, the source's clock.
-    charset: character_set_client by name, in which the bytes were read. legible: False where U+FFFD stands for bytes
-    that are no text in it, outside of comments. server_version: as in FORMAT_DESCRIPTION,
-    e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments depend on it.
+    database: the session's default database, "" when it had none. sql_mode: bits of the session's sql_mode. pos: end
+    position of the event in file, 64-bit. timestamp_us: microseconds since the epoch, the source's clock. charset:
+    character_set_client by name, for reading the bytes. legible: False where U+FFFD stands for invalid bytes, outside
+    of comments. server_version: as in FORMAT_DESCRIPTION, e.g. "9.7.4" or "11.4.5-MariaDB-log"; versioned comments
+    depend on it.
     """
 
     sql: str

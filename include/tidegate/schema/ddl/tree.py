@@ -209,7 +209,7 @@ class SetNotNull:
 
 @dataclass(frozen=True, slots=True)
 class RowsChanged:
-    """An action that changes rows which no row event tells of, and nobody can say which (IMPORT TABLESPACE ...)."""
+    """An action with unlogged changes of rows, and nobody can say which rows (IMPORT TABLESPACE ...)."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""Data types in DDL: from what is written to what the server shows.
+"""Data types in DDL: from the written form to the server's.
 
 In:  a cursor that stands at a type; later the table's default charset.
 Out: a TypeSpec; from it the column_type text, charset and collation as information_schema.columns shows them on a
@@ -90,7 +90,7 @@ def _sized(cursor: Cursor, word: str, *, oracle: bool) -> TypeSpec:
 
 
 def _base(cursor: Cursor, word: str, *, oracle: bool) -> str:
-    """The base name of a type that starts with word (already stepped over); takes the words that belong to it."""
+    """The base name of a type with word as its beginning (already stepped over); takes the other words of the name."""
     if word == "NATIONAL":
         return "varchar" if cursor.take_any("VARCHAR", "VARCHARACTER") or _char_varying(cursor) else "char"
     if word in ("NCHAR", "CHAR", "CHARACTER"):

@@ -3,9 +3,9 @@
 In:  the added column, and when the statement ran.
 Out: a Python value that pa.scalar(value, canonical(column).arrow) takes; None for NULL.
 
-The server writes these values itself, no row event tells of them. A value that doesn't follow from the statement alone
-(an expression, a generated column, a time in the session's unknown time zone) is UnsupportedValue: that table waits
-for a snapshot. Rules: MySQL Reference Manual, "Data Type Default Values".
+The server writes these values itself, no row event tells of them. A value that isn't in the statement alone (an
+expression, a generated column, a time in the session's unknown time zone) is UnsupportedValue: that table waits for a
+snapshot. Rules: MySQL Reference Manual, "Data Type Default Values".
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ In:  a column before and after the statement.
 Out: a Recast, two texts of Spark SQL: the value after the change, and which values it is not certain of. None when
      the change is not certain of any value.
 
-The log doesn't tell of these values. A value that fits the new type becomes what the type says; what becomes of one
-that doesn't depends on sql_mode (strict: the statement fails, so it isn't in the log; else it is cut), so it is never
-certain. Held against real servers with random values: tests/integration/road/test_rewritten.py.
+The log doesn't tell of these values. A fitting value becomes the form of the new type. The result of any other depends
+on sql_mode (strict: the statement fails, so it isn't in the log; else it is cut), so it is never certain. Held against
+real servers with random values: tests/integration/road/test_rewritten.py.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _ASCII_BELOW: Final = frozenset(
 
 
 def _foreign(old: str, new: str) -> str | None:
-    """Which texts may have a character that the new character set lacks."""
+    """The texts with a possible character missing in the new character set."""
     if old == new or new in ("utf8mb4", "utf32", "utf16"):
         return "false"
     if new in ("utf8mb3", "utf8", "ucs2"):

@@ -1,10 +1,10 @@
-"""Which table each renamed table was before, by column identity; who takes whose rows.
+"""The former table of each renamed table, by column identity; who takes whose rows.
 
 In:  a source's SchemaHistory and a span of commit time.
 Out: Renames in commit_ts order; takers. Pure.
 
-Column ids are given once per source and travel with a renamed table, so the table that had them just before the
-statement is the one that was renamed: through chains and swaps, and through an ALTER that changes columns as well.
+Column ids are given once per source and travel with a renamed table, so the table with the ids just before the
+statement is the renamed one: through chains and swaps, and through an ALTER with changes of columns as well.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def empties(version: TableVersion) -> bool:
 
 
 def takers(history: SchemaHistory, old: TableVersion | None, new: TableVersion) -> list[TableVersion]:
-    """The tables with rows that were this table's by the statement that made `new` of `old`, as it is from there on."""
+    """The tables whose rows were this table's by the statement from `old` to `new`, as it is from there on."""
     if not gives(old, new):
         return []
     found = [rename.new for rename in renames(history, new.commit_ts - 1, new.commit_ts) if rename.old == old]

@@ -4,8 +4,8 @@ In:  two versions of a physical table, one after the other.
 Out: actions by column id, in an order in which they can be done. Pure.
 
 The server rewrites rows for some changes (a narrower type, another scale ...) and the binlog doesn't show it. Such a
-change is ValuesRewritten unless it is certain that every value reads the same afterwards: silver never keeps a value
-that the source no longer has. Where the new values follow from the old ones it says how (recast.py).
+change is ValuesRewritten unless every value certainly reads the same afterwards: silver never keeps a value of the
+past. Where the new values follow from the old ones it says how (recast.py).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ChangeType:
 class ValuesRewritten:
     """The server converted existing values, which the log doesn't show.
 
-    recast: what it made of those of old_name, where that is certain; None when nobody can say.
+    recast: the result for the values of old_name, where it is certain; None when nobody can say.
     """
 
     column: Column
@@ -108,7 +108,7 @@ def _change(was: Column, now: Column, names: Mapping[str, str]) -> list[SilverAc
 
 def _computed_anew(column: Column, shared: list[tuple[Column, Column]]) -> list[SilverAction]:
     """A generated column is computed again when a column of its expression changes: 1.5 may be '1.50' in a text. One
-    that reads DEFAULT(a) when that default does.
+    that reads DEFAULT(a) if that default is one.
     """
     if not column.generation_expression:
         return []

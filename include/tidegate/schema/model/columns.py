@@ -135,9 +135,9 @@ class TableVersion:
     key: ids of the primary key's columns in key order, else of the first unique key whose columns are all
     NOT NULL (shortest wins, then the name; no prefix lengths), else (). charset and collation: the table's defaults.
 
-    moved: rows that the statement moved or deleted without row events. engine: in lower case, "" for InnoDB.
-    foreign_keys: those that change rows of this table. merged_by: the MERGE table that is over it. origin: the source's
-    own description, where rows name what stands only there (TiDB's ids of tables and columns); its reader's business.
+    moved: rows moved or deleted by the statement without row events. engine: in lower case, "" for InnoDB.
+    foreign_keys: those with changes of this table's rows. merged_by: the MERGE table over it. origin: the source's own
+    description, where rows refer to it (TiDB's ids of tables and columns); its reader's business.
 
     A row with table "" is not a table: it holds the defaults of its database (of the server, when database is "" too:
     then also its settings).

@@ -1,8 +1,8 @@
 """Which rows lie in a partition, as a condition on silver's columns.
 
 In:  a table's columns and partitioning, names of partitions.
-Out: Spark SQL that is true of exactly the rows that the server has there, and a doubt: SQL that is true of rows of
-     which that isn't certain. Raises UnsupportedValue for what can't be told at all.
+Out: Spark SQL, true for exactly the server's rows there, and a doubt: SQL, true for uncertain rows. Raises
+     UnsupportedValue for what can't be told at all.
 
 NULL lies in RANGE's first partition; by HASH it doesn't lie where 0 does. Dates that no calendar has are null in
 silver, so a null date is a doubt. Texts compare by their collation: only those are known of which every value is

@@ -23,9 +23,8 @@ class ServerSettings:
     """folds_names: lower_case_table_names isn't 0: names are in lower case in TABLE_MAPs, as typed in statements.
 
     native_keys: InnoDB carries out foreign keys' actions even where the SQL layer could. engine: of CREATE TABLE
-    without ENGINE, in lower case. kept, left_out: the patterns of the tables that the baseline looked for.
-    gap_ts: commit_ts of the newest gap that a person accepted and that may hide DDL: what was known of tables before it
-    proves nothing behind it.
+    without ENGINE, in lower case. kept, left_out: the patterns of the baseline's tables. gap_ts: commit_ts of the
+    newest gap accepted by a person and with possible DDL: facts of tables before it prove nothing behind it.
     """
 
     folds_names: bool = False

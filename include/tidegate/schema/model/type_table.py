@@ -1,8 +1,8 @@
-"""The data types of the servers, a row for each: what silver makes of it, and what the log calls it.
+"""The data types of the servers, a row for each: its form in silver, and its name in the log.
 
 In:  nothing.
-Out: TYPES, and lists of names that follow from it. tests/unit/binlog/test_type_table.py asks every table over types and
-     kinds in the product for each row: what a new type needs, it names.
+Out: TYPES, and lists of names derived from it. tests/unit/binlog/test_type_table.py asks every table over types and
+     kinds in the product for each row: it names the needs of a new type.
 """
 
 from __future__ import annotations
@@ -82,10 +82,9 @@ class Wire(IntEnum):
 class ColumnType:
     """A data type. kind, arrow, delta: what silver makes of it, before its numbers, signs and character sets count.
 
-    wire: as which the log has it, the usual one first. width: bytes of a value, of those that always have as many.
-    capacity: bytes that a text or blob with a size of its own holds. shown: display widths of an integer, signed and
-    unsigned. unsigned: (kind, arrow, delta) of an integer without a sign. as_binary: what CHARACTER SET binary makes of
-    a text.
+    wire: its forms in the log, the usual one first. width: bytes of a value, if always the same. capacity: bytes of a
+    text or blob with a size of its own. shown: display widths of an integer, signed and unsigned. unsigned: (kind,
+    arrow, delta) of an integer without a sign. as_binary: the result of CHARACTER SET binary on a text.
     """
 
     base: str

@@ -1,7 +1,7 @@
 """Tables that change without row events: by a foreign key's action, or because their engine keeps rows elsewhere.
 
 In:  a table version: its engine, its foreign keys.
-Out: one phrase that says what no row event tells of, or "".
+Out: one phrase about the changes without row events, or "".
 
 InnoDB carries out ON DELETE and ON UPDATE actions by itself, below the binlog: MariaDB and MySQL before 9.6 log the
 parent's rows alone. MySQL 9.6 and later carry them out in the SQL layer, and log the child's rows too, unless
@@ -38,9 +38,9 @@ _CHANGES_ROWS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 class ForeignKey:
     """A constraint that changes this table's rows when the parent's change.
 
-    on_delete, on_update: "" for what changes no row (RESTRICT, NO ACTION). logged: whether the server logs what they
-    do. columns: of this table, in order, and parent_columns, which they refer to; () where nobody said it, as in what
-    earlier releases recorded.
+    on_delete, on_update: "" for an action without changes (RESTRICT, NO ACTION). logged: whether the server logs the
+    changes. columns: of this table, in order, and parent_columns, the referenced ones; () where unknown, as in records
+    of earlier releases.
     """
 
     name: str
@@ -105,7 +105,7 @@ def engine_kept(engine: str) -> str:
 
 
 def logged_as(keys: Iterable[ForeignKey], logged: bool) -> tuple[ForeignKey, ...]:
-    """The same keys on a server that logs what they do, or doesn't."""
+    """The same keys on a server with or without a log of their changes."""
     return tuple(replace(key, logged=logged) for key in keys)
 
 

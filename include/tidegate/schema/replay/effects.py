@@ -113,7 +113,7 @@ class TableEffects:
         return False
 
     def _status_of_new(self, statement: CreateTable | CreateLike) -> VersionStatus:
-        """IF NOT EXISTS of a table that nobody knows makes none when there is one, which may have other columns."""
+        """IF NOT EXISTS of an unknown table makes none when there is one, maybe with other columns."""
         if self._logged.said.with_rows:
             return VersionStatus.NEEDS_SNAPSHOT
         name = statement.table
@@ -149,7 +149,7 @@ class TableEffects:
         self._mark_merged(statement.table, shape, [statement.storage])
 
     def _merged(self, name: TableName) -> tuple[str, ...]:
-        """The MERGE table that names a table, which is about to be made; () without one."""
+        """The MERGE table over a table in the making; () without one."""
         last = self._history.last(name)
         if last is None or not last.merged_by or not self._work.lives((last.merged_by[0], last.merged_by[1])):
             return ()
@@ -246,7 +246,7 @@ class TableEffects:
         self._work.put(name, shape, DEFAULTS, VersionStatus.ACTIVE)
 
     def _server_charset(self) -> tuple[str, str]:
-        """(charset, collation) of a database that is made without: what the session has for it, as its event says."""
+        """(charset, collation) of a database without its own: the session's, as its event says."""
         last = self._history.last(("", ""))
         base = (last.charset, last.collation) if last else server_default(self._context.server)
         said = self._context.said.database_charset
@@ -255,15 +255,15 @@ class TableEffects:
 
 
 def _emptied(shape: Shape, context: Context, lives: Callable[[tuple[str, str]], bool]) -> Shape:
-    """After TRUNCATE: what this server doesn't log, and a MERGE table that is gone, count from here on."""
+    """After TRUNCATE: the server's unlogged changes, and a vanished MERGE table, count from here on."""
     keys = logged_as(shape.foreign_keys, logged=context.logs_cascades)
     under = bool(shape.merged_by) and lives((shape.merged_by[0], shape.merged_by[1]))
     return replace(shape, foreign_keys=keys, merged_by=shape.merged_by if under else ())
 
 
 def _pads(before: Shape, after: Shape) -> bool:
-    """Whether values of CHAR columns, read with all their spaces, may have gone into other types: those of a column
-    that became one, or of one that is computed.
+    """Whether values of CHAR columns, read with all their spaces, may have gone into other types: those of a converted
+    column, or of a computed one.
     """
     types = {column.id: column.type for column in after.columns}
     chars = [column for column in before.columns if column.type.startswith("char(")]

@@ -1,4 +1,4 @@
-"""Names that were a table for a time: what a statement before a DROP meant, whatever has the name since.
+"""Names of a table for a time: the meaning of a statement before a DROP, whatever has the name since.
 
 In:  a SchemaHistory.
 Out: per name from and before which commit_ts it was a table, each time.

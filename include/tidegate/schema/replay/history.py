@@ -4,9 +4,9 @@ In:  rows of control/schema_history (a baseline and what was replayed before), t
 Out: new TableVersions to append; the version of a table at a commit_ts.
 
 Why replaying again is safe: a statement at or below the baseline, or at or below the last version of a table it
-touches, changes nothing; and ids of new columns follow from the rows alone. Why nothing is guessed: a statement that
-can't be read, or that doesn't fit what is known of its tables, holds those tables (`held`) from there on; versions
-before it stay true, and others go on.
+touches, changes nothing; and ids of new columns follow from the rows alone. Why nothing is guessed: an unreadable
+statement, or one in contradiction to its tables, holds those tables (`held`) from there on; versions before it stay
+true, and others go on.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Bounds:
 class SchemaHistory:
     """Versions of the tables of one source, in memory.
 
-    held: tables that a statement holds, with the error that says why; it is not stored, since the statement is read
-    again with the next window of that table. unfollowed: versions of tables that nobody keeps, made where a statement
-    about them couldn't be followed; whoever stores versions takes them too.
+    held: tables held by a statement, with the error as the reason; it is not stored, since the statement is read again
+    with the next window of that table. unfollowed: versions of excluded tables, made where a statement about them
+    couldn't be followed; whoever stores versions takes them too.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class SchemaHistory:
     ) -> None:
         """Take in rows of control/schema_history, in any order; other sources' are left out.
 
-        Rows may be those alone that are still needed (lake/schema_rows.py), with bounds that come from all of them. A
-        table's rows are parsed when it is first asked for.
+        Rows may be only the still needed ones (lake/schema_rows.py), with bounds from all of them. A table's rows are
+        parsed when it is first asked for.
 
-        keeps: Tables.keeps of the pipeline: an unknown table that it doesn't want is nobody's error.
-        columns_of_query: what tells the columns of CREATE TABLE ... SELECT. A script has it, which also begins on an
-        empty server; from a log rows would be missing.
+        keeps: Tables.keeps of the pipeline: an excluded unknown table is nobody's error. columns_of_query: gives the
+        columns of CREATE TABLE ... SELECT. A script has it, which also begins on an empty server; from a log rows
+        would be missing.
         """
         self.source = source
         self.held: dict[TableName, DdlNotRead] = {}
@@ -203,7 +203,7 @@ class SchemaHistory:
 
     @property
     def standing(self) -> Mapping[TableName, int]:
-        """Tables that are there, and no views -> from which commit_ts on without a DROP in between."""
+        """Present tables, without views -> from which commit_ts on without a DROP in between."""
         return self._standing
 
     def tables(self) -> tuple[TableName, ...]:
@@ -242,8 +242,8 @@ class SchemaHistory:
         return self.follow(parsed, statement)
 
     def _illegible(self, names: Iterable[TableName], statement: DdlStatement) -> list[TableVersion]:
-        """Hold what a statement with unreadable bytes names: those tables; or all of their databases that are known; or
-        all there are, when not even a database has a name.
+        """Hold the tables of a statement with unreadable bytes: those it names; or all known ones of their databases;
+        or all there are, when not even a database has a name.
         """
         databases = {database for database, _ in names}
         if not databases or any(UNKNOWN in database for database in databases):
@@ -313,8 +313,8 @@ class SchemaHistory:
         return [name for name in self._versions if name[0] == database]
 
     def pass_gap(self, commit_ts: int, file: str, pos: int) -> list[TableVersion]:
-        """From here on nobody saw the source's DDL for a while: what a baseline looked for, and what was dropped, may
-        be there by now. The version that says so; [] when that was said before.
+        """From here on nobody saw the source's DDL for a while: the baseline's tables, and dropped ones, may exist by
+        now. The version for it; [] when it was said before.
         """
         last = self.last(("", ""))
         if last is None or last.commit_ts >= commit_ts:

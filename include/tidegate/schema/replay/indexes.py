@@ -1,4 +1,4 @@
-"""A table's indexes: which key identifies a row, and what the server adds to what is written.
+"""A table's indexes: the key of a row, and the server's additions to the written form.
 
 In:  indexes as they are, IndexDefinitions to add, the columns.
 Out: new indexes; the given ones are left as they were.

@@ -1,13 +1,13 @@
 """The effects of a logged statement, where its text alone doesn't say: a new table or none, a base table or a
 temporary one.
 
-In:  the statement and what its event says, the server, the settings that the baseline found.
+In:  the statement and its event's facts, the server, the settings at the baseline.
 Out: whether IF NOT EXISTS made a table; whether a statement may be about a temporary table.
 
 Seen on MySQL 9.7 and MariaDB 11.4: MySQL logs CREATE TABLE IF NOT EXISTS also when the table is there, without the
 number of an atomic DDL; MariaDB 11 doesn't log it then. Both write the number when InnoDB made the table. DDL of a
 temporary table is logged by sessions with binlog_format STATEMENT (in MariaDB also MIXED), with the flag of
-thread-bound statements. MySQL sets that flag as well in a procedure that used a temporary table before, but then as an
+thread-bound statements. MySQL sets that flag as well in a procedure with a temporary table before, but then as an
 atomic DDL.
 """
 
@@ -44,7 +44,7 @@ def makes_database(sql: str) -> bool:
 
 
 def check_base_table(parsed: Statement, statement: DdlStatement, hidden: set[TableName]) -> None:
-    """Raises DDLError for what may be about a temporary table. hidden: temporary tables that the log makes."""
+    """Raises DDLError for a statement perhaps about a temporary table. hidden: temporary tables made by the log."""
     if not statement.said.thread_specific or not isinstance(parsed, AlterTable | Truncate):
         return
     if statement.flavour == "mariadb" or not statement.said.atomic or parsed.table in hidden:

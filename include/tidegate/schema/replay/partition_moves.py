@@ -1,4 +1,4 @@
-"""The effects of statements about partitions on the rows of tables: which go, which change places.
+"""The effects of statements about partitions on the rows of tables: vanishing rows, moving rows.
 
 In:  the tables of one statement (Work), before and after its other effects; which of them are followed.
 Out: versions with RowsMoved. Those that can't be followed need a snapshot, and say why.
@@ -74,7 +74,7 @@ class PartitionMoves:
                     self._grow(table, action)
 
     def follow_unknown(self, table: TableName, actions: Sequence[Action]) -> None:
-        """The same of a table that nobody follows: what it does to others."""
+        """The same for an excluded table: its effects on others."""
         for action in actions:
             if isinstance(action, PartitionToTable | ExchangePartition) and self._known(action.other):
                 why = f"rows came from {'.'.join(table)}, which isn't followed"

@@ -3,9 +3,9 @@
 In:  the tables as replayed from the statement; the columns that the source says one of them has since.
 Out: DDLError where these differ.
 
-Replay follows from a text, and a text says less than a server knows: which database a session was in, or which table a
-LIKE meant. Where the source tells the columns as well (a changefeed's schema files), no other table passes for it
-unless it has the same names, types and primary key.
+Replay follows from a text, and a text says less than a server knows: the database of a session, or the table of a
+LIKE. Where the source tells the columns as well (a changefeed's schema files), no other table passes for it unless it
+has the same names, types and primary key.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def _with_own_names(columns: list[Column]) -> list[Column]:
 
 
 def _with_new_names(shape: Shape, columns: list[Column], actions: list[Action]) -> list[Column]:
-    """Expressions that stay follow the columns that are renamed; those of the statement have the new names already."""
+    """Remaining expressions follow the renamed columns; those of the statement have the new names already."""
     now = {column.id: column.name for column in columns}
     names = {column.name.lower(): now[column.id] for column in shape.columns if column.id in now}
     if all(old == new.lower() for old, new in names.items()):
@@ -216,7 +216,7 @@ def _renamed(columns: list[Column], names: dict[str, str]) -> list[Column]:
 
 
 def _inline_indexes(definition: ColumnDefinition, there: Iterable[Index] = ()) -> list[IndexDefinition]:
-    """The indexes that a column's own definition makes; with IF NOT EXISTS none of a name that is `there`."""
+    """The indexes of a column's own definition; with IF NOT EXISTS none of a name in `there`."""
     found, kind = [], definition.index
     name = "PRIMARY" if kind is IndexKind.PRIMARY else ""
     if kind is not None and not find(there, name or definition.name):
@@ -277,7 +277,7 @@ def _kept_columns(
     convert: tuple[str, str] | None,
     context: Context,
 ) -> list[Column]:
-    """The old columns that stay, each where it was; _place_columns moves those that have a place."""
+    """The remaining old columns, each where it was; _place_columns moves those with a place."""
     by_old: dict[int, Action] = {}
     mariadb = context.server.mariadb
     details, of_added = _details(actions), _changes_of_added(shape, actions)

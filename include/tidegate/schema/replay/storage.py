@@ -39,7 +39,7 @@ def altered_storage(
     definitions: Iterable[IndexDefinition],
     context: Context,
 ) -> tuple[str, tuple[ForeignKey, ...]]:
-    """The same of a table that there was. definitions: of indexes that the statement adds."""
+    """The same for a vanished table. definitions: of the statement's new indexes."""
     dropped: set[str] = set()
     for action in actions:
         if isinstance(action, Storage) and action.engine:

@@ -28,7 +28,7 @@ def resolve_charset(
 ) -> tuple[str, str]:
     """(charset, collation) of a table or database from what is written; base where nothing is.
 
-    outer: what CHARACTER SET DEFAULT means, where that isn't base: the database's, for a table that has its own.
+    outer: the meaning of CHARACTER SET DEFAULT, where that isn't base: the database's, for a table with its own.
     MariaDB takes only the character set of it, MySQL the collation too.
     """
     charset, collation = written.charset, written.collation.upper()

@@ -73,7 +73,7 @@ class Work:
             self._after[name] = State(state.shape, kind, VersionStatus.DROPPED, moved)
 
     def changed(self) -> Iterator[tuple[TableName, State]]:
-        """Tables that the statement left different, in the order in which it came to them."""
+        """Tables changed by the statement, in its order."""
         for name, after in self._after.items():
             version = self._last(name)
             if version is None or after.kind in _ALWAYS:

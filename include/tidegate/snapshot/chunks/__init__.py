@@ -1,4 +1,4 @@
-"""Chunks: which range of a table's key is read at once, what was read of it, and where that lies in bronze.
+"""Chunks: the range of a table's key for one reading, its rows, and their place in bronze.
 
 In:  tables with a key; rows that a reader read.
 Out: Spans; rows of bronze/chunks; chunks, as apply and a rebuild read them. Knows no server.

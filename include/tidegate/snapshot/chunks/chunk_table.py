@@ -51,7 +51,7 @@ def snapshot_app_id(source: str) -> str:
 
 
 def claim_reader(tables: ControlTables, source: str) -> int:
-    """The epoch of a reader that starts now: readers that were there before it are overtaken."""
+    """The epoch of a reader that starts now: earlier readers are overtaken."""
     return tables.claim(SNAPSHOTS, snapshot_app_id(source))
 
 

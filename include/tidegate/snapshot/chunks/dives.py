@@ -5,9 +5,8 @@ Out: keys of rows, or their first columns; none where nothing lies between the e
 
 An estimate dives into the index: it costs some pages, whatever the table's size. The optimizer's answer is exact for
 few pages, and about double for more; and servers say no more than half of the table, or choose a scan and say all of
-it. A place therefore isn't found by how many rows lie below it. The piece that seems to have most is cut where both
-sides seem to have as many, then the next: what is large is cut again, and the smaller a piece is, the better is it
-known.
+it. A place therefore isn't found by how many rows lie below it. The seemingly largest piece is cut where both sides
+seem equal, then the next: large pieces are cut again, and the smaller a piece is, the better is it known.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def even_bounds(version: TableVersion, ask: Ask, parts: int, rows_min: int) -> l
 class _Piece:
     """Rows with a prefix of the key whose next column is above `after`, up to and including `upto`; "" for no bound.
 
-    rows: about how many; 0 of one that can't be cut. end: the last key that it may have, () of the last piece.
+    rows: about how many; 0 for an indivisible one. end: its last possible key, () for the last piece.
     """
 
     rows: int

@@ -1,7 +1,7 @@
 """The columns of a key as a server compares them, and what of a definition their order follows from.
 
 In:  a table version.
-Out: columns for conditions; SQL that gives a value as a literal; a text per column that says how it is ordered.
+Out: columns for conditions; SQL for a value as a literal; a text per column about its order.
 """
 
 from __future__ import annotations

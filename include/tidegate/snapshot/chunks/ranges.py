@@ -11,7 +11,7 @@ divided that is read at once.
 
 A TiDB keeps rows in regions of about one size (sampled.py): where a table has enough of them, their first rows are the
 bounds, of whatever key, and however its numbers lie (AUTO_RANDOM, SHARD_ROW_ID_BITS). Where it has few, integers are
-divided by arithmetic, of which the bits that scatter them are the highest, and other keys as the regions lie.
+divided by arithmetic, with the scattering bits as the highest, and other keys as the regions lie.
 """
 
 from __future__ import annotations

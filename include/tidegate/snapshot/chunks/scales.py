@@ -1,10 +1,10 @@
-"""Values of a key's column as numbers, so that one can be guessed that lies between two others.
+"""Values of a key's column as numbers, so a value between two others can be guessed.
 
 In:  a column, its lowest and highest value as literals, for text the alphabet that the server puts it in order by.
 Out: a Scale; None where nothing is known to lie between.
 
-A guess needn't be exact, nor the order: the server compares, and what becomes a bound is a value that a row has. Where
-this order isn't the server's, ranges are less even, and no row is missed.
+A guess needn't be exact, nor the order: the server compares, and a bound is always an existing value. Where this order
+isn't the server's, ranges are less even, and no row is missed.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _double(value: float) -> str:
 
 
 def _micros(literal: str) -> int:
-    """The number of a date or a moment; of one that no calendar has, of one that is near it, or 0."""
+    """The number of a date or a moment; of an impossible one, a near one's, or 0."""
     day, _, rest = literal.strip("'").partition(" ")
     year, month, number = (int(part) for part in day.split("-"))
     if not year:

@@ -1,6 +1,6 @@
 """Ranges of a table's key, and what is left of them.
 
-In:  ranges that a table was divided into, what waves read, which waves were refused.
+In:  the ranges of a table, the waves' readings, the refused waves.
 Out: the unread part.
 
 A key is a tuple of SQL literals, one per key column, as the server itself gave or would take them. Keys are never
@@ -71,7 +71,7 @@ class ReadSpans:
 
 
 def left_of(ranges: Iterable[Span], waves: Iterable[ReadSpans]) -> tuple[Span, ...]:
-    """The spans to read, in the order in which they became so. waves: in the order in which they were read.
+    """The spans to read, in order of their becoming. waves: in order of their reading.
 
     A span that isn't left any more, since it was read twice, changes nothing.
     """

@@ -3,10 +3,9 @@
 In:  a connection whose account may create and write `tidegate.watermark`.
 Out: marks in the source's binlog, each in a transaction of its own.
 
-Why what was committed before a low mark is visible to every read that begins after it: write() returns when the server
-has committed the UPDATE, and the server makes transactions visible in the order of its binlog (MySQL:
-binlog_order_commits, which is looked at; MariaDB does but for XA COMMIT, which is waited for). All reads go to the
-same server.
+Why every commit before a low mark is visible to every read that begins after it: write() returns after the server's
+commit of the UPDATE, and the server makes transactions visible in the order of its binlog (MySQL:
+binlog_order_commits, checked; MariaDB does but for XA COMMIT, waited for). All reads go to the same server.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _NEEDED: Final = {"binlog_format": "ROW", "sql_log_bin": "1", "autocommit": "1"}
 
 
 class Marks(Protocol):
-    """Where a reader's marks go. at_ts: the timestamp at which what follows a low mark is read; 0 where it isn't."""
+    """The place of a reader's marks. at_ts: the timestamp of the reading behind a low mark; 0 where there is none."""
 
     @property
     def at_ts(self) -> int: ...

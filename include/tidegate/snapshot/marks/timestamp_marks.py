@@ -3,12 +3,12 @@
 In:  TiDB's SQL port, the marks that a reader would write.
 Out: the timestamp that a wave is read at; events of kind `marked` in control/snapshots.
 
-Why it is exact. A wave takes a timestamp L of PD's, which is nobody else's, and each of its statements sees what was
-committed below L, and nothing else. Therefore H = L: every transaction below L is visible to the reads, and all that
-they saw is below it. Which transactions those are, apply knows once the cut has come to L: no Pump tells of a commit
-at or below its resolved_ts any more, and what it tells of later is above L, and wins. A prewrite that waits for its
-answer at L is on either side of it by its commit_ts alone, whenever it was begun and whenever its answer comes. Apply
-therefore takes no wave before its cut has come to L (spark_jobs/window/waves/unlogged_marks.py).
+Why it is exact. A wave takes a timestamp L of PD's, nobody else's, and each of its statements sees exactly the commits
+below L. Therefore H = L: every transaction below L is visible to the reads, and all that they saw is below it. Apply
+knows those transactions once the cut has come to L: no Pump reports a commit at or below its resolved_ts any more, and
+any later report is above L, and wins. A prewrite that waits for its answer at L is on either side of it by its
+commit_ts alone, whenever it was begun and whenever its answer comes. Apply therefore takes no wave before its cut has
+come to L (spark_jobs/window/waves/unlogged_marks.py).
 
 Each wave has a timestamp of its own, so that garbage collection doesn't pass it while it is read. Tables without a key
 are read whole at one (moment_reading.py).

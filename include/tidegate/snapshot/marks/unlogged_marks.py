@@ -3,11 +3,11 @@
 In:  the server, bronze as capture lands it, the marks that a reader would write.
 Out: events of kind `marked` in control/snapshots: a mark, and between which commit_ts the wave was read.
 
-Why it is as exact as marks in the log. A chunk is a transaction at L, and what it needs of L is that every transaction
-at or below L is visible to its reads. Before the reads the server is therefore asked what of its log is visible
-(mysql/visible.py), and L is the resolved_ts of the newest captured segment that ends at or before that: nothing at or
-below L comes any more, and all of it lies before that place. H must cover all that the reads saw: behind the reads the
-server is asked where its log ends, and H is a resolved_ts that covers that place. The mark is told when capture has
+Why it is as exact as marks in the log. A chunk is a transaction at L, and its one need is this: every transaction at
+or below L is visible to its reads. Before the reads the server is therefore asked for the visible part of its log
+(mysql/visible.py), and L is the resolved_ts of the newest captured segment with an end at or before that: nothing at
+or below L comes any more, and all of it lies before that place. H must cover everything in the reads: behind them the
+server is asked for the end of its log, and H is a resolved_ts beyond that place. The mark is told when capture has
 come there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
 
 Apply has the last word on where such a wave ends in its order (spark_jobs/window/waves/unlogged_marks.py).
@@ -92,7 +92,7 @@ class UnloggedMarks:
         return None
 
     def _look(self) -> Position:
-        """The part of the log that every read sees that begins from here on."""
+        """The part of the log in the view of every read from here on."""
         try:
             with self._connection.cursor() as cursor:
                 end = current_position(cursor)

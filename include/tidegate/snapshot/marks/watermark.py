@@ -1,10 +1,10 @@
 """The marks that say in the log where a wave of chunks began and ended.
 
 In:  a reader's marks; apply's findings in the log.
-Out: the text of a mark, the SQL that writes it, the table version with which its rows are decoded.
+Out: the text of a mark, the SQL to write it, the table version for decoding its rows.
 
-One row per pipeline and source, changed by an UPDATE that commits by itself. All that a mark says is in one column,
-which differs each time: an image that lacks what didn't change (binlog_row_image=MINIMAL) still has all of it.
+One row per pipeline and source, changed by an UPDATE that commits by itself. All facts of a mark are in one column,
+different each time: an image without unchanged columns (binlog_row_image=MINIMAL) still has all of it.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Manifest:
 class Mark:
     """One mark. token: 32 hex digits, the same in a wave's low and high mark. tables: () in a low one.
 
-    at: of a high one, the place in the log (`file:offset`) up to which the wave's one view sees all and behind which it
-    sees nothing; "" when the low mark is that place, or the wave has many views.
+    at: for a high one, the place in the log (`file:offset`) that divides the seen from the unseen for the wave's one
+    view; "" when the low mark is that place, or the wave has many views.
     """
 
     snapshot: str

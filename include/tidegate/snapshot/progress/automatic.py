@@ -1,15 +1,15 @@
 """Which tables are snapshotted without a person, and when.
 
 In:  a pipeline file; what control/table_states and schema_history say of tables, and control/snapshots of snapshots.
-Out: an Outlook per logical table that lacks rows; the physical tables that are due; what a person sees of them.
+Out: an Outlook per logical table without all its rows; the due physical tables; a person's view of them.
 
 A table waits when it is held and only its rows, read anew, end that; or when its newest version says so and apply
-hasn't come to it yet, as on a pipeline's first start. Whoever reads asks for what is due, and apply decides nothing: a
-table that is no longer at the source, or can't be read, fails with its reason, which stands in control/snapshots.
+hasn't come to it yet, as on a pipeline's first start. The reader requests the due ones, and apply decides nothing: a
+vanished or unreadable table fails with its reason, in control/snapshots.
 
 No loop spins. A table whose snapshots end within a day without ending its wait, by failure or since it is held again,
-is asked for ever more seldom. Those that a person asked for and that ended well don't count: the table was whole. One
-that a person cancelled isn't asked for until a person asks.
+is asked for ever more seldom. A person's requests with a good end don't count: the table was whole. One that a person
+cancelled isn't asked for until a person asks.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.RELEASED, State.DROPPED)
 class Outlook:
     """The snapshot's way with a logical table that waits for its rows.
 
-    physical: what its rows are read from. due_at: when it is asked for by itself; None when it isn't. why: the reason
-    for that, or of the last snapshot that failed. tries: snapshots of it within a day, in vain. under_way: the state
-    of the one that isn't over; "" without one. told_at: when its reader was last heard of.
+    physical: the sources of its rows. due_at: the time of its own request; None without one. why: the reason for that,
+    or of the last failed snapshot. tries: snapshots of it within a day, in vain. under_way: the state of the present
+    one; "" without one. told_at: its reader's last sign.
     """
 
     physical: tuple[Physical, ...] = ()
@@ -58,7 +58,7 @@ class Outlook:
 
 
 def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ...]]:
-    """Logical tables that lack rows, with the physical tables that have them. Raises LakeUnavailable."""
+    """Logical tables without all their rows, with the physical tables that have them. Raises LakeUnavailable."""
     states, patterns = last_states(lake), pipeline.tables
     wanted = {name for name, state in states.items() if state.lacks_rows}
     found: dict[str, list[Physical]] = {}

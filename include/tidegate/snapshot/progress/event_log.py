@@ -1,6 +1,6 @@
-"""Events of control/snapshots as they come: who looks again reads what was appended since.
+"""Events of control/snapshots as they come: a second look reads only the new ones.
 
-In:  a lake; the events that who looks has appended itself.
+In:  a lake; the caller's own appended events.
 Out: SnapshotEvents, each once, whichever files they have been packed into since; all of them anew when some were taken
      out of the table (worth_keeping.py).
 

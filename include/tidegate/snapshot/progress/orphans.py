@@ -1,12 +1,12 @@
-"""Chunks that no rebuild reads leave bronze: of waves that apply refused, or that ended with their reader, or that no
-rebuild reaches any more.
+"""Chunks beyond any rebuild leave bronze: of waves refused by apply, or ended with their reader, or out of every
+rebuild's reach.
 
 In:  bronze/chunks, control/snapshots, the time, where bronze begins.
 Out: files that can go, all of whose chunks are such; a commit without them.
 
 Apply answers each wave once per table. A chunk whose wave apply took stays as long as bronze has the segments from its
 low mark on: a rebuild reads both, and without the segments it could use neither. Without an answer it stays as long as
-its snapshot isn't over, for a table that is held may take it when it goes on; and a repair, which nobody asked for in
+its snapshot isn't over, since a held table may take it when it goes on; and a repair, without a request in
 control/snapshots, has no end but its answer. An unanswered chunk therefore goes by age, too, and nothing goes that is
 younger than a few days: a reader lands chunks before anybody hears of them.
 """
@@ -42,7 +42,7 @@ _Wave = tuple[str, str]  # token and source
 def orphan_files(
     lake: LakeFiles, now: datetime, begins: Mapping[str, int] = MappingProxyType({}), keep_days: int = 0
 ) -> list[LiveFile]:
-    """begins: source -> the commit_ts at or below which bronze's segments are gone; keep_days: what apply took stays as
+    """begins: source -> the commit_ts at or below which bronze's segments are gone; keep_days: apply's chunks stay as
     long in any case. Raises LakeUnavailable, StreamCorrupt.
     """
     state = lake.log(CHUNKS.path).state()
@@ -76,7 +76,7 @@ def remove(lake: LakeFiles, files: Iterable[LiveFile]) -> None:
 
 
 def keep_rows(lake: LakeFiles) -> None:
-    """Let nobody delete of the table: as it was made, whatever ended the one who lifted that. Raises as remove()."""
+    """Let nobody delete from the table: as it was made, whatever ended the lifting process. Raises as remove()."""
     log = lake.log(CHUNKS.path)
     if log.state().created:
         set_properties(log, {APPEND_ONLY: "true"})
@@ -113,7 +113,7 @@ class _Judge:
         }
 
     def whole(self, files: Iterable[LiveFile]) -> set[_Wave]:
-        """Waves that apply took with all that was landed of them: no file of theirs has to be opened to know it."""
+        """Waves taken by apply with all their landed chunks: none of their files has to be opened to know it."""
         landed = Counter[_Wave]()
         for file in files:
             landed[_wave(file)] += file.rows or 0

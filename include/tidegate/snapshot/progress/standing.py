@@ -1,16 +1,15 @@
-"""The facts in control/snapshots for apply: which waves were open, how far each table is, which tables are being
-filled.
+"""The facts in control/snapshots for apply: the open waves, each table's progress, the tables in a snapshot.
 
 In:  events of control/snapshots.
 Out: Known: answers by token and by physical table.
 
-A table is filled when it wasn't whole as its snapshot began: an `opened` event that names it says so, with the
-commit_ts at which silver was emptied. Until the snapshot's `done` it lacks rows. An `opened` event that names no table
-says where a wave's low mark is.
+A table is filled if it wasn't whole at its snapshot's beginning: an `opened` event with its name says so, with the
+commit_ts of silver's emptying. Until the snapshot's `done` it lacks rows. An `opened` event that names no table says
+where a wave's low mark is.
 
 Answers for windows are carried forward with the events: no answer goes through all of them. Apply alone writes
-`opened`, `done` and `placed`, and has its own in memory in the order in which it said them; of the others' events none
-depends on those that came before it.
+`opened`, `done` and `placed`, and has its own in memory in their order; the others' events don't depend on earlier
+ones.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tidegate.tables import SNAPSHOTS
 
 
 class Known:
-    """Events, and what follows from them. log: where they come from; None: those alone that are taken in."""
+    """Events, and their consequences. log: their origin; None: only the given ones."""
 
     def __init__(self, log: EventLog | None = None) -> None:
         self._log = log
@@ -142,7 +141,7 @@ class Known:
         return self._lows.get((source, token))
 
     def open_lows(self) -> list[int]:
-        """The lowest mark of waves that were open at some window's end, of each snapshot that isn't over."""
+        """The lowest mark of the waves open at some window's end, of each unfinished snapshot."""
         return [self._lowest[one] for one in self._tally.going_snapshots if one in self._lowest]
 
     def began(self, snapshot: str, physical: Physical) -> int | None:

@@ -4,9 +4,9 @@ In:  a pipeline, its lake, how to reach its sources.
 Out: physical tables that wait for a snapshot, though neither schema_history nor control/table_states knows them.
 
 The tables at capture's first start are in the baseline, and later ones in the log, which apply has followed up to the
-cut, or up to where the source was left behind. A table that is older than that, and of which there is no version, was
-therefore there before and isn't in the baseline, which has only what was kept then. Nothing in the lake names it: the
-server is asked, once in a run, as who runs has read one pipeline file.
+cut, or up to where the source was left behind. An older table without a version was therefore there before and isn't
+in the baseline, since that has only the tables kept then. Nothing in the lake names it: the server is asked, once in a
+run, as who runs has read one pipeline file.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ from tidegate.tables import FOLLOWED, SCHEMA_HISTORY
 
 @dataclass(slots=True)
 class _Told:
-    """The answer of a source. unknown: kept tables, each with the Unix time at which it was made, in seconds; without
-    those of which schema_history has a version. at: its version at which that was looked at. begun: whether it has
-    any.
+    """The answer of a source. unknown: kept tables, each with its Unix time of creation, in seconds; without those
+    with a version in schema_history. at: its version at that look. begun: whether it has any.
     """
 
     unknown: dict[tuple[str, str], float]

@@ -38,8 +38,8 @@ def _now() -> datetime:
 
 @dataclass(slots=True)
 class _Woken:
-    """The last news, at which version of control/snapshots, when (Unix time), and how long it counts (s); and for
-    which selection of tables.
+    """The last news, its version of control/snapshots, its Unix time, and how long it counts (s); and its selection of
+    tables.
     """
 
     tables: list[str]
@@ -50,7 +50,7 @@ class _Woken:
 
 
 class WaitingTables:
-    """Tables that need a reader. kept: what was told, as JSON."""
+    """Tables in need of a reader. kept: the last news, as JSON."""
 
     def __init__(self, pipeline: Pipeline, kept: Mapping[str, Any] | None) -> None:
         self._pipeline = pipeline
@@ -81,7 +81,7 @@ class WaitingTables:
         return asdict(self._woken)
 
     def look(self) -> dict[str, Any] | None:
-        """{"tables": [...]} that need a reader, unless just that was told lately. Blocks."""
+        """{"tables": [...]} in need of a reader, unless just that was told lately. Blocks."""
         versions, now = [tail.version() for tail in self._tails], _now().timestamp()
         if versions == self._seen and now < self._again_at:
             return None

@@ -6,22 +6,22 @@ Out: the rows that stay. Pure.
 A table's snapshot that is over stays over (events.py), so nothing is read of it any more. The records that go, and why
 no reader of control/snapshots needs them:
 
-- `ranges`, `view`, `ended`, `paused`, `resumed` of the table say what a reader is still to do, and at which server its
-  end mark is. The reader, its DAG and their alarms look at snapshots that aren't over. A state is told by `requested`
-  and by the event that ended it, which stay; of what is done nothing is left, whatever its ranges were.
-- `opened` without a table, `view`, `paused` and `resumed` of a whole snapshot, when all of its tables are over. That
-  `opened` says where a wave began that a window's end cut in two. Apply asks it of waves that it is to answer, and a
-  rebuild, which meets old waves again, writes down anew where it cuts them. Upkeep of bronze keeps segments for it only
+- `ranges`, `view`, `ended`, `paused`, `resumed` of the table give a reader's remaining work, and the server of its end
+  mark. The reader, its DAG and their alarms look at snapshots that aren't over. `requested` and the event of its end
+  give a state, and both stay; a done one has nothing left, whatever its ranges were.
+- `opened` without a table, `view`, `paused` and `resumed` of a whole snapshot, when all of its tables are over.
+  `opened` gives the beginning of a wave cut in two by a window's end. Apply asks it of waves before an answer, and a
+  rebuild, which meets old waves again, writes its own cuts down anew. Upkeep of bronze keeps segments for it only
   while its snapshot goes on.
-- `definition` and `spans` of a `wave`. The columns are asked when a wave is the first to be taken of its table, which
-  is refused once the snapshot is over; a rebuild has the version that it made, in control/schema_history. The row
-  itself stays: by it upkeep knows without a look inside that a file of bronze/chunks was taken as a whole.
+- `definition` and `spans` of a `wave`. The columns are asked for at the first wave of its table, refused once the
+  snapshot is over; a rebuild has its own version, in control/schema_history. The row itself stays: by it upkeep knows
+  without a look inside that a file of bronze/chunks was taken as a whole.
 
-All else stays. `opened` of a table, `applied`, `done`, `marked` and `placed` are what a rebuild goes by, and what says
-that a table's rows are there; `failed` and `cancelled` say why one isn't asked for again; `refused` which chunks go.
+All else stays. `opened` of a table, `applied`, `done`, `marked` and `placed` are a rebuild's ground, and the proof of
+a table's rows; `failed` and `cancelled` say why one isn't asked for again; `refused` the chunks to remove.
 
-A run that is killed has made its commit or it hasn't (lake/control/upkeep.py); what is appended meanwhile stays. A
-reader that follows the table by its files gets all of it anew (event_log.py).
+A killed run has made its commit or it hasn't (lake/control/upkeep.py); later appends stay. A reader that follows the
+table by its files gets all of it anew (event_log.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _Key = tuple[str, str, str, str]  # snapshot, source, database, table
 
 
 def worth_keeping(rows: pa.Table, oldest: datetime) -> pa.Table:
-    """Without what nobody needs of snapshots that were over before `oldest`."""
+    """Without the needless records of snapshots that were over before `oldest`."""
     kinds, times = rows["event"].to_pylist(), rows["recorded_at"].to_pylist()
     keys: list[_Key] = list(zip(*(rows[name].to_pylist() for name in _PLACE), strict=True))
     over, over_whole = _over(keys, kinds, times, oldest)

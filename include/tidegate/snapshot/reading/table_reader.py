@@ -41,8 +41,8 @@ _FIRST_ROWS: Final = 1000  # before it is known how long rows are
 
 @dataclass(frozen=True, slots=True)
 class WaveOf:
-    """The common facts of the chunks of a wave. at_ts: the timestamp at which all of it is read; 0 where it isn't.
-    is_local: whether the lake that they go to is.
+    """The common facts of the chunks of a wave. at_ts: the timestamp of all its reading; 0 where there is none.
+    is_local: whether their lake is.
     """
 
     source: str

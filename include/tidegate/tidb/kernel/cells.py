@@ -1,8 +1,7 @@
 """One datum into its column's Arrow buffers.
 
 In:  the address of a datum whose end is known, the address of its column's words, the row; whether it is of the handle.
-Out: VALUE, or NULL for a date that no calendar has, or an ERROR_*: then the slow decoder says what is wrong, or that
-     nothing is.
+Out: VALUE, or NULL for an impossible date, or an ERROR_*: then the slow decoder names the fault, or finds none.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def _number(to: int, value: Any) -> int:
 def _float(to: int, bits: int) -> int:
     """The fewest digits that read as this double, if these are up to 15 and need no exponent.
 
-    A whole number below 2^53 divided by an exact power of ten is the double that is nearest to the decimal fraction: so
-    the smallest number of digits behind the point for which that gives the value is the text.
+    A whole number below 2^53 divided by an exact power of ten is the nearest double to the decimal fraction: so the
+    text has the smallest number of digits behind the point that gives the value.
     """
     value = _double(bits)
     if bits < 0:

@@ -115,7 +115,7 @@ def _next_run(wanted: int, at: int, end: int) -> tuple[int, int]:
 
 @compiled(I(I, I, I), **FAST)
 def _first_id(at: int, end: int, table: int) -> int:
-    """The first id of a TableMutation, which is all that is asked of it."""
+    """The first id of a TableMutation, the only wanted part."""
     while at < end:
         tag, at = varint(at, end)
         if at < 0:
@@ -277,7 +277,7 @@ def _in_sequence(at: int, end: int, rows: int, data: int) -> int:
 
 @compiled(I(I, I, I, I), **FAST)
 def read_rows(data: int, payload: int, number: int, rows: int) -> int:
-    """The rows of a prewrite's value that count_rows has counted, in the order in which they were done; how many."""
+    """The rows of a prewrite's value, counted by count_rows, in the order of the transaction; how many."""
     at = data + word(payload, T.VALUE_AT)
     end = at + word(payload, T.VALUE_BYTES)
     count = 0

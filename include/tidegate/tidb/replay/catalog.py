@@ -4,8 +4,8 @@ In:  jobs and transactions, in order of commit_ts.
 Out: tables by name. UnsupportedValue where TiDB changed rows in a way that its binlog doesn't tell and nobody can
      compute.
 
-Rows that no binlog tells of: those that vanish (TRUNCATE, DROP PARTITION), move (EXCHANGE PARTITION), come back
-(RECOVER, FLASHBACK), or are converted (a column type changes: the column has another id then).
+Unlogged changes of rows: they vanish (TRUNCATE, DROP PARTITION), move (EXCHANGE PARTITION), come back (RECOVER,
+FLASHBACK), or are converted (a column type changes: the column has another id then).
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Catalog:
         self._tables[plain.info.id] = self._tables.pop(job.table_id)
 
     def _swapped(self, table: Table, plain: Table, gone: set[int], job: Job) -> tuple[list[Cells], list[Cells]]:
-        """The rows that leave the partition, and those that come into it; none where one side's aren't known."""
+        """The rows leaving the partition, and those coming into it; none where one side's aren't known."""
         try:
             for one in (table, plain):
                 if one.unknown is not None:

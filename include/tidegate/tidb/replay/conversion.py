@@ -1,7 +1,7 @@
 """The values of existing rows after the type of a column changed.
 
 In:  a column before and after, and the job that changed it.
-Out: which column became which; the new value of a cell. UnsupportedValue where that isn't certain.
+Out: the pairs of columns; the new value of a cell. UnsupportedValue where that isn't certain.
 
 TiDB gives the column another id, copies all rows, and tells nobody of the copies.
 """

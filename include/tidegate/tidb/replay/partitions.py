@@ -1,8 +1,8 @@
 """In which partition a row lies, as TiDB finds it.
 
 In:  a table's partitioning, and the SQL value of each column of a row.
-Out: the place of its partition among the definitions. UnsupportedValue where that isn't certain: texts under a
-     collation whose order isn't known here, a function that isn't.
+Out: the place of its partition among the definitions. UnsupportedValue without certainty: texts under a collation of
+     unknown order, an unknown function.
 
 Source: locatePartitionCommon and ForKeyPruning in pkg/table/tables/partition.go.
 """
@@ -132,7 +132,7 @@ def _no_column(name: str) -> Sql:
 
 
 def _signed(value: int) -> int:
-    """As an int64, which is what TiDB hashes of an unsigned number too."""
+    """As an int64, TiDB's input of the hash also for an unsigned number."""
     return value - (1 << 64) if value >> 63 == 1 else value
 
 

@@ -65,7 +65,7 @@ class Rows:
         return cells
 
     def take_where(self, test: Callable[[Cells], bool]) -> list[Cells]:
-        """Rows of which something is true, which are no longer here."""
+        """Rows with a true condition, no longer here."""
         found = [cells for cells in self._rows.values() if test(cells)]
         kept = [cells for cells in self._rows.values() if not test(cells)] if found else None
         if kept is not None:
@@ -104,7 +104,7 @@ class Rows:
         return unnumbered[0]
 
     def _is(self, cells: Cells, before: Cells) -> bool:
-        """Whether all that a change's old side names of known columns is what is stored."""
+        """Whether all known columns of a change's old side agree with the stored row."""
         return all(
             comparable(cell(column, cells)) == comparable(before[column.id])
             for column in self._table.columns

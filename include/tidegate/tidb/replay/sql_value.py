@@ -4,7 +4,7 @@ In:  a column and a datum's value; or an SQL value and the column that takes it.
 Out: an SQL value: None, int, Decimal, float, str, bytes, Dated, Span, JsonText. A datum's value.
      UnsupportedValue where it isn't certain what TiDB makes of it.
 
-A statement that loses something fails in strict mode, so it isn't in the stream; what the others would lose is refused.
+A statement with a loss fails in strict mode, so it isn't in the stream; other losses are refused.
 """
 
 from __future__ import annotations

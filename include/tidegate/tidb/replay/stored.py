@@ -1,7 +1,7 @@
 """The value of a cell that a table's row doesn't name.
 
 In:  a row's cells, a column.
-Out: the cell's value: what is stored, the column's origin default, or what a virtual column computes.
+Out: the cell's value: the stored one, the column's origin default, or a virtual column's result.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Replayed:
 
 
 class Stream:
-    """A recording that was paired. discard: orphans are taken for rolled back, which is wrong for most: a question."""
+    """A paired recording. discard: orphans count as rolled back, wrong for most: a question."""
 
     def __init__(self, recording: Recording, *, discard: bool = False) -> None:
         self._recording = recording
@@ -71,7 +71,7 @@ class Stream:
         self.resolved_ts = pairing.resolved_ts
 
     def at(self, tso: int | None = None) -> Replayed:
-        """Tables after all that was committed at or below tso; by default, after all that is resolved."""
+        """Tables after all commits at or below tso; by default, after all resolved ones."""
         if tso is not None and tso > self.resolved_ts:
             raise StreamCorrupt(
                 f"TSO {tso} isn't resolved: all is known up to {self.resolved_ts}",

@@ -1,4 +1,4 @@
-"""The table of a phase's keys: which change of each key is the last, and which files its keys can't lie in.
+"""The table of a phase's keys: the last change of each key, and the files without any of its keys.
 
 In:  hashes, orders and leads of changes, at addresses. Out: slots of open addressing, a filter, marks of what lost.
 """

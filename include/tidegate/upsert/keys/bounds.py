@@ -1,11 +1,11 @@
 """Bounds of the key in the row groups of silver's files, kept from one window to the next.
 
-In:  what an open data file says of its groups (keys.columns).
+In:  an open data file's facts of its groups (keys.columns).
 Out: whether a group of a file may hold a changed key, without opening the file.
 
-A data file never changes under its name, and a new deletion vector leaves the groups as they are. So what a window has
-read of a file holds for the next one, and a window of few keys opens the few files whose groups may hold them: its cost
-follows the keys, and not the number of files. The least recently asked files go first where memory is bounded.
+A data file never changes under its name, and a new deletion vector leaves the groups as they are. A window's knowledge
+of a file holds for the next one, and a window of few keys opens the few files with groups for them: its cost follows
+the keys, and not the number of files. The least recently asked files go first where memory is bounded.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class KnownGroups:
 
 
 def file_name(table_path: str, file: LiveFile, table: KeyTable) -> FileName:
-    """What Groups are kept by: the file, and the columns that its bounds are of."""
+    """The identity of Groups: the file, and the columns of its bounds."""
     return table_path, file.local_path, file.size, table.lead_kinds
 
 

@@ -3,7 +3,7 @@
 In:  changes of one source: hash of the key, order, where its row lies.
 Out: the same again, in the process that resolves the phase. Payload and rows stay where they were written.
 
-A file also carries the `add` actions of the data files that hold its rows, so that nothing else need travel.
+A file also carries the `add` actions of its rows' data files, so nothing else need travel.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ In:  hashes and leads of the last change per key (resolve.py).
 Out: KeyTable: flat arrays, saved once and mapped into memory by every task that probes.
 
 Open addressing at no more than half its slots, 16 bytes a slot: the hashes themselves. In front of it a filter of 16
-bits per key, which fits the second-level cache and answers nearly all keys that aren't there.
+bits per key, in the second-level cache, which answers nearly all missing keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How to read a table version by SELECT so that each value is what the binlog would have given: a plan that is data.
+"""The reading of a table version by SELECT, with each value as in the binlog: a plan of data.
 
 In:  a TableVersion.
 Out: the select list; per column how the kernel reads it and how its array is finished, which is decode's own finish.
