@@ -31,10 +31,11 @@ from tidegate.cascades.values import Doubt
 from tidegate.errors import Terminal, Transient, unexpected
 from tidegate.merge.phases import empties
 from tidegate.remedy import Needs
-from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.segments.result import NOTHING_KNOWN
 from tidegate.standing.causes import Cause, cause_of
 from tidegate.standing.events import Refused
+from tidegate.standing.standing import Place
 from tidegate.table_names import Physical
 from tidegate.tables import State
 from tidegate.upsert.target import NotStaged, StagedUpsert
@@ -75,8 +76,18 @@ def _hold(app: Application, window: Window, source: str, children: Children, dou
     for name in about or list(children):
         entry = children.pop(name)
         line = f"{entry.name}: its foreign keys act without row events, and can't be followed here: {doubt.why}"
-        place = met_in(app, window, entry.name)
+        place = _place(app, window, Physical(source, *name), entry.name)
         hold(app, window, entry.name, Refused(Cause.NEEDS_ROWS, line, place, needs=Needs.ROWS))
+
+
+def _place(app: Application, window: Window, physical: Physical, name: str) -> Place:
+    """Where a doubt was met: below where its table was renamed away or dropped, which ends the wait then. Whoever has
+    its rows now waits with it, and is read anew.
+    """
+    place, version = met_in(app, window, name), app.histories[physical.source].version_at(*physical.pair, window.cut_ts)
+    if version is None or version.status is not VersionStatus.DROPPED:
+        return place
+    return replace(place, at_ts=version.commit_ts - 1)
 
 
 @dataclass(slots=True)

@@ -9,9 +9,12 @@ from pyspark.sql import SparkSession
 
 from tests.kit.changelogs import changes_of, played, silver_rows
 from tests.kit.road import Road
+from tests.kit.snapshots import Reading
 from tests.support.servers import FreshDatabase
 from tidegate.changelog.table import BY_A_FOREIGN_KEY, GAP
 from tidegate.local.server import Server
+from tidegate.standing.causes import Cause
+from tidegate.tables import WATERMARK_DATABASE, State
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -143,3 +146,28 @@ def test_a_changelog_has_what_foreign_keys_did(
     assert {**made[-3]["before"], "p": 9} == made[-3]["after"]
     logged = [row["after"] for row in made if row["op"] == "insert"]
     assert made[-3]["before"] == logged[0], "as the log has it"
+
+
+def test_a_child_that_is_renamed_behind_what_its_key_did_is_read_anew_by_its_new_name(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """And nothing waits under the old one, which nobody could read."""
+    database = fresh_database(mariadb)
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
+    road = Road.begun(
+        mariadb,
+        tmp_path,
+        database,
+        "CREATE TABLE p (id INT PRIMARY KEY)",
+        "CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)",
+        "INSERT INTO p VALUES (1), (2)",
+        "INSERT INTO c VALUES (1, 1), (2, 2)",
+        "DELETE FROM p WHERE id = 1",
+        "RENAME TABLE c TO d",
+    )
+    road.capture()
+    held = {name.split(".")[1]: state.cause for name, state in road.apply(spark).states.items() if state.cause}
+    assert held == {"c": Cause.NEEDS_ROWS, "d": Cause.WAITS_WITH}
+    app = Reading(road, spark).run()
+    assert not [state.reason for state in app.states.values() if state.state is State.HELD]
+    assert road.assert_equal() == {"p": 1, "d": 1}

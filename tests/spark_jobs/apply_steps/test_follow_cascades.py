@@ -60,6 +60,22 @@ def test_a_doubt_holds_those_whom_it_is_about(doubt: Doubt, waits: set[str], tmp
     assert {name for _, name in children} == KEYS.keys() - waits
 
 
+def test_a_doubt_about_a_table_that_is_gone_ends_where_it_went(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.send("one", "CREATE TABLE b (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES a (id) ON DELETE CASCADE)")
+    log.send("one", "RENAME TABLE b TO e")
+    log.level()
+    app, window = log.first_window()
+    for step in (plan_window, replay_schema_history):
+        step(app, window)
+    went = app.histories["one"].last(_name("b"))
+    assert went is not None
+    _hold(app, window, "one", {_name("b"): window.tables["shop.b"]}, Doubt("why", _name("b")))
+    place = window.held["shop.b"].place
+    assert place is not None
+    assert place.at_ts == went.commit_ts - 1 < window.cut_ts
+
+
 def test_of_tables_that_snapshots_read_rows_may_be_later_ones(tmp_path: Path) -> None:
     app, window, children = _planned(tmp_path)
     chunk: Any = object()
