@@ -131,7 +131,7 @@ def _follow(
     if actions and writer.columns() is None:
         writer.ensure(shape)
     elif actions and only_adds and (shape.key or not _gives_values(actions)):  # NULL changes no row's hash
-        _add(writer, actions, new, shape)
+        _add(writer, actions, old, new, shape)
     elif actions and not reshape(writer, partial(_reshape_of, writer, actions, old, shape), (writer.app_id, upto_ts)):
 
         def work(private: PrivateLog) -> bool:
@@ -140,7 +140,7 @@ def _follow(
             stays = all(keeps_values(private.state, action, recasts) for action in actions)
             if not stays:
                 own = silver_sql.only_shard(new) if writer.entry.routed else "true"
-                check_renamed(private.state, actions, old)
+                check_names(private.state, actions, old)
                 rewrite(private, actions, shape, recasts, own, writer.sources_of(old))
             return not stays
 
@@ -166,7 +166,7 @@ def _reshape_of(
             recasts[action.column.silver] = quote(action.old_name)
     if all(keeps_values(state, action, recasts) for action in actions):
         return None
-    check_renamed(state, actions, old)
+    check_names(state, actions, old)
     return Reshape(
         facts=lambda read: reshaped(read, shape, writer.sources_of(old)),
         key=shape.key or (ROW_HASH,),
@@ -176,14 +176,25 @@ def _reshape_of(
     )
 
 
-def check_renamed(state: TableState, actions: Sequence[SilverAction], old: TableVersion) -> None:
-    """Raise SchemaMismatch where a column gets the name of one that silver's owner has added: its values would go."""
+def check_names(state: TableState, actions: Sequence[SilverAction], old: TableVersion) -> None:
+    """Raise SchemaMismatch where a column gets the name of one that silver's owner has added: its values would go, or
+    pass for the source's. Silver that was made just now has the columns behind the statement, and no rows.
+    """
+    if not state.files:
+        return
     there = {str(field["name"]).lower() for field in state.schema["fields"]}
     there -= {column.silver.lower() for column in old.columns}
     for action in actions:
-        if isinstance(action, RenameSilverColumn) and action.new_name.lower() in there:
+        match action:
+            case RenameSilverColumn():
+                name, what = action.new_name, f"column {action.old_name} is {action.new_name} from here on"
+            case AddSilverColumn():
+                name, what = action.column.silver, f"column {action.column.name} is added here"
+            case _:
+                continue
+        if name.lower() in there:
             raise SchemaMismatch(
-                f"column {action.old_name} is {action.new_name} from here on, and silver has a column of that name",
+                f"{what}, and silver has a column of that name",
                 where=state.place,
                 remedy="rename or drop silver's own column, then `tidegate release`",
             )
@@ -207,8 +218,14 @@ def _added(actions: Sequence[SilverAction]) -> dict[str, tuple[Any, pa.DataType]
     return {action.column.silver: (action.value, canonical(action.column).arrow) for action in added}
 
 
-def _add(writer: SilverWriter, actions: Sequence[SilverAction], new: TableVersion, shape: SilverShape) -> None:
+def _add(
+    writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion, shape: SilverShape
+) -> None:
     """The columns, with the value the server gave to existing rows."""
+    state, ids = writer.log.state(), (writer.app_id, writer.ddl_id("values", new))
+    done = any(state.transaction(one) >= new.commit_ts for one in ids)
+    if not writer.entry.routed and not done:  # another shard may have brought the column to a routed table
+        check_names(state, actions, old)
     added = [action for action in actions if isinstance(action, AddSilverColumn)]
     columns = [SilverColumn(a.column.silver, canonical(a.column).delta, described(a.column)) for a in added]
     if not _gives_values(added):

@@ -247,8 +247,9 @@ class Check:
         work.silver = self._silver(work)
         names = [silver_column(cell.name) for cell in table.cells]
         there = self.silver.columns(work.silver.address, work.silver.version)
-        if set(names) != set(there) and not (work.only and set(names) <= set(there)):
-            missing, extra = sorted(set(names) - set(there)), sorted(set(there) - set(names))
+        missing, extra = sorted(set(names) - set(there)), sorted(set(there) - set(names))
+        work.owners = () if missing or work.only else self.lake.owners_columns(work.physical, extra)
+        if missing or (len(extra) > len(work.owners) and not work.only):
             why = f"columns differ: missing in silver {missing}, only in silver {extra}"
             return work.result(Outcome.DIFFERENT, why, source_rows=rows)
         work.first = self.silver.compare(name, table, len(work.prints), work.silver)
@@ -339,9 +340,10 @@ class Check:
             for some, sums in zip(work.prints, first.chunks, strict=True)
         )
         outcome = Outcome.UNSETTLED if work.unsettled else Outcome.EQUAL
+        left_out = f"not compared: silver's own {', '.join(work.owners)}" if work.owners else ""
         return work.result(
             Outcome.DIFFERENT if work.different else outcome,
-            work.reason,
+            work.reason or left_out,
             source_rows=sum(some.rows for some in work.prints),
             silver_rows=first.silver_rows,
             source_hash=hex_of(ours),

@@ -2,7 +2,7 @@
 
 In:  a lake: its cuts and bronze/segments; positions of the sources.
 Out: a Cut, or VerifyError when none covers the positions in time; the commit_ts up to which a read saw everything; a
-     table's version for readers, apply's newer windows left out.
+     table's version for readers, apply's newer windows left out; the columns that silver's owner has added.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from tidegate.errors import CutNotYet, VerifyError
 from tidegate.lake.captured_places import CapturedPlaces
 from tidegate.lake.cuts import Cut, cut_at
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.schema_rows import table_rows
 from tidegate.lake.status import cut_ts
 from tidegate.limits import VERIFY_POLL_SECONDS
+from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.segment import Server
+from tidegate.table_names import Physical
 
 
 def newest_cut(lake: LakeFiles, pipeline: str) -> Cut | None:
@@ -51,6 +54,16 @@ class LakeReader(CapturedPlaces):
         while (actions := log.actions(version + 1)) is not None and not _of_a_window(actions, windows):
             version += 1
         return version
+
+    def owners_columns(self, table: Physical, extra: Sequence[str]) -> tuple[str, ...]:
+        """Those of silver's columns beyond the source's that the source never had; none where its columns of earlier
+        aren't known.
+        """
+        if not extra:
+            return ()
+        rows = [row for row in table_rows(self.lake, *table.pair) if row["source"] == table.source]
+        known = {column.silver.lower() for row in rows for column in TableVersion.from_row(row).columns}
+        return tuple(name for name in extra if known and name.lower() not in known)
 
     def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:
         """The newest cut, once it covers all positions. Raises VerifyError when none does in time."""

@@ -72,7 +72,9 @@ class Options:
 
 @dataclass(slots=True)
 class Work:
-    """One physical table under way. place: where its first read began. prints: its chunks, without their text."""
+    """One physical table under way. place: where its first read began. prints: its chunks, without their text. owners:
+    columns of silver that aren't the source's.
+    """
 
     source: str
     database: str
@@ -87,6 +89,7 @@ class Work:
     silver: Silver | None = None
     verified_ts: int = 0
     reason: str = ""
+    owners: tuple[str, ...] = ()
     waiting: list[Key] = field(default_factory=list)
     tries: Counter[Key] = field(default_factory=Counter)
     unsettled: int = 0

@@ -19,8 +19,12 @@ from spark_jobs.session.spark import maintenance_session
 from tests.kit.road import Road
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
+from tidegate.lake.held import last_states, release
 from tidegate.local.server import Server
 from tidegate.tables import State, silver_path
+from tidegate.verify.report import Outcome
+from tidegate.verify.under_way import Options
+from tidegate.verify.verification import verify
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -71,12 +75,17 @@ class Owned:
         return READERS[reader](self.road.lake.uri(silver_path(self.database, table))).to_pylist()
 
     def assert_equal(self, *tables: str) -> None:
-        """By the source's own columns: verification takes those of silver's owner for a difference."""
+        """By the source's own columns."""
         for table in tables:
             described = self.server.query(f"SHOW COLUMNS FROM {table}", database=self.database)
             names = [str(name) for name, *_ in described]
             rows = [tuple(row[name] for name in names) for row in self.silver(table)]
             assert sorted(rows) == sorted(self.server.query(f"SELECT * FROM {table}", database=self.database)), table
+
+    def verified(self) -> list[tuple[Outcome, str]]:
+        road = self.road
+        report = verify(road.pipeline, {"one": road.info}, road.lake.root, {}, Options(timeout_seconds=5))
+        return [(one.outcome, one.reason) for one in report.tables]
 
 
 def changed_by_its_owner(it: Owned) -> None:
@@ -152,3 +161,27 @@ def test_columns_that_went_before_a_truncate_are_none_of_its_owners(
     )
     it.assert_equal("t")
     assert {name for name in it.silver("t")[0] if name[:4] != "_tg_"} == {"id", "b", "note"}
+
+
+@pytest.mark.parametrize("default", ["", " DEFAULT 5"])
+def test_a_column_that_comes_with_the_name_of_the_owners_waits_until_that_one_is_away(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, default: str
+) -> None:
+    it = Owned(mariadb, fresh_database(mariadb), spark, tmp_path)
+    assert not it.at_source("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+    it.by_owner("t", "ALTER TABLE {t} ADD COLUMN Note INT", "UPDATE {t} SET Note = 7")
+    held = it.at_source(f"ALTER TABLE t ADD COLUMN note INT{default}", "INSERT INTO t VALUES (3, 3, 3)")
+    assert "column note is added here, and silver has a column of that name" in held[f"{it.database}.t"]
+    assert {row["id"]: row["Note"] for row in it.silver("t")} == {1: 7, 2: 7}
+    it.by_owner(
+        "t",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "ALTER TABLE {t} RENAME COLUMN Note TO owners_note",
+    )
+    release(it.road.lake, last_states(it.road.lake)[f"{it.database}.t"])
+    assert not it.at_source("INSERT INTO t VALUES (4, 4, 4)")
+    it.assert_equal("t")
+    assert {row["id"]: row["owners_note"] for row in it.silver("t")} == {1: 7, 2: 7, 3: None, 4: None}
+    assert it.verified() == [(Outcome.EQUAL, "not compared: silver's own owners_note")]
+    it.by_owner("t", "UPDATE {t} SET v = 9 WHERE id = 2")
+    assert [outcome for outcome, _ in it.verified()] == [Outcome.DIFFERENT]
