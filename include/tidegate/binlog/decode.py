@@ -30,9 +30,10 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.outcome import UNDOES_EARLIER, UNDONE, rolled_back_too_late, undo_known
 from tidegate.binlog.prewritten import answered, passed_over
 from tidegate.binlog.statements import Judged, judge_statements, judge_unfollowed, place
+from tidegate.binlog.table_map import read_name
 from tidegate.binlog.table_rows import BatchDecoder, HeldError, Name, TableRows, decode_table
 from tidegate.binlog.transaction_scan import ROWS, SAVEPOINT, STATEMENT, XA_ANSWER
-from tidegate.errors import StreamCorrupt, UnknownEvent, unexpected
+from tidegate.errors import DecodeError, StreamCorrupt, UnknownEvent, unexpected
 from tidegate.remedy import JUDGE, REFILL, REPORT
 from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, DecodedSegment, Known, Ledger, Problem, TableChanges
@@ -242,13 +243,29 @@ def _judge_others(
 
 
 def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
-    """An event of a kind without a rule: it may change any table, unless it is flagged ignorable."""
+    """An event of a kind without a rule: it may change any table, unless it is flagged ignorable, or is a part of rows,
+    which are of a table that is mapped before it.
+    """
     code = int(index.events[event, K.TYPE])
     what = unread_event(code)
     error = UnknownEvent(_LOST if code == EventType.INCIDENT else what, remedy=JUDGE)
     if index.header(event).flags & EventFlag.IGNORABLE:
         return Judged(event, "ignorable", (), error)
-    return judge_unfollowed(index, event, windows, known, error)
+    mapped = _mapped_before(index, event) if code == EventType.MARIADB_PARTIAL_ROW_DATA else None
+    return judge_unfollowed(index, event, windows, known, error, mapped)
+
+
+def _mapped_before(index: EventIndex, event: int) -> set[Name] | None:
+    """The tables that an event's transaction has mapped before it; None where that begins before this piece."""
+    inside = np.flatnonzero(index.events[:event, K.COMMIT_TS] == index.events[event, K.COMMIT_TS])
+    kinds = index.events[inside, K.TYPE]
+    if not len(inside) or kinds[0] != EventType.MARIADB_GTID:
+        return None
+    maps = inside[kinds == EventType.TABLE_MAP].tolist()
+    try:
+        return {read_name(index.event(one)[_MAP_BODY_AT:]) for one in maps} or None
+    except DecodeError:
+        return None
 
 
 def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -> Judged:
@@ -258,4 +275,5 @@ def _judge_late(index: EventIndex, windows: Windows, event: int, known: Known) -
     return judge_unfollowed(index, event, windows, known, error, named)
 
 
+_MAP_BODY_AT: Final = 27  # behind the header, the table's id and flags
 _LOST: Final = "the source lost events here (INCIDENT)"

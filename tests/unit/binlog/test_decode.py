@@ -11,13 +11,14 @@ import pytest
 from tests.kit.decoding import ALL_TIME, DECODERS, changed_rows, decode_both, segment, version
 from tests.support.seeds import many
 from tests.unit.binlog.encoding import events as e
+from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.events import EventType
 from tidegate.commit_ts import compose
 from tidegate.errors import StreamCorrupt, Terminal, UnknownEvent
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.segments.result import CommitSpan, DecodedSegment
 from tidegate.segments.segment import Segment
-from tidegate.tables import COMMIT_TS, OP, ORDINAL, SEQ
+from tidegate.tables import COMMIT_TS, OP, ORDINAL, SEQ, SegmentFlag
 
 ORDERS = ("shop", "orders")
 ITEMS = ("shop", "items")
@@ -206,6 +207,24 @@ def test_what_may_concern_any_table_holds_each_that_is_asked_for(payload: bytes,
         assert [(p.table, p.error) for p in found.problems] == [("orders", error)]
         assert "at binlog.000042:" in found.problems[0].message
         assert found.ledger.quarantined_bytes > 0
+
+
+def test_a_part_of_rows_holds_the_tables_that_its_transaction_has_mapped() -> None:
+    """MariaDB from 12.3 logs long rows in parts; the tables of other transactions go on."""
+    part = e.event(EventType.MARIADB_PARTIAL_ROW_DATA, b"x")
+    mapped = e.table_map(5, "orders", TYPES, METADATA)
+    both = {ORDERS: [keyed()], ITEMS: [keyed(ITEMS)]}, {ORDERS: ALL_TIME, ITEMS: ALL_TIME}
+    items = changes_of(WRITE, row(2, "b"), "items", 6)
+    given = made(transaction(1, items), transaction(2, mapped, part, part), transaction(3, items))
+    found = decode_segment(given, *both)
+    assert [(p.table, p.error) for p in found.problems] == [("orders", "UnknownEvent")]
+    assert "binlog_row_event_fragment_threshold" in found.problems[0].message
+    assert [r["id"] for r in changed_rows(found)] == [2, 2]
+    assert found.ledger.quarantined_bytes == 2 * len(part)
+    # Where the transaction began is in another segment, and so may be more of its maps: any table may be meant.
+    begun = dataclasses.replace(made(mapped, part, e.xid(1)), flags=SegmentFlag.OPEN_AT_START)
+    cut = dataclasses.replace(begun, context=bytes(begun.context) + e.mariadb_gtid(1))
+    assert [p.table for p in decode_segment(cut, *both).problems] == ["items", "orders"]
 
 
 @pytest.mark.parametrize("case", refused())
