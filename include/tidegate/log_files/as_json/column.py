@@ -27,6 +27,7 @@ TEXT: Final = pa.large_string()
 _NULL: Final = pa.scalar("null", TEXT)
 _QUOTE: Final = pa.scalar('"', TEXT)
 _EMPTY: Final = pa.scalar("", TEXT)
+_NEGATIVE_ZERO: Final = pa.scalar("-0.0", TEXT)
 _DATETIME_CHARACTERS: Final = 19
 # What Arrow's shortest form calls these; JSON has no such numbers.
 _NOT_NUMBERS: Final = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
@@ -62,7 +63,8 @@ def _floats(values: pa.Array) -> pa.Array:
         texts = pc.replace_with_mask(
             texts, mask, pa.array([_NOT_NUMBERS[text] for text in pc.filter(texts, mask).to_pylist()], TEXT)
         )
-    return texts
+    # Without a point it is a reader's integer, which has no such zero.
+    return pc.if_else(pc.equal(texts, "-0"), _NEGATIVE_ZERO, texts)
 
 
 def _number(_: ShownJson, values: pa.Array) -> pa.Array:
