@@ -1,7 +1,7 @@
 """The plugin: Airflow's view of tidegate.
 
 In:  Airflow, which finds this by the package's entry point, or by plugins/tidegate_plugin.py.
-Out: the plugin's name under Admin > Plugins, and the page that names held tables: under Browse for all pipelines, and
+Out: the plugin's name under Admin > Plugins, and the page of all pipelines: under Browse for all pipelines, and
      as a tab of each DAG. Operators, sensors and triggers need no registration: DAG files import them by name.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 
-class _HeldPage:
+class _Page:
     """The page's application, imported when it is opened first: only the API server ever needs it."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        from tidegate_airflow.held_page import app
+        from tidegate_airflow.page.application import app
 
         await app(scope, receive, send)
 
@@ -25,7 +25,7 @@ class TidegatePlugin(AirflowPlugin):
     """The plugin: Airflow's view of tidegate."""
 
     name = "tidegate"
-    fastapi_apps = [{"name": "tidegate", "app": _HeldPage(), "url_prefix": "/tidegate"}]  # noqa: RUF012 - Airflow's way
+    fastapi_apps = [{"name": "tidegate", "app": _Page(), "url_prefix": "/tidegate"}]  # noqa: RUF012 - Airflow's way
     external_views = [  # noqa: RUF012
         {"name": "tidegate", "href": "/tidegate/", "destination": "nav", "category": "browse", "url_route": "tidegate"},
         {

@@ -26,7 +26,13 @@ def look_for_held_table(airflow: AirflowInstance, pipeline: str, table: str, scr
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{airflow.url}/tidegate/")
     with browser() as chromium:
         log_in(chromium, airflow)
-        see(chromium, f"{airflow.url}/tidegate/", [pipeline, table, "DROP COLUMN", "Required Actions", "but for 1 of"])
+        see(chromium, f"{airflow.url}/tidegate/", [pipeline, "tables wait", "1 held", "1 table of"])
+        chromium.save_screenshot(str(screenshots / "pipelines.png"))
+        see(
+            chromium,
+            f"{airflow.url}/tidegate/dags/{pipeline}__apply",
+            [table, "DROP COLUMN", "Required Actions", "Lag"],
+        )
         chromium.save_screenshot(str(screenshots / "held.png"))
         chromium.get(f"{airflow.url}/dags/{pipeline}__apply/plugin/tidegate_pipeline")
         see_in_frame(chromium, [table, "Required Actions"])

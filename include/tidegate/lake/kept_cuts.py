@@ -19,11 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.limits import DENSE_CUTS_SECONDS
 from tidegate.tables import State
 
 _ORDER: Final = [("cut_ts", "ascending"), ("published_at", "ascending")]
-# Every cut of the last hour is kept: a reader may still be at any of them.
-_DENSE: Final = timedelta(hours=1)
+_DENSE: Final = timedelta(seconds=DENSE_CUTS_SECONDS)
 
 
 def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int) -> pa.Table:

@@ -112,3 +112,9 @@ COPY_UPLOAD_THREADS_MAX: Final = 2
 COPY_ATTEMPTS_MAX: Final = 5
 # Control tables are looked at until nothing changes between two looks: windows pause longer than a look takes.
 COPY_LOOKS_ATTEMPTS_MAX: Final = 50
+
+# --- cuts -----------------------------------------------------------------------------------------
+# Every cut of this time is kept: a reader may still be at any of them.
+DENSE_CUTS_SECONDS: Final = 3600
+# What the history of a pipeline takes in: cuts that were published up to so long after the moment that they are of.
+CUTS_LATE_SECONDS: Final = 86_400

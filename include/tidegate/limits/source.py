@@ -43,6 +43,12 @@ CLOCK_DOUBT_SECONDS: Final = 600
 ANSWERS_KNOWN_SECONDS: Final = 180.0
 # `tidegate status` and Airflow's page wait so long for each source; one that doesn't answer is said.
 STANDING_ANSWER_SECONDS: Final = 3
+# Airflow's page reads a pipeline once in this time, however many people look, and waits so long for what its sources
+# say: one that is slower is shown with its last answer.
+PAGE_LOOK_SECONDS: Final = 2.0
+PAGE_ASK_SECONDS: Final = 0.5
+# A pipeline is called behind from this lag on.
+PAGE_BEHIND_SECONDS: Final = 60.0
 # A clock that isn't believed is told in the log so often.
 CLOCK_TOLD_SECONDS: Final = 60.0
 # What the source would purge is asked for so often.

@@ -1,4 +1,4 @@
-"""How far snapshots are, as a table of the page "tidegate" in Airflow.
+"""How far snapshots are, as a part of the page.
 
 In:  TableProgress of the tables whose snapshot isn't over.
 Out: HTML.
@@ -19,15 +19,18 @@ if TYPE_CHECKING:
 _SHOWN: Final = 50
 
 
-def progress_table(going: Sequence[TableProgress]) -> str:
+def snapshots_list(going: Sequence[TableProgress]) -> str:
     """A row per table, those of which something is read first; "" without any."""
     if not going:
         return ""
     shown = sorted(going, key=lambda one: (not one.waves, one.source, one.name))[:_SHOWN]
     rows = "".join(map(_row, shown))
     more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
-    head = "<tr><th>Snapshot of</th><th>State</th><th>Rows read</th><th>Left</th></tr>"
-    return f"<table>{head}{rows}</table>{more}"
+    heads = "".join(f"<th scope='col'>{name}</th>" for name in ("Snapshot of", "State", "Rows read", "Left"))
+    return (
+        "<section aria-labelledby='snapshots'><h3 id='snapshots'>Snapshots</h3>"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{more}</section>"
+    )
 
 
 def _row(one: TableProgress) -> str:

@@ -1,0 +1,85 @@
+"""How far behind silver was, and how much went through, over the last hour, day or week.
+
+In:  a lake: control/cuts (when a cut was published) and control/ledger (rows and bytes of each window).
+Out: a Timeline of equal steps; nothing is written.
+
+The two tables are bounded by maintain (it thins cuts and forgets old ledger rows), so no table of its own is needed.
+Older cuts are thinned: a step there shows the lag of the cuts that were kept.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tidegate import tables
+from tidegate.commit_ts import compose, physical_ms
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import CUTS_LATE_SECONDS, DENSE_CUTS_SECONDS
+from tidegate.limits.formats import LOGICAL_BITS
+
+STEPS: Final = 60
+_LEDGER: Final = ["cut_ts", "rows", "payload_bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Equal steps of step_seconds, the last one ends at end (Unix seconds).
+
+    lag: seconds, the largest in each step; None before the first cut that is known. rows, payload_bytes: applied in it.
+    """
+
+    end: float
+    step_seconds: float
+    lag: tuple[float | None, ...]
+    rows: tuple[int, ...]
+    payload_bytes: tuple[int, ...]
+
+    @property
+    def rows_a_second(self) -> float:
+        """Over the last five steps."""
+        return sum(self.rows[-5:]) / (5 * self.step_seconds)
+
+
+def timeline(lake: LakeFiles, now: float, seconds: float) -> Timeline:
+    """Raises LakeUnavailable, LakeRefused. now: Unix seconds."""
+    step = seconds / STEPS
+    edges = [now - seconds + step * number for number in range(STEPS + 1)]
+    # What was published late is older than it was published: by up to a day, or as much as is shown.
+    oldest = now - seconds - max(seconds, CUTS_LATE_SECONDS)
+    newer = [("cut_ts", ">", compose(max(0, int(oldest * 1000))))]
+    wanted = ["cut_ts", "published_at"]
+    cuts = control.read(lake, tables.CUTS, columns=wanted, filters=[*newer, ("table", "=", "")]).sort_by("published_at")
+    published = [micros / 1e6 for micros in cuts["published_at"].cast("int64").to_pylist()]
+    complete = [physical_ms(stamp) / 1000 for stamp in cuts["cut_ts"].to_pylist()]
+    lag = tuple(_lags(edges, published, complete, dense=seconds <= DENSE_CUTS_SECONDS))
+    ledger = control.read(lake, tables.LEDGER, columns=_LEDGER, filters=newer)
+    # A window is dated by its cut: it was published within its lag after that.
+    seconds_of = (ledger["cut_ts"].to_numpy().astype(np.int64) >> LOGICAL_BITS) / 1000
+    places = np.searchsorted(edges, seconds_of, side="right") - 1
+    inside = (places >= 0) & (places < STEPS)
+    rows, payload = (
+        tuple(int(value) for value in np.bincount(places[inside], ledger[name].to_numpy()[inside], STEPS))
+        for name in _LEDGER[1:]
+    )
+    return Timeline(now, step, lag, rows, payload)
+
+
+def _lags(edges: list[float], published: list[float], complete: list[float], *, dense: bool) -> Iterator[float | None]:
+    """complete: up to which moment each cut is complete. dense: every cut is there, so just before one is published the
+    one before it counts, and behind the last one it does until now.
+    """
+    steps = len(edges) - 1
+    for step in range(steps):
+        first, last = (bisect_right(published, edge) for edge in edges[step : step + 2])
+        known = [published[cut] - complete[cut] for cut in range(first, last)]
+        if dense and 0 < first < last:
+            known.append(published[first] - complete[first - 1])
+        if last and (dense or step == steps - 1):
+            known.append(edges[step + 1] - complete[last - 1])
+        yield max(0.0, *known) if known else None

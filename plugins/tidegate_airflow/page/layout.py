@@ -1,0 +1,82 @@
+"""The frame of each page: head, style, and the script that keeps it up to date.
+
+In:  a title and a body.
+Out: a whole HTML document, and the headers that it is sent with.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+_STYLE: Final = """
+:root {color-scheme: light dark; --text: #1a202c; --page: #fff; --soft: #4a5568; --line: #cbd5e0; --card: #f7fafc;
+ --bad: #9b2c2c; --good: #22543d; --link: #2b6cb0}
+@media (prefers-color-scheme: dark) {:root {--text: #e2e8f0; --page: #12161c; --soft: #a0aec0; --line: #2d3748;
+ --card: #1a202c; --bad: #feb2b2; --good: #9ae6b4; --link: #90cdf4}}
+body {font: 15px/1.5 system-ui, sans-serif; margin: 0; color: var(--text); background: var(--page)}
+main {margin: 1.2rem; max-width: 110rem} a {color: var(--link)} code {overflow-wrap: anywhere}
+h1 {font-size: 1.3rem; margin: 0 0 .8rem} h2 {font-size: 1.25rem; margin: 0 0 .2rem} h3 {margin: 1.4rem 0 .4rem}
+p {margin: .3rem 0} table {border-collapse: collapse; width: 100%} .wide {overflow-x: auto}
+td, th {border-bottom: 1px solid var(--line); padding: .35rem .9rem .35rem 0; text-align: left; vertical-align: top}
+thead th {color: var(--soft); font-weight: 600; white-space: nowrap} th[scope=row] {font-weight: 600}
+td:last-child {max-width: 48rem; overflow-wrap: anywhere}
+.bad {color: var(--bad)} .good {color: var(--good)} .badge, .state.held {font-weight: 600}
+.state.held {color: var(--bad)}
+.badge {border: 1px solid currentColor; border-radius: 1rem; padding: .05rem .6rem;
+ font-size: .85rem; white-space: nowrap}
+.road, .road ul, .road li {display: flex; gap: .8rem; align-items: center; flex-wrap: wrap}
+.road ul {flex-direction: column; align-items: stretch; list-style: none; padding: 0; margin: 0; flex-wrap: nowrap}
+.road li .stop {flex: 1 1 15rem} .arrow {font-size: 1.4rem; color: var(--soft)}
+.stop {display: flex; flex-direction: column; background: var(--card); border: 1px solid var(--line);
+ border-radius: .5rem; padding: .6rem .9rem; min-width: 13rem; max-width: 24rem} .stop span {color: var(--soft)}
+.stop .bad {color: var(--bad)} .charts {display: flex; flex-wrap: wrap; gap: 1.2rem}
+figure {margin: .5rem 0; flex: 1 1 20rem; max-width: 40rem}
+figcaption {color: var(--soft)} figcaption b {color: var(--text)}
+svg {display: block} svg.chart {width: 100%; height: 6rem; border-bottom: 1px solid var(--line)}
+svg.spark {width: 7.5rem; height: 1.5rem} polyline {fill: none; stroke: var(--link); stroke-width: 2;
+ vector-effect: non-scaling-stroke} .axis {display: flex; justify-content: space-between; color: var(--soft)}
+form {display: flex; flex-wrap: wrap; gap: .8rem; margin: .4rem 0} nav a {margin-right: .6rem}
+nav a[aria-current] {font-weight: 700; text-decoration: none; color: var(--text)}
+input, select, button {font: inherit; padding: .15rem .4rem}
+"""
+
+# The whole script: it puts the page's own newer self in place while nobody works in it.
+SCRIPT: Final = """'use strict';
+const every = 5000;
+async function renew() {
+  const main = document.querySelector('main');
+  if (document.hidden || main.contains(document.activeElement) || String(getSelection())) return;
+  try {
+    const answer = await fetch(location.href, {credentials: 'same-origin'});
+    if (!answer.ok) throw new Error(answer.status);
+    const newer = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
+    if (newer && newer.innerHTML !== main.innerHTML) main.replaceWith(document.adoptNode(newer));
+    document.getElementById('stale').hidden = true;
+  } catch (error) {
+    document.getElementById('stale').hidden = false;
+  }
+}
+setInterval(renew, every);
+"""
+
+# Nothing from elsewhere, no script but its own, no frame but Airflow's.
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; form-action 'self';"
+        " base-uri 'none'; frame-ancestors 'self'"
+    ),
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def document(title: str, body: str, root: str) -> str:
+    """A whole page. root: the way from it to where the application is mounted, "" or "../"."""
+    return (
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<style>{_STYLE}</style><script src='{root}page.js' defer></script></head><body>"
+        "<p id='stale' role='status' hidden>Airflow doesn't answer: what stands here is of before.</p>"
+        f"<main><h1>tidegate</h1>{body}</main></body></html>"
+    )

@@ -1,0 +1,133 @@
+"""What the page shows of a pipeline, read at most every few seconds, however many people look.
+
+In:  a pipeline; its lake, and its sources.
+Out: PageView. A lake is kept open between looks: what was read of it once is only carried forward.
+
+Sources are asked side by side, and the page doesn't wait for those that are slow: what they answer stands in the next
+view. Until then they are shown as not asked yet.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from tidegate import pipelines
+from tidegate.limits import PAGE_ASK_SECONDS, PAGE_LOOK_SECONDS
+from tidegate_airflow.connections import lake_connection, source_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidegate.capture.standing import Ask, Server, Standing
+    from tidegate.config import Pipeline
+    from tidegate.lake.files import LakeFiles
+    from tidegate.lake.timeline import Timeline
+    from tidegate.lake.verified import Verified
+    from tidegate.snapshot.progress.events import TableProgress
+
+_ASKED_AT_ONCE_MAX: Final = 16
+# What the page calls a range -> seconds.
+RANGES: Final = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """One look. error: why the lake can't be read; the rest is of no lake then. at: Unix seconds."""
+
+    pipeline: Pipeline
+    at: float
+    error: str = ""
+    standing: Standing | None = None
+    snapshots: tuple[TableProgress, ...] = ()
+    verified: Mapping[str, Verified] = field(default_factory=dict)
+    timeline: Timeline | None = None
+
+
+class PipelineReader:
+    """Of one pipeline. Its methods may be called from any thread."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._lock = threading.Lock()
+        self._lake: LakeFiles | None = None
+        self._view: PageView | None = None
+        self._histories: dict[str, tuple[float, Timeline]] = {}
+        self._pool = ThreadPoolExecutor(min(_ASKED_AT_ONCE_MAX, len(pipeline.sources)), "tidegate-ask")
+        self._asked: dict[str, Future[Server]] = {}
+        self._answers: dict[str, Server] = {}
+
+    def view(self, span: str = "hour") -> PageView:
+        """span: a key of RANGES."""
+        with self._lock:
+            now = time.time()
+            if self._view is None or now - self._view.at > PAGE_LOOK_SECONDS:
+                self._view = self._look(now)
+            if self._view.error:
+                return self._view
+            return replace(self._view, timeline=self._history(span, now))
+
+    def _look(self, now: float) -> PageView:
+        from tidegate.capture.standing import standing
+        from tidegate.lake.verified import verified
+        from tidegate.snapshot.progress.automatic import seen
+        from tidegate.snapshot.progress.standing import under_way
+
+        try:
+            lake = self._open()
+            ask = self._ask(pipelines.asking(self.pipeline, lake, source_connection))
+            stands = standing(self.pipeline, lake, ask)
+            stands = replace(stands, tables=seen(self.pipeline, lake, stands.tables))
+            return PageView(self.pipeline, now, "", stands, tuple(under_way(lake)), verified(lake))
+        except Exception as error:  # noqa: BLE001 - of whatever a store says; the page is where a person looks
+            self._lake = None
+            return PageView(self.pipeline, now, " ".join(str(error).split())[:500])
+
+    def _open(self) -> LakeFiles:
+        if self._lake is None:
+            self._lake = pipelines.open_lake(self.pipeline, lake_connection)
+        return self._lake
+
+    def _ask(self, ask: Ask) -> Ask:
+        """What sources answer in time; what one that is slow said last, until it answers again."""
+        from tidegate.capture.standing import Server
+
+        for name in self.pipeline.sources:
+            if name not in self._asked:
+                self._asked[name] = self._pool.submit(ask, name)
+        until = time.monotonic() + PAGE_ASK_SECONDS
+        for name, answer in list(self._asked.items()):
+            with suppress(TimeoutError):  # it goes on, and the next look takes what it says
+                self._answers[name] = answer.result(max(0.0, until - time.monotonic()))
+                del self._asked[name]
+        nothing = Server(error="it hasn't answered yet")
+        return lambda name: self._answers.get(name, nothing)
+
+    def _history(self, span: str, now: float) -> Timeline | None:
+        """A longer range is read less often: it changes less."""
+        from tidegate.lake.timeline import STEPS, timeline
+
+        read_at, known = self._histories.get(span, (0.0, None))
+        if known is None or now - read_at > max(PAGE_LOOK_SECONDS, RANGES[span] / STEPS / 4):
+            known = timeline(self._open(), now, RANGES[span])
+            self._histories[span] = (now, known)
+        return known
+
+
+class PipelineReaders:
+    """A PipelineReader per pipeline, made anew when its file says something else."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers: dict[str, PipelineReader] = {}
+
+    def of(self, pipeline: Pipeline) -> PipelineReader:
+        with self._lock:
+            known = self._readers.get(pipeline.pipeline)
+            if known is None or known.pipeline != pipeline:
+                known = self._readers[pipeline.pipeline] = PipelineReader(pipeline)
+            return known

@@ -1,0 +1,150 @@
+"""The tables of a pipeline: filtered, sorted and paged by the server, so that 10,000 of them are one short page.
+
+In:  a PageView, what was asked for (TablesAsked).
+Out: HTML: a form without a script, a table, links to the pages beside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from html import escape
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from tidegate.commit_ts import time_text
+from tidegate.tables import State
+from tidegate.text_layout import age_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.capture.standing import Standing
+    from tidegate.lake.status import TableStatus
+    from tidegate.lake.verified import Verified
+    from tidegate_airflow.page.reading import PageView
+
+PAGE_ROWS: Final = 100
+SORTS: Final = ("trouble", "name", "lag", "verified")
+_ORDER: Final = (State.HELD, State.RELEASED, State.SNAPSHOT, State.ACTIVE, State.LEFT, State.DROPPED)
+WORDS: Final = {
+    State.ACTIVE: "current",
+    State.HELD: "held",
+    State.RELEASED: "catching up",
+    State.DROPPED: "dropped",
+    State.LEFT: "left out",
+    State.SNAPSHOT: "being filled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TablesAsked:
+    """words: in the name. state: "" for all. sort: of SORTS. page: from 1. span: of reading.RANGES."""
+
+    words: str = ""
+    state: str = ""
+    sort: str = "trouble"
+    page: int = 1
+    span: str = "hour"
+
+    def link(self, **other: object) -> str:
+        """The query of a link that asks the same but for these."""
+        asked = replace(self, **other)  # type: ignore[arg-type]
+        pairs = {"q": asked.words, "state": asked.state, "sort": asked.sort, "page": asked.page, "span": asked.span}
+        return "?" + urlencode({name: value for name, value in pairs.items() if value})
+
+
+def tables_list(view: PageView, asked: TablesAsked) -> str:
+    """Nothing for a pipeline without tables."""
+    stands = view.standing
+    if stands is None or not stands.tables:
+        return ""
+    chosen = [table for table in stands.tables if _is_asked(table, asked)]
+    chosen.sort(key=lambda table: _key(table, stands, view, asked))
+    pages = max(1, -(-len(chosen) // PAGE_ROWS))
+    page = min(asked.page, pages)
+    rows = "".join(_row(table, view, stands) for table in chosen[(page - 1) * PAGE_ROWS : page * PAGE_ROWS])
+    heads = "".join(
+        f"<th scope='col'>{name}</th>"
+        for name in ("Table", "State", "Complete through", "Behind", "Verified", "Why, and what ends it")
+    )
+    return (
+        f"<section aria-labelledby='tables'><h3 id='tables'>Tables</h3>{_form(stands.tables, asked)}"
+        f"<p role='status'>{len(chosen):,} of {len(stands.tables):,} tables"
+        f"{f', page {page} of {pages}' if pages > 1 else ''}</p>"
+        "<div class='wide' tabindex='0' role='region' aria-label='List of tables'>"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"{_pages(asked, page, pages)}</section>"
+    )
+
+
+def _is_asked(table: TableStatus, asked: TablesAsked) -> bool:
+    return asked.words.lower() in table.table.lower() and asked.state in ("", table.state.value)
+
+
+def _key(table: TableStatus, stands: Standing, view: PageView, asked: TablesAsked) -> tuple[float, str]:
+    match asked.sort:
+        case "lag":
+            return -(stands.seconds_behind(table) or 0.0), table.table
+        case "verified":
+            return float(known.through_ts if (known := view.verified.get(table.table)) else 0), table.table
+        case "name":
+            return 0.0, table.table
+        case _:
+            return float(_ORDER.index(table.state)), table.table
+
+
+def _form(tables: Sequence[TableStatus], asked: TablesAsked) -> str:
+    counts = {state: sum(table.state is state for table in tables) for state in _ORDER}
+    states = [("", "all"), *((state.value, f"{WORDS[state]} ({count:,})") for state, count in counts.items() if count)]
+    sorts = {"trouble": "trouble first", "name": "name", "lag": "furthest behind", "verified": "verified longest ago"}
+    return (
+        "<form method='get' role='search'>"
+        f"<label>Name <input type='search' name='q' value='{escape(asked.words, quote=True)}'></label>"
+        f"<label>State {_select('state', states, asked.state)}</label>"
+        f"<label>Sort by {_select('sort', [(sort, sorts[sort]) for sort in SORTS], asked.sort)}</label>"
+        f"<input type='hidden' name='span' value='{escape(asked.span, quote=True)}'><button>Show</button></form>"
+    )
+
+
+def _select(name: str, choices: Sequence[tuple[str, str]], chosen: str) -> str:
+    options = "".join(
+        f"<option value='{escape(value, quote=True)}'{' selected' if value == chosen else ''}>{escape(text)}</option>"
+        for value, text in choices
+    )
+    return f"<select name='{name}'>{options}</select>"
+
+
+def _row(table: TableStatus, view: PageView, stands: Standing) -> str:
+    known = view.verified.get(table.table)
+    ended = table.state in (State.DROPPED, State.LEFT)
+    cells = (
+        f"<td><span class='state {table.state.value}'>{WORDS[table.state]}</span></td>",
+        f"<td>{escape(time_text(table.applied_ts)) if table.applied_ts else '-'}</td>",
+        f"<td>{'-' if ended else escape(age_text(stands.seconds_behind(table)))}</td>",
+        f"<td>{_verified(known)}</td>",
+        f"<td>{_why(table)}</td>",
+    )
+    return f"<tr><th scope='row'>{escape(table.table)}</th>{''.join(cells)}</tr>"
+
+
+def _verified(known: Verified | None) -> str:
+    if known is None:
+        return "never"
+    through = f", through {escape(time_text(known.through_ts))}" if known.through_ts else ""
+    return f"<span class='{'good' if known.outcome == 'equal' else 'bad'}'>{escape(known.outcome)}</span>{through}"
+
+
+def _why(table: TableStatus) -> str:
+    if not table.reason:
+        return ""
+    since = f"<br><b>Since</b> {escape(table.since)}" if table.since else ""
+    ends = f"<br><b>What ends it:</b> {escape(table.way_out)}" if table.way_out else ""
+    return f"{escape(table.reason)}{since}{ends}"
+
+
+def _pages(asked: TablesAsked, page: int, pages: int) -> str:
+    if pages == 1:
+        return ""
+    before = f"<a href='{escape(asked.link(page=page - 1))}' rel='prev'>Previous page</a>" if page > 1 else ""
+    after = f"<a href='{escape(asked.link(page=page + 1))}' rel='next'>Next page</a>" if page < pages else ""
+    return f"<nav aria-label='Pages of tables'>{before} {after}</nav>"

@@ -1,0 +1,66 @@
+"""Views as the page reads them, made by hand.
+
+In:  how many tables.
+Out: a PageView of a pipeline with two sources and every state of a table.
+"""
+
+from __future__ import annotations
+
+from tidegate import config
+from tidegate.capture.standing import Server, SourceStanding, Standing
+from tidegate.commit_ts import compose
+from tidegate.lake.status import SourceStatus, TableStatus
+from tidegate.lake.timeline import STEPS, Timeline
+from tidegate.lake.verified import Verified
+from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.progress.events import SnapshotState, TableProgress
+from tidegate.tables import State
+from tidegate_airflow.page.reading import PageView
+
+NOW = 1_790_000_000.0
+CUT = compose(int((NOW - 2) * 1000))
+
+
+def pipeline(name: str = "shop") -> config.Pipeline:
+    text = (
+        f"pipeline: {name}\nlake: {{path: x}}\ntables: {{include: ['*.*']}}\n"
+        "sources: {eu: {conn_id: eu, flavour: mariadb}, us: {conn_id: us, flavour: mysql}}\n"
+    )
+    return config.parse(text, where=f"{name}.yaml")
+
+
+def table(name: str, state: State = State.ACTIVE, applied_ts: int = CUT) -> TableStatus:
+    if state is not State.HELD:
+        return TableStatus(name, state, applied_ts, 3, "")
+    reason = f"{name}: ALTER TABLE t DROP COLUMN <b> at binlog.000007:4711; what it does isn't followed without a word"
+    way_out = "approve it under Required Actions, or make it undone at the source"
+    return TableStatus(name, state, applied_ts, 3, reason, "2026-09-21T14:00:00+00:00", way_out=way_out)
+
+
+def source(name: str, error: str = "") -> SourceStanding:
+    captured = SourceStatus(name, 9, 412, 81_000_000, CUT, CUT, "binlog.000007", 5150, "", 1)
+    server = Server(1, "binlog.000007:5150", error=error)
+    return SourceStanding(name, captured, server, None if error else True, 0.0, "2026-09-21 14:13:18 UTC")
+
+
+def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "shop") -> PageView:
+    names = [f"shop.orders_{number:05}" for number in range(count)]
+    tables = [table(each) for each in names]
+    if held:
+        tables[1:5] = [
+            table(names[1], State.HELD, compose(int((NOW - 3600) * 1000))),
+            table(names[2], State.SNAPSHOT),
+            table(names[3], State.RELEASED),
+            table(names[4], State.DROPPED),
+        ]
+    stands = Standing(
+        name, CUT, lag, (source("eu"), source("us", "host away: no route" if held else "")), tuple(tables), (), ()
+    )
+    wave = tuple(1.0 + (step % 9) / 3 for step in range(STEPS))
+    rows = tuple(int(600 * (1 + (step % 5))) for step in range(STEPS))
+    past = Timeline(NOW, 60.0, (*(None,) * 6, *wave[6:]), rows, tuple(180 * each for each in rows))
+    known = {each: Verified("equal", CUT, "2026-09-21T13:00:00+00:00") for each in names[::2]}
+    going = TableProgress(
+        "1", "eu", "shop", "orders_00002", SnapshotState.RUNNING, (WHOLE,), rows=1_500, waves=1, estimate=2_000
+    )
+    return PageView(pipeline(name), NOW, "", stands, (going,) if held else (), known, past)

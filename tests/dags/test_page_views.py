@@ -1,0 +1,138 @@
+"""What the page says of pipelines: a word for each, tables that need a person first, and all by pages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.dags.page_views import NOW, pipeline, view
+from tidegate.lake.verified import Verified
+from tidegate_airflow.page.charts import chart, sparkline
+from tidegate_airflow.page.health import Health, health, why
+from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
+from tidegate_airflow.page.overview import overview
+from tidegate_airflow.page.pipeline_view import pipeline_view
+from tidegate_airflow.page.reading import PageView
+from tidegate_airflow.page.tables_list import PAGE_ROWS, TablesAsked, tables_list
+
+EMPTY = {"meta", "input", "br"}
+
+
+class Balanced(HTMLParser):
+    """Fails where an element isn't closed, or closes another one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open += [tag] * (tag not in EMPTY)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        """Closes itself."""
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def names(html: str) -> list[str]:
+    return re.findall("<th scope='row'>(?:<a[^>]*>)?([^<]+)", html)
+
+
+@pytest.mark.parametrize(
+    ("of", "word", "says"),
+    [
+        (PageView(pipeline(), NOW, "no such bucket"), Health.UNREADABLE, "no such bucket"),
+        (replace(view(), standing=replace(view().standing, cut_ts=0)), Health.EMPTY, "Nothing is applied yet"),  # type: ignore[type-var]
+        (replace(view(), standing=replace(view().standing, ahead=True)), Health.AHEAD, "in the future"),  # type: ignore[type-var]
+        (view(held=False, lag=125), Health.BEHIND, "2 min behind"),
+        (view(), Health.WAITING, "2 tables of 40 wait; 1 table lacks rows until a snapshot ends"),
+        (view(held=False), Health.CURRENT, "Silver is 2.0 s behind."),
+        (view(held=False, lag=0), Health.CURRENT, "Nothing is missing."),
+    ],
+)
+def test_a_pipelines_state_is_one_word_and_a_sentence(of: PageView, word: Health, says: str) -> None:
+    assert health(of) is word
+    assert says in why(of)
+
+
+def test_pipelines_that_need_a_look_come_first() -> None:
+    shown = overview([view(held=False, name="a"), view(name="b"), PageView(pipeline("c"), NOW, "<gone>")])
+    assert names(shown) == ["b", "c", "a"]
+    assert "href='dags/b__apply'" in shown
+    assert "&lt;gone&gt;" in shown
+    assert "no pipeline that you may see" in overview([])
+
+
+def test_a_pipeline_shows_its_road_its_history_and_what_ends_a_hold() -> None:
+    shown = pipeline_view(view(), TablesAsked())
+    for words in (
+        "binlog.000007:5150",
+        "not asked: host away",
+        "81.0 MB in 412 segments",
+        "Lag of silver",
+        "What ends it",
+    ):
+        assert words in shown
+    assert "DROP COLUMN &lt;b&gt;" in shown
+    parser = Balanced()
+    parser.feed(document("shop", shown, "../"))
+    assert parser.open == []
+
+
+def test_tables_that_need_a_person_come_first_and_each_is_on_some_page() -> None:
+    of = view(250)
+    first = names(tables_list(of, TablesAsked()))
+    assert first[0] == "shop.orders_00001"
+    assert len(first) == PAGE_ROWS
+    every = [name for page in (1, 2, 3) for name in names(tables_list(of, TablesAsked(page=page)))]
+    assert sorted(every) == sorted({table.table for table in of.standing.tables})  # type: ignore[union-attr]
+    assert names(tables_list(of, TablesAsked(page=99))) == names(tables_list(of, TablesAsked(page=3))), (
+        "beyond the last one"
+    )
+
+
+def test_tables_are_chosen_by_name_and_state_and_sorted() -> None:
+    of = view(250)
+    assert names(tables_list(of, TablesAsked("ORDERS_0012", sort="name"))) == [
+        f"shop.orders_0012{n}" for n in range(10)
+    ]
+    assert names(tables_list(of, TablesAsked(state="held"))) == ["shop.orders_00001"]
+    assert names(tables_list(of, TablesAsked(sort="lag")))[0] == "shop.orders_00001"
+    assert names(tables_list(of, TablesAsked(sort="verified")))[0] == "shop.orders_00001", "never verified"
+    assert "0 of 250 tables" in tables_list(of, TablesAsked("no such"))
+
+
+def test_what_a_person_typed_is_text() -> None:
+    shown = tables_list(view(), TablesAsked("'><script>alert(1)</script>", span="day"))
+    assert "<script>" not in shown
+    assert "value='&#x27;&gt;&lt;script&gt;" in shown
+    assert "'" not in TablesAsked("orders' onclick='x").link(page=2), "a link is quoted, too"
+    links = tables_list(view(250), TablesAsked("orders", span="day"))
+    assert re.findall("href='([^']*)'", links) == ["?q=orders&amp;sort=trouble&amp;page=2&amp;span=day"]
+
+
+def test_a_table_that_differs_is_said_in_the_overview() -> None:
+    of = view(held=False)
+    shown = overview([replace(of, verified={"shop.orders_00000": Verified("different", 5, "")})])
+    assert "1 different" in shown
+    assert "39 never" in shown
+
+
+def test_a_gap_in_what_is_known_is_a_gap_in_the_line() -> None:
+    drawn = sparkline([None, 1.0, 2.0, None, 4.0, None], "a <b>")
+    assert drawn.count("<polyline") == 2
+    assert "aria-label='a &lt;b&gt;'" in drawn
+    assert "Nothing is known yet" in chart([None, None], "Lag", str, ("a", "b"))
+    assert sparkline([0.0, 0.0], "flat").count("<polyline") == 1
+
+
+def test_the_page_takes_nothing_from_elsewhere() -> None:
+    whole = document("shop", pipeline_view(view(), TablesAsked()), "../")
+    assert not re.findall(r"(?:https?:)?//", whole.replace("</", ""))
+    assert re.findall("<script[^>]*>", whole) == ["<script src='../page.js' defer>"]
+    assert "unsafe-inline" not in HEADERS["Content-Security-Policy"].partition("script-src")[2]
+    assert "fetch(location.href" in SCRIPT

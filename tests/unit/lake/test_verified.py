@@ -1,0 +1,44 @@
+"""What the last verification said of each table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.verified import Verified, verified
+from tidegate.tables_snapshot import VERIFICATION
+
+
+def row(table: str, outcome: str, through: int, minute: int, **other: Any) -> dict[str, Any]:
+    empty = {field.name: "" if field.type == "string" else 0 for field in VERIFICATION.schema}
+    return empty | {
+        "verification": f"{minute}",
+        "source": "s",
+        "database": "d",
+        "table": table,
+        "silver": f"d.{table}",
+        "outcome": outcome,
+        "verified_through": through,
+        "recorded_at": datetime(2026, 11, 1, 0, minute, tzinfo=UTC),
+        **other,
+    }
+
+
+def test_the_last_run_counts_and_of_shards_the_weakest(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    assert verified(lake) == {}
+    rows = [
+        row("t", "different", 5, 1),
+        row("t", "equal", 9, 2),
+        row("t", "", 0, 3, chunk=1),
+        row("a", "equal", 7, 4, silver="d.all"),
+        row("b", "unsettled", 8, 5, silver="d.all"),
+    ]
+    control.append(lake, VERIFICATION, rows)
+    assert verified(lake) == {
+        "d.t": Verified("equal", 9, "2026-11-01T00:02:00+00:00"),
+        "d.all": Verified("unsettled", 7, "2026-11-01T00:04:00+00:00"),
+    }
