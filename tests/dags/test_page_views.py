@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.dags.page_views import NOW, pipeline, view
+from tidegate.capture.health import Health, health
 from tidegate.lake.verified import Verified
 from tidegate_airflow.page.charts import chart, sparkline
-from tidegate_airflow.page.health import Health, health, why
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
@@ -48,15 +48,15 @@ def names(html: str) -> list[str]:
         (PageView(pipeline(), NOW, "no such bucket"), Health.UNREADABLE, "no such bucket"),
         (replace(view(), standing=replace(view().standing, cut_ts=0)), Health.EMPTY, "Nothing is applied yet"),  # type: ignore[type-var]
         (replace(view(), standing=replace(view().standing, ahead=True)), Health.AHEAD, "in the future"),  # type: ignore[type-var]
-        (view(held=False, lag=125), Health.BEHIND, "2 min behind"),
+        (view(held=False, lag=125), Health.BEHIND, "Silver is 2 min behind."),
         (view(), Health.WAITING, "2 tables of 40 wait; 1 table lacks rows until a snapshot ends"),
         (view(held=False), Health.CURRENT, "Silver is 2.0 s behind."),
         (view(held=False, lag=0), Health.CURRENT, "Nothing is missing."),
     ],
 )
 def test_a_pipelines_state_is_one_word_and_a_sentence(of: PageView, word: Health, says: str) -> None:
-    assert health(of) is word
-    assert says in why(of)
+    assert health(of.standing) is word
+    assert says in of.why
 
 
 def test_pipelines_that_need_a_look_come_first() -> None:

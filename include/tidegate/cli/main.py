@@ -53,6 +53,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "Check whether a pipeline can run: settings, grants, clock, tables, lake.",
     ),
     "status": ("tidegate.cli.status", "status", "Show the lag of a pipeline, and the tables that wait."),
+    "top": ("tidegate.cli.top", "top", "Watch a pipeline live, in the terminal."),
     "snapshot": ("tidegate.cli.snapshot", "app", "Read existing rows by SELECT; show the progress."),
     "lake": (
         "tidegate.cli.lake_upgrade",

@@ -48,7 +48,7 @@ STANDING_ANSWER_SECONDS: Final = 3
 PAGE_LOOK_SECONDS: Final = 2.0
 PAGE_ASK_SECONDS: Final = 0.5
 # A pipeline is called behind from this lag on.
-PAGE_BEHIND_SECONDS: Final = 60.0
+BEHIND_SECONDS: Final = 60.0
 # A clock that isn't believed is told in the log so often.
 CLOCK_TOLD_SECONDS: Final = 60.0
 # What the source would purge is asked for so often.

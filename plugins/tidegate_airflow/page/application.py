@@ -17,7 +17,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from tidegate import pipelines
-from tidegate_airflow.page.health import health, why
+from tidegate.capture.health import health
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
@@ -88,7 +88,7 @@ def is_of(dag_id: str, pipeline: Pipeline) -> bool:
 
 
 def _plain(view: PageView) -> dict[str, Any]:
-    plain: dict[str, Any] = {"pipeline": view.pipeline.pipeline, "state": str(health(view)), "why": why(view)}
+    plain: dict[str, Any] = {"pipeline": view.pipeline.pipeline, "state": str(health(view.standing)), "why": view.why}
     if view.standing is not None:
         plain |= view.standing.to_json()
         plain["verified"] = {

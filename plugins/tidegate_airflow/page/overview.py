@@ -9,11 +9,11 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from tidegate.capture.health import health
 from tidegate.commit_ts import time_text
 from tidegate.tables import State
 from tidegate.text_layout import age_text
 from tidegate_airflow.page.charts import sparkline
-from tidegate_airflow.page.health import health, why
 from tidegate_airflow.page.tables_list import WORDS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def overview(views: Sequence[PageView]) -> str:
     """Those that need a look first."""
     if not views:
         return "<p>There is no pipeline that you may see.</p>"
-    shown = sorted(views, key=lambda view: (health(view).is_good, view.pipeline.pipeline))
+    shown = sorted(views, key=lambda view: (health(view.standing).is_good, view.pipeline.pipeline))
     names = ("Pipeline", "State", "Behind", "Last hour", "Rows/s", "Tables", "Verified through", "In words")
     heads = "".join(f"<th scope='col'>{name}</th>" for name in names)
     rows = "".join(map(_row, shown))
@@ -38,16 +38,16 @@ def overview(views: Sequence[PageView]) -> str:
 
 
 def _row(view: PageView) -> str:
-    name, state = escape(view.pipeline.pipeline), health(view)
+    name, state = escape(view.pipeline.pipeline), health(view.standing)
     head = f"<tr><th scope='row'><a href='dags/{name}__apply'>{name}</a></th>"
     badge = f"<td><span class='badge {'good' if state.is_good else 'bad'}'>{state}</span></td>"
     if view.standing is None:
-        return f"{head}{badge}<td></td><td></td><td></td><td></td><td></td><td>{escape(why(view))}</td></tr>"
+        return f"{head}{badge}<td></td><td></td><td></td><td></td><td></td><td>{escape(view.why)}</td></tr>"
     timeline = view.timeline
     line = sparkline(timeline.lag, f"Lag of {view.pipeline.pipeline} over the last hour") if timeline else ""
     rate = f"{timeline.rows_a_second:,.1f}" if timeline else ""
     cells = (escape(age_text(view.standing.lag_seconds)), line, rate, _counts(view.standing.tables), _verified(view))
-    return f"{head}{badge}{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{escape(why(view))}</td></tr>"
+    return f"{head}{badge}{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{escape(view.why)}</td></tr>"
 
 
 def _counts(tables: Sequence[TableStatus]) -> str:

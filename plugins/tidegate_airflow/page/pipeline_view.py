@@ -10,11 +10,11 @@ import time
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from tidegate.capture.health import health
 from tidegate.commit_ts import time_text
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted
 from tidegate_airflow.page.charts import chart
-from tidegate_airflow.page.health import health, why
 from tidegate_airflow.page.reading import RANGES
 from tidegate_airflow.page.snapshots_list import snapshots_list
 from tidegate_airflow.page.tables_list import TablesAsked, tables_list
@@ -30,9 +30,9 @@ _ARROW: Final = "<span class='arrow' aria-hidden='true'>&rarr;</span>"
 
 def pipeline_view(view: PageView, asked: TablesAsked) -> str:
     """All of one pipeline."""
-    state = health(view)
+    state = health(view.standing)
     badge = f"<span class='badge {'good' if state.is_good else 'bad'}'>{state}</span>"
-    head = f"<h2>{escape(view.pipeline.pipeline)} {badge}</h2><p>{escape(why(view))}</p>"
+    head = f"<h2>{escape(view.pipeline.pipeline)} {badge}</h2><p>{escape(view.why)}</p>"
     if view.standing is None:
         return head
     parts = (_road(view, view.standing), _history(view.timeline, asked), snapshots_list(view.snapshots))
@@ -69,6 +69,7 @@ def _source(source: SourceStanding) -> str:
             f"</span><span>{captured.bytes / 1e6:,.1f} MB in {counted(captured.segments, 'segment', 'segments')}</span>"
         )
     waits = "<span class='bad'>the cut goes on without it</span>" if source.behind_ts is not None else ""
+    waits += f"<span class='bad'>{escape(source.unheard)}</span>" if source.unheard else ""
     return (
         f"<li><div class='stop'><b>Source {name}</b>{place}<span>last change {escape(source.changed_at)}</span></div>"
         f"{_ARROW}<div class='stop'><b>Bronze of {name}</b>{bronze}{waits}</div></li>"

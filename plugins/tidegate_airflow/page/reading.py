@@ -47,6 +47,13 @@ class PageView:
     verified: Mapping[str, Verified] = field(default_factory=dict)
     timeline: Timeline | None = None
 
+    @property
+    def why(self) -> str:
+        """The state in a sentence."""
+        from tidegate.capture.health import why
+
+        return f"The lake can't be read: {self.error}" if self.standing is None else why(self.standing)
+
 
 class PipelineReader:
     """Of one pipeline. Its methods may be called from any thread."""
