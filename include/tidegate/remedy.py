@@ -16,7 +16,7 @@ REPORT: Final = f"report it {ISSUES}, with this line"
 _BY_ITSELF: Final = "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start)"
 _OR_OUT: Final = "at the source and load it again; or leave it out (tables.exclude)"
 _JUDGED: Final = (
-    "when it changed nothing `tidegate schema judge` spares it that; a TRUNCATE or a new CREATE TABLE does, too"
+    "if it changed nothing, `tidegate schema judge` makes that unnecessary; so does a TRUNCATE or a new CREATE TABLE"
 )
 
 

@@ -132,7 +132,7 @@ class LinkedWriter:
         new = moves[0].new
         if shape.keeps_deleted:
             raise SchemaMismatch(
-                f"{new.ddl[:120]}: what becomes of deleted rows that stay isn't known here",
+                f"{new.ddl[:120]}: its effect on deleted rows that stay isn't known",
                 where=new.where,
                 remedy=REFILL,
             )

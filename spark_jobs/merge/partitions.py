@@ -41,8 +41,8 @@ def refuse_doubts(rows: DataFrame, where: RowsWhere, new: TableVersion) -> None:
     """Raise SchemaMismatch when a row may lie elsewhere than it seems."""
     if where.doubt != "(false)" and rows.where(where.doubt).limit(1).collect():
         raise SchemaMismatch(
-            f"{new.ddl[:120]}: in which partition some rows lie isn't certain: values of the partitioning columns are"
-            " null dates, or texts that compare in ways that aren't known here",
+            f"{new.ddl[:120]}: the partition of some rows isn't certain: values of the partitioning columns are"
+            " null dates, or texts with an unknown order",
             where=new.where,
             remedy=REFILL,
         )

@@ -71,7 +71,7 @@ def heal(found: Mismatch, last: TableVersion, new_id: Callable[[], int], *, adde
     try:
         make_plan(found.body, made, mariadb=found.mariadb)
     except Terminal as error:
-        raise _doubt(f"what the event tells doesn't explain it ({error.what})", REFRESH) from error
+        raise _doubt(f"the event's own facts don't explain it ({error.what})", REFRESH) from error
     return made
 
 

@@ -127,7 +127,7 @@ class Owing:
             f"{', '.join(debt.told() for debt in others)} has acknowledged commits that bronze may lack;"
             " nobody can send them again",
             where=str(folder),
-            remedy="start capture where that log is, or bring that folder here in the place of this one; where it is"
-            f" gone for good, `tidegate vlog owed PIPELINE --source {self._source} --forget {others[0].log}` accepts"
-            " what is lost",
+            remedy="start capture on that log's machine, or move that folder here in place of this one. If it is"
+            f" lost for good, `tidegate vlog owed PIPELINE --source {self._source} --forget {others[0].log}` accepts"
+            " the loss",
         )

@@ -55,9 +55,7 @@ def open_and_recover(
             raise
         left = aside(folder)
         folder.rename(left)
-        log.warning(
-            "%s; moved aside to %s, which may be removed: the source is asked for what bronze lacks", error, left
-        )
+        log.warning("%s; moved aside to %s, which may be removed: the source is asked for the rest", error, left)
     except BaseException:
         log_there.close()
         raise

@@ -190,10 +190,10 @@ class Folders:
         """A name with a slash is a deeper folder, and its rows would be nobody's. Raises SourceRefused."""
         if others:
             raise SourceRefused(
-                f"{others[0]} is no folder of a table that has {META}: rows of a table or a database whose name has"
-                " a slash may be in there, and they can't be told",
+                f"{others[0]} isn't a table's folder with {META}. It may have rows of a table or a database with a"
+                " slash in its name, and they can't be told apart",
                 where=f"{self._storage.where}/{folder}",
-                remedy="leave such names out of the changefeed (filter.rules); move away what isn't the changefeed's",
+                remedy="leave such names out of the changefeed (filter.rules); move other files away",
             )
 
     def _take_schemas(self, folder: str, files: Iterable[str], known: dict[int, Schema], captured_ts: int) -> None:

@@ -99,7 +99,7 @@ class ChangefeedReader:
         path, days = self._settings.path, self._settings.expiration_days
         if checkpoint.place.name != path:
             raise PositionLost(
-                f"what is captured is of {checkpoint.place.name}, the source's path is {path}",
+                f"the captured files are of {checkpoint.place.name}, and the source's path is {path}",
                 where=self._settings.source,
                 remedy="give each changefeed a source of its own",
             )

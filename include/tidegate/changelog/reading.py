@@ -87,8 +87,8 @@ def _check_kept(lake: LakeFiles, table: Table, found: TableState, place: Place) 
         raise ChangesMissing(
             f"changes up to {oldest} ({time_text(oldest)}) have left the changelog",
             where=table.path,
-            remedy="take silver at a cut from then on, and go on --from that cut, or --over-gaps with what is there;"
-            " maintain.keep_changelog_days says how long changes are kept",
+            remedy="read silver at a later cut, and continue --from that cut; or continue --over-gaps with the rest."
+            " maintain.keep_changelog_days is the retention of changes",
         )
 
 

@@ -73,5 +73,5 @@ class Manifest:
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise LakeRefused(
-                "what the backup says of itself can't be read", where=where, remedy="use another backup"
+                "the backup's description of itself can't be read", where=where, remedy="use another backup"
             ) from error

@@ -154,7 +154,7 @@ class ObjectStore:
         return LakeRefused(
             f"{name or 'it'} can't be {done}: {_line(error)}",
             where=self.where,
-            remedy="check that its bucket exists, and what the lake's connection may do there",
+            remedy="check that its bucket exists, and the rights of the lake's connection there",
         )
 
 

@@ -303,7 +303,8 @@ def _beginning(versions: Sequence[TableVersion], cut_ts: int, gap_ts: int, *, em
         if _anew(version) and (emptied or at == 0):
             if 0 < gap_ts < version.commit_ts and not any(v.commit_ts > gap_ts and _made(v) for v in known[: at + 1]):
                 return Untold(
-                    "the source lost transactions that may have changed its columns, which was accepted", RECREATE
+                    "the source lost transactions that may have changed its columns, and a person accepted the loss",
+                    RECREATE,
                 )
             return max(0, version.commit_ts - 1)
         if version.kind == BASELINE:

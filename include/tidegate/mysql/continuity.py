@@ -132,7 +132,7 @@ def _lost(facts: SourceFacts, lost: list[Segment], before: Segment | None) -> Po
     there = ", ".join(f"{name}:{size}" for name, size in facts.binary_logs[-1:]) or "no file"
     gtids = _gtids_between(facts.flavour, before.gtid_executed if before else "", last.gtid_executed)
     return PositionLost(
-        f"what was captured from {first.file}:{first.start_pos} to {last.file}:{last.end_pos}{gtids} isn't what the"
+        f"the log captured from {first.file}:{first.start_pos} to {last.file}:{last.end_pos}{gtids} isn't what the"
         f" server has there now; its binlog ends at {there}{_touched(lost, whole=whole)}",
         where=facts.where,
         remedy="it crashed without its last transactions, was restored or reset: silver holds what it lost; "

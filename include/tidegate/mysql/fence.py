@@ -53,7 +53,7 @@ class FenceWatch:
         raise SourceUnavailable(
             f"the server is read-only and follows nobody, and host {other.endpoint} was promoted: it has more",
             where=self._at.where,
-            remedy="capture goes on there, where that one has all that is captured",
+            remedy="capture continues at that host, if it has the whole captured log",
         )
 
 

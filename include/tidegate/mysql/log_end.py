@@ -58,10 +58,10 @@ class LogEndWatch:
         why: str = ask(lambda cursor: self._lost(cursor, reached, gtid_executed))
         if why:
             raise SourceUnavailable(
-                f"the server's binlog no longer has what it sent: {why}",
+                f"the server's binlog no longer has the events that it sent: {why}",
                 where=self._at.where,
-                remedy="it was reset (RESET MASTER, RESET BINARY LOGS AND GTIDS), or its files were removed: what is"
-                " captured is compared with what it has now",
+                remedy="it was reset (RESET MASTER, RESET BINARY LOGS AND GTIDS), or its files were removed. The next"
+                " connection compares the captured log with the server's",
             )
 
     def _lost(self, cursor: Any, reached: Position, gtid_executed: str) -> str:

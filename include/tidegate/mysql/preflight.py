@@ -121,7 +121,7 @@ def _replicated(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
     name = next((name for name in _LOGS_REPLICATED if name in facts.variables), "")
     if name and not facts.on(name) and facts.replicates:
         yield _refuse(
-            f"{name} is OFF on a server that replicates: what comes from its primary isn't in its binlog",
+            f"{name} is OFF on a replica: its binlog lacks the changes that come from its primary",
             f"start it with --{name.replace('_', '-')}, or capture from the primary",
         )
     elif name and not facts.on(name) and facts.may_replicate:
@@ -164,8 +164,8 @@ def _replication_filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding
         elif replication.filters:
             yield _caution(
                 f"it replicates from {replication.primary} with filters"
-                f" ({', '.join(name.replace('_', '-') for name, _ in replication.filters)}), which leave out no table"
-                " that it has and the pipeline keeps",
+                f" ({', '.join(name.replace('_', '-') for name, _ in replication.filters)}), and they drop none of"
+                " the pipeline's tables here",
                 "capture from the primary where a table may be missing here",
             )
 
@@ -203,8 +203,8 @@ def _log_engine(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
     if engine:
         yield _refuse(
             f"binlog_storage_engine is {engine}: that log has no positions, and can't be captured",
-            "capture from a replica that logs into files (log_slave_updates, no binlog_storage_engine), or start this"
-            " server without it, which begins an empty log",
+            "capture from a replica that logs into files (log_slave_updates, no binlog_storage_engine). Or start this"
+            " server without that setting: it then begins an empty log",
         )
 
 
@@ -213,7 +213,7 @@ def _fragments(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
     name = "binlog_row_event_fragment_threshold"
     if 0 < facts.number(name) < _FRAGMENTS_FROM_BYTES:
         yield _caution(
-            f"{name} is {facts.value(name)}: rows that are larger are logged in fragments, at which every table waits",
+            f"{name} is {facts.value(name)}: larger rows are logged in fragments, and these hold every table",
             f"SET GLOBAL {name} = DEFAULT, and end sessions older than that",
         )
 

@@ -89,7 +89,7 @@ class Orphans:
         try:
             looks = self._asked.answer()
         except TidegateError as error:
-            log.warning("what became of transactions without an answer isn't known yet: %s", error)
+            log.warning("the fate of transactions without an answer isn't known yet: %s", error)
             looks = None
         for look in looks or ():
             fate = self._judged(look)
@@ -108,7 +108,7 @@ class Orphans:
         try:
             told = self._decided.answer() or {}
         except TidegateError as error:
-            log.warning("what is decided of transactions that TiDB can't tell of isn't known yet: %s", error)
+            log.warning("the decisions about transactions beyond TiDB's knowledge aren't known yet: %s", error)
             told = {}
         self._ripe = {start_ts: one for start_ts, one in self._ripe.items() if pairing.waits(start_ts)}
         for start_ts, fate in told.items():

@@ -133,7 +133,7 @@ class PumpReader:
         node = self._settings.node
         if checkpoint.place.name != node:
             raise PositionLost(
-                f"what is captured is of Pump {checkpoint.place.name}, this one is {node}",
+                f"the captured segments are of Pump {checkpoint.place.name}, and this one is {node}",
                 where=self._settings.source,
                 remedy="give each Pump a source of its own",
             )

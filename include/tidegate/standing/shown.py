@@ -92,7 +92,7 @@ def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: Fals
     match standing.cause:
         case Cause.UNLOGGED:
             return (
-                "take its cause away at the source: a snapshot then reads it anew, by itself unless snapshot.mode is"
+                "remove the cause at the source: a snapshot then reads it anew, by itself unless snapshot.mode is"
                 " manual"
             )
         case Cause.WAITS_WITH:
@@ -109,7 +109,7 @@ def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: Fals
                 f"tidegate prewrites {pipeline}, then again with --commit or --rollback; or Airflow's Required Actions"
             )
         case _:
-            return f"mend the cause, then: tidegate release {pipeline} {table}"
+            return f"remove the cause, then: tidegate release {pipeline} {table}"
 
 
 def way_to_rows(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:

@@ -130,7 +130,7 @@ class SourceSide:
         """Raises VerifyError for a server of another kind."""
         if "tidb" in version:
             raise VerifyError(
-                "this server is a TiDB, whose log has no positions that a cut could be held against",
+                "this server is a TiDB: its log has no positions for a comparison with a cut",
                 where=self.info.where,
                 remedy="a source of `flavour: tidb` is compared at a cut's timestamp: docs/tidb.md",
             )

@@ -151,9 +151,7 @@ def test_a_promoted_server_is_told_from_a_replica_that_stands_still_once_the_acc
             assert not read_facts(connection, info).replicates
         capture_run(mariadb, tmp_path / "lake").run(1)
         mariadb.query("CHANGE MASTER 'still' TO MASTER_HOST='127.0.0.1', MASTER_PORT=1, MASTER_USER='nobody'")
-        assert "is OFF on a server that replicates" in refusal(
-            capture_run(mariadb, tmp_path / "other"), tmp_path, SourceRefused
-        )
+        assert "is OFF on a replica" in refusal(capture_run(mariadb, tmp_path / "other"), tmp_path, SourceRefused)
     finally:
         with contextlib.suppress(pymysql.err.MySQLError):
             mariadb.query("RESET SLAVE 'still' ALL")

@@ -64,7 +64,7 @@ def test_a_reset_ends_the_connection_and_the_next_one_says_what_is_missing(
         insert(server, "never sent")
         capture.thread.join(60)
         assert not capture.thread.is_alive(), "heartbeats are believed"
-    said = ["the server's binlog no longer has what it sent", *(["could not find next log"] if to else [])]
+    said = ["the server's binlog no longer has the events that it sent", *(["could not find next log"] if to else [])]
     assert any(words in caplog.text for words in said), "of another file the server itself may say so first"
     assert b"never sent" not in b"".join(bytes(one.payload) for one in bronze_segments(lake))
 

@@ -128,10 +128,10 @@ def _bring(folder: Path, source: str) -> None:
             held.enter_context(locked(folder))
             if _owner(folder):
                 raise ValueLogError(
-                    f"source {source} has two value logs, here and in {halfway if halfway.exists() else old}; which one"
-                    " has what bronze lacks isn't known",
+                    f"source {source} has two value logs, here and in {halfway if halfway.exists() else old}; it isn't"
+                    " known which one has segments beyond bronze",
                     where=str(folder),
-                    remedy="`tidegate vlog` shows what is in each: move away the one that isn't this lake's",
+                    remedy="`tidegate vlog` shows the content of each. Move the other lake's log away",
                 )
             folder.rename(aside(folder))
         make_folder(halfway)

@@ -50,9 +50,9 @@ def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float =
             time.sleep(PREPARED_LOOK_SECONDS)
     names = [readable(name) for name in sorted(waiting)[:_NAMED_MAX]]
     log.warning(
-        "%s: %d XA transactions are prepared and not answered after %.0f s, %s among them: capture begins without them;"
-        " tables that they have written to wait for a snapshot, and an XA COMMIT of one asks a person what it changed."
-        " XA COMMIT or XA ROLLBACK them before capture begins (XA RECOVER lists them), and nothing waits",
+        "%s: %d XA transactions are prepared and not answered after %.0f s, %s among them: capture begins without them."
+        " Their tables wait for a snapshot, and an XA COMMIT of one needs a person's word on its tables."
+        " Nothing waits if you XA COMMIT or XA ROLLBACK them before capture begins (XA RECOVER lists them)",
         where,
         len(waiting),
         wait_seconds,
