@@ -35,6 +35,7 @@ from spark_jobs.apply_steps.replay_schema_history import replay_schema_history  
 from spark_jobs.session.background import BackgroundSession  # noqa: E402
 from spark_jobs.session.spark import application_session  # noqa: E402
 from spark_jobs.window.application import Application  # noqa: E402
+from spark_jobs.window.plan import NOTHING_PLANNED  # noqa: E402
 from spark_jobs.window.shape.decode_plan import plan_decode  # noqa: E402
 from spark_jobs.window.window import Window  # noqa: E402
 from tests.kit.road import Road  # noqa: E402
@@ -136,7 +137,7 @@ def from_payload(plan: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[p
 def measure(spark: SparkSession, app: Application, window: Window) -> None:
     import pickle
 
-    plan = plan_decode(app, window)
+    plan = plan_decode(app, window, (), dict.fromkeys(window.tables, NOTHING_PLANNED))
     packed = pickle.dumps(plan)
     cells = [(pickle.dumps(ref),) for ref in window.refs]
     tasks = 3 * spark.sparkContext.defaultParallelism
@@ -209,9 +210,8 @@ def main() -> None:
         app.index.refresh(0)
         window = next_window(app)
         assert window is not None
-        plan_window(app, window)
-        replay_schema_history(app, window)
-        measure(spark, app, window)
+        replayed = replay_schema_history(app, plan_window(app, window), ())
+        measure(spark, app, replayed.window)
         spark.stop()
 
 

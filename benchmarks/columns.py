@@ -27,6 +27,7 @@ from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.shape.shapes import shape_of
 from spark_jobs.window.window import TableWindow
@@ -96,7 +97,7 @@ class Table:
         app = Application(BackgroundSession(lambda: spark), config.parse(text, where="b.yaml"), lake, BronzeIndex(lake))
         app.histories["s"] = self.history
         entry = TableWindow("d.t", "d", "t", routed=False, after_ts=1)
-        change_schema(SilverWriter(app, entry, {}), _planned(self.old, self.new))
+        change_schema(SilverWriter(app, TableToWrite(entry), {}), _planned(self.old, self.new))
 
 
 def _planned(old: TableVersion, new: TableVersion) -> PlannedPhase:

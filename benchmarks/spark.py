@@ -19,12 +19,11 @@ from spark_jobs import apply as apply_job
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.spark import application_session
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import Window
 from tidegate import config, spark_settings
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.local import jars
 
-Step = Callable[[Application, Window], None]
+Step = Callable[..., object]
 
 _MASTER = "local[2]"
 _SHOWN_SECONDS = 0.02
@@ -76,22 +75,28 @@ class Warm:
         """Apply all that bronze has, as a fresh application in this session; the windows' report lines."""
         lines: list[str] = []
         app = Application(BackgroundSession(lambda: self.spark), lake.pipeline, lake.files, BronzeIndex(lake.files))
-        steps, self.parts = apply_job.STEPS, {}
-        apply_job.STEPS = tuple(map(self._timed, steps))  # type: ignore[misc]
+        names, self.parts = vars(apply_job), {}
+        steps = {name: step for name, step in names.items() if _is_step(name, step)}
+        names.update({name: self._timed(step) for name, step in steps.items()})
         try:
             apply_job.run(app, report=lines.append)
         finally:
-            apply_job.STEPS = steps  # type: ignore[misc]
+            names.update(steps)
         held = [line for line in lines if "held:" in line]
         assert lines, "nothing was applied"
         assert not held, held[0]
         return lines
 
     def _timed(self, step: Step) -> Step:
-        def timed(app: Application, window: Window) -> None:
+        def timed(*given: object) -> object:
             before = tree_cpu(os.getpid(), self._ctx.meter.without)
-            step(app, window)
+            made = step(*given)
             spent = tree_cpu(os.getpid(), self._ctx.meter.without) - before
             self.parts[step.__name__] = self.parts.get(step.__name__, 0.0) + spent
+            return made
 
         return timed
+
+
+def _is_step(name: str, value: object) -> bool:
+    return getattr(value, "__module__", "") == f"spark_jobs.apply_steps.{name}"

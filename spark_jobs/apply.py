@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Final
 
 from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
 from spark_jobs.apply_steps.choose_writers import choose_writers
@@ -42,6 +41,8 @@ from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.spark import application_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import stalled, take_up_selection
+from spark_jobs.window.made import Applied
+from spark_jobs.window.pairing.pairs import pairs_of
 from spark_jobs.window.standing.silver_guard import ask_all, ask_released
 from spark_jobs.window.standing.tries import Tries, release_after_a_pause
 from spark_jobs.window.waves.waves import has_marks
@@ -57,29 +58,9 @@ from tidegate.pipelines import FileWatch
 from tidegate.segments.window import resolved_everywhere
 from tidegate.tables import SegmentFlag, State
 
-STEPS: Final[tuple[Callable[[Application, Window], None], ...]] = (
-    plan_window,
-    replay_schema_history,
-    resolve_watermarks,
-    resolve_prewrites,
-    take_committed,
-    judge_ddl,
-    choose_writers,
-    prepare_silver,
-    decode_changes,
-    follow_cascades,
-    write_changelog,
-    merge_into_silver,
-    record_ledger,
-    publish_cut,
-    measure_latency,
-    compact_silver,
-    checkpoint_tables,
-)
 
-
-def apply_window(app: Application, window: Window) -> Window:
-    """Run STEPS; a try that failed is made again on the same (low_ts, cut_ts], as long as the cause may pass (Tries).
+def apply_window(app: Application, window: Window) -> Applied:
+    """A try that failed is made again on the same (low_ts, cut_ts], as long as the cause may pass (Tries).
 
     A table that was released meanwhile, with changes below the window, takes no part in it (plan_window).
     """
@@ -87,13 +68,35 @@ def apply_window(app: Application, window: Window) -> Window:
     while True:
         try:
             app.check_claim()
-            for step in STEPS:
-                step(app, window)
+            return _applied(app, window)
         except Exception as error:  # noqa: BLE001 - raised again in the end, as what it is or as Unexpected
             tries.note(error)
             window = window.again()
-        else:
-            return window
+
+
+def _applied(app: Application, window: Window) -> Applied:
+    """One try: each step gives what it makes, and takes what it reads."""
+    planned = plan_window(app, window)
+    pairs = pairs_of(app, planned.window)
+    replayed = replay_schema_history(app, planned, pairs)
+    window, waves = resolve_watermarks(app, replayed.window)
+    prewritten = resolve_prewrites(app, window)
+    paired = take_committed(app, window, pairs)
+    committed = [*prewritten, *paired.segments]
+    changes = judge_ddl(app, window)
+    plans = choose_writers(app, window, committed, changes)
+    prepare_silver(app, window, plans)
+    decoded = decode_changes(app, window, committed, plans)
+    staged = follow_cascades(app, window, committed, plans, decoded)
+    write_changelog(app, window, committed, plans, staged.by_keys)
+    versions = merge_into_silver(app, window, replayed.ddl_times, waves.sweeps, plans, staged)
+    ledger = [*paired.ledger, *decoded.ledger]
+    record_ledger(app, window, ledger)
+    publish_cut(app, window, waves, versions)
+    latency = measure_latency(app, window, versions)
+    compact_silver(app, window, plans, versions)
+    checkpoint_tables(app, versions)
+    return Applied(window, sum(entry.ledger.rows for entry in ledger), versions, plans, latency)
 
 
 def run(app: Application, *, report: Callable[[str], None], is_over: Callable[[], bool] = lambda: False) -> int:
@@ -125,15 +128,15 @@ def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[],
             # A batch ends where bronze ended when it began: a source that never pauses must not keep it for ever.
             goal = resolved_everywhere(app.index.refs, app.pipeline.sources.keys() - app.followed.behind.keys())
         if window is not None:
-            window = apply_window(app, window)
+            done = apply_window(app, window)
             windows += 1
-            if not look.quiet(window):
+            if not look.quiet(done.window):
                 last_work = time.monotonic()
-            report(_summary(window, time.monotonic() - now))
-            for name, state in sorted(window.held.items()):
+            report(_summary(done, time.monotonic() - now))
+            for name, state in sorted(done.window.held.items()):
                 what = "waits, and catches up by itself" if state.state is State.RELEASED else f"is {state.state}"
                 report(f"tidegate: warning: {name} {what}: {state.reason}")
-            if window.tables:
+            if done.window.tables:
                 app.lake.delete_folder("staging")
             app.control.tidy()
             app.lake.trim_logs()
@@ -215,18 +218,18 @@ class Look:
             self._refresh_at = time.monotonic() + REFRESH_SECONDS
 
 
-def _summary(window: Window, seconds: float) -> str:
-    rows = sum(entry.ledger.rows for entry in window.ledger)
+def _summary(done: Applied, seconds: float) -> str:
+    window = done.window
     lag = time.time() - physical_ms(window.cut_ts) / 1000
     held = "".join(
         f", {state}: {', '.join(names)}"
         for state in (State.HELD, State.RELEASED)
         if (names := sorted(name for name, known in window.held.items() if known.state is state))
     )
-    writers = f" ({window.writers()})" if window.delta_versions else ""
-    latency = f"; {window.latency.markers} markers: {window.latency}" if window.latency else ""
+    writers = f" ({done.writers()})" if done.versions else ""
+    latency = f"; {done.latency.markers} markers: {done.latency}" if done.latency else ""
     return (
-        f"cut {window.cut_ts}: {len(window.refs)} segments, {rows} changes, {len(window.delta_versions)} tables"
+        f"cut {window.cut_ts}: {len(window.refs)} segments, {done.rows} changes, {len(done.versions)} tables"
         f"{writers} in {seconds:.2f} s, lag {lag:.1f} s{held}{latency}"
     )
 

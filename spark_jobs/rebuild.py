@@ -138,10 +138,10 @@ class Rebuild:
             app.load()
             self._check_reaches(app)
             while (window := self._next(app)) is not None:
-                window = apply_window(app, window)
+                done = apply_window(app, window)
                 windows += 1
-                rows = sum(entry.ledger.rows for entry in window.ledger)
-                report(f"cut {window.cut_ts} of {self.at_ts}: {len(window.refs)} segments, {rows} changes")
+                cut_ts, segments = done.window.cut_ts, len(done.window.refs)
+                report(f"cut {cut_ts} of {self.at_ts}: {segments} segments, {done.rows} changes")
                 app.lake.delete_folder("staging")
                 app.control.tidy()
             self._check(app)

@@ -1,19 +1,20 @@
 """The Delta logs of the tables just written get their checkpoints, beside the windows that follow.
 
-In:  window.delta_versions; the control tables that this application has appended to.
+In:  the Delta versions that a window made; the control tables that this application has appended to.
 Out: checkpoints that are due are begun (spark_jobs/window/checkpoints.py). Nothing waits for them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import Window
 from tidegate.tables import silver_path
 
 
-def checkpoint_tables(app: Application, window: Window) -> None:
+def checkpoint_tables(app: Application, versions: Mapping[str, int]) -> None:
     """Note how far each table's log is."""
-    for name, version in window.delta_versions.items():
+    for name, version in versions.items():
         if version >= 0:
             app.checkpoints.note(silver_path(*app.names.pair(name)), version)
     for path, version in app.control.versions.items():

@@ -1,7 +1,7 @@
 """Which writer takes each table of the window, before its changes are laid out for it.
 
-In:  window.tables with the versions that begin in them, silver's snapshots, apply.writer.
-Out: entry.plan: its phases with silver's shape in each, who writes it and why. Nothing is written.
+In:  window.tables, the versions that begin in them, silver's snapshots, apply.writer.
+Out: a plan for each: its phases with silver's shape in each, who writes it and why. Nothing is written.
 
 MERGE is right everywhere, so anything unusual goes there. A table whose columns can't be brought together is held here
 with the error that its writer would give.
@@ -9,7 +9,7 @@ with the error that its writer would give.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
-from spark_jobs.window.plan import MergeOnly, TablePlan, TableWriter
+from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnly, TablePlan, TableWriter
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import keeps_deleted, planned_phases
 from spark_jobs.window.standing.silver_guard import check
-from spark_jobs.window.standing.standings import hold_for_error, take_along
-from spark_jobs.window.window import TableWindow, Window
+from spark_jobs.window.standing.standings import hold_tied
+from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import config, limits, tables
 from tidegate.delta.state import TableState
 from tidegate.errors import Terminal
@@ -38,32 +38,38 @@ from tidegate.upsert.target import StagePhase, UpsertTarget, misfit
 _SYSTEM_TYPES: Final = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
 
 
-def choose_writers(app: Application, window: Window) -> None:
-    """Fill entry.plan of every table of the window."""
-    shares = _shares(app, window)
+def choose_writers(
+    app: Application, window: Window, committed: Sequence[PrewrittenSegment], changes: Mapping[str, Sequence[Change]]
+) -> dict[str, TablePlan]:
+    """The plan of every table of the window; NOTHING_PLANNED of one that silver has up to its end already."""
+    plans = dict.fromkeys(window.tables, NOTHING_PLANNED)
+    shares = _shares(app, window, committed)
     entries = [entry for entry in window.tables.values() if entry.after_ts < window.cut_ts]
-    done = [app.pool.submit(_planned, app, window, entry, shares.get(entry.name, 0)) for entry in entries]
+    done = {
+        entry.name: app.pool.submit(_planned, app, window, entry, changes[entry.name], shares.get(entry.name, 0))
+        for entry in entries
+    }
     failures: dict[str, BaseException] = {}
-    for entry, future in zip(entries, done, strict=True):
+    for name, future in done.items():
         error = future.exception()
         if error is None:
-            entry.plan = future.result()
+            plans[name] = future.result()
         elif isinstance(error, Terminal):
-            hold_for_error(app, window, entry.name, error)
-            take_along(app, window, [entry.name])
+            hold_tied(app, window, name, error)
         else:
-            failures[entry.name] = error
+            failures[name] = error
     raise_failures(failures)
-    if any(entry.plan.target is None for entry in entries):
+    if any(plans[name].target is None for name in done):
         app.background.begin()  # while the window is decoded
+    return plans
 
 
-def _shares(app: Application, window: Window) -> dict[str, int]:
+def _shares(app: Application, window: Window, committed: Sequence[PrewrittenSegment]) -> dict[str, int]:
     """About how many bytes of binlog and chunks each logical table has: a segment's are split among those it names."""
     shares: dict[str, int] = {}
     for ref in window.refs:
         _share(shares, ref.payload_bytes, [app.names.logical_name(*pair) for pair in app.names.in_segment(ref)])
-    for one in window.prewritten:
+    for one in committed:
         _share(shares, one.ref.payload_bytes, [app.names.logical_name(*pair) for pair in one.names])
     for name, entry in window.tables.items():
         shares[name] = shares.get(name, 0) + sum(one.ref.chunk.payload_bytes for one in entry.chunks)
@@ -75,12 +81,12 @@ def _share(shares: dict[str, int], payload_bytes: int, names: Sequence[str]) -> 
         shares[name] = shares.get(name, 0) + payload_bytes // len(names)
 
 
-def _planned(app: Application, window: Window, entry: TableWindow, share: int) -> TablePlan:
+def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequence[Change], share: int) -> TablePlan:
     snapshot = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
     check(app, entry.name, snapshot)
     keeps = keeps_deleted(app, entry)
-    phases = planned_phases(app, entry, window.cut_ts)
-    plan = TablePlan(phases, keeps, frozenset(partners(window.moves, entry.name)))
+    phases = planned_phases(app, entry, changes, window.cut_ts)
+    plan = TablePlan(phases, keeps, frozenset(partners(window.moves, entry.name)), changes=changes)
     if any(entry.name in (move.giver, move.taker) for move in window.moves):
         return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
     if app.pipeline.apply.writer == config.Writer.MERGE:

@@ -1,6 +1,6 @@
 """Small files and deleted rows of the tables just written are packed, within the window's share of work.
 
-In:  window.tables of the positional writer, silver as it is now.
+In:  tables that the positional writer wrote, silver as it is now.
 Out: perhaps one more commit per table, without a change of data. Never an error: what can't be done now is tried later.
 
 The cut is out already, so no reader waits for this; but the next window does, so where many tables are written by all
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,14 +21,15 @@ from urllib.parse import unquote
 
 from spark_jobs.window.abandoned import delete_files
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import TableWindow, Window
+from spark_jobs.window.plan import TablePlan
+from spark_jobs.window.window import Window
 from tidegate.delta.exchange import exchange
 from tidegate.errors import CommitConflict
 from tidegate.limits import UPKEEP_PER_WINDOW_SECONDS, UPKEEP_SAVED_BYTES_MAX, UPKEEP_SECONDS_MIN
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.rewrite import rewrite
-from tidegate.upsert.target import misfit
+from tidegate.upsert.target import UpsertTarget, misfit
 from tidegate.upsert.upkeep import TIER_FILES, choose
 
 # A window leaves one or two files, and it takes eight for a rewrite: after the first window of an application, looking
@@ -54,49 +56,45 @@ class Compaction:
     rows: int
 
 
-def compact_silver(app: Application, window: Window) -> None:
+def compact_silver(app: Application, window: Window, plans: Mapping[str, TablePlan], written: Collection[str]) -> None:
     """Pack tables that the positional writer has written, who waited for it longest first."""
     if not app.pipeline.apply.upkeep_bytes:
         return
     kept = app.memory(Upkeep)
-    due = sorted(_due(kept, window), key=lambda entry: -kept.windows[entry.name])
+    targets = [plans[name].target for name in window.tables if name in written]
+    due = sorted(_due(kept, targets), key=lambda target: -kept.windows[target.name])
     now = time.monotonic()
     end = now + max(UPKEEP_SECONDS_MIN, UPKEEP_PER_WINDOW_SECONDS * (now - window.began))
 
-    def one(entry: TableWindow) -> None:
+    def pack(target: UpsertTarget) -> None:
         if time.monotonic() < end:
-            _compact(app, kept, entry)
+            _compact(app, kept, target)
 
     if due:
         with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="upkeep") as pool:
-            list(pool.map(one, due))
+            list(pool.map(pack, due))
 
 
-def _due(kept: Upkeep, window: Window) -> list[TableWindow]:
+def _due(kept: Upkeep, targets: Sequence[UpsertTarget | None]) -> Iterator[UpsertTarget]:
     """Tables of the window whose files are to be looked at; counts the windows that wrote each since its last look."""
-    found = []
-    for entry in window.tables.values():
-        if entry.plan.target is not None and entry.name in window.delta_versions:
-            wrote = kept.windows[entry.name] = kept.windows.get(entry.name, 0) + 1
-            if wrote >= _LOOK_EVERY or entry.name not in kept.saved:
-                found.append(entry)
-    return found
+    for target in (one for one in targets if one is not None):
+        wrote = kept.windows[target.name] = kept.windows.get(target.name, 0) + 1
+        if wrote >= _LOOK_EVERY or target.name not in kept.saved:
+            yield target
 
 
-def _compact(app: Application, kept: Upkeep, entry: TableWindow) -> None:
+def _compact(app: Application, kept: Upkeep, target: UpsertTarget) -> None:
     """Each window that wrote the table has earned it a share."""
-    target = entry.plan.target
-    assert target is not None, "due"
-    earned = kept.windows.pop(entry.name) * app.pipeline.apply.upkeep_bytes
-    budget = min(kept.saved.get(entry.name, 0) + earned, UPKEEP_SAVED_BYTES_MAX)
-    kept.saved[entry.name] = budget
+    earned = kept.windows.pop(target.name) * app.pipeline.apply.upkeep_bytes
+    budget = min(kept.saved.get(target.name, 0) + earned, UPKEEP_SAVED_BYTES_MAX)
+    kept.saved[target.name] = budget
     try:
         done = compact(app, target.path, target.phases[-1].layout, budget)
     except Exception as error:  # noqa: BLE001 - the rows are in silver: no fault of packing may stop them
-        print(f"{entry.name}: not compacted: {error}", file=sys.stderr, flush=True)
+        print(f"{target.name}: not compacted: {error}", file=sys.stderr, flush=True)
         return
     if done is not None:
-        kept.saved[entry.name] = budget - done.bytes
+        kept.saved[target.name] = budget - done.bytes
 
 
 def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) -> Compaction | None:

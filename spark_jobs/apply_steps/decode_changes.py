@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
@@ -28,8 +28,10 @@ import pyarrow as pa
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.healing import heal_tables
+from spark_jobs.window.made import StagedChanges, StagedTable
 from spark_jobs.window.pairing.prewritten import Run, prewritten_changes
-from spark_jobs.window.shape.decode_plan import DecodePlan, plan_decode
+from spark_jobs.window.plan import TablePlan
+from spark_jobs.window.shape.decode_plan import Decoded, DecodePlan, plan_decode
 from spark_jobs.window.standing.standings import hold, met_in, send_below
 from spark_jobs.window.window import (
     Accounted,
@@ -67,18 +69,23 @@ Name = tuple[str, str]
 Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChunk
 
 
-def decode_changes(app: Application, window: Window) -> None:
-    """Fill window.tables[...].staged, window.held and window.ledger."""
-    plan = plan_decode(app, window)
+def decode_changes(
+    app: Application, window: Window, later: Sequence[PrewrittenSegment], plans: Mapping[str, TablePlan]
+) -> Decoded:
+    """Stage the window's changes, and account for its bytes. A table whose changes can't be had is held.
+
+    later: prewrites that the window commits.
+    """
+    plan = plan_decode(app, window, later, plans)
+    tables, ledger, here = dict[str, StagedTable](), list[Accounted](), InDriver({}, app.pool)
+    decoded = Decoded(plan, StagedChanges(tables, here.key_files), ledger)
     whole = [ref for ref in window.refs if ref.whole]  # of the others each row waits for its pair
     refs = [ref for ref in whole if plan.windows.get(ref.source) or plan.known[ref.source].held]
     chunks = [chunk for entry in window.tables.values() for chunk in entry.chunks]
-    later = window.prewritten
     if not refs and not chunks and not later:
-        return
+        return decoded
     payloads = (*(ref.payload_bytes for ref in refs), *(one.ref.payload_bytes for one in later))
     if _fits_driver(app, sum(payloads) + sum(one.ref.chunk.payload_bytes for one in chunks)):
-        here = InDriver(window.key_files, app.pool)
         found = chain(
             in_driver(refs, plan, here) if refs else (),
             decode_prewritten(later, plan, here),
@@ -86,11 +93,24 @@ def decode_changes(app: Application, window: Window) -> None:
         )
     else:
         found = chain(in_workers(app.spark, refs, plan, chunks, later))
-    troubles = [left for one in found if (left := _collect(app, window, one)) is not None]
+    troubles = list[Trouble | NotStaged]()
+    for one in found:
+        match one:
+            case Accounted():
+                ledger.append(one)
+            case StagedUpsert():
+                tables.setdefault(one.name, StagedTable()).upserts.append(one)
+            case StagedFile():
+                tables.setdefault(app.names.logical_name(one.database, one.table), StagedTable()).files.append(one)
+            case DamagedChunk():
+                _send_below(app, window, one)
+            case _:
+                troubles.append(one)
     _hold(app, window, troubles)
     failpoint("apply_after_decode")
-    if any(entry.upserts for entry in window.tables.values()):
+    if any(table.upserts for table in tables.values()):
         failpoint("apply_after_stage")
+    return decoded
 
 
 def _fits_driver(app: Application, payload_bytes: int) -> bool:
@@ -255,28 +275,10 @@ def in_workers(
         yield pickle.loads(row.found)  # noqa: S301
 
 
-def _collect(app: Application, window: Window, found: Found) -> Trouble | NotStaged | None:
-    """Take in what a segment gave; a trouble is given back."""
-    match found:
-        case Accounted():
-            window.ledger.append(found)
-        case StagedUpsert():
-            entry = window.tables.get(found.name)
-            if entry is None:
-                window.abandon([found])
-            else:
-                entry.upserts.append(found)
-        case StagedFile():
-            logical = app.names.logical_name(found.database, found.table)
-            if logical in window.tables:
-                window.tables[logical].staged.append(found)
-        case DamagedChunk():
-            app.memory(DamagedWaves)[found.token, found.physical] = found.reason
-            what = f"{found.physical.shown}: it catches up without a wave that can't be taken: {found.reason}"
-            send_below(app, window, app.names.logical_name(*found.physical.pair), what)
-        case _:
-            return found
-    return None
+def _send_below(app: Application, window: Window, found: DamagedChunk) -> None:
+    app.memory(DamagedWaves)[found.token, found.physical] = found.reason
+    what = f"{found.physical.shown}: it catches up without a wave that can't be taken: {found.reason}"
+    send_below(app, window, app.names.logical_name(*found.physical.pair), what)
 
 
 def _hold(app: Application, window: Window, troubles: Sequence[Trouble | NotStaged]) -> None:

@@ -1,7 +1,8 @@
 """What foreign keys changed below the binlog, worked out from the parents' rows and staged as if it had been logged.
 
-In:  window.tables after decode_changes, the parents' row events, rows of children in silver.
-Out: more staged changes of children (ddl.unlogged_cascades: follow); children are held where that isn't certain.
+In:  what decode_changes staged, the parents' row events, rows of children in silver.
+Out: all that is staged, with more changes of children (ddl.unlogged_cascades: follow); children are held where that
+     isn't certain.
 
 Nothing is read unless a segment of the window names a parent of such a table, and no row of a child unless a parent's
 referenced values went or changed. The window is played through (include/tidegate/cascades/follow.py) over the rows that
@@ -20,10 +21,12 @@ from spark_jobs.cascades.there import chunk_rows, silver_rows
 from spark_jobs.cascades.told import Teller
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver, Staged
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import MadeByKeys, StagedChanges, StagedTable
+from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.shape.cascading import ancestors, cascade_graph, descendants, rules_at
-from spark_jobs.window.shape.decode_plan import plan_decode
+from spark_jobs.window.shape.decode_plan import Decoded
 from spark_jobs.window.standing.standings import hold, met_in
-from spark_jobs.window.window import MadeByKeys, StagedFile, TableWindow, Window
+from spark_jobs.window.window import PrewrittenSegment, StagedFile, TableWindow, Window
 from tidegate import limits
 from tidegate.cascades.follow import Cascades, Effect, Logged, Order, Row
 from tidegate.cascades.rules import Rule
@@ -45,8 +48,26 @@ Children = dict[Name, TableWindow]
 _NEVER: Final = (1 << 63) - 1
 
 
-def follow_cascades(app: Application, window: Window) -> None:
-    """Stage what foreign keys did to tables of the window."""
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The values that earlier steps made. made: staged here for foreign keys, by logical table."""
+
+    committed: Sequence[PrewrittenSegment]
+    plans: Mapping[str, TablePlan]
+    decoded: Decoded
+    made: dict[str, StagedTable] = field(default_factory=dict)
+    by_keys: MadeByKeys = field(default_factory=MadeByKeys)
+
+
+def follow_cascades(
+    app: Application,
+    window: Window,
+    committed: Sequence[PrewrittenSegment],
+    plans: Mapping[str, TablePlan],
+    decoded: Decoded,
+) -> StagedChanges:
+    """Add what foreign keys did to tables of the window to what decoding staged."""
+    given = _Given(committed, plans, decoded)
     parents = cascade_graph(app).parents
     for source in sorted(parents):
         children = {
@@ -57,7 +78,7 @@ def follow_cascades(app: Application, window: Window) -> None:
         }
         while children:
             try:
-                _Played(app, window, source, children).stage()
+                _Played(app, window, given, source, children).stage()
                 break
             except Doubt as doubt:
                 _hold(app, window, source, children, doubt)
@@ -66,6 +87,9 @@ def follow_cascades(app: Application, window: Window) -> None:
             except Exception as error:  # noqa: BLE001 - a fault of ours is these tables' alone
                 known = error if isinstance(error, Terminal) else unexpected(error)
                 _hold(app, window, source, children, Doubt(known.line))
+    staged = decoded.staged
+    tables = {name: staged.tables.get(name, StagedTable()) + more for name, more in given.made.items()}
+    return replace(staged, tables={**staged.tables, **tables}, by_keys=given.by_keys)
 
 
 def _hold(app: Application, window: Window, source: str, children: Children, doubt: Doubt) -> None:
@@ -102,8 +126,8 @@ class _Rules:
 class _Played:
     """One source's share of a window."""
 
-    def __init__(self, app: Application, window: Window, source: str, children: Children) -> None:
-        self._app, self._window, self._source, self._children = app, window, source, children
+    def __init__(self, app: Application, window: Window, given: _Given, source: str, children: Children) -> None:
+        self._app, self._window, self._given, self._source, self._children = app, window, given, source, children
         self._begins = {name: entry.begins(Physical(source, *name)) for name, entry in children.items()}
         above = {name: {one.pair for one in ancestors(app, Physical(source, *name))} for name in children}
         self._tables: set[Name] = {*children, *(one for of in above.values() for one in of)}
@@ -111,7 +135,7 @@ class _Played:
             table: min([self._begins[name] for name in children if table == name or table in above[name]])
             for table in self._tables
         }
-        self._reader = LoggedChanges(app, window, source)
+        self._reader = LoggedChanges(app, window, given.committed, source)
         self._store = Store()
         self._positions: dict[Order, int] = {}  # in the log, of changes that may have effects
 
@@ -143,7 +167,7 @@ class _Played:
         }
         named |= {
             name
-            for one in self._window.prewritten
+            for one in self._given.committed
             if one.source == self._source
             for name in {*self._app.names.kept(self._source, one.ref.tables), *one.names}
         }
@@ -157,8 +181,7 @@ class _Played:
         held = self._app.histories[self._source].held
         if lost := sorted(name for name in apart if name in held):
             raise Doubt(f"a statement about its parent {'.'.join(lost[0])} wasn't followed", parent=lost[0])
-        plan = plan_decode(self._app, self._window)
-        self._reader.check_readable(apart, plan.known.get(self._source, NOTHING_KNOWN))
+        self._reader.check_readable(apart, self._given.decoded.plan.known.get(self._source, NOTHING_KNOWN))
 
     def _rules(self) -> list[_Rules]:
         """As versions of the tables come and go in the window."""
@@ -283,9 +306,9 @@ class _Played:
                 raise Doubt("a snapshot of it was read while foreign keys changed rows of it", effect.table)
 
     def _stage(self, effects: Sequence[Effect]) -> None:
-        plan = plan_decode(self._app, self._window)
-        stage = ChangesStage(plan, InDriver(self._window.key_files, self._app.pool), limits.STAGE_BYTES)
-        keeps = {name: entry.plan.keeps_deleted for name, entry in self._children.items()}
+        decoded, plans = self._given.decoded, self._given.plans
+        stage = ChangesStage(decoded.plan, InDriver(decoded.staged.key_files, self._app.pool), limits.STAGE_BYTES)
+        keeps = {name: plans[entry.name].keeps_deleted for name, entry in self._children.items()}
         made = list(changes_made(effects, self._version, self._store, keeps.__getitem__))
         for changes in made:
             for one in stage.add(self._source, changes):
@@ -296,7 +319,7 @@ class _Played:
         if keeps_each:
             read = (self._source, self._reader, self._store)
             teller = Teller(keeps_each, self._unsure(), self._positions)
-            teller.tell(effects, self._version, read, self._window.memory(MadeByKeys))
+            teller.tell(effects, self._version, read, self._given.by_keys)
 
     def _keeps_each(self) -> dict[Name, str]:
         """Children that have a changelog."""
@@ -304,12 +327,13 @@ class _Played:
         return {name: entry.name for name, entry in self._children.items() if keeps(entry.database, entry.table)}
 
     def _collect(self, staged: Staged) -> None:
-        tables = self._window.tables
+        made = self._given.made
         match staged:
             case StagedUpsert():
-                tables[staged.name].upserts.append(staged)
+                made.setdefault(staged.name, StagedTable()).upserts.append(staged)
             case StagedFile():
-                tables[self._app.names.logical_name(staged.database, staged.table)].staged.append(staged)
+                name = self._app.names.logical_name(staged.database, staged.table)
+                made.setdefault(name, StagedTable()).files.append(staged)
             case NotStaged():
                 refused = Refused(
                     cause_of(staged.error),

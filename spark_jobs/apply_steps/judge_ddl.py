@@ -1,7 +1,8 @@
 """The pipeline file's word on each kind of DDL, before any of it reaches silver.
 
 In:  window.tables with the versions that begin inside it, `ddl` of the pipeline file, what a person has approved.
-Out: tables whose DDL has to be asked for, or stops them, are held with the statement and its position.
+Out: the changes of each table; tables whose DDL has to be asked for, or stops them, are held with the statement and
+     its position.
 
 schema_history has followed the statement all the same: what comes later is read with the right columns. Only the
 table's silver waits, and catches up from bronze. Nothing is remembered here but the approval itself, in the table's
@@ -10,7 +11,10 @@ table's silver waits, and catches up from bronze. Nothing is remembered here but
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spark_jobs.window.application import Application
+from spark_jobs.window.plan import Change
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import version_changes
 from spark_jobs.window.standing.same_names import hold_other_kinds, hold_same_names
@@ -25,24 +29,24 @@ from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
 
 
-def judge_ddl(app: Application, window: Window) -> None:
-    """Fill entry.changes, and hold what `ask` and `stop` hold, and tables that aren't one table."""
+def judge_ddl(app: Application, window: Window) -> dict[str, list[Change]]:
+    """The changes of each table; what `ask` and `stop` hold is held, and so are tables that aren't one table."""
     hold_same_names(app, window)
-    for entry in window.tables.values():
-        entry.changes = version_changes(app, entry, window.cut_ts)
-    hold_other_kinds(app, window)
+    changes = {name: version_changes(app, entry, window.cut_ts) for name, entry in window.tables.items()}
+    hold_other_kinds(app, window, changes)
     for entry in list(window.tables.values()):
         if entry.name in window.tables:  # else a partner took it along
-            _judge(app, window, entry)
+            _judge(app, window, entry, changes[entry.name])
+    return changes
 
 
-def _judge(app: Application, window: Window, entry: TableWindow) -> None:
+def _judge(app: Application, window: Window, entry: TableWindow, changes: Sequence[Change]) -> None:
     origins = {_id(move.new): move.old for move in window.moves if move.moved is None}
     linked = partners(window.moves, entry.name)
     own_ts = _approved_ts(app, entry.name)
     # A rename, and EXCHANGE PARTITION, are one statement of several tables: a person approves it once.
     renames_ts = max([own_ts, *(_approved_ts(app, name) for name in linked)])
-    for before, version in entry.changes:
+    for before, version in changes:
         kinds = ddl_kinds(before, version)
         if origin := origins.get(_id(version)):
             kinds += column_kinds(origin, version)

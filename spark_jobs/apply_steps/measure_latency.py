@@ -1,7 +1,7 @@
 """How long the window's markers took from their commit at the source to this cut.
 
 In:  silver's marker table, when the window has changed it.
-Out: rows of control/latency, and a line's worth of percentiles in window.latency.
+Out: rows of control/latency, and a line's worth of percentiles.
 
 It comes after the cut is published, since that is when readers may see the rows. Nothing depends on it: what goes wrong
 here is said in the log and the window is done all the same.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 
 import pyarrow as pa
 
@@ -21,19 +22,19 @@ from tidegate.errors import TidegateError
 from tidegate.lake import latency
 
 
-def measure_latency(app: Application, window: Window) -> None:
-    """Append what the window's markers tell."""
+def measure_latency(app: Application, window: Window, versions: Mapping[str, int]) -> latency.Percentiles | None:
+    """Append what the window's markers tell; None when it has none."""
     entry = window.tables.get(tables.MARKER)
-    if entry is None or tables.MARKER not in window.delta_versions:
-        return
+    version = versions.get(tables.MARKER)
+    if entry is None or version is None:
+        return None
     visible_us = time.time_ns() // 1000
     try:
-        version = window.delta_versions[tables.MARKER]
         name = app.pipeline.pipeline
         rows = latency.of_window(app.lake, name, version, entry.after_ts, window.cut_ts, visible_us)
         if rows:
             app.control.append(tables.LATENCY, rows)
     except (pa.ArrowException, OSError, TidegateError) as error:
         print(f"latency was not measured: {error}", file=sys.stderr, flush=True)
-        return
-    window.latency = latency.Percentiles.of(row["seconds"] for row in rows)
+        return None
+    return latency.Percentiles.of(row["seconds"] for row in rows)

@@ -1,7 +1,7 @@
 """Net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
 
-In:  window.tables with their staged files.
-Out: silver at cut_ts; window.delta_versions; tables that can't be written are held.
+In:  window.tables, their plans, what is staged for them.
+Out: silver at cut_ts; the Delta versions of what was written; tables that can't be written are held.
 
 Tables are independent, so they are written side by side, and one that fails waits alone. Within a table
 the phases run in order: rows before a DDL, the DDL, rows after it. A transaction whose txnVersion is already
@@ -13,7 +13,7 @@ Tables of the positional writer without DDL, which are nearly all, are written t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from spark_jobs.merge.linked import LinkedWriter
@@ -22,42 +22,49 @@ from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.sweep import sweep_whole_tables
 from spark_jobs.positional.rows import write_counted
-from spark_jobs.positional.writer import GivenBack, Outcome, upsert_of, write_upserts
+from spark_jobs.positional.writer import GivenBack, KeyFiles, Outcome, upsert_of, write_upserts
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
-from spark_jobs.window.plan import MergeOnly, PlannedPhase, TableWriter
+from spark_jobs.window.made import DdlTimes, StagedChanges, StagedTable, TableToWrite
+from spark_jobs.window.plan import MergeOnly, PlannedPhase, TablePlan, TableWriter
 from spark_jobs.window.standing.standings import hold_for_error, send_below
-from spark_jobs.window.window import TableWindow, Window
+from spark_jobs.window.window import Sweep, Window
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.merge.phases import DdlPhase
 from tidegate.tables import silver_path
 
 
-def merge_into_silver(app: Application, window: Window) -> None:
+def merge_into_silver(
+    app: Application,
+    window: Window,
+    ddl_times: DdlTimes,
+    sweeps: Sequence[tuple[str, Sweep]],
+    plans: Mapping[str, TablePlan],
+    staged: StagedChanges,
+) -> dict[str, int]:
     """Write every table of the window. A Terminal error holds its table; any other fails the window, all together.
 
     A table that the positional writer gives back is released: it catches up by MERGE.
     """
-    entries, written = [], list[TableWindow]()
-    for entry in window.tables.values():
-        if entry.staged or entry.upserts or entry.changes:
-            entries.append(entry)
+    works, versions, found = list[TableToWrite](), dict[str, int](), dict[str, Outcome]()
+    for name, entry in window.tables.items():
+        work = TableToWrite(entry, plans[name], staged.tables.get(name, StagedTable()))
+        if work.staged.files or work.staged.upserts or work.plan.changes:
+            works.append(work)
         elif entry.after_ts > app.cut_ts:
             # A try that was killed had written it: silver is at this cut already, but no cut names its version yet.
-            written.append(entry)
-    found = _kept(app, _write_all(app, window, entries))
-    for entry in written:
-        if (silver := app.positions.silver(entry.name)) is not None:
-            window.delta_versions[entry.name] = silver.version
-        else:
-            found[entry.name] = app.positions.unread[entry.name]
+            if (silver := app.positions.silver(name)) is not None:
+                versions[name] = silver.version
+            else:
+                found[name] = app.positions.unread[name]
+    found |= _kept(app, _write_all(app, window, ddl_times, works, staged.key_files))
     failures: dict[str, BaseException] = {}
     for name, outcome in found.items():
         if isinstance(outcome, int):
             app.positions.note_applied(name, window.cut_ts)
-            window.delta_versions[name] = outcome
+            versions[name] = outcome
             continue
         app.positions.forget_applied(name)
         if isinstance(outcome, GivenBack):
@@ -67,17 +74,18 @@ def merge_into_silver(app: Application, window: Window) -> None:
             hold_for_error(app, window, name, outcome)
         else:
             failures[name] = outcome
-    for name, outcome in sweep_whole_tables(app, window).items():
+    for name, outcome in sweep_whole_tables(app, window, ddl_times, sweeps).items():
         if isinstance(outcome, int):
-            window.delta_versions[name] = outcome
+            versions[name] = outcome
         elif isinstance(outcome, Terminal):
             hold_for_error(app, window, name, outcome)
         else:
             failures[name] = outcome
-    remove_abandoned(app.lake, window)
+    remove_abandoned(app.lake, staged.tables.values())
     raise_failures(failures)
     if found:
         failpoint("apply_after_merge")
+    return versions
 
 
 def _kept(app: Application, found: dict[str, Outcome]) -> dict[str, Outcome]:
@@ -90,50 +98,53 @@ def _kept(app: Application, found: dict[str, Outcome]) -> dict[str, Outcome]:
     return found | {name: error for name, done in looks.items() if (error := done.exception()) is not None}
 
 
-def _write_all(app: Application, window: Window, entries: Sequence[TableWindow]) -> dict[str, Outcome]:
+def _write_all(
+    app: Application, window: Window, ddl_times: DdlTimes, works: Sequence[TableToWrite], keys: KeyFiles
+) -> dict[str, Outcome]:
     """The Delta version that each table came to, or why it didn't."""
-    together, apart, groups = list[TableWindow](), list[TableWindow](), dict[str, list[TableWindow]]()
-    for entry in entries:
-        match entry.plan.writer:
+    together, apart, groups = list[TableToWrite](), list[TableToWrite](), dict[str, list[TableToWrite]]()
+    for work in works:
+        match work.plan.writer:
             case TableWriter.LINKED:
-                groups.setdefault(min(entry.plan.links | {entry.name}), []).append(entry)
-            case TableWriter.POSITIONAL if not entry.changes:
-                together.append(entry)
+                groups.setdefault(min(work.plan.links | {work.name}), []).append(work)
+            case TableWriter.POSITIONAL if not work.plan.changes:
+                together.append(work)
             case _:
-                apart.append(entry)
-    upserts = [upsert_of(app, entry, window.cut_ts) for entry in together]
-    found = write_upserts(app, window, [upsert for upsert in upserts if upsert is not None])
+                apart.append(work)
+    upserts = [upsert_of(app, work, window.cut_ts) for work in together]
+    found = write_upserts(app, keys, [upsert for upsert in upserts if upsert is not None])
     if apart or groups:
         with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="silver") as pool:
-            done = {entry.name: pool.submit(_write, app, entry, window) for entry in apart}
-            runs = [(group, pool.submit(LinkedWriter(app, window, group).run)) for group in groups.values()]
+            writers = {work.name: SilverWriter(app, work, ddl_times) for work in apart}
+            done = {name: pool.submit(_write, writer, keys) for name, writer in writers.items()}
+            linked = [(group, LinkedWriter(app, window, ddl_times, group)) for group in groups.values()]
+            runs = [(group, pool.submit(writer.run)) for group, writer in linked]
         found |= {name: future.exception() or future.result() for name, future in done.items()}
         for group, run in runs:
             error = run.exception()
-            found |= dict.fromkeys((entry.name for entry in group), error) if error else run.result()
+            found |= dict.fromkeys((work.name for work in group), error) if error else run.result()
     return found
 
 
-def _write(app: Application, entry: TableWindow, window: Window) -> int:
+def _write(writer: SilverWriter, keys: KeyFiles) -> int:
     """One table's phases, one after the other."""
-    writer = SilverWriter(app, entry, window.ddl_times)
-    for planned in entry.plan.phases:
+    for planned in writer.work.plan.phases:
         if isinstance(planned.phase, DdlPhase):
             change_schema(writer, planned)
         else:
-            _write_rows(app, window, writer, planned)
+            _write_rows(writer, keys, planned)
         failpoint("apply_in_merge")
-    return app.lake.log(writer.path).state().version
+    return writer.log.state().version
 
 
-def _write_rows(app: Application, window: Window, writer: SilverWriter, planned: PlannedPhase) -> None:
-    entry, upto_ts = writer.entry, planned.phase.upto_ts
-    match entry.plan.writer:
+def _write_rows(writer: SilverWriter, keys: KeyFiles, planned: PlannedPhase) -> None:
+    app, work, upto_ts = writer.app, writer.work, planned.phase.upto_ts
+    match work.plan.writer:
         case TableWriter.COUNTED:
-            write_counted(app, entry, upto_ts)
+            write_counted(app, work, upto_ts)
         case TableWriter.POSITIONAL:
-            if upsert := upsert_of(app, entry, upto_ts):
-                outcome = write_upserts(app, window, [upsert])[entry.name]
+            if upsert := upsert_of(app, work, upto_ts):
+                outcome = write_upserts(app, keys, [upsert])[work.name]
                 if not isinstance(outcome, int):
                     raise outcome
         case _:

@@ -1,7 +1,7 @@
 """Which segments and tables this window takes.
 
 In:  BronzeIndex, the pipeline's table patterns and routes, applied_ts of each table.
-Out: window.tables: for each logical table that a segment of the window names, (applied_ts, cut_ts].
+Out: Planned; window.tables: for each logical table that a segment of the window names, (applied_ts, cut_ts].
 
 A table that no segment of the window names is not in it: bronze's `tables` column proves that it has no
 changes. A table that is held stays out; its bytes wait in bronze. So does one that is released and below the window's
@@ -12,11 +12,13 @@ else waits for it. A source that is behind the cut has its own windows too. The 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.ahead import check_not_ahead
 from spark_jobs.window.life.following import take_in, target
 from spark_jobs.window.life.mending import release_emptied
+from spark_jobs.window.made import Planned
 from spark_jobs.window.shape.cascading import ancestors, descendants
 from spark_jobs.window.standing.gaps import hold_behind_gaps
 from spark_jobs.window.standing.standings import note, reads_snapshots, release_with_partners
@@ -152,16 +154,17 @@ def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]])
     app.record_states({})
 
 
-def plan_window(app: Application, window: Window) -> None:
+def plan_window(app: Application, window: Window) -> Planned:
     """Fill window.tables; hold tables whose rows before capture are unknown."""
     _guard_histories(app, window)
     _take(app, window)
     # An earlier try wrote tables, was killed before its cut, and that cut lay further on: no other cut would tell what
     # they hold. The further window may take tables that a try wrote further still.
     while window.main and (reach_ts := max((of.after_ts for of in window.tables.values()), default=0)) > window.cut_ts:
-        _reach_to(app, window, reach_ts)
+        window = _reach_to(app, window, reach_ts)
+        _take(app, window)
     _hold_tables_that_need_a_snapshot(app, window)
-    hold_behind_gaps(app, window, window.gaps)
+    return Planned(window, hold_behind_gaps(app, window, window.gaps))
 
 
 def _take(app: Application, window: Window) -> None:
@@ -173,7 +176,7 @@ def _take(app: Application, window: Window) -> None:
                 take_in(app, window, child)
 
 
-def _reach_to(app: Application, window: Window, cut_ts: int) -> None:
+def _reach_to(app: Application, window: Window, cut_ts: int) -> Window:
     sources, refs = _sources(app), app.index.refs
     if resolved_everywhere(refs, sources) < cut_ts:
         raise LakeUnavailable(
@@ -181,8 +184,7 @@ def _reach_to(app: Application, window: Window, cut_ts: int) -> None:
             where=app.lake.root,
             remedy="start capture of every source",
         )
-    window.reach(window_between(app, window.low_ts, cut_ts))
-    _take(app, window)
+    return replace(window_between(app, window.low_ts, cut_ts), began=window.began, taking=window.taking)
 
 
 def _guard_histories(app: Application, window: Window) -> None:

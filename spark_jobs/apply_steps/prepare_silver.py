@@ -1,35 +1,37 @@
 """Silver is made for the new tables that go by position: decode writes rows straight into its folder.
 
-In:  the plans of window.tables.
+In:  the plans of the window's tables.
 Out: a commit for each table that isn't there; MERGE makes its tables itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
-from spark_jobs.window.standing.standings import hold_for_error, take_along
+from spark_jobs.window.plan import TablePlan
+from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.errors import Terminal
 from tidegate.lake.silver_tables import create_silver
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.tables import silver_path
 
 
-def prepare_silver(app: Application, window: Window) -> None:
+def prepare_silver(app: Application, window: Window, plans: Mapping[str, TablePlan]) -> None:
     """Make what is missing, side by side. A table for which that can't be done is held."""
 
-    def make(entry: TableWindow) -> None:
-        assert entry.plan.creates is not None, "asked of those that miss it"
-        create_silver(app.lake.log(silver_path(entry.database, entry.table)), entry.plan.creates)
+    def make(entry: TableWindow, shape: SilverShape) -> None:
+        create_silver(app.lake.log(silver_path(entry.database, entry.table)), shape)
 
-    missing = [entry for entry in window.tables.values() if entry.plan.creates is not None]
-    made = {entry.name: app.pool.submit(make, entry) for entry in missing}
+    missing = [(entry, shape) for name, entry in window.tables.items() if (shape := plans[name].creates) is not None]
+    made = {entry.name: app.pool.submit(make, entry, shape) for entry, shape in missing}
     failures: dict[str, BaseException] = {}
     for name, done in made.items():
         error = done.exception()
         if isinstance(error, Terminal):
-            hold_for_error(app, window, name, error)
-            take_along(app, window, [name])
+            hold_tied(app, window, name, error)
         elif error is not None:
             failures[name] = error
     raise_failures(failures)

@@ -1,6 +1,6 @@
 """Publish cut_ts: from here on readers may use it.
 
-In:  window.delta_versions, window.held, window.waves.
+In:  the Delta versions that the window made, window.held, TakenWaves.
 Out: control/table_states events for tables that were held; answers to waves in control/snapshots; control/cuts rows for
      what this window wrote.
 
@@ -16,12 +16,14 @@ from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import source_reached
+from spark_jobs.window.made import TakenWaves
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.standing.silver_guard import met_unwritten, note_published, silver_cells
 from spark_jobs.window.standing.standings import after, hold_for_error
 from spark_jobs.window.waves.shards import rest_shards
 from spark_jobs.window.waves.snapshots import record_answers, take_answers
 from spark_jobs.window.window import Window
+from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.standing.events import CaughtUp, CutReached, SourceBack
 from tidegate.standing.standing import Standing
@@ -32,33 +34,32 @@ from tidegate.tables import State
 _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT)
 
 
-def publish_cut(app: Application, window: Window) -> None:
+def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: Mapping[str, int]) -> None:
     """Record held tables and what became of the others, then the cut; below it, how far a source is."""
     app.check_claim()
     found = dict(window.held)
-    answers = take_answers(app, window)
+    answers, by_waves = take_answers(app, window, waves)
     if window.main:
         _found_above(app, window, found)
     elif window.catches_up is not None:
         _caught_up(app, window, window.catches_up, found)
-    for name, state in window.waves.states.items():
-        found.setdefault(name, state)
+    found = by_waves | found
     shards = _shards(app, window, found)
     found |= shards
-    _hold_unread(app, window, found)
     back = _goes_back(app, window)
-    _hold_unlike(app, window, found, {*window.waves.states, *shards, *back})
+    _hold_untrue(app, window, found, {*found, *back} - versions.keys())
     # Its row of the cut comes before a table that caught up is active: were it the other way, a kill in between would
     # leave readers of the cut with the version from before, until the table changes again.
     if window.catches_up is None:
         app.record_states(found)
     record_answers(app, answers)
     failpoint("apply_before_publish")
-    named = dict.fromkeys((*window.delta_versions, *window.held, *window.waves.states, *shards))
+    named = dict.fromkeys((*versions, *window.held, *by_waves, *shards))
     if window.catches_up is not None:
         named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
     named |= dict.fromkeys(back)
-    found_rows = (_row(app, window, name, found.get(name) or app.states.get(name)) for name in named)
+    states = {name: found.get(name) or app.states.get(name) for name in named}
+    found_rows = (_row(app, window, name, state, versions.get(name)) for name, state in states.items())
     now = datetime.now(UTC)  # silver's commits are made
     rows = [{**row, "published_at": now} for row in found_rows if row is not None]
     if window.main:
@@ -86,23 +87,20 @@ def publish_cut(app: Application, window: Window) -> None:
     failpoint("apply_after_publish")
 
 
-def _hold_unread(app: Application, window: Window, found: dict[str, Standing]) -> None:
-    """What is to be active, and can't be read: a row of the cut would have no version of it."""
-    for name, standing in list(found.items()):
-        unwritten = standing.state is State.ACTIVE and name not in window.delta_versions
-        if unwritten and app.positions.silver(name) is None:
-            hold_for_error(app, window, name, app.positions.unread[name])
-            found[name] = window.held[name]
-
-
-def _hold_unlike(app: Application, window: Window, found: dict[str, Standing], back: Collection[str]) -> None:
-    """What is to be active, and has silver that isn't as published, of which nobody asked: this window wrote nothing to
-    it. A row of the cut with its newest version would say that all is well. back: as _goes_back has it.
+def _hold_untrue(app: Application, window: Window, found: dict[str, Standing], unwritten: Collection[str]) -> None:
+    """What is to go on, and has silver that can't be read or isn't as published: nobody asked, as this window wrote
+    nothing to it. A row of the cut would have no version of it, or say of its newest one that all is well.
     """
-    named = {*back} - found.keys() | {name for name, standing in found.items() if standing.state in _GOES_ON}
-    for name in sorted(named - window.delta_versions.keys() - window.held.keys()):
+    for name in sorted(set(unwritten) - window.held.keys()):
+        standing = found.get(name)
+        if standing is not None and standing.state not in _GOES_ON:
+            continue
         silver = app.positions.silver(name)
-        error = met_unwritten(app, name, silver) if silver is not None else None
+        error: Terminal | None = None
+        if silver is not None:
+            error = met_unwritten(app, name, silver)
+        elif standing is not None and standing.state is State.ACTIVE:
+            error = app.positions.unread[name]
         if error is not None:
             hold_for_error(app, window, name, error)
             found[name] = window.held[name]
@@ -170,13 +168,14 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Stand
     return found
 
 
-def _row(app: Application, window: Window, name: str, state: Standing | None) -> dict[str, object] | None:
+def _row(
+    app: Application, window: Window, name: str, state: Standing | None, version: int | None
+) -> dict[str, object] | None:
     """A row of control/cuts; None of a table that waits, and can't be read or isn't as published: its standing is told,
     and what was known of its silver stays so, until it is asked again. One that lacks rows goes on without its old
     ones: of that counts what is there now.
     """
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
-    version = window.delta_versions.get(name)
     if version is None:
         silver = app.positions.silver(name)
         if silver is None:

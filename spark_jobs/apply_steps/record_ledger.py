@@ -1,6 +1,6 @@
 """Account for every payload byte of the window.
 
-In:  window.ledger, one entry per segment from decode.
+In:  what became of each segment of the window: one entry, and one more of prewrites.
 Out: rows of control/ledger, in one commit that a second try of the same window does not repeat.
 """
 
@@ -21,7 +21,7 @@ _OUTSIDE: Final = "outside the window"
 _PREWRITTEN: Final = "prewrite"
 
 
-def record_ledger(app: Application, window: Window) -> None:
+def record_ledger(app: Application, window: Window, accounted: Iterable[Accounted]) -> None:
     """Append the ledger under the cut's own transaction version."""
     rows = [
         {
@@ -36,7 +36,7 @@ def record_ledger(app: Application, window: Window) -> None:
             "rows": entry.ledger.rows,
             "null_dates": entry.ledger.null_dates,
         }
-        for entry in _whole(window.ledger)
+        for entry in _whole(accounted)
     ]
     if not rows:
         return
@@ -48,8 +48,9 @@ def record_ledger(app: Application, window: Window) -> None:
     app.control.append(tables.LEDGER, rows, app_transaction=mark)
 
 
-def _whole(found: Iterable[Accounted]) -> Iterator[Accounted]:
+def _whole(accounted: Iterable[Accounted]) -> Iterator[Accounted]:
     """One entry per segment: rows that are prepared and committed in one window are read twice, and count once."""
+    found = list(accounted)
     later = {(entry.source, entry.seq): entry for entry in found if entry.prewritten}
     for entry in found:
         if not entry.prewritten:

@@ -2,7 +2,7 @@
 
 In:  segments with HAS_DDL, and the versions known so far.
 Out: new rows of control/schema_history, in one commit; tables whose DDL can't be followed are held; what planning and
-     this step noted of tables' states, in one commit.
+     this step noted of tables' states, in one commit; DdlReplayed.
 
 It runs before decode, because rows after a DDL need the columns as of their commit_ts. Replaying a
 statement again changes nothing (its commit_ts is not above the table's last version), so a killed window
@@ -19,8 +19,9 @@ from dataclasses import replace
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import take_in
 from spark_jobs.window.life.mending import mend_emptied
+from spark_jobs.window.made import DdlReplayed, Planned
 from spark_jobs.window.pairing.defined import replay_jobs
-from spark_jobs.window.pairing.pairs import pairs_of
+from spark_jobs.window.pairing.pairs import Pairs
 from spark_jobs.window.shape.cascading import forget_cascades
 from spark_jobs.window.shape.moves import find_moves
 from spark_jobs.window.shape.parents_too import bring_parents
@@ -50,21 +51,21 @@ from tidegate.tables import SegmentFlag, State, splits
 Name = tuple[str, str]  # database, table
 
 
-def replay_schema_history(app: Application, window: Window) -> None:
+def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pairs]) -> DdlReplayed:
     """Append the window's new table versions and hold what can't be followed."""
-    new: list[TableVersion] = []
+    window, ddl_times, new = planned.window, dict[tuple[str, int], int](), list[TableVersion]()
     refs = [ref for ref in (*window.refs, *window.gaps) if ref.flags & SegmentFlag.HAS_DDL and ref.whole]
-    clusters = [pairs for pairs in pairs_of(app, window) if pairs.ddl or pairs.tables]
+    clusters = [one for one in pairs if one.ddl or one.tables]
     for ref in sorted(refs, key=lambda ref: (ref.source, ref.seq)):
         if ref.flags & SegmentFlag.GAP:
             new += app.histories[ref.source].pass_gap(ref.max_commit_ts, ref.file, ref.end_pos)
             continue
         for statement in _statements(app, window, ref):
             if window.low_ts < statement.commit_ts <= ref.upto(window.cut_ts):
-                window.ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
+                ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
                 new += _replay(app, window, ref.source, statement)
-    for pairs in clusters:
-        new += replay_jobs(app, pairs)
+    for one in clusters:
+        new += replay_jobs(app, one)
     for history in app.histories.values():
         new += history.unfollowed
         history.unfollowed = []
@@ -76,11 +77,13 @@ def replay_schema_history(app: Application, window: Window) -> None:
     if refs or clusters:
         for history in app.histories.values():
             for version in history.made_in(window.low_ts, window.cut_ts):
-                _take_in(app, window, version)
-        window.moves = find_moves(app, window.low_ts, window.cut_ts)
+                _take_in(app, planned, version)
+        window.taking.moves = find_moves(app, window.low_ts, window.cut_ts)
         take_along(app, window, {name for move in window.moves for name in (move.giver, move.taker)})
-    hold_behind_gaps(app, window, bring_parents(app, window))
+    wider = bring_parents(app, window)
+    hold_behind_gaps(app, wider, wider.gaps[len(window.gaps) :])
     app.record_states({})  # what this step and the one before noted, before anything of it is written
+    return DdlReplayed(wider, ddl_times)
 
 
 def _statements(app: Application, window: Window, ref: SegmentRef) -> Sequence[DdlStatement]:
@@ -195,9 +198,9 @@ def _lacks_versions(app: Application, window: Window, name: str) -> bool:
     return state is not None and state.is_unread and app.positions.waits_below(name, window.low_ts)
 
 
-def _take_in(app: Application, window: Window, version: TableVersion) -> None:
+def _take_in(app: Application, planned: Planned, version: TableVersion) -> None:
     """Bring the version's logical table into the window, or hold it, or let a mended one go on."""
-    physical = version.physical
+    window, physical = planned.window, version.physical
     if not app.names.keeps(*physical) and version.engine == SEQUENCE:
         _leave_out(app, window, version)
     if not app.names.keeps(*physical) or not _may_be_ours(app, window, version):
@@ -216,9 +219,9 @@ def _take_in(app: Application, window: Window, version: TableVersion) -> None:
         if not held and take_in(app, window, physical):
             hold(app, window, name, Refused(Cause.UNLOGGED, reason, Place.of(version)))
         return
-    mended = mend_emptied(app, window, version) if empties(version) and not routed else []
+    mended = mend_emptied(app, planned, version) if empties(version) and not routed else []
     for again in mended:
-        _take_in(app, window, again)
+        _take_in(app, planned, again)
     if (held or name in window.held) and not mended:
         what = (
             f"{version.name} at {version.file}:{version.pos} of {version.source}: it changed without row events until"
@@ -242,4 +245,4 @@ def _leave_out(app: Application, window: Window, version: TableVersion) -> None:
     if entry is not None:
         entry.physical.discard(version.physical)
         if not entry.physical:
-            del window.tables[entry.name]
+            del window.taking.tables[entry.name]

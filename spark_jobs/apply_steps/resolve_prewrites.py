@@ -1,8 +1,8 @@
 """Which prepared transactions are committed in this window, and where in bronze their rows lie.
 
 In:  the window's segments that name an XA PREPARE or an answer to one, control/prewrites.
-Out: window.prewritten: segments and the commit_ts that rows of them get; their tables in window.tables. Rows of
-     control/prewrites for what is prepared or answered here. Tables that an answer may have changed unseen are held.
+Out: segments and the commit_ts that rows of them get; their tables in window.tables. Rows of control/prewrites for what
+     is prepared or answered here. Tables that an answer may have changed unseen are held.
 
 A prepared transaction's rows are in no window but that of its answer, however far back they lie: decoding passes them
 over where they are prepared, and reads them here by pointer. One that is rolled back, or never answered, stays out.
@@ -22,7 +22,7 @@ from spark_jobs.window.pairing.prewrites import answered_in, release_decided, se
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.waves.shards import is_left_out
-from spark_jobs.window.window import Window
+from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate.errors import UnknownEvent
 from tidegate.prewrites_table import PrewriteState
 from tidegate.remedy import JUDGE, Needs
@@ -34,20 +34,20 @@ from tidegate.standing.standing import Place
 from tidegate.table_names import Physical
 
 
-def resolve_prewrites(app: Application, window: Window) -> None:
-    """Fill window.prewritten."""
+def resolve_prewrites(app: Application, window: Window) -> list[PrewrittenSegment]:
+    """Where the rows of XA transactions lie that the window commits, in order of (source, seq)."""
     if window.main:
         release_decided(app)
     answered = answered_in(app, window)
     if not answered:
-        return
+        return []
     for one in answered:
         if one.state is PrewriteState.UNKNOWN:
             _hold_for_unknown(app, window, one)
         elif one.state is PrewriteState.PARKED:
             _hold_for_parked(app, window, one)
     committed = [one for one in answered if one.state is PrewriteState.COMMITTED and _is_wanted(app, window, one)]
-    window.prewritten, lost = segments_of(app, window, committed)
+    segments, lost = segments_of(app, window, committed)
     for one in lost:
         for database, table in app.names.kept(one.source, one.tables):
             reason = (
@@ -60,6 +60,7 @@ def resolve_prewrites(app: Application, window: Window) -> None:
                 app.names.logical_name(database, table),
                 Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS),
             )
+    return segments
 
 
 def _is_wanted(app: Application, window: Window, one: Prewrite) -> bool:

@@ -2,7 +2,7 @@
 
 In:  the window's segments that name the watermark table, bronze/chunks, control/snapshots, schema_history.
 Out: entry.chunks and a lower entry.after_ts of tables whose waves end here, with the segments from there on in
-     window.refs; window.waves: what to answer, which tables are whole. A table that wasn't whole as its snapshot
+     the window; TakenWaves: what to answer, which tables are whole. A table that wasn't whole as its snapshot
      began gets a version of kind `snapshot` at its first wave's low mark, which empties silver, and the state SNAPSHOT.
 
 Why it is exact stands in tidegate/snapshot/__init__.py. It comes behind the replay of DDL, for a DDL of a table while
@@ -15,12 +15,15 @@ rebuild: marks and chunks are in bronze, and a valid wave that is applied once m
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import take_in
+from spark_jobs.window.made import TakenWaves
 from spark_jobs.window.shape.cascading import ancestors
 from spark_jobs.window.waves.news import news, placed
 from spark_jobs.window.waves.shards import leave_out_shards
-from spark_jobs.window.waves.snapshots import fails_meanwhile, is_begun, let_go, record_begun, start
+from spark_jobs.window.waves.snapshots import Begun, fails_meanwhile, is_begun, let_go, record_begun, start
 from spark_jobs.window.waves.told import answer, as_refused, told_of
 from spark_jobs.window.waves.verdicts import Share, Verdict, begins_with, damage, verdict_of
 from spark_jobs.window.waves.waves import below
@@ -35,24 +38,26 @@ from tidegate.table_names import Physical
 from tidegate.tables import State
 
 
-def resolve_watermarks(app: Application, window: Window) -> None:
-    """Fill window.waves and what waves bring to window.tables."""
+def resolve_watermarks(app: Application, window: Window) -> tuple[Window, TakenWaves]:
+    """The waves that the window takes, and the window with the segments that they call for."""
+    waves = TakenWaves()
     let_go(app, window)
-    fails_meanwhile(app, window)
+    fails_meanwhile(app, window, waves)
     for source, of in news(app, window):
         for wave in of.ended:
-            _take(app, window, source, placed(app, window, source, wave))
+            _take(app, window, waves, source, placed(app, window, source, wave))
         for whole in of.whole:
-            _end(app, window, source, whole)
+            _end(app, window, waves, source, whole)
         if of.open is not None:
-            _note_open(app, window, source, of.open)
-    _begin_lower(app, window)
+            _note_open(app, waves, source, of.open)
+    window = _begin_lower(app, window, waves)
     leave_out_shards(app, window)
     if any(entry.chunks for entry in window.tables.values()):
         failpoint("apply_after_watermarks")
+    return window, waves
 
 
-def _take(app: Application, window: Window, source: str, wave: EndedWave) -> None:
+def _take(app: Application, window: Window, waves: TakenWaves, source: str, wave: EndedWave) -> None:
     """Each of its tables takes its share, or the wave is answered that it doesn't."""
     refs = chunk_refs(app.lake, source, [wave.token])
     by_name: dict[tuple[str, str], list[ChunkRef]] = {}
@@ -60,23 +65,25 @@ def _take(app: Application, window: Window, source: str, wave: EndedWave) -> Non
         by_name.setdefault(ref.chunk.name, []).append(ref)
     history = app.histories[source]
     changed = {of.name for of in wave.tables if not wave.refused and _is_changed(history, of.name, wave)}
+    begun = Begun()
     refused = refusals(wave, [ref.chunk for ref in refs], changed)
     for of in wave.tables:
         share = Share(wave, Physical(source, *of.name), by_name.get(of.name, []))
         if not _is_here(app, window, share.physical, wave.snapshot):
             continue
-        if reason := refused.get(of.name) or _obeyed(app, window, share, verdict_of(app, window, share)):
-            window.waves.answers.append(answer(app, share.physical, EventKind.REFUSED, wave, reason))
-    record_begun(app, window)
+        reason = refused.get(of.name)
+        if reason := reason or _obeyed(app, window, waves, begun, share, verdict_of(app, window, share)):
+            waves.answers.append(answer(app, share.physical, EventKind.REFUSED, wave, reason))
+    record_begun(app, begun)
 
 
-def _obeyed(app: Application, window: Window, share: Share, verdict: Verdict) -> str:
+def _obeyed(app: Application, window: Window, waves: TakenWaves, begun: Begun, share: Share, verdict: Verdict) -> str:
     """Do what was decided of a share: why its rows aren't taken, or "" when they are."""
     physical, wave = share.physical, share.wave
     if verdict.fails:
-        window.waves.answers.append(told_of(app, wave.snapshot, physical, EventKind.FAILED, verdict.refused))
+        waves.answers.append(told_of(app, wave.snapshot, physical, EventKind.FAILED, verdict.refused))
     if verdict.begins:
-        start(app, window, wave, physical, verdict.made)
+        start(app, window, begun, wave, physical, verdict.made)
     if verdict.refused:
         return verdict.refused
     version, name = verdict.version, app.names.logical_name(*physical.pair)
@@ -95,9 +102,9 @@ def _obeyed(app: Application, window: Window, share: Share, verdict: Verdict) ->
             _take_dropped(app, entry, wave)
         entry.chunks += [WaveChunk(ref, version.version, wave.low_ts) for ref in share.refs if not damaged]
     if not damaged:
-        window.waves.taken.append((name, answer(app, physical, EventKind.APPLIED, wave)))
+        waves.taken.append((name, answer(app, physical, EventKind.APPLIED, wave)))
         key = TableKey(wave.snapshot, *physical)
-        window.waves.lows[key] = min(wave.low_ts, window.waves.lows.get(key, wave.low_ts))
+        waves.lows[key] = min(wave.low_ts, waves.lows.get(key, wave.low_ts))
     return damaged
 
 
@@ -147,12 +154,12 @@ def _take_dropped(app: Application, entry: TableWindow, wave: EndedWave) -> None
             entry.shards[one] = wave.after_ts
 
 
-def _begin_lower(app: Application, window: Window) -> None:
-    """Bring the segments into the window that lie between where waves began and where it begins."""
+def _begin_lower(app: Application, window: Window, waves: TakenWaves) -> Window:
+    """The window with the segments that lie between where waves began and where it begins."""
     lower = [entry for entry in window.tables.values() if entry.after_ts < window.low_ts]
     if not lower:
-        return
-    known = {(ref.source, ref.seq) for ref in window.refs}
+        return window
+    refs = {(ref.source, ref.seq): ref for ref in window.refs}
     for entry in lower:
         names: dict[str, set[str]] = {}
         for source, database, table in (one for one in entry.physical if entry.begins(one) < window.low_ts):
@@ -162,43 +169,42 @@ def _begin_lower(app: Application, window: Window) -> None:
                 of.update(one.shown for one in ancestors(app, Physical(source, database, table)))
         found = below(app, window, {source: sorted(of) for source, of in names.items()}, entry.after_ts)
         if found is None:
-            _refuse(app, window, entry)
+            _refuse(app, window, waves, entry)
             continue
-        window.refs += [ref for ref in found if (ref.source, ref.seq) not in known]
-        known |= {(ref.source, ref.seq) for ref in found}
-    window.refs.sort(key=lambda ref: (ref.source, ref.seq))
+        refs = {(ref.source, ref.seq): ref for ref in found} | refs
+    return replace(window, refs=[refs[place] for place in sorted(refs)])
 
 
-def _refuse(app: Application, window: Window, entry: TableWindow) -> None:
+def _refuse(app: Application, window: Window, waves: TakenWaves, entry: TableWindow) -> None:
     """Bronze no longer reaches back to where its waves began."""
     reason = "bronze no longer reaches back to its low watermark"
-    for name, told in [one for one in window.waves.taken if one[0] == entry.name]:
-        window.waves.taken.remove((name, told))
-        window.waves.answers.append(as_refused(told, reason))
+    for name, told in [one for one in waves.taken if one[0] == entry.name]:
+        waves.taken.remove((name, told))
+        waves.answers.append(as_refused(told, reason))
     entry.chunks.clear()
     entry.shards.clear()
     entry.after_ts = max(app.positions.applied(entry.name), window.low_ts)
 
 
-def _end(app: Application, window: Window, source: str, whole: WholeTable) -> None:
+def _end(app: Application, window: Window, waves: TakenWaves, source: str, whole: WholeTable) -> None:
     """A table is whole with this window, when all of its waves were taken."""
     physical = Physical(source, whole.database, whole.table)
     if not app.names.keeps(*physical) or not _is_here(app, window, physical, whole.snapshot):
         return
-    low_ts = _began(app, window, whole.snapshot, physical)
+    low_ts = _began(app, waves, whole.snapshot, physical)
     if low_ts is not None:
         name = app.names.logical_name(*physical.pair)
-        window.waves.sweeps.append((name, Sweep(whole.snapshot, physical, low_ts, whole.end_ts)))
+        waves.sweeps.append((name, Sweep(whole.snapshot, physical, low_ts, whole.end_ts)))
 
 
-def _began(app: Application, window: Window, snapshot: str, physical: Physical) -> int | None:
+def _began(app: Application, waves: TakenWaves, snapshot: str, physical: Physical) -> int | None:
     """L0 of a snapshot of a table, this window's waves included."""
-    here = window.waves.lows.get(TableKey(snapshot, *physical))
+    here = waves.lows.get(TableKey(snapshot, *physical))
     known = [one for one in (app.snapshots.began(snapshot, physical), here) if one is not None]
     return min(known, default=None)
 
 
-def _note_open(app: Application, window: Window, source: str, wave: OpenWave) -> None:
+def _note_open(app: Application, waves: TakenWaves, source: str, wave: OpenWave) -> None:
     if app.snapshots.low_ts(source, wave.token) is None:
         place = Physical(source, "", "")
-        window.waves.answers.append(answer(app, place, EventKind.OPENED, wave))
+        waves.answers.append(answer(app, place, EventKind.OPENED, wave))

@@ -1,7 +1,7 @@
 """Rows of TiDB's transactions that this window commits: their tables take part in it.
 
 In:  the window's pairs of prewrites and commits (window/pairing/pairs.py), schema_history with this window's DDL.
-Out: window.prewritten: segments and the commit_ts that rows of them get; their tables in window.tables; a ledger entry
+Out: Committed: segments and the commit_ts that rows of them get; their tables in window.tables; a ledger entry
      of each segment that has nothing for any of them. Tables are held that may have been changed by a commit without
      its rows, or by one that comes when the cut has passed it.
 
@@ -12,12 +12,13 @@ Shards that were left out of the window then stay so: the rows come with their s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import take_in
+from spark_jobs.window.made import Committed
 from spark_jobs.window.pairing.defined import names_at, newest_id
-from spark_jobs.window.pairing.pairs import Pairs, Place, pairs_after, pairs_of
+from spark_jobs.window.pairing.pairs import Pairs, Place, pairs_after
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.waves.shards import is_left_out
@@ -39,9 +40,9 @@ _NOT_ASKED_FOR = "table not asked for"
 Name = tuple[str, str]
 
 
-def take_committed(app: Application, window: Window) -> None:
-    """Append to window.prewritten. Raises StreamCorrupt, UnknownEvent."""
-    clusters = {pairs.owner: pairs for pairs in pairs_of(app, window)}
+def take_committed(app: Application, window: Window, paired: Iterable[Pairs]) -> Committed:
+    """Raises StreamCorrupt, UnknownEvent."""
+    clusters = {pairs.owner: pairs for pairs in paired}
     found: dict[str, dict[Place, set[Name]]] = {}
     for owner, pairs in clusters.items():
         _hold_for_lost(app, window, pairs)
@@ -54,18 +55,20 @@ def take_committed(app: Application, window: Window) -> None:
         clusters[owner] = pairs_after(app, window, owner, after_ts)
         _hold_for_lost(app, window, clusters[owner], below=True)
         found[owner] = _names(app, window, clusters[owner])
+    segments, ledger = list[PrewrittenSegment](), list[Accounted]()
     for owner, pairs in clusters.items():
         for place in sorted(pairs.rows):
             there = sorted(found[owner].get(place, ()))
             names = [name for name in there if app.names.logical_name(*name) in window.tables]
             if names:
                 ref = pairs.refs[place]
-                window.prewritten.append(PrewrittenSegment(ref, pairs.rows[place], pairs.owner, tuple(names)))
-    taken = {(one.ref.source, one.ref.seq) for one in window.prewritten}
+                segments.append(PrewrittenSegment(ref, pairs.rows[place], pairs.owner, tuple(names)))
+    taken = {(one.ref.source, one.ref.seq) for one in segments}
     for ref in window.refs:
         if not ref.whole and (ref.source, ref.seq) not in taken:
-            ledger = Ledger(ref.payload_bytes, ignored={_NOT_ASKED_FOR: ref.payload_bytes})
-            window.ledger.append(Accounted(ref.source, ref.seq, ledger))
+            ignored = Ledger(ref.payload_bytes, ignored={_NOT_ASKED_FOR: ref.payload_bytes})
+            ledger.append(Accounted(ref.source, ref.seq, ignored))
+    return Committed(segments, ledger)
 
 
 def _below(app: Application, window: Window) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Append the window's changes to the changelogs of the tables that ask for one (`tables.changelog`).
 
-In:  window.tables after decode_changes: what can't be decoded has left it.
+In:  window.tables behind decode_changes: what can't be decoded has left it; the window's segments.
 Out: one commit per changelog, before silver's own (include/tidegate/changelog).
 
 It reads the segments a second time, for the images as they were logged; nobody else pays for that. What foreign keys
@@ -20,8 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.standing.standings import hold_for_error, take_along
-from spark_jobs.window.window import MadeByKeys, TableWindow, Window
+from spark_jobs.window.made import MadeByKeys
+from spark_jobs.window.plan import TablePlan
+from spark_jobs.window.standing.standings import hold_tied
+from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import tables
 from tidegate.binlog.batch import RowsError
 from tidegate.binlog.table_rows import HeldError
@@ -74,31 +76,36 @@ class _Log:
     lost: str = ""  # why changes of the window are missing
 
 
-def write_changelog(app: Application, window: Window) -> None:
+def write_changelog(
+    app: Application,
+    window: Window,
+    committed: Sequence[PrewrittenSegment],
+    plans: Mapping[str, TablePlan],
+    by_keys: MadeByKeys,
+) -> None:
     """Append to each changelog; nothing is looked at when no table of the window asks for one."""
     keeps = app.pipeline.tables.keeps_changelog
     asked = [entry for entry in window.tables.values() if keeps(entry.database, entry.table)]
     logs = [log for entry in asked if (log := _own(app, window, entry, partial(_begun, app, entry))) is not None]
     if not logs:
         return
-    made = window.memory(MadeByKeys)
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
     for source in sorted({physical.source for physical in of}):
         mine = {physical.pair: log for physical, log in of.items() if physical.source == source}
         whole = [_Asked(ref, source) for ref in window.refs if ref.whole and ref.source == source]
-        later = [one for one in window.prewritten if one.source == source]
+        later = [one for one in committed if one.source == source]
         answered = [_Asked(one.ref, source, one.answers, one.names) for one in later]
         for given in (whole, answered):
             for found in _read(app, window, mine, given):
                 for name, rows in found:
                     log = mine[name]
-                    log.appending.add(finer(rows) if log.entry.name in made.told else rows)
+                    log.appending.add(finer(rows) if log.entry.name in by_keys.told else rows)
                 _write_large([log.appending for log in logs])
     for log in (one for one in logs if one.entry.name in window.tables):  # else held with one before it
-        for rows in made.told.get(log.entry.name, ()):
+        for rows in by_keys.told.get(log.entry.name, ()):
             log.appending.add(rows.filter(pc.greater(rows["commit_ts"], log.after_ts)))
-        log.lost = log.lost or made.lacking.get(log.entry.name, "")
-        _own(app, window, log.entry, partial(_finish, window, log))
+        log.lost = log.lost or by_keys.lacking.get(log.entry.name, "")
+        _own(app, window, log.entry, partial(_finish, window, plans[log.entry.name], log))
     failpoint("apply_after_changelog")
 
 
@@ -107,8 +114,7 @@ def _own(app: Application, window: Window, entry: TableWindow, step: Callable[[]
     try:
         return step()
     except Terminal as error:
-        hold_for_error(app, window, entry.name, error)
-        take_along(app, window, [entry.name])
+        hold_tied(app, window, entry.name, error)
         return None
 
 
@@ -207,10 +213,10 @@ def _lose(logs: Iterable[_Log], error: Terminal) -> None:
         log.lost = log.lost or str(error)
 
 
-def _finish(window: Window, log: _Log) -> None:
+def _finish(window: Window, plan: TablePlan, log: _Log) -> None:
     """Statements, and words about the changelog itself; then the commit."""
     entry = log.entry
-    for _, version in entry.changes:
+    for _, version in plan.changes:
         if log.after_ts < version.commit_ts <= window.cut_ts:
             place = version.physical
             more = {"file": version.file, "pos": version.pos, "version": version.version, "note": version.ddl}

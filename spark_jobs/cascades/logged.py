@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import Window
+from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate import tables
 from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_INSERT, RowsError
 from tidegate.binlog.row_images import NO_FOREIGN_KEYS, TableImages, row_images
@@ -72,8 +72,8 @@ class _Part:
 class LoggedChanges:
     """Of one source in one window."""
 
-    def __init__(self, app: Application, window: Window, source: str) -> None:
-        self._app, self._window, self._source = app, window, source
+    def __init__(self, app: Application, window: Window, committed: Sequence[PrewrittenSegment], source: str) -> None:
+        self._app, self._window, self._committed, self._source = app, window, committed, source
         self.count = 0
         self.files: dict[int, str] = {}  # seq -> binlog file
         self.gtids: dict[int, str] = {}  # commit_ts -> GTID
@@ -83,7 +83,7 @@ class LoggedChanges:
         for ref in self._window.refs:
             if ref.source == self._source and ref.whole and not wanted.isdisjoint(names.kept(self._source, ref.tables)):
                 yield _Part(ref, None, ())
-        for one in self._window.prewritten:
+        for one in self._committed:
             there = {*names.kept(one.source, one.ref.tables), *one.names}
             if one.source == self._source and not there.isdisjoint(wanted):
                 yield _Part(one.ref, one.answers, one.names)

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from spark_jobs.cascades.logged import LoggedChanges, Store
 from spark_jobs.cascades.made import images_made
-from spark_jobs.window.window import MadeByKeys
+from spark_jobs.window.made import MadeByKeys
 from tidegate.cascades.follow import Effect, Order
 from tidegate.cascades.values import Doubt
 from tidegate.changelog.rows import made_changes

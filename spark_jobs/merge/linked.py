@@ -1,6 +1,6 @@
 """Tables that renames link, written together: phase by phase, by commit_ts across all of them.
 
-In:  entries of a window with their staged changes, the Moves among them.
+In:  tables of a window with their plans and changes, the Moves among them.
 Out: the Delta version that each came to, or the error that stopped it. A table that its error stops is held with it;
      tables that no later rename links to it go on.
 
@@ -23,10 +23,11 @@ from spark_jobs.merge.rows import write_rows
 from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import DdlTimes, TableToWrite
 from spark_jobs.window.plan import PlannedPhase
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.standing.standings import hold_with
-from spark_jobs.window.window import Move, TableWindow, Window
+from spark_jobs.window.window import Move, Window
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.merge.phases import DdlPhase, RowsPhase
@@ -39,31 +40,31 @@ from tidegate.schema.model.partition_rows import rows_where
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Step = tuple[TableWindow, PlannedPhase]
+Step = tuple[TableToWrite, PlannedPhase]
 
 
 class LinkedWriter:
     """Writes one group of a window."""
 
-    def __init__(self, app: Application, window: Window, entries: Sequence[TableWindow]) -> None:
+    def __init__(self, app: Application, window: Window, ddl_times: DdlTimes, works: Sequence[TableToWrite]) -> None:
         self._app = app
         self._window = window
-        self._entries = entries
-        self._writers = {entry.name: SilverWriter(app, entry, window.ddl_times) for entry in entries}
+        self._works = works
+        self._writers = {work.name: SilverWriter(app, work, ddl_times) for work in works}
         self._stopped: dict[str, Terminal | None] = {}  # with its own error, or for its partner's
 
     def run(self) -> dict[str, int | BaseException]:
         """The outcome of each table that isn't held for another's sake."""
         steps = [
-            (planned.phase.upto_ts, isinstance(planned.phase, RowsPhase), (entry, planned))
-            for entry in self._entries
-            for planned in entry.plan.phases
+            (planned.phase.upto_ts, isinstance(planned.phase, RowsPhase), (work, planned))
+            for work in self._works
+            for planned in work.plan.phases
         ]
         for (upto_ts, rows), together in groupby(sorted(steps, key=lambda s: s[:2]), key=lambda s: s[:2]):
             found = [step for _, _, step in together]
             if rows:
-                for entry, planned in found:
-                    self._attempt(entry.name, upto_ts, partial(write_rows, self._writers[entry.name], planned))
+                for work, planned in found:
+                    self._attempt(work.name, upto_ts, partial(write_rows, self._writers[work.name], planned))
             else:
                 self._change_schemas(upto_ts, found)
         outcome: dict[str, int | BaseException] = {}
@@ -80,17 +81,17 @@ class LinkedWriter:
         versions = {move.giver: version_before(self._app, move.giver, commit_ts) for move in moves}
         takes: list[tuple[str, Callable[[], None]]] = []
         rest: list[tuple[str, PlannedPhase]] = []
-        for entry, planned in found:
+        for work, planned in found:
             phase = planned.phase
             assert isinstance(phase, DdlPhase), "sorted so"
-            mine = [move for move in moves if move.taker == entry.name and _in_phase(move, phase)]
+            mine = [move for move in moves if move.taker == work.name and _in_phase(move, phase)]
             replaced = [move.new for move in mine] + [new for old, new in phase.changes if mine and _left(old, new)]
             others = tuple(change for change in phase.changes if change[1] not in replaced)
             if others:
-                rest.append((entry.name, replace(planned, phase=DdlPhase(commit_ts, others))))
+                rest.append((work.name, replace(planned, phase=DdlPhase(commit_ts, others))))
             if mine:
                 self._attempt(
-                    entry.name, commit_ts, partial(self._prepare, (entry, planned), mine, replaced, versions, takes)
+                    work.name, commit_ts, partial(self._prepare, (work, planned), mine, replaced, versions, takes)
                 )
         for name, take in takes:
             self._attempt(name, commit_ts, take)
@@ -107,8 +108,8 @@ class LinkedWriter:
         takes: list[tuple[str, Callable[[], None]]],
     ) -> None:
         """Find out whether a taker can have its rows, before any taker has written."""
-        entry, shape = step[0], step[1].shape
-        writer = self._writers[entry.name]
+        work, shape = step[0], step[1].shape
+        writer = self._writers[work.name]
         assert shape is not None, "a taker has columns"
         given = taken_rows(writer, shape, moves, versions)
         partly = any(partial_taker(move.new) for move in moves)
@@ -125,7 +126,7 @@ class LinkedWriter:
 
         if partly or shape.keeps_deleted:
             beside(writer.rows())
-        takes.append((entry.name, partial(take_rows, writer, shape, beside, replaced, moves[0].commit_ts)))
+        takes.append((work.name, partial(take_rows, writer, shape, beside, replaced, moves[0].commit_ts)))
 
     def _refuse_partial(self, shape: SilverShape, own: DataFrame | None, moves: Sequence[Move]) -> None:
         """Raise SchemaMismatch where a partition of the taker can't be told, or has rows that silver alone has."""

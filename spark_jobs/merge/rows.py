@@ -42,7 +42,7 @@ def write_rows(writer: SilverWriter, planned: PlannedPhase) -> None:
     assert isinstance(phase, RowsPhase), "asked of those"
     files = [
         file
-        for file in writer.entry.staged
+        for file in writer.work.staged.files
         if file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts
     ]
     if not files:

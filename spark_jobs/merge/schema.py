@@ -91,7 +91,7 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
         return
     if shape is not None:
         (writer.ensure_columns if writer.entry.routed else writer.ensure)(shape)
-    if writer.entry.plan.keeps_deleted:
+    if writer.work.plan.keeps_deleted:
         mark_all(writer, old, version, shape)
     elif writer.entry.routed:
         empty_shard(writer, version)

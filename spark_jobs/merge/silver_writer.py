@@ -1,6 +1,6 @@
 """One silver table in one window: where it lies, Spark's way to it, and how a commit of it is recorded.
 
-In:  a table's share of a window.
+In:  a table's share of a window, with its plan and its changes.
 Out: SilverWriter, which rows.py (MERGE), schema.py (DDL) and soft_delete.py write with. A commit holds the data and
      applied_ts (an application's transaction version) together. Spark makes it on a private log (private/log.py), and
      reads silver there for what it rewrites.
@@ -8,7 +8,7 @@ Out: SilverWriter, which rows.py (MERGE), schema.py (DDL) and soft_delete.py wri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from spark_jobs.merge.private.log import PrivateLog, change_table
 from spark_jobs.merge.rewrite import types_of
 from spark_jobs.session.spark import table_session
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import DdlTimes, TableToWrite
 from spark_jobs.window.shape.shapes import shape_of
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import TableWindow
@@ -40,15 +41,20 @@ class SilverWriter:
     """
 
     app: Application
-    entry: TableWindow
-    ddl_times: Mapping[tuple[str, int], int]
+    work: TableToWrite
+    ddl_times: DdlTimes
     _session: SparkSession | None = field(default=None, init=False)
+
+    @property
+    def entry(self) -> TableWindow:
+        """The table's share of the window."""
+        return self.work.entry
 
     @property
     def session(self) -> SparkSession:
         """Waits for Spark."""
         if self._session is None:
-            large = sum(file.bytes for file in self.entry.staged) >= CODEGEN_BYTES_MIN
+            large = sum(file.bytes for file in self.work.staged.files) >= CODEGEN_BYTES_MIN
             self._session = table_session(self.app.spark, large=large)
         return self._session
 
@@ -103,7 +109,7 @@ class SilverWriter:
         return f"{self.app_id}/ddl/{version.source}.{version.name}/{what}"
 
     def shape_of(self, version: TableVersion) -> SilverShape:
-        return shape_of([version], routed=self.entry.routed, keeps_deleted=self.entry.plan.keeps_deleted)
+        return shape_of([version], routed=self.entry.routed, keeps_deleted=self.work.plan.keeps_deleted)
 
     def ensure_columns(self, shape: SilverShape) -> None:
         """Create silver when it isn't there, or add the columns that a further shard brings."""

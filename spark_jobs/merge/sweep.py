@@ -1,8 +1,8 @@
 """Removal of rows that aren't at the source, when a table was snapshotted in place and its snapshot has ended.
 
-In:  window.waves.sweeps, silver with all rows of the window.
+In:  the window's Sweeps, silver with all rows of the window.
 Out: rows with a commit_ts below the snapshot's first low mark deleted, or marked under soft_delete; of a routed table
-     those of the one shard. window.delta_versions.
+     those of the one shard; the Delta versions.
 
 From that mark on each row of the source was written by a wave or by the log. No range of keys is compared: how they are
 ordered only the server's collation knows. Done again, it finds nothing.
@@ -10,9 +10,12 @@ ordered only the server's collation knows. Done again, it finds nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import DdlTimes, TableToWrite
 from spark_jobs.window.shape.shapes import keeps_deleted
 from spark_jobs.window.window import Sweep, TableWindow, Window
 from tidegate import tables
@@ -23,15 +26,18 @@ from tidegate.merge import silver_sql
 from tidegate.snapshot.progress.events import TableKey
 
 
-def sweep_whole_tables(app: Application, window: Window) -> dict[str, int | BaseException]:
+def sweep_whole_tables(
+    app: Application, window: Window, ddl_times: DdlTimes, sweeps: Iterable[tuple[str, Sweep]]
+) -> dict[str, int | BaseException]:
     """The Delta version that each swept table came to, or why it didn't; those that need none aren't in it."""
     found: dict[str, int | BaseException] = {}
-    for name, sweep in window.waves.sweeps:
+    for name, sweep in sweeps:
         known = app.snapshots.tables.get(TableKey(sweep.snapshot, *sweep.physical))
         if name in window.held or known is None or app.snapshots.opened(sweep.snapshot, sweep.physical) is not None:
             continue
         try:
-            version = _sweep(app, window, name, sweep)
+            entry = window.tables.get(name) or _nothing_of(app, window, name, sweep)
+            version = _sweep(SilverWriter(app, TableToWrite(entry), ddl_times), sweep)
         except Terminal as error:
             found[name] = error
         except Exception as error:  # noqa: BLE001 - the window is tried again, with its other tables
@@ -42,21 +48,21 @@ def sweep_whole_tables(app: Application, window: Window) -> dict[str, int | Base
     return found
 
 
-def _sweep(app: Application, window: Window, name: str, sweep: Sweep) -> int | None:
-    database, table = app.names.pair(name)
-    routed = app.names.logical(*sweep.physical.pair).routed
-    entry = window.tables.get(name) or TableWindow(name, database, table, routed, window.cut_ts)
-    writer = SilverWriter(app, entry, window.ddl_times)
+def _nothing_of(app: Application, window: Window, name: str, sweep: Sweep) -> TableWindow:
+    return TableWindow(name, *app.names.pair(name), app.names.logical(*sweep.physical.pair).routed, window.cut_ts)
+
+
+def _sweep(writer: SilverWriter, sweep: Sweep) -> int | None:
     state = writer.log.state()
     done = (f"{writer.app_id}/sweep/{'.'.join(sweep.physical)}", sweep.end_ts)
     if not state.created or not _may_hold(state, sweep.low_ts):
         return None
     where = f"{tables.COMMIT_TS} < {sweep.low_ts}"
-    if routed:
+    if writer.entry.routed:
         where += f" AND {silver_sql.shard_is(sweep.physical)}"
 
     def work(private: PrivateLog) -> None:
-        if keeps_deleted(app, entry):
+        if keeps_deleted(writer.app, writer.entry):
             assign = f"{tables.DELETED} = true, {tables.COMMIT_TS} = {sweep.end_ts}"
             writer.session.sql(f"UPDATE {private.target} SET {assign} WHERE {where} AND NOT {tables.DELETED}")
         else:

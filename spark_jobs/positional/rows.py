@@ -29,7 +29,8 @@ from spark_jobs.positional.staging import laid_out, within
 from spark_jobs.positional.writer import CONFLICT_WAIT, check_fit, upserted
 from spark_jobs.window.abandoned import delete_files
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import StagedFile, TableWindow
+from spark_jobs.window.made import TableToWrite
+from spark_jobs.window.window import StagedFile
 from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, LakeRefused
@@ -71,30 +72,30 @@ class _Held:
     occurrence: Int64s
 
 
-def write_counted(app: Application, entry: TableWindow, upto_ts: int) -> None:
+def write_counted(app: Application, work: TableToWrite, upto_ts: int) -> None:
     """Write a phase of a table without a key, if anything is staged for it. Raises as write_upserts' outcomes."""
-    target = entry.plan.target
+    target = work.plan.target
     assert target is not None, "chosen by choose_writers"
     phase = next((phase for phase in target.phases if phase.upto_ts == upto_ts), None)
-    if phase is not None and any(_touches(file, phase) for file in entry.staged):
-        _write(app, entry, target.path, phase)
+    if phase is not None and any(_touches(file, phase) for file in work.staged.files):
+        _write(app, work, target.path, phase)
 
 
 def _touches(file: StagedFile, phase: StagePhase) -> bool:
     return file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts
 
 
-def _write(app: Application, entry: TableWindow, path: str, phase: StagePhase) -> None:
-    app_id = tables.app_id(app.pipeline.pipeline, entry.name)
+def _write(app: Application, work: TableToWrite, path: str, phase: StagePhase) -> None:
+    app_id = tables.app_id(app.pipeline.pipeline, work.name)
     net: _Net | None = None
     for attempt in range(1, COMMIT_ATTEMPTS_MAX + 1):
         snapshot = app.lake.log(path).state()
         applied = snapshot.transaction(app_id)
         if applied >= phase.upto_ts:
             return
-        entry.check_follows(phase.after_ts, applied)
+        work.entry.check_follows(phase.after_ts, applied)
         check_fit(snapshot, phase.layout)
-        net = net or _net(app.lake, entry.staged, phase)
+        net = net or _net(app.lake, work.staged.files, phase)
         try:
             _commit(app, path, (app_id, phase), net, snapshot)
         except CommitConflict:

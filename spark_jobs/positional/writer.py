@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from spark_jobs.positional.probe import Probe, probe_all
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.standing import silver_guard
-from spark_jobs.window.window import TableWindow, Window
 from tidegate import limits, tables
 from tidegate.delta.actions import moved
 from tidegate.delta.live_file import LiveFile
@@ -39,7 +39,7 @@ from tidegate.upsert.data_file import write
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
-from tidegate.upsert.keys.file import read_keys
+from tidegate.upsert.keys.file import KeyFile, read_keys
 from tidegate.upsert.resolve import NewFile, Resolved, resolve
 from tidegate.upsert.rewrite import live_rows
 from tidegate.upsert.target import StagedUpsert, StagePhase, misfit
@@ -49,6 +49,7 @@ OPERATION = "UPSERT"
 CONFLICT_WAIT = 0.2
 
 Outcome = int | BaseException
+KeyFiles = dict[str, KeyFile]  # of a window that was decoded in the driver, by path
 
 
 class GivenBack(Exception):  # noqa: N818 - nothing went wrong
@@ -66,7 +67,7 @@ class Upsert:
     path: of the table, relative to the lake. files: the new files that the commit adopts. adopted: it has.
     """
 
-    entry: TableWindow
+    work: TableToWrite
     phase: StagePhase
     path: str
     app_id: str
@@ -83,18 +84,18 @@ class Upsert:
         return sum(staged.changes for staged in self.staged)
 
 
-def upsert_of(app: Application, entry: TableWindow, upto_ts: int) -> Upsert | None:
+def upsert_of(app: Application, work: TableToWrite, upto_ts: int) -> Upsert | None:
     """The upsert of a table's phase; None when nothing was staged for it."""
-    staged = [upsert for upsert in entry.upserts if upsert.upto_ts == upto_ts]
+    staged = [upsert for upsert in work.staged.upserts if upsert.upto_ts == upto_ts]
     if not staged:
         return None
-    target = entry.plan.target
+    target = work.plan.target
     assert target is not None, "staged upserts have a target"
     phase = next(phase for phase in target.phases if phase.upto_ts == upto_ts)
-    return Upsert(entry, phase, target.path, tables.app_id(app.pipeline.pipeline, entry.name), staged)
+    return Upsert(work, phase, target.path, tables.app_id(app.pipeline.pipeline, work.name), staged)
 
 
-def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -> dict[str, Outcome]:
+def write_upserts(app: Application, keys: KeyFiles, upserts: Sequence[Upsert]) -> dict[str, Outcome]:
     """Write each of them. The result is by the table's name; a table that fails doesn't stop the others."""
     outcome: dict[str, Outcome] = {}
     if not upserts:
@@ -102,17 +103,17 @@ def write_upserts(app: Application, window: Window, upserts: Sequence[Upsert]) -
     waiting = _within_memory(upserts, outcome)
     rewriting = BoundedSemaphore(app.pipeline.apply.parallel_tables)
     for attempt in range(1, limits.COMMIT_ATTEMPTS_MAX + 1):
-        prepared = _each(app, lambda upsert: _prepare(app, window, upsert), waiting)
+        prepared = _each(app, lambda upsert: _prepare(app, keys, upsert), waiting)
         outcome |= {name: found for name, found in prepared.items() if found is not None}
-        ready = [upsert for upsert in waiting if prepared[upsert.entry.name] is None]
+        ready = [upsert for upsert in waiting if prepared[upsert.work.name] is None]
         probe_all(app, [upsert.probe for upsert in ready if upsert.probe is not None])
         outcome |= _each(app, lambda upsert: _commit(app, upsert, rewriting), ready)
-        waiting = [upsert for upsert in ready if isinstance(outcome[upsert.entry.name], CommitConflict)]
+        waiting = [upsert for upsert in ready if isinstance(outcome[upsert.work.name], CommitConflict)]
         if not waiting:
             break
         time.sleep(CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
     for upsert in upserts:
-        _settle(window, upsert, outcome[upsert.entry.name])
+        _settle(upsert, outcome[upsert.work.name])
     return outcome
 
 
@@ -129,28 +130,27 @@ def _within_memory(upserts: Sequence[Upsert], outcome: dict[str, Outcome]) -> li
             kept.append(upsert)
             continue
         why = f"keys of {upsert.changes:,} changes need {-(-needed >> 20)} MiB of the driver"
-        outcome[upsert.entry.name] = GivenBack(why)
+        outcome[upsert.work.name] = GivenBack(why)
     return kept
 
 
 def _each(app: Application, step: Callable[[Upsert], int | None], among: Sequence[Upsert]) -> dict[str, Any]:
     """Run a step for each, side by side: what it gave, or its exception."""
-    running = {upsert.entry.name: app.pool.submit(step, upsert) for upsert in among}
+    running = {upsert.work.name: app.pool.submit(step, upsert) for upsert in among}
     return {name: future.exception() or future.result() for name, future in running.items()}
 
 
-def _prepare(app: Application, window: Window, upsert: Upsert) -> int | None:
+def _prepare(app: Application, keys: KeyFiles, upsert: Upsert) -> int | None:
     """Look at silver as it is now and find what has to be probed; the version, when silver has the phase already."""
     upsert.snapshot = snapshot = app.lake.log(upsert.path).state()
     applied = snapshot.transaction(upsert.app_id)
     if applied >= upsert.phase.upto_ts:
         return snapshot.version
-    silver_guard.check(app, upsert.entry.name, snapshot)
-    upsert.entry.check_follows(upsert.phase.after_ts, applied)
+    silver_guard.check(app, upsert.work.name, snapshot)
+    upsert.work.entry.check_follows(upsert.phase.after_ts, applied)
     check_fit(snapshot, upsert.phase.layout)
     if upsert.resolved is None:
-        held = window.key_files
-        files = [held.pop(s.keys) if s.keys in held else read_keys(app.lake, s.keys) for s in upsert.staged]
+        files = [keys.pop(s.keys) if s.keys in keys else read_keys(app.lake, s.keys) for s in upsert.staged]
         upsert.resolved = resolve(files)
     upsert.probe = Probe(upsert.path, upsert.resolved.table, candidates(snapshot.files, upsert.resolved.table))
     return None
@@ -212,9 +212,8 @@ def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: 
     return upsert.files
 
 
-def _settle(window: Window, upsert: Upsert, outcome: Outcome) -> None:
-    """The fate of the staged files, now that the fate of the phase is known."""
-    entry = upsert.entry
-    entry.upserts = [staged for staged in entry.upserts if staged.upto_ts != upsert.phase.upto_ts]
-    if not upsert.adopted and isinstance(outcome, int | CommitConflict | GivenBack):
-        window.abandon(upsert.staged)  # certainly in no commit; after any other error only VACUUM may tell
+def _settle(upsert: Upsert, outcome: Outcome) -> None:
+    """The fate of the staged files, now that the fate of the phase is known. Those that stay listed are deleted."""
+    if upsert.adopted or not isinstance(outcome, int | CommitConflict | GivenBack):
+        staged = upsert.work.staged.upserts  # else certainly in no commit; after any other error only VACUUM may tell
+        staged[:] = [one for one in staged if one.upto_ts != upsert.phase.upto_ts]

@@ -1,6 +1,6 @@
 """Data files in silver's folders that no commit will name: the one place that deletes them.
 
-In:  window.abandoned, which Window.abandon fills; files of a commit that came too late.
+In:  what is staged and in no commit once a window is written; files of a commit that came too late.
 Out: the files are deleted, as far as the store lets us: VACUUM takes what stays.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from spark_jobs.window.window import Window
+from spark_jobs.window.made import StagedTable
 from tidegate.lake.files import LakeFiles
 
 
@@ -20,7 +20,7 @@ def delete_files(lake: LakeFiles, paths: Iterable[str]) -> None:
             lake.filesystem.delete_file(lake.local(path))
 
 
-def remove_abandoned(lake: LakeFiles, window: Window) -> None:
-    """Delete what the window's tables staged in vain."""
-    delete_files(lake, (path for staged in window.abandoned for path in staged.files))
-    window.abandoned.clear()
+def remove_abandoned(lake: LakeFiles, tables: Iterable[StagedTable]) -> None:
+    """Delete what was staged in vain: what its writer has left in the lists (made.py)."""
+    for table in tables:
+        delete_files(lake, (path for staged in table.upserts for path in staged.files))

@@ -1,4 +1,4 @@
-"""What is done to a table in one window: worked out once, by choose_writers, and carried to the steps behind it.
+"""What is done to a table in one window: worked out once, by choose_writers, for the steps behind it.
 
 In:  nothing; these are the values.
 Out: TablePlan: the phases with silver's shape in each, the tables that renames link it with, and who writes it.
@@ -6,6 +6,7 @@ Out: TablePlan: the phases with silver's shape in each, the tables that renames 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -42,7 +43,8 @@ class PlannedPhase:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """links: the tables that moves of the window link it with. why: the reason for its writer, in one phrase.
+    """changes: versions that begin in the window (judge_ddl). links: the tables that moves of the window link it with.
+    why: the reason for its writer, in one phrase.
 
     target: what the positional writer is told, of a table that goes by position. creates: the shape of silver that has
     to be made first: a table can't be made in a folder with files.
@@ -55,6 +57,7 @@ class TablePlan:
     why: str = ""
     target: UpsertTarget | None = None
     creates: SilverShape | None = None
+    changes: Sequence[Change] = ()
 
 
 class MergeOnly(dict[str, str]):

@@ -1,35 +1,24 @@
-"""A window on its way through the steps.
+"""A window, who takes part in it, and what lies in it.
 
-In:  nothing; these are the values that steps hand on.
-Out: Window (lives for one pass of the steps), TableWindow, StagedFile, Move.
+In:  nothing; these are the values that steps hand on. What each step makes of them: made.py.
+Out: Window, Taking, TableWindow, StagedFile, Move.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
-from spark_jobs.window.plan import NOTHING_PLANNED, Change, TablePlan
 from tidegate import tables
 from tidegate.errors import Overtaken
-from tidegate.lake.latency import Percentiles
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import RowsMoved
 from tidegate.segments.result import Ledger, Problem
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.chunks.chunk_table import ChunkRef
-from tidegate.snapshot.progress.events import SnapshotEvent, TableKey
 from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
-from tidegate.upsert.keys.file import KeyFile
-from tidegate.upsert.target import StagedUpsert
-
-Memory = TypeVar("Memory")
-_NAMED_MAX = 5  # tables named in a window's line of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +56,6 @@ class StagedFile:
     bytes: int
     min_commit_ts: int
     max_commit_ts: int
-
-
-@dataclass(slots=True)
-class MadeByKeys:
-    """Tables, by logical name, of which a window has rows that foreign keys changed below the log.
-
-    told: those changes, for tables that keep each, as rows of their changelogs. lacking: why a changelog goes without.
-    """
-
-    told: dict[str, list[pa.Table]] = field(default_factory=dict)
-    lacking: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +124,9 @@ class PrewrittenSegment:
 class TableWindow:
     """One logical table's share of a window: (after_ts, the window's cut_ts].
 
-    changes: versions that begin in it (judge_ddl). plan: what is done to it (choose_writers). MERGE and the counting
-    writer take `staged`, the positional writer `upserts`. chunks: of waves that end in the window. again_ts: silver
-    has all up to here already, where waves begin below it: changes of a table with a key can be applied twice. shards:
-    of a routed table those that take part from another commit_ts on: a wave's low mark, or where they begin.
+    chunks: of waves that end in the window. again_ts: silver has all up to here already, where waves begin below it:
+    changes of a table with a key can be applied twice. shards: of a routed table those that take part from another
+    commit_ts on: a wave's low mark, or where they begin.
     """
 
     name: str
@@ -158,13 +135,9 @@ class TableWindow:
     routed: bool
     after_ts: int
     physical: set[Physical] = field(default_factory=set)
-    staged: list[StagedFile] = field(default_factory=list)
-    upserts: list[StagedUpsert] = field(default_factory=list)
     chunks: list[WaveChunk] = field(default_factory=list)
     again_ts: int = 0
     shards: dict[Physical, int] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
-    plan: TablePlan = NOTHING_PLANNED
 
     def begins(self, physical: Physical) -> int:
         """A physical table's changes above it are the window's."""
@@ -197,96 +170,65 @@ class Sweep:
 
 
 @dataclass(slots=True)
-class WindowWaves:
-    """What a window has of snapshots. logical tables by name.
+class Taking:
+    """Which tables take part in a window: the one thing that changes on its way.
 
-    taken: waves of physical tables whose rows it has. answers: events to record before its cut, whatever becomes of its
-    tables. sweeps: of tables that are whole from this window on. states: what tables become with it. lows: of a
-    snapshot of a physical table the lowest low mark that was taken. opened, begun: events and versions of tables that
-    begin with a wave, which aren't in the lake yet; fills: nor are their states (record_begun).
+    tables: by logical name, from where on. held: what becomes of those that left. moves: renames and moved partitions
+    that tie tables, once the window's DDL is replayed: who takes one out takes both (standing/standings.py).
     """
 
-    taken: list[tuple[str, SnapshotEvent]] = field(default_factory=list)
-    answers: list[SnapshotEvent] = field(default_factory=list)
-    sweeps: list[tuple[str, Sweep]] = field(default_factory=list)
-    states: dict[str, Standing] = field(default_factory=dict)
-    lows: dict[TableKey, int] = field(default_factory=dict)
-    opened: list[SnapshotEvent] = field(default_factory=list)
-    begun: list[TableVersion] = field(default_factory=list)
-    fills: bool = False
+    tables: dict[str, TableWindow] = field(default_factory=dict)
+    held: dict[str, Standing] = field(default_factory=dict)
+    moves: list[Move] = field(default_factory=list)
+
+    def take_out(self, name: str, state: Standing) -> None:
+        """A table takes no part in this window any more; the first cause counts."""
+        self.tables.pop(name, None)
+        self.held.setdefault(name, state)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Window:
-    """(low_ts, cut_ts]: what is to be applied, and what the steps found out.
+    """(low_ts, cut_ts]: what is to be applied. A step that learns of more segments gives the window with them.
 
     catches_up: of a window below the published cut, the released tables that it is for, with the physical ones of each.
     asked: per source the names (`database.table`) that its segments were looked for by. behind: the source that it is
-    for instead. Both None: the main window, above the cut. began: time.monotonic().
+    for instead. Both None: the main window, above the cut. gaps: what persons accepted as lost; of the refs given, too:
+    they have no bytes. began: time.monotonic().
     """
 
     low_ts: int
     cut_ts: int
-    refs: list[SegmentRef]
+    refs: Sequence[SegmentRef]
     catches_up: Mapping[str, Collection[Physical]] | None = field(default=None, kw_only=True)
-    asked: dict[str, set[str]] = field(default_factory=dict, kw_only=True)
+    asked: Mapping[str, Collection[str]] = field(default_factory=dict, kw_only=True)
     behind: str | None = field(default=None, kw_only=True)
-    began: float = field(default_factory=time.monotonic, init=False)
-    tables: dict[str, TableWindow] = field(default_factory=dict)
-    held: dict[str, Standing] = field(default_factory=dict)
-    ddl_times: dict[tuple[str, int], int] = field(default_factory=dict)  # (source, commit_ts) -> Unix microseconds
-    ledger: list[Accounted] = field(default_factory=list)
-    delta_versions: dict[str, int] = field(default_factory=dict)
-    key_files: dict[str, KeyFile] = field(default_factory=dict)  # of a window that was decoded here, by path
-    abandoned: list[StagedUpsert] = field(default_factory=list)  # whose files no commit will ever name
-    moves: list[Move] = field(default_factory=list)  # renames that its tables have to follow
-    latency: Percentiles | None = None  # of its markers
-    gaps: list[SegmentRef] = field(default_factory=list)  # what persons accepted as lost
-    gap_ts: dict[str, int] = field(default_factory=dict)  # logical table -> commit_ts of the last such
-    waves: WindowWaves = field(default_factory=WindowWaves)
-    prewritten: list[PrewrittenSegment] = field(default_factory=list)  # in order of (source, seq)
-    _memory: dict[type, Any] = field(default_factory=dict, repr=False)
+    gaps: Sequence[SegmentRef] = field(default=(), kw_only=True)
+    began: float = field(default_factory=time.monotonic, kw_only=True)
+    taking: Taking = field(default_factory=Taking, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Of the refs given, gaps are apart: they have no bytes."""
-        self.gaps += [ref for ref in self.refs if ref.flags & tables.SegmentFlag.GAP]
-        self.refs = [ref for ref in self.refs if not ref.flags & tables.SegmentFlag.GAP]
+        lost = [ref for ref in self.refs if ref.flags & tables.SegmentFlag.GAP]
+        if lost:
+            object.__setattr__(self, "gaps", [*self.gaps, *lost])
+            object.__setattr__(self, "refs", [ref for ref in self.refs if not ref.flags & tables.SegmentFlag.GAP])
 
     @property
     def main(self) -> bool:
         return self.catches_up is None and self.behind is None
 
-    def memory(self, kind: type[Memory]) -> Memory:
-        """What steps of this window work out once, made when it is first asked for."""
-        kept: Memory = self._memory.setdefault(kind, kind())
-        return kept
+    @property
+    def tables(self) -> Mapping[str, TableWindow]:
+        return self.taking.tables
 
-    def reach(self, further: Window) -> None:
-        """It ends where another one does; what was worked out for its former end is worked out again."""
-        self.cut_ts, self.refs, self.gaps = further.cut_ts, further.refs, further.gaps
-        self._memory.clear()
+    @property
+    def held(self) -> Mapping[str, Standing]:
+        return self.taking.held
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        return self.taking.moves
 
     def again(self) -> Window:
-        """The same window from its first step."""
-        refs = [*self.refs, *self.gaps]
-        return Window(self.low_ts, self.cut_ts, refs, catches_up=self.catches_up, asked=self.asked, behind=self.behind)
-
-    def writers(self) -> str:
-        """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""
-        written = [entry for name, entry in self.tables.items() if name in self.delta_versions]
-        wrote = [entry for entry in written if entry.plan is not NOTHING_PLANNED]
-        earlier = [f"{len(written) - len(wrote)} by an earlier try"] if len(wrote) < len(written) else []
-        merged = [f"{e.name} ({e.plan.why or 'by the pipeline file'})" for e in wrote if e.plan.target is None]
-        parts = [f"{len(wrote) - len(merged)} by position"] if len(merged) < len(wrote) else []
-        more = f" and {len(merged) - _NAMED_MAX} more" if len(merged) > _NAMED_MAX else ""
-        return "; ".join([*earlier, *parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
-
-    def take_out(self, name: str, state: Standing) -> None:
-        """A table takes no part in this window any more; the first cause counts (window/standing/standings.py)."""
-        entry = self.tables.pop(name, None)
-        self.abandon(entry.upserts if entry else ())
-        self.held.setdefault(name, state)
-
-    def abandon(self, staged: Iterable[StagedUpsert]) -> None:
-        """No commit will name these files; merge_into_silver deletes them (spark_jobs/window/abandoned.py)."""
-        self.abandoned += staged
+        """The same window before its first step."""
+        return replace(self, began=time.monotonic(), taking=Taking())

@@ -11,17 +11,14 @@ from pathlib import Path
 
 import typer.testing
 
-from spark_jobs.apply_steps.decode_changes import decode_changes
-from spark_jobs.apply_steps.judge_ddl import judge_ddl
-from spark_jobs.apply_steps.plan_window import next_catch_up, next_window, plan_window
-from spark_jobs.apply_steps.publish_cut import publish_cut
-from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.apply_steps.plan_window import next_catch_up, next_window
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import take_up_selection
 from spark_jobs.window.window import Window
 from tests.kit.decoding import segment
 from tests.kit.spark import no_spark
+from tests.support.steps import publish, to_decode
 from tests.unit.binlog.encoding import events as e
 from tidegate import config, tables
 from tidegate.cli.main import app as command_line
@@ -33,7 +30,6 @@ from tidegate.lake.files import LakeFiles
 from tidegate.schema.model.columns import TableVersion
 from tidegate.tables import EVERY_TABLE, SegmentFlag, State
 
-TO_DECODE = (plan_window, replay_schema_history, judge_ddl, decode_changes)
 CREATES = [f"CREATE TABLE {name} (id INT PRIMARY KEY)" for name in ("shop.a", "shop.b", "crm.c")]
 
 
@@ -110,8 +106,7 @@ class Log:
             window = next_catch_up(app, 0) or next_window(app)
             if window is None:
                 return app
-            for step in (*TO_DECODE, publish_cut):
-                step(app, window)
+            publish(app, to_decode(app, window))
 
     def keeps(self, include: str, exclude: str = "") -> None:
         """Rewrite the pipeline file's patterns."""

@@ -19,8 +19,9 @@ from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
 from spark_jobs.positional.writer import upsert_of, write_upserts
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import Applied, StagedTable, TableToWrite
 from spark_jobs.window.plan import TablePlan, TableWriter
-from spark_jobs.window.window import TableWindow, Window
+from spark_jobs.window.window import TableWindow, Taking, Window
 from tidegate import config, tables
 from tidegate.delta.state import TableState
 from tidegate.lake.bronze.index import BronzeIndex
@@ -67,14 +68,14 @@ class Table:
     def snapshot(self) -> TableState:
         return self.app.lake.log(PATH).state()
 
-    def write(self, changes: list[tuple[int, int, str]]) -> tuple[Window, int]:
+    def write(self, changes: list[tuple[int, int, str]]) -> tuple[Applied, int]:
         """One window of (op, id, note); the window, and the bytes of the files that had to be probed."""
         low, self.windows = self.windows, self.windows + 1
         phase = StagePhase(low, self.windows, self.layout)
         entry = TableWindow(NAME, "d", "t", routed=False, after_ts=low)
         target = UpsertTarget(NAME, PATH, (phase,))
-        entry.plan = TablePlan(writer=TableWriter.POSITIONAL, target=target)
-        window = Window(low, self.windows, [], tables={NAME: entry})
+        plan = TablePlan(writer=TableWriter.POSITIONAL, target=target)
+        window = Window(low, self.windows, [], taking=Taking({NAME: entry}))
         count = len(changes)
         rows = pa.table(
             {
@@ -87,26 +88,29 @@ class Table:
             }
         )
         keys = staged(Target(self.app.lake, PATH, self.layout), rows, "s")
-        window.key_files["keys"] = keys
-        entry.upserts = [StagedUpsert(NAME, self.windows, "keys", keys.changes, ())]
-        upsert = upsert_of(self.app, entry, self.windows)
+        work = TableToWrite(
+            entry, plan, StagedTable(upserts=[StagedUpsert(NAME, self.windows, "keys", keys.changes, ())])
+        )
+        upsert = upsert_of(self.app, work, self.windows)
         assert upsert is not None
-        outcome = write_upserts(self.app, window, [upsert])[NAME]
+        outcome = write_upserts(self.app, {"keys": keys}, [upsert])[NAME]
         assert isinstance(outcome, int), outcome
-        window.delta_versions[NAME] = outcome
         for op, number, note in changes:
             self.model.pop(number, None)
             if op == UP:
                 self.model[number] = note
         self.rows_written += sum(1 for change in changes if change[0] == UP)
         assert upsert.probe is not None
-        return window, sum(file.size for file in upsert.probe.files)
+        return Applied(window, count, {NAME: outcome}, {NAME: plan}), sum(file.size for file in upsert.probe.files)
+
+    def compact(self, done: Applied) -> None:
+        step.compact_silver(self.app, done.window, done.plans, done.versions)
 
     def window(self, changes: list[tuple[int, int, str]]) -> Cost:
         before = cpu_seconds()
-        window, probed = self.write(changes)
-        step.compact_silver(self.app, window)
-        checkpoint_tables(self.app, window)
+        done, probed = self.write(changes)
+        self.compact(done)
+        checkpoint_tables(self.app, done.versions)
         return Cost(cpu_seconds() - before, len(self.snapshot().files), probed)
 
     def assert_equal(self) -> None:

@@ -13,9 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_jobs.apply_steps.plan_window import plan_window
-from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
-from spark_jobs.apply_steps.resolve_watermarks import resolve_watermarks
 from tests.support.event_log import Log
 from tidegate import tables
 from tidegate.lake import control
@@ -27,8 +24,6 @@ from tidegate.snapshot.chunks.spans import WHOLE, Span
 from tidegate.snapshot.marks.watermark import Manifest, Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.snapshot.progress.standing import Known
-
-TO_WAVES = (plan_window, replay_schema_history, resolve_watermarks)
 
 
 def baseline(log: Log, database: str, table: str, *, key: bool = True, source: str = "one") -> TableVersion:

@@ -323,7 +323,7 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
             return False
         if after_ts < window.low_ts:  # what lies between isn't in this window
             return False
-        window.tables[name] = TableWindow(name, database, table, routed, after_ts)
+        window.taking.tables[name] = TableWindow(name, database, table, routed, after_ts)
     entry = window.tables[name]
     if (entry.database, entry.table) != (database, table) and app.histories[physical.source].versions(*physical.pair):
         both = f"`{entry.database}`.`{entry.table}` and `{database}`.`{table}` are both {name} here"

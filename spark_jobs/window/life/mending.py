@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import Planned
 from spark_jobs.window.shape.moves import still_given
 from spark_jobs.window.standing.standings import mend, note, standing_of
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves.told import told_of
-from spark_jobs.window.window import Window
 from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.progress.events import EventKind
@@ -42,15 +42,15 @@ class _Looked:
         self.states, self.stamp = {}, 0
 
 
-def mend_emptied(app: Application, window: Window, emptied: TableVersion) -> list[TableVersion]:
+def mend_emptied(app: Application, planned: Planned, emptied: TableVersion) -> list[TableVersion]:
     """Let a held table that this empties go on, and those that wait with it, in this very window where it has all of
     them. Returns their versions from there up to this one, oldest first; [] when the hold isn't over.
     """
     name = app.names.logical_name(emptied.database, emptied.table)
-    ends = _Hold(app, name, emptied.commit_ts, window).ends()
+    ends = _Hold(app, name, emptied.commit_ts, planned).ends()
     _cancel(app, ends.values())
     for one, end in ends.items():
-        mend(app, window, one, end.commit_ts - 1)
+        mend(app, planned.window, one, end.commit_ts - 1)
     if ends:
         app.memory(_Looked).forget()
     found = [
@@ -103,11 +103,11 @@ def _cancel(app: Application, ends: Iterable[TableVersion]) -> None:
 class _Hold:
     """The hold that a table waits for, with all that wait for it.
 
-    window: where it is met; without, at the cut.
+    planned: the window where it is met; without, at the cut.
     """
 
-    def __init__(self, app: Application, name: str, upto_ts: int, window: Window | None = None) -> None:
-        self._app, self._window = app, window
+    def __init__(self, app: Application, name: str, upto_ts: int, planned: Planned | None = None) -> None:
+        self._app, self._planned = app, planned
         self._upto_ts = upto_ts
         self._root = self._first(name)
 
@@ -135,7 +135,7 @@ class _Hold:
         """The first version of a table later than this that emptied it, and with it took away what it waits for."""
         app, standing = self._app, self._held(name)
         assert standing is not None, "asked of tables of the hold"
-        gap_ts = self._window.gap_ts.get(name, 0) if self._window else 0
+        gap_ts = self._planned.gap_ts.get(name, 0) if self._planned else 0
         found: list[TableVersion] = []
         for version in self._versions(name):
             if not max(app.positions.applied(name), gap_ts) < version.commit_ts <= self._upto(version.source):
@@ -153,7 +153,8 @@ class _Hold:
         return ends and not _columns_are_lost(app, name, emptied)
 
     def _held(self, name: str) -> Standing | None:
-        standing = standing_of(self._app, self._window, name) if self._window else self._app.states.get(name)
+        app, planned = self._app, self._planned
+        standing = standing_of(app, planned.window, name) if planned else app.states.get(name)
         return standing if standing is not None and standing.state is State.HELD else None
 
     def _first(self, name: str) -> str:
@@ -174,7 +175,7 @@ class _Hold:
         return self._app.histories[physical[0].source].versions(*physical[0].pair)
 
     def _upto(self, source: str) -> int:
-        return self._upto_ts if self._window else self._app.followed.position(source, self._upto_ts)
+        return self._upto_ts if self._planned else self._app.followed.position(source, self._upto_ts)
 
 
 def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> bool:

@@ -109,26 +109,15 @@ class _Segments:
     earlier: list[SegmentRef] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Made:
-    """pairs: of clusters whose prewrites and answers come apart; None before a window's are made."""
-
-    pairs: list[Pairs] | None = None
-
-
 def pairs_of(app: Application, window: Window) -> list[Pairs]:
-    """Made once per try of a window. Raises StreamCorrupt, UnknownEvent."""
-    made = window.memory(_Made)
-    if made.pairs is None:
-        owners = dict.fromkeys(app.pipeline.owner(ref.source) for ref in window.refs if not ref.whole)
-        found = list[Pairs]()
-        for owner in owners:
-            segments = _segments(app, window, owner, window.low_ts)
-            pairs = _paired(app, window, owner, segments, window.low_ts)
-            pairs.late = _late(app, window, owner, segments)
-            found.append(pairs)
-        made.pairs = found
-    return made.pairs
+    """The clusters whose prewrites and answers come apart. Raises StreamCorrupt, UnknownEvent."""
+    found = list[Pairs]()
+    for owner in dict.fromkeys(app.pipeline.owner(ref.source) for ref in window.refs if not ref.whole):
+        segments = _segments(app, window, owner, window.low_ts)
+        pairs = _paired(app, window, owner, segments, window.low_ts)
+        pairs.late = _late(app, window, owner, segments)
+        found.append(pairs)
+    return found
 
 
 def pairs_after(app: Application, window: Window, owner: str, after_ts: int) -> Pairs:

@@ -1,7 +1,7 @@
 """What decoding a window needs besides its segments.
 
 In:  an Application, a Window whose tables are planned.
-Out: DecodePlan, which is pickled once per window for all workers.
+Out: DecodePlan, which is pickled once per window for all workers. Decoded, what comes of it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.plan import TableWriter
-from spark_jobs.window.window import Window
+from spark_jobs.window.made import StagedChanges
+from spark_jobs.window.plan import TablePlan, TableWriter
+from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
 from tidegate import tables
 from tidegate.config import Effects
 from tidegate.lake.files import LakeFiles
@@ -48,36 +49,35 @@ class DecodePlan:
     routed: dict[str, set[Name]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Made:
-    plan: DecodePlan | None = None
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A decoded window. plan: all that is staged by one belongs together. ledger: what became of the window's bytes."""
+
+    plan: DecodePlan
+    staged: StagedChanges
+    ledger: Sequence[Accounted]
 
 
-def plan_decode(app: Application, window: Window) -> DecodePlan:
-    """Of all of a window's tables, as they are when it is first asked for: what is staged by it belongs together."""
-    made = window.memory(_Made)
-    if made.plan is None:
-        made.plan = _planned(app, window)
-    return made.plan
-
-
-def _planned(app: Application, window: Window) -> DecodePlan:
+def plan_decode(
+    app: Application, window: Window, committed: Sequence[PrewrittenSegment], plans: Mapping[str, TablePlan]
+) -> DecodePlan:
+    """Of all of a window's tables, as they are now."""
     versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
     windows: dict[str, dict[Name, CommitSpan]] = {}
     targets: dict[str, dict[Name, UpsertTarget]] = {}
     routed: dict[str, set[Name]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
-        kept = entry.plan.keeps_deleted
+        plan = plans[entry.name]
         for source, database, table in entry.physical:
             name, begin_ts = (database, table), entry.begins(Physical(source, database, table))
-            if entry.plan.writer is TableWriter.POSITIONAL and entry.plan.target is not None:
-                targets.setdefault(source, {})[name] = entry.plan.target
+            if plan.writer is TableWriter.POSITIONAL and plan.target is not None:
+                targets.setdefault(source, {})[name] = plan.target
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
-            windows.setdefault(source, {})[name] = CommitSpan(begin_ts, window.cut_ts, zero_dates, kept)
+            windows.setdefault(source, {})[name] = CommitSpan(begin_ts, window.cut_ts, zero_dates, plan.keeps_deleted)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
-    sources = {ref.source for ref in window.refs} | {one.source for one in window.prewritten}
+    sources = {ref.source for ref in window.refs} | {one.source for one in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     # Whoever writes keys to the source must not know which of them hash alike.

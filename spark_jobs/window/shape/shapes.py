@@ -93,9 +93,11 @@ def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[C
     return found
 
 
-def planned_phases(app: Application, entry: TableWindow, cut_ts: int) -> tuple[PlannedPhase, ...]:
-    """The table's window, cut where its schema changes (entry.changes). Raises SchemaMismatch."""
-    found = phases(entry.after_ts, cut_ts, entry.changes, rows_stay=entry.routed or keeps_deleted(app, entry))
+def planned_phases(
+    app: Application, entry: TableWindow, changes: Sequence[Change], cut_ts: int
+) -> tuple[PlannedPhase, ...]:
+    """The table's window, cut where its schema changes. Raises SchemaMismatch."""
+    found = phases(entry.after_ts, cut_ts, changes, rows_stay=entry.routed or keeps_deleted(app, entry))
     return tuple(_planned(app, entry, phase) for phase in found)
 
 

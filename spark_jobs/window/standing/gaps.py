@@ -1,7 +1,7 @@
 """What a source lost, and a person accepted: which tables wait for it.
 
 In:  gaps that lie in a window.
-Out: tables that are held; window.gap_ts.
+Out: tables that are held; per table the last such gap.
 """
 
 from __future__ import annotations
@@ -21,23 +21,27 @@ from tidegate.table_names import Physical
 from tidegate.tables import SegmentFlag
 
 
-def hold_behind_gaps(app: Application, window: Window, gaps: Iterable[SegmentRef]) -> None:
+def hold_behind_gaps(app: Application, window: Window, gaps: Iterable[SegmentRef]) -> dict[str, int]:
     """A person let capture go on where the source lost changes: the tables that they may have touched wait, and those
-    whose rows hang on theirs by foreign keys.
+    whose rows hang on theirs by foreign keys. Of each of them the commit_ts of the last gap.
     """
+    gap_ts = dict[str, int]()
     for ref in gaps:
         named = [Physical(ref.source, *pair) for pair in app.names.in_segment(ref)]
-        for physical in named:
-            _hold_behind(app, window, ref, physical, "that may have changed it")
         below = {child: parent for parent in named for child in descendants(app, parent)}
-        for child in sorted(below.keys() - {*named}):
-            _hold_behind(app, window, ref, child, f"that may have changed {below[child].shown}, on which its rows hang")
+        touched = dict.fromkeys(named, "that may have changed it")
+        for child in sorted(below.keys() - touched.keys()):
+            touched[child] = f"that may have changed {below[child].shown}, on which its rows hang"
+        for physical, what in touched.items():
+            name = app.names.logical_name(*physical.pair)
+            gap_ts[name] = max(ref.max_commit_ts, gap_ts.get(name, 0))
+            _hold_behind(app, window, ref, physical, what)
+    return gap_ts
 
 
 def _hold_behind(app: Application, window: Window, ref: SegmentRef, physical: Physical, what: str) -> None:
     _, database, table = physical
     name = app.names.logical_name(database, table)
-    window.gap_ts[name] = max(ref.max_commit_ts, window.gap_ts.get(name, 0))
     if app.positions.is_held(name) or app.positions.applied(name) >= ref.max_commit_ts:
         return
     place = Place(ref.source, database, table, ref.file, ref.end_pos, ref.max_commit_ts)

@@ -9,9 +9,11 @@ A routed table's rows have their shard in their key, and an unrouted one's don't
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.plan import Change
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import TableWindow, Window
 from tidegate.lake.silver_tables import has_shards
@@ -79,8 +81,8 @@ class _Fits:
     names: set[str] = field(default_factory=set)
 
 
-def hold_other_kinds(app: Application, window: Window) -> None:
-    """Tables that routes name and whose silver is from before they did, or the other way round. Behind entry.changes.
+def hold_other_kinds(app: Application, window: Window, changes: Mapping[str, Sequence[Change]]) -> None:
+    """Tables that routes name and whose silver is from before they did, or the other way round.
 
     What begins anew in this window empties silver of them, and gives it its columns.
     """
@@ -94,7 +96,7 @@ def hold_other_kinds(app: Application, window: Window) -> None:
             continue
         if has_shards(state) == entry.routed:
             fits.add(entry.name)
-        elif not _begins_anew(entry):
+        elif not _begins_anew(entry, changes[entry.name]):
             what = (
                 f"{entry.name}: routes name its tables now, and silver's rows are of a table that none named"
                 if entry.routed
@@ -103,8 +105,8 @@ def hold_other_kinds(app: Application, window: Window) -> None:
             hold(app, window, entry.name, Refused(Cause.NEEDS_ROWS, what, needs=Needs.ROWS))
 
 
-def _begins_anew(entry: TableWindow) -> bool:
-    anew = (v for old, v in entry.changes if v.kind == SNAPSHOT or (not entry.routed and old and empties(v)))
+def _begins_anew(entry: TableWindow, changes: Sequence[Change]) -> bool:
+    anew = (v for old, v in changes if v.kind == SNAPSHOT or (not entry.routed and old and empties(v)))
     return entry.physical <= {(version.source, version.database, version.table) for version in anew}
 
 

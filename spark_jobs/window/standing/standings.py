@@ -47,7 +47,7 @@ def meet(app: Application, window: Window, name: str, event: Event) -> None:
         leaves = done.standing is not before or (isinstance(event, Refused) and name in window.tables)
         if done.standing is None or not leaves:
             return
-        window.take_out(name, done.standing)
+        window.taking.take_out(name, done.standing)
     take_along(app, window, [name])
 
 
@@ -57,7 +57,7 @@ def meet_always(app: Application, window: Window, name: str, event: Event) -> No
     if standing is None:
         return
     if name in window.held:  # since a statement of this very window
-        window.held[name] = standing
+        window.taking.held[name] = standing
     else:
         app.positions.note({name: standing})
 
@@ -99,6 +99,12 @@ def hold_for_error(app: Application, window: Window, name: str, error: BaseExcep
     _leave(app, window, name, _worded(app, name, refused))
 
 
+def hold_tied(app: Application, window: Window, name: str, error: BaseException) -> None:
+    """A table can't be written, and nothing of the window is yet: whom moves tie to it waits with it."""
+    hold_for_error(app, window, name, error)
+    take_along(app, window, [name])
+
+
 def reads_snapshots(app: Application, name: str) -> bool:
     """Whether a snapshot reads the sources that feed a table."""
     sources = {source for source, _, _ in app.names.flows().get(name, ())}
@@ -126,7 +132,7 @@ def _leave(app: Application, window: Window, name: str, refused: Refused) -> Non
     """It leaves the window, held for this or for what held it before; its partners are another's to say."""
     standing = step(app.states.get(name), refused, facts_of(app, name)).standing
     if standing is not None:
-        window.take_out(name, standing)
+        window.taking.take_out(name, standing)
 
 
 def _lacks(standing: Standing) -> Needs:
@@ -143,7 +149,7 @@ def send_below(app: Application, window: Window, name: str, reason: str, *, unre
 def mend(app: Application, window: Window, name: str, applied_ts: int) -> None:
     """Nothing from before applied_ts counts any more: a held table goes on from there, in this very window."""
     before = standing_of(app, window, name)
-    window.held.pop(name, None)
+    window.taking.held.pop(name, None)
     done = step(before, Emptied(applied_ts, window.behind or ""), facts_of(app, name))
     assert done.standing is not None, "a held table was emptied"
     app.positions.note({name: done.standing})
@@ -200,6 +206,7 @@ __all__ = [
     "after",
     "hold",
     "hold_for_error",
+    "hold_tied",
     "hold_with",
     "meet",
     "meet_always",

@@ -66,7 +66,7 @@ def leave_out_shards(app: Application, window: Window) -> None:
             elif begin > entry.begins(physical):
                 entry.shards[physical] = begin
         if not entry.physical:
-            del window.tables[entry.name]
+            del window.taking.tables[entry.name]
 
 
 def is_left_out(app: Application, window: Window, physical: Physical) -> bool:

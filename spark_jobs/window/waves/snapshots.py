@@ -7,10 +7,11 @@ Out: events of control/snapshots; the first version of a table that is filled; s
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import TakenWaves
 from spark_jobs.window.shape.moves import still_given
 from spark_jobs.window.standing.facts import empties_all, lacks_since
 from spark_jobs.window.standing.standings import (
@@ -50,42 +51,50 @@ def is_begun(app: Application, snapshot: str, physical: Physical, held: Standing
     return app.snapshots.began(snapshot, physical) is not None
 
 
-def start(app: Application, window: Window, wave: EndedWave, physical: Physical, made: Sequence[TableVersion]) -> None:
+@dataclass(slots=True)
+class Begun:
+    """Events and versions of tables that begin with a wave, which aren't in the lake yet. fills: nor are states."""
+
+    opened: list[SnapshotEvent] = field(default_factory=list)
+    made: list[TableVersion] = field(default_factory=list)
+    fills: bool = False
+
+
+def start(
+    app: Application, window: Window, begun: Begun, wave: EndedWave, physical: Physical, made: Sequence[TableVersion]
+) -> None:
     """Let a table begin anew at a wave's low mark, with these versions; with none where a killed window made them."""
     if made:
         opened = answer(app, physical, EventKind.OPENED, wave)
         app.snapshots.take_in([opened])
         for one in made:
             app.histories[one.source].add([one])
-        window.waves.opened.append(opened)
-        window.waves.begun += made
+        begun.opened.append(opened)
+        begun.made += made
+    begun.fills = True
     _fill(app, window, app.names.logical_name(*physical.pair), physical, wave)
 
 
-def record_begun(app: Application, window: Window) -> None:
+def record_begun(app: Application, begun: Begun) -> None:
     """Write down what start() said of a wave's tables, of all of them in one commit each.
 
     That they were opened comes first, then their versions, then their states: a killed window finds a version that is
     there and fills its table; one that isn't there begins its table once more.
     """
-    waves = window.waves
-    opened, made, waves.opened, waves.begun = waves.opened, waves.begun, [], []
-    if made:
+    if begun.made:
         failpoint("apply_before_snapshot_version")
-        app.snapshots.append(app.control, opened)
-        app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [one.to_row() for one in made]))
+        app.snapshots.append(app.control, begun.opened)
+        app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [one.to_row() for one in begun.made]))
         failpoint("apply_after_snapshot_version")
-    if waves.fills:
-        waves.fills = False
+    if begun.fills:
         app.record_states({})
 
 
 def _fill(app: Application, window: Window, name: str, physical: Physical, wave: EndedWave) -> None:
     """Its hold is over, whatever it was for; who waited for its rows from before waits for rows of its own."""
-    window.waves.fills = True
     for one in app.names.flows().get(name, ()):
         app.histories[one.source].held.pop(one.pair, None)
-    window.held.pop(name, None)
+    window.taking.held.pop(name, None)
     if shards.is_shard(app, physical):  # the others' rows stay
         note(app, name, ShardBegins())
         return
@@ -111,10 +120,10 @@ def let_go(app: Application, window: Window) -> None:
                 meet(app, window, name, SnapshotLost(words))
 
 
-def fails_meanwhile(app: Application, window: Window) -> None:
+def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None:
     """What the window's DDL, and what holds its tables, make of snapshots that are under way."""
     _leave_takers(app, window)
-    _refuse_earlier(app, window)
+    waves.answers.extend(_refused_earlier(app))
     flows = app.names.flows()
     touched = {physical for name in window.tables for physical in flows.get(name, ())}
     for key, told in app.snapshots.going.items():
@@ -125,17 +134,17 @@ def fails_meanwhile(app: Application, window: Window) -> None:
         name = app.names.logical_name(*physical.pair)
         held = _held_since(app, window, snapshot, physical)
         if held is not None and rules.fails(held):
-            window.waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, held.reason))
+            waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, held.reason))
             continue
         if name not in window.tables:
             continue
         begun_ts = max(window.tables[name].after_ts, (told.low_ts or 0))
         for version in app.histories[physical.source].versions(*physical.pair):
             if begun_ts < version.commit_ts <= window.cut_ts:
-                _meet_ddl(app, window, snapshot, physical, version)
+                _meet_ddl(app, window, waves, snapshot, version)
 
 
-def _refuse_earlier(app: Application, window: Window) -> None:
+def _refused_earlier(app: Application) -> Iterator[SnapshotEvent]:
     """Waves that were read before their table came to wait for rows: none of its windows to come has their marks, when
     it waited for something else as they passed. A wave that is refused too early is read twice, and no more than that.
     """
@@ -146,7 +155,7 @@ def _refuse_earlier(app: Application, window: Window) -> None:
         if state is None or not rules.refuses_read(state, told.read_at):
             continue
         refused = told_of(app, snapshot, physical, EventKind.REFUSED, f"its table is held since: {state.reason}")
-        window.waves.answers += [replace(refused, token=token) for token in told.waiting]
+        yield from (replace(refused, token=token) for token in told.waiting)
 
 
 def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> Standing | None:
@@ -171,7 +180,7 @@ def _leave_takers(app: Application, window: Window) -> None:
         if shards.is_shard(app, giver):
             lacks = shards.lacks_rows(app, giver, move.commit_ts - 1)
         if lacks:
-            window.moves.remove(move)
+            window.taking.moves.remove(move)
             what = f"{move.taker}: {move.giver}, whose rows it takes at {move.new.file}:{move.new.pos}, lacks some"
             _lacks_too(app, window, move.taker, what, Place.of(move.new))
 
@@ -187,20 +196,19 @@ def _lacks_too(app: Application, window: Window, taker: str, what: str, place: P
         hold(app, window, taker, Refused(Cause.NEEDS_ROWS, what, place, needs=Needs.ROWS))
 
 
-def _meet_ddl(app: Application, window: Window, snapshot: str, physical: Physical, version: TableVersion) -> None:
-    name = app.names.logical_name(*physical.pair)
+def _meet_ddl(app: Application, window: Window, waves: TakenWaves, snapshot: str, version: TableVersion) -> None:
+    physical = version.physical
     if empties_all(version) and not app.names.logical(*physical.pair).routed:
-        _is_whole(app, window, name)
+        waves.states.update(_whole(app, window, app.names.logical_name(*physical.pair)))
     reason = _over(app, physical, version)
     if reason:
         at = f"{reason} ({version.ddl[:120]})"
-        window.waves.answers.append(told_of(app, snapshot, physical, EventKind.CANCELLED, at))
+        waves.answers.append(told_of(app, snapshot, physical, EventKind.CANCELLED, at))
 
 
-def _is_whole(app: Application, window: Window, name: str) -> None:
+def _whole(app: Application, window: Window, name: str) -> dict[str, Standing]:
     standing = after(app, name, Whole(window.cut_ts))
-    if standing is not None:
-        window.waves.states[name] = standing
+    return {} if standing is None else {name: standing}
 
 
 def _over(app: Application, physical: Physical, version: TableVersion) -> str:
@@ -217,11 +225,13 @@ def _over(app: Application, physical: Physical, version: TableVersion) -> str:
     return ""
 
 
-def take_answers(app: Application, window: Window) -> list[SnapshotEvent]:
-    """What this window says, now that it is known which of its tables go on, taken into memory. window.waves.states
-    gets what becomes of tables that are whole.
+def take_answers(
+    app: Application, window: Window, waves: TakenWaves
+) -> tuple[list[SnapshotEvent], dict[str, Standing]]:
+    """What this window says, now that it is known which of its tables go on, taken into memory; and what becomes of
+    tables by waves, of those that are whole, too.
     """
-    waves = window.waves
+    states = dict(waves.states)
     found = list(waves.answers)
     for name, taken in waves.taken:
         held = window.held.get(name)
@@ -241,11 +251,11 @@ def take_answers(app: Application, window: Window) -> list[SnapshotEvent]:
             ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.FAILED, why))
             continue
         if not shards.is_shard(app, sweep.physical):
-            _is_whole(app, window, name)
+            states |= _whole(app, window, name)
         if told.state is not SnapshotState.DONE:
             ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.DONE))
     known.take_in(ended)
-    return [*found, *ended]
+    return [*found, *ended], states
 
 
 def record_answers(app: Application, found: Sequence[SnapshotEvent]) -> None:

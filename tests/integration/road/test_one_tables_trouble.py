@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from spark_jobs import apply as apply_job
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import Window
 from tests.kit.road import Road
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
+from tests.support.steps import NAMES, do_before
 from tidegate.cli.main import app as command_line
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
@@ -29,7 +28,6 @@ from tidegate.tables import State, silver_path
 pytestmark = pytest.mark.server
 
 Mend = Callable[[], object]
-Step = Callable[[Application, Window], None]
 _UNKNOWN = "featureOfTomorrow"
 
 
@@ -157,13 +155,10 @@ def test_whatever_breaks_one_table_the_others_go_on(
     assert road.assert_equal() == {**dict.fromkeys(("whole", *broken), 3), long: 1}
 
 
-def _first(
-    step: Step, breaks: Callable[[], Mend], mends: list[Mend], name: str, app: Application, window: Window
-) -> None:
-    """The step, but its table breaks before it, once."""
-    if not mends and (name in window.tables or not window.tables):
+def _breaks(breaks: Callable[[], Mend], mends: list[Mend]) -> None:
+    """A table breaks, once."""
+    if not mends:
         mends.append(breaks())
-    step(app, window)
 
 
 @pytest.mark.parametrize("number", range(len(WAYS)), ids=[way.__name__ for way in WAYS])
@@ -174,25 +169,22 @@ def test_before_whichever_step_a_table_breaks_the_others_go_on(
     way = WAYS[number]
     road = begun(mariadb, database, tmp_path, ("whole", "broken"))
     table = Path(road.lake.uri(silver_path(database, "broken")))
-    for breaks in apply_job.STEPS[number :: len(WAYS)]:  # each step in one way; all of them in all ways take an hour
+    for step in NAMES[number :: len(WAYS)]:  # each step in one way; all of them in all ways take an hour
         mends = list[Mend]()
-
-        first = partial(_first, breaks, lambda: way(table), mends, f"{database}.broken")
-        steps = tuple(first if step is breaks else step for step in apply_job.STEPS)
         mariadb.query("UPDATE whole SET v = v + 1", database=database)
         mariadb.query("UPDATE broken SET v = v + 1", database=database)
         road.capture()
         with monkeypatch.context() as patch:
-            patch.setattr(apply_job, "STEPS", steps)
+            do_before(patch, step, partial(_breaks, lambda: way(table), mends))
             app = apply_anew(road)
-        assert set(held(app)) <= {"broken"}, (breaks.__name__, road.lines)
+        assert set(held(app)) <= {"broken"}, (step, road.lines)
         rows = READERS["DuckDB"](road.lake.uri(silver_path(database, "whole"))).select(["id", "v"]).to_pylist()
         there = mariadb.query("SELECT id, v FROM whole", database=database)
-        assert sorted((row["id"], row["v"]) for row in rows) == sorted(there), breaks.__name__
+        assert sorted((row["id"], row["v"]) for row in rows) == sorted(there), step
         for mend in mends:
             mend()
         if held(app):
             release(road, f"{database}.broken")
         app = apply_anew(road)
-        assert not held(app), breaks.__name__
-        assert road.assert_equal() == {"whole": 2, "broken": 2}, breaks.__name__
+        assert not held(app), step
+        assert road.assert_equal() == {"whole": 2, "broken": 2}, step

@@ -34,13 +34,13 @@ def test_a_checkpoint_is_due_by_commits_and_takes_old_log_files_with_it(spark: S
     table = Table.create(spark, tmp_path / "lake")
     table.app.checkpoints = Checkpoints(table.app.lake, commits=4)
     for number in range(52):
-        window, _ = table.write([(UP, number, "a")])
+        done, _ = table.write([(UP, number, "a")])
         if number < 2:
-            checkpoint_tables(table.app, window)
+            checkpoint_tables(table.app, done.versions)
     assert not list(log_of(table).glob("*.checkpoint*")), "Delta wrote one in a commit, or one was written too soon"
     for entry in log_of(table).glob("*.json"):
         os.utime(entry, (time.time() - 40 * _DAYS,) * 2)
-    checkpoint_tables(table.app, window)
+    checkpoint_tables(table.app, done.versions)
     table.app.checkpoints.close()
     assert last_checkpoint(table) == 52
     assert (log_of(table) / f"{1:020}.json").exists(), "who reads them now has not seen that checkpoint"
@@ -48,8 +48,8 @@ def test_a_checkpoint_is_due_by_commits_and_takes_old_log_files_with_it(spark: S
         os.utime(entry, (time.time() - 2 * _DAYS,) * 2)
     table.app.checkpoints = Checkpoints(table.app.lake, commits=4)  # of the next day: a log is looked at once in a day
     for number in range(4):
-        window, _ = table.write([(UP, 100 + number, "b")])
-    checkpoint_tables(table.app, window)
+        done, _ = table.write([(UP, 100 + number, "b")])
+    checkpoint_tables(table.app, done.versions)
     table.app.checkpoints.close()
     assert last_checkpoint(table) == 56
     assert not (log_of(table) / f"{1:020}.json").exists(), "the log was not cleaned up"
@@ -72,15 +72,15 @@ def test_windows_go_on_while_a_checkpoint_is_written_and_a_fault_of_it_stops_not
 
     monkeypatch.setattr(checkpoint_write, "write", slow)
     for number in range(5):
-        window, _ = table.write([(UP, number, "a")])
-        checkpoint_tables(table.app, window)
+        done, _ = table.write([(UP, number, "a")])
+        checkpoint_tables(table.app, done.versions)
     gate.set()
     checkpoints.close()
     assert "no checkpoint written: no room" in capsys.readouterr().err
     monkeypatch.setattr(checkpoint_write, "write", real)
     for number in range(2):
-        window, _ = table.write([(UP, 10 + number, "a")])
-        checkpoint_tables(table.app, window)
+        done, _ = table.write([(UP, 10 + number, "a")])
+        checkpoint_tables(table.app, done.versions)
         checkpoints.close()
     assert last_checkpoint(table) == 6
     table.assert_equal()

@@ -11,7 +11,7 @@ from spark_jobs.apply_steps.choose_writers import choose_writers
 from spark_jobs.apply_steps.prepare_silver import prepare_silver
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from spark_jobs.window.plan import TableWriter
+from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.shape.moves import find_moves
 from spark_jobs.window.shape.shapes import version_changes
 from spark_jobs.window.window import TableWindow, Window
@@ -27,7 +27,9 @@ from tidegate.tables import State
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT)"
 
 
-def planned(folder: Path, writer: str, *statements: tuple[int, str]) -> tuple[Application, Window]:
+def planned(
+    folder: Path, writer: str, *statements: tuple[int, str]
+) -> tuple[Application, Window, dict[str, TablePlan]]:
     """The window (0, 50] over these statements, up to prepare_silver."""
     text = (
         f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
@@ -46,14 +48,14 @@ def planned(folder: Path, writer: str, *statements: tuple[int, str]) -> tuple[Ap
     for database, table in history.tables():
         *pair, routed = app.names.logical(database, table)
         name = app.names.logical_name(database, table)
-        entry = window.tables.setdefault(name, TableWindow(name, pair[0], pair[1], routed, after_ts=0))
+        entry = window.taking.tables.setdefault(name, TableWindow(name, pair[0], pair[1], routed, after_ts=0))
         entry.physical.add(Physical("s", database, table))
-    window.moves = find_moves(app, 0, 50)
-    for entry in window.tables.values():
-        entry.changes = version_changes(app, entry, 50)
-    choose_writers(app, window)
-    prepare_silver(app, window)
-    return app, window
+    window.taking.moves = find_moves(app, 0, 50)
+    plans = choose_writers(
+        app, window, (), {name: version_changes(app, entry, 50) for name, entry in window.tables.items()}
+    )
+    prepare_silver(app, window, plans)
+    return app, window, plans
 
 
 def created(app: Application, table: str) -> bool:
@@ -61,8 +63,8 @@ def created(app: Application, table: str) -> bool:
 
 
 def test_a_window_is_cut_at_each_statement_and_each_phase_knows_silvers_columns(tmp_path: Path) -> None:
-    _, window = planned(tmp_path, "positional", (10, CREATE), (20, "ALTER TABLE t ADD n INT"))
-    plan = window.tables["d.t"].plan
+    _, _, plans = planned(tmp_path, "positional", (10, CREATE), (20, "ALTER TABLE t ADD n INT"))
+    plan = plans["d.t"]
     kinds = [(type(it.phase), it.phase.upto_ts) for it in plan.phases]
     assert kinds == [(RowsPhase, 9), (DdlPhase, 10), (RowsPhase, 19), (DdlPhase, 20), (RowsPhase, 50)]
     named = [[column.name for column in it.shape.columns] if it.shape else None for it in plan.phases]
@@ -81,21 +83,20 @@ def test_a_window_is_cut_at_each_statement_and_each_phase_knows_silvers_columns(
 def test_a_new_table_that_goes_by_position_is_made_before_its_rows_are_decoded(
     tmp_path: Path, sql: str, writer: TableWriter
 ) -> None:
-    app, window = planned(tmp_path, "positional", (10, sql))
-    assert window.tables["d.t"].plan.writer is writer
+    app, _, plans = planned(tmp_path, "positional", (10, sql))
+    assert plans["d.t"].writer is writer
     assert created(app, "t")
 
 
 def test_merge_makes_its_tables_itself_and_choosing_writes_nothing(tmp_path: Path) -> None:
-    app, window = planned(tmp_path, "merge", (10, CREATE))
-    plan = window.tables["d.t"].plan
+    app, _, plans = planned(tmp_path, "merge", (10, CREATE))
+    plan = plans["d.t"]
     assert (plan.writer, plan.target, len(plan.phases)) == (TableWriter.MERGE, None, 3)
     assert not created(app, "t")
 
 
 def test_tables_that_a_rename_links_go_together_by_merge(tmp_path: Path) -> None:
-    _, window = planned(tmp_path, "positional", (10, CREATE), (20, "RENAME TABLE t TO u"))
-    plans = {name: entry.plan for name, entry in window.tables.items()}
+    _, _, plans = planned(tmp_path, "positional", (10, CREATE), (20, "RENAME TABLE t TO u"))
     assert {plan.writer for plan in plans.values()} == {TableWriter.LINKED}
     assert plans["d.t"].links | {"d.t"} == plans["d.u"].links | {"d.u"} == {"d.t", "d.u"}
 
@@ -105,7 +106,7 @@ def test_shards_that_do_not_fit_together_are_held_and_the_others_are_planned(tmp
         (11, "CREATE TABLE s_1 (id INT PRIMARY KEY, a INT)"),
         (12, "CREATE TABLE s_2 (id INT PRIMARY KEY, a DATE)"),
     ]
-    app, window = planned(tmp_path, "positional", (10, CREATE), *shards)
+    app, window, _ = planned(tmp_path, "positional", (10, CREATE), *shards)
     assert {name: state.state for name, state in window.held.items()} == {"d.s": State.HELD}
     assert "column a is date here and int in another shard" in window.held["d.s"].reason
     assert set(window.tables) == {"d.t"}

@@ -81,7 +81,7 @@ def test_a_compaction_that_comes_too_late_is_dropped_and_leaves_no_file(
 ) -> None:
     table = Table.create(spark, tmp_path / "lake")
     for number in range(9):
-        window, _ = table.write([(UP, number * 10 + i, "a") for i in range(10)])
+        done, _ = table.write([(UP, number * 10 + i, "a") for i in range(10)])
     real = step.rewrite
 
     def beaten(*arguments: object) -> object:
@@ -91,13 +91,13 @@ def test_a_compaction_that_comes_too_late_is_dropped_and_leaves_no_file(
 
     monkeypatch.setattr(step, "rewrite", beaten)
     on_disk = set((tmp_path / "lake" / PATH).glob("*.parquet"))
-    step.compact_silver(table.app, window)
+    table.compact(done)
     del table.model[3]
     assert set((tmp_path / "lake" / PATH).glob("*.parquet")) == on_disk
     table.assert_equal()
     monkeypatch.setattr(step, "rewrite", real)
     table.app.memory(step.Upkeep).saved.clear()  # it is looked at as by a new application
-    step.compact_silver(table.app, window)
+    table.compact(done)
     assert len(table.snapshot().files) == 1
     table.assert_equal()
 
@@ -109,8 +109,8 @@ def test_a_window_earns_its_own_share_and_what_was_saved_is_bounded(
     budgets: list[object] = []
     monkeypatch.setattr(step, "compact", lambda *arguments: budgets.append(arguments[-1]))
     for number in range(9):
-        window, _ = table.write([(UP, number, "a")])
-        step.compact_silver(table.app, window)
+        done, _ = table.write([(UP, number, "a")])
+        table.compact(done)
     share = table.app.pipeline.apply.upkeep_bytes
     assert budgets == [share, 5 * share, UPKEEP_SAVED_BYTES_MAX], "after the windows 1, 5 and 9"
 
@@ -119,11 +119,11 @@ def test_a_fault_of_packing_stops_no_window(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = Table.create(spark, tmp_path / "lake")
-    window, _ = table.write([(UP, 1, "a")])
+    done, _ = table.write([(UP, 1, "a")])
 
     def broken(*_: object) -> None:
         raise CommitConflict("no", where=NAME)
 
     monkeypatch.setattr(step, "compact", broken)
-    step.compact_silver(table.app, window)
+    table.compact(done)
     assert "d.t: not compacted" in capsys.readouterr().err

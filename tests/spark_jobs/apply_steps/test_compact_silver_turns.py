@@ -39,14 +39,15 @@ class Clock:
         return self.now
 
 
-def window_of(names: list[str]) -> Window:
+def compacted(app: Application, names: list[str]) -> None:
     window = Window(0, 10, [])
     layout: Any = None
+    plans = {}
     for name in names:
         target = UpsertTarget(name, f"silver/d/{name}", (StagePhase(0, 10, layout),))
-        window.tables[name] = TableWindow(name, "d", name, routed=False, after_ts=0, plan=TablePlan(target=target))
-        window.delta_versions[name] = 1
-    return window
+        window.taking.tables[name] = TableWindow(name, "d", name, routed=False, after_ts=0)
+        plans[name] = TablePlan(target=target)
+    step.compact_silver(app, window, plans, names)
 
 
 def test_who_waited_longest_is_packed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +63,8 @@ def test_who_waited_longest_is_packed_first(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(step, "compact", compact)
     monkeypatch.setattr(step, "time", clock)
     names = list("abcde")
-    step.compact_silver(app, window_of(names))
+    compacted(app, names)
     assert packed == ["a", "b"]
-    step.compact_silver(app, window_of(names))
-    step.compact_silver(app, window_of(names))
+    compacted(app, names)
+    compacted(app, names)
     assert packed == ["a", "b", "c", "d", "e"]

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.apply_steps.follow_cascades import Children, _concerned, _hold, _Played
-from spark_jobs.apply_steps.plan_window import plan_window
-from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.apply_steps.follow_cascades import Children, _concerned, _Given, _hold, _Played
 from spark_jobs.cascades.logged import Looked
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
+from tests.support.steps import to_ddl
 from tidegate.cascades.follow import Logged, Row
 from tidegate.cascades.rules import Rule
 from tidegate.cascades.values import Doubt, Likeness
@@ -37,8 +36,7 @@ def _planned(folder: Path) -> tuple[Application, Window, Children]:
         log.send("one", f"ALTER TABLE {child} ADD CONSTRAINT fk_{child} {key}")
     log.level()
     app, window = log.first_window()
-    for step in (plan_window, replay_schema_history):
-        step(app, window)
+    window = to_ddl(app, window)
     return app, window, {_name(child): window.tables[f"shop.{child}"] for child in KEYS}
 
 
@@ -66,8 +64,7 @@ def test_a_doubt_about_a_table_that_is_gone_ends_where_it_went(tmp_path: Path) -
     log.send("one", "RENAME TABLE b TO e")
     log.level()
     app, window = log.first_window()
-    for step in (plan_window, replay_schema_history):
-        step(app, window)
+    window = to_ddl(app, window)
     went = app.histories["one"].last(_name("b"))
     assert went is not None
     _hold(app, window, "one", {_name("b"): window.tables["shop.b"]}, Doubt("why", _name("b")))
@@ -83,7 +80,9 @@ def test_of_tables_that_snapshots_read_rows_may_be_later_ones(tmp_path: Path) ->
     app.states["shop.e"] = Standing(State.SNAPSHOT, snapshot="s1", applied_ts=1)
     children[_name("g")].again_ts = 7
     ever = (1 << 63) - 1
-    assert _Played(app, window, "one", children)._unsure() == {_name("b"): ever, _name("e"): ever, _name("g"): 7}
+    nothing: Any = None
+    given = _Given((), {}, nothing)
+    assert _Played(app, window, given, "one", children)._unsure() == {_name("b"): ever, _name("e"): ever, _name("g"): 7}
 
 
 def test_rows_are_followed_below_tables_that_act_alone() -> None:

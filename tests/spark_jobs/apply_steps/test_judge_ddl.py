@@ -81,8 +81,8 @@ def _judged(app: Application, after_ts: int = 10) -> Window:
         entry = TableWindow(
             f"d.{table}", "d", table, routed=False, after_ts=after_ts, physical={Physical("s", "d", table)}
         )
-        window.tables[entry.name] = entry
-    window.moves = find_moves(app, after_ts, 99)
+        window.taking.tables[entry.name] = entry
+    window.taking.moves = find_moves(app, after_ts, 99)
     judge_ddl(app, window)
     return window
 

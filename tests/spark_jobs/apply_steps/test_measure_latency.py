@@ -16,6 +16,8 @@ from tests.spark_jobs.apply_steps.test_record_ledger import application
 from tidegate import tables
 from tidegate.lake import control
 
+WROTE = {tables.MARKER: 0}
+
 
 def _marked(app: Application, seconds_ago: float) -> Window:
     """A window that has brought a marker."""
@@ -26,28 +28,25 @@ def _marked(app: Application, seconds_ago: float) -> Window:
     write_deltalake(place, rows, commit_properties=CommitProperties(app_transactions=[mark]))
     window = Window(20, 40, [])
     entry = TableWindow(tables.MARKER, tables.MARKER_DATABASE, tables.MARKER_TABLE, routed=False, after_ts=20)
-    window.tables[tables.MARKER] = entry
-    window.delta_versions[tables.MARKER] = 0
+    window.taking.tables[tables.MARKER] = entry
     return window
 
 
 def test_a_marker_says_how_long_it_took_and_the_windows_line_has_it(tmp_path: Path) -> None:
     app = application(tmp_path)
     window = _marked(app, seconds_ago=3)
-    measure_latency(app, window)
+    latency = measure_latency(app, window, WROTE)
     (row,) = control.read(app.lake, tables.LATENCY).to_pylist()
     assert 3 <= row["seconds"] < 60
     assert row["cut_ts"] == 40
-    assert window.latency is not None
-    assert window.latency.markers == 1
+    assert latency is not None
+    assert latency.markers == 1
 
 
 def test_a_window_that_did_not_write_the_marker_table_measures_nothing(tmp_path: Path) -> None:
     app = application(tmp_path)
     window = _marked(app, seconds_ago=3)
-    window.delta_versions.clear()
-    measure_latency(app, window)
-    assert (window.latency, control.read(app.lake, tables.LATENCY).num_rows) == (None, 0)
+    assert (measure_latency(app, window, {}), control.read(app.lake, tables.LATENCY).num_rows) == (None, 0)
 
 
 def test_a_marker_file_that_is_gone_stops_no_window(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,6 +54,5 @@ def test_a_marker_file_that_is_gone_stops_no_window(tmp_path: Path, capsys: pyte
     window = _marked(app, seconds_ago=3)
     for file in (tmp_path / tables.silver_path(tables.MARKER_DATABASE, tables.MARKER_TABLE)).glob("*.parquet"):
         file.unlink()
-    measure_latency(app, window)
-    assert window.latency is None
+    assert measure_latency(app, window, WROTE) is None
     assert "latency was not measured" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import pytest
 from spark_jobs.apply_steps.plan_window import plan_window
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from spark_jobs.window.plan import NOTHING_PLANNED
 from spark_jobs.window.positions import Positions
 from spark_jobs.window.shape.decode_plan import plan_decode
 from spark_jobs.window.window import Window
@@ -71,7 +72,8 @@ def test_a_held_table_stays_out_and_its_rows_are_quarantined(app: Application) -
     app.states["d.items"] = Standing(State.HELD, cause=Cause.FAULT)
     window = planned(app, "*")
     assert set(window.tables) == {"d.orders"}
-    assert plan_decode(app, window).known["s"].held == {("d", "items")}
+    plan = plan_decode(app, window, (), dict.fromkeys(window.tables, NOTHING_PLANNED))
+    assert plan.known["s"].held == {("d", "items")}
 
 
 def test_a_name_that_holds_a_dot_is_read_in_every_way(app: Application) -> None:
@@ -135,6 +137,6 @@ def test_a_window_reaches_as_far_as_any_table_that_killed_windows_have_written(
         "spark_jobs.apply_steps.plan_window.window_between", lambda _app, low_ts, upto: Window(low_ts, upto, refs[upto])
     )
     window = Window(0, 9, refs[9])
-    plan_window(app, window)
+    window = plan_window(app, window).window
     assert window.cut_ts == 40
     assert set(window.tables) == {"d.orders", "d.items"}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import TableWindow, Window
+from spark_jobs.window.window import TableWindow, Taking, Window
 from tests.kit.spark import no_spark
+from tests.support.steps import publish
 from tidegate import config, tables
 from tidegate.errors import Overtaken
 from tidegate.lake import control
@@ -36,19 +36,19 @@ def test_an_application_publishes_no_cut_once_another_one_has_started(tmp_path: 
     """It doesn't know of tables that joined or were released since: its cut would cover what it never wrote of them."""
     old = application(tmp_path)
     old.claim()
-    publish_cut(old, Window(0, 10, []))
-    publish_cut(old, Window(10, 20, []))
+    publish(old, Window(0, 10, []))
+    publish(old, Window(10, 20, []))
     new = application(tmp_path)
     new.claim()
     new.load()
-    held = Window(20, 30, [], held={"d.t": Standing(State.HELD, "why", Cause.MISMATCH, 20)})
+    held = Window(20, 30, [], taking=Taking(held={"d.t": Standing(State.HELD, "why", Cause.MISMATCH, 20)}))
     with pytest.raises(Overtaken, match="another run of tidegate/shop/apply has started"):
-        publish_cut(old, held)
+        publish(old, held)
     with pytest.raises(Overtaken):
         old.publish([], (old.cuts_app_id, 30))  # it asked before the other one started
     new.refresh()
     assert (new.cut_ts, new.states) == (20, {})
-    publish_cut(new, Window(20, 40, []))
+    publish(new, Window(20, 40, []))
     assert control.application_version(new.lake, tables.CUTS, new.cuts_app_id) == 40
 
 
@@ -75,8 +75,8 @@ def test_a_released_table_stays_released_with_its_approval_until_a_window_reache
     for cut_ts, expected in ((50, State.RELEASED), (90, State.ACTIVE)):
         low_ts = app.positions.mark("d.t")
         window = Window(low_ts, cut_ts, [], catches_up={"d.t": {Physical("s", "d", "t")}})
-        window.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=low_ts)
-        publish_cut(app, window)
+        window.taking.tables["d.t"] = TableWindow("d.t", "d", "t", routed=False, after_ts=low_ts)
+        publish(app, window)
         again = application(tmp_path)
         again.refresh()
         state = again.states["d.t"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_jobs.apply_steps.plan_window import plan_window
-from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
+from tests.support.steps import replayed, to_ddl
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.standing.causes import Cause
@@ -19,8 +18,7 @@ from tidegate.tables import State
 def _replayed(log: Log) -> tuple[Application, Window]:
     """A fresh application's first window, up to this step."""
     app, window = log.first_window()
-    plan_window(app, window)
-    replay_schema_history(app, window)
+    window = to_ddl(app, window)
     return app, window
 
 
@@ -33,11 +31,13 @@ def test_a_statement_becomes_a_version_once_however_often_its_window_is_tried(tm
     log = Log(tmp_path)
     log.send("one", "ALTER TABLE shop.a ADD n INT")
     log.level()
-    _, window = _replayed(log)
+    app, window = log.first_window()
+    done = replayed(app, window)
+    window = done.window
     made = [("crm.c", "create"), ("shop.a", "alter"), ("shop.a", "create"), ("shop.b", "create"), ("two.d", "create")]
     assert _versions(log) == made
     assert set(window.tables) == {"crm.c", "shop.a", "shop.b", "two.d"}
-    assert {source for source, _ in window.ddl_times} == {"one", "two"}
+    assert {source for source, _ in done.ddl_times} == {"one", "two"}
     _, again = _replayed(log)  # no cut was published
     assert _versions(log) == made
     assert set(again.tables) == set(window.tables)

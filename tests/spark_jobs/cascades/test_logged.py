@@ -28,6 +28,7 @@ class _Ref:
     tables: tuple[str, ...]
     source: str = "s"
     whole: bool = True
+    file: str = "b.000001"
 
     def upto(self, cut_ts: int) -> int:
         return cut_ts
@@ -55,7 +56,7 @@ def _images(name: tuple[str, str], ops: list[int], **columns: list[Any] | pa.Arr
 
 def _reader() -> LoggedChanges:
     nothing: Any = None
-    return LoggedChanges(nothing, nothing, "s")
+    return LoggedChanges(nothing, nothing, (), "s")
 
 
 def test_updates_of_a_parent_that_touch_no_key_leave_its_children_their_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,13 +100,13 @@ def test_a_damaged_segment_is_in_doubt_for_the_tables_that_it_names(monkeypatch:
         histories={"s": SimpleNamespace(versions=lambda *_: [])},
         lake=None,
     )
-    window: Any = SimpleNamespace(refs=refs, prewritten=[], cut_ts=9)
+    window: Any = SimpleNamespace(refs=refs, cut_ts=9)
     broken = StreamCorrupt("its bytes aren't what was captured", where="s", remedy="report it")
     monkeypatch.setattr(
         logged, "segments_or_damage", lambda _lake, wanted: [(ref, broken) for ref in wanted if ref.seq == 2]
     )
     monkeypatch.setattr(LoggedChanges, "_of_segment", lambda *_: [])
-    reader, looked = LoggedChanges(app, window, "s"), Looked(0, ("id",))
+    reader, looked = LoggedChanges(app, window, (), "s"), Looked(0, ("id",))
     for names, about in (([P, C, ("d", "o")], C), ([P, ("d", "o")], P)):
         with pytest.raises(Doubt, match="is damaged") as raised:
             list(reader.read(dict.fromkeys(names, looked), Store(), inserts=False))

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.apply_steps.compact_silver import compact_silver
 from spark_jobs.maintain import run
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.session.spark import maintenance_session
@@ -46,8 +45,8 @@ def test_apply_and_maintain_at_the_same_time_lose_nothing(spark: SparkSession, t
     random_ = random.Random(11)
     shown: dict[int, dict[int, str]] = {}
     for number in range(3):
-        window, _ = table.write(changes_of(random_, table.model, number * 100, 50))
-        publish(table, number + 1, window.delta_versions[NAME])
+        done, _ = table.write(changes_of(random_, table.model, number * 100, 50))
+        publish(table, number + 1, done.versions[NAME])
     # Whatever there is to rewrite is rewritten, every time.
     part = config.Maintain(cluster_share=0, purge_share=0)
     pipeline = table.app.pipeline.model_copy(update={"maintain": part})
@@ -66,9 +65,9 @@ def test_apply_and_maintain_at_the_same_time_lose_nothing(spark: SparkSession, t
     beside.start()
     try:
         for number in range(3, 40):
-            window, _ = table.write(changes_of(random_, table.model, number * 100, 50))
-            publish(table, number + 1, window.delta_versions[NAME])
-            compact_silver(table.app, window)
+            done, _ = table.write(changes_of(random_, table.model, number * 100, 50))
+            publish(table, number + 1, done.versions[NAME])
+            table.compact(done)
             shown[number + 1] = dict(table.model)
     finally:
         ended.set()

@@ -11,9 +11,10 @@ import pytest
 from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.session.failures import TablesFailed
+from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.shape.shapes import planned_phases, version_changes
 from spark_jobs.window.window import TableWindow, Window
-from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
+from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Done, Rows, Shop
 from tests.support.readers import READERS
 from tidegate import limits, tables
 from tidegate.delta.actions import moved
@@ -68,8 +69,8 @@ def two_files(it: Shop) -> None:
     it.apply(13, 15, {"t": [(14, UP, {"id": 9, "a": None, "b": 9}), (14, DEL, {"id": 2, "a": "v2", "b": 2})]})
 
 
-def held(window: Window) -> list[str]:
-    return [one.reason for one in window.held.values()]
+def held(done: Done) -> list[str]:
+    return [one.reason for one in done.held.values()]
 
 
 def test_values_types_names_and_columns_that_go_need_no_spark(shop: Callable[..., Shop]) -> None:
@@ -234,12 +235,12 @@ def test_an_application_that_is_behind_brings_back_no_column_that_went_since(sho
     assert not held(other.apply(0, 40, {"t": [(31, UP, {"id": 1, "a": 1})]}))
     one.app.positions.forget_applied("d.t")
     window = Window(0, 25, [])
-    entry = window.tables["d.t"] = TableWindow(
+    entry = window.taking.tables["d.t"] = TableWindow(
         "d.t", "d", "t", routed=False, after_ts=15, physical={Physical("s", "d", "t")}
     )
-    entry.changes = version_changes(one.app, entry, 25)
-    (planned,) = (found for found in planned_phases(one.app, entry, 25) if isinstance(found.phase, DdlPhase))
-    change_schema(SilverWriter(one.app, entry, {}), planned)
+    changes = version_changes(one.app, entry, 25)
+    (planned,) = (found for found in planned_phases(one.app, entry, changes, 25) if isinstance(found.phase, DdlPhase))
+    change_schema(SilverWriter(one.app, TableToWrite(entry), {}), planned)
     assert silver(other) == [{"a": 1, "id": 1}]
 
 

@@ -12,6 +12,7 @@ from spark_jobs.merge.shard_rows import empty_shard
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.window import TableWindow
 from tests.kit.spark import no_spark
 from tidegate import config, tables
@@ -43,7 +44,7 @@ def made(folder: Path, *, writer: str = "auto", partitions: tuple[str, ...] = ()
     columns = [*(SilverColumn(name, "string") for name in tables.SHARDS), SilverColumn("id", "bigint")]
     create_silver(lake.log(PATH), SilverShape(tuple(columns), KEY))
     app = Application(BackgroundSession(no_spark), config.parse(text(writer), where="p.yaml"), lake, BronzeIndex(lake))
-    return SilverWriter(app, TableWindow("d.t", "d", "t", routed=True, after_ts=0), {})
+    return SilverWriter(app, TableToWrite(TableWindow("d.t", "d", "t", routed=True, after_ts=0)), {})
 
 
 def insert(writer: SilverWriter, rows: list[Row]) -> None:

@@ -5,7 +5,7 @@ Every case by both writers: MERGE, and the positional upsert.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed
 from spark_jobs.window.application import Application
+from spark_jobs.window.made import Applied, StagedChanges, StagedTable, TableToWrite
 from spark_jobs.window.plan import TableWriter
 from spark_jobs.window.shape.moves import find_moves
 from spark_jobs.window.shape.shapes import version_changes
@@ -39,12 +40,25 @@ from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
 from tidegate.schema.replay.history import SchemaHistory
+from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
 from tidegate.upsert.row_hash import row_hashes
 
 pytestmark = pytest.mark.spark
 
 Rows = list[tuple[int, int, dict[str, Any]]]
+
+
+class Done(Applied):
+    """... and which of its tables went on."""
+
+    @property
+    def tables(self) -> Mapping[str, TableWindow]:
+        return self.window.tables
+
+    @property
+    def held(self) -> Mapping[str, Standing]:
+        return self.window.held
 
 
 class Shop:
@@ -75,37 +89,38 @@ class Shop:
         self.app.histories["s"].replay(statement)
         self.times[("s", commit_ts)] = stamp
 
-    def apply(self, low: int, cut: int, changes: dict[str, Rows]) -> Window:
+    def apply(self, low: int, cut: int, changes: dict[str, Rows]) -> Done:
         """changes: physical table -> (commit_ts, op, row)."""
-        window = Window(low, cut, [], ddl_times=self.times)
+        window = Window(low, cut, [])
         for physical in {table for _, table in self.app.histories["s"].tables()}:
             database, table, routed = self.app.names.logical("d", physical)
             name = f"{database}.{table}"
-            entry = window.tables.setdefault(
+            entry = window.taking.tables.setdefault(
                 name, TableWindow(name, database, table, routed, max(low, self.app.positions.applied(name)))
             )
             entry.physical.add(Physical("s", "d", physical))
-        window.moves = find_moves(self.app, low, cut)
-        for entry in window.tables.values():
-            entry.changes = version_changes(self.app, entry, cut)
-        choose_writers(self.app, window)
-        prepare_silver(self.app, window)
-        stage = UpsertStage(self.app.lake, "staging", kept=window.key_files)
-        for entry in window.tables.values():
+        window.taking.moves = find_moves(self.app, low, cut)
+        versions = {name: version_changes(self.app, entry, cut) for name, entry in window.tables.items()}
+        plans = choose_writers(self.app, window, (), versions)
+        prepare_silver(self.app, window, plans)
+        staged = StagedChanges({name: StagedTable() for name in window.tables}, {})
+        stage = UpsertStage(self.app.lake, "staging", kept=staged.key_files)
+        for name, entry in window.tables.items():
+            plan = plans[name]
             for _, _, physical in sorted(entry.physical):
                 mine = [c for c in changes.get(physical, []) if c[0] > entry.after_ts]
                 for version, decoded in self._decoded(physical, mine):
-                    kept = entry.plan.keeps_deleted and self._version(physical, version).key
+                    kept = plan.keeps_deleted and self._version(physical, version).key
                     rows = marked(decoded) if kept else decoded
-                    if entry.plan.writer is not TableWriter.POSITIONAL:
-                        entry.staged.append(self._stage(physical, version, rows))
+                    if plan.writer is not TableWriter.POSITIONAL:
+                        staged.tables[name].files.append(self._stage(physical, version, rows))
                     else:
-                        assert entry.plan.target is not None
-                        stage.add(entry.plan.target, "s", TableChanges("d", physical, version, rows))
+                        assert plan.target is not None
+                        stage.add(plan.target, "s", TableChanges("d", physical, version, rows))
         for upsert in stage.flush():
-            window.tables[upsert.name].upserts.append(upsert)
-        merge_into_silver(self.app, window)
-        return window
+            staged.tables[upsert.name].upserts.append(upsert)
+        written = merge_into_silver(self.app, window, self.times, (), plans, staged)
+        return Done(window, len(changes), written, plans)
 
     def _decoded(self, table: str, changes: Rows) -> Iterator[tuple[int, pa.RecordBatch]]:
         for version in self.app.histories["s"].versions("d", table):
@@ -184,7 +199,7 @@ def test_a_window_tried_again_changes_nothing(shop: Callable[..., Shop]) -> None
     it.app.positions.forget_applied("d.t")
     third = it.apply(0, 30, changes)
     assert it.silver("t") == [{"id": 1, "a": "x"}, {"id": 1, "a": "x"}]
-    assert first.delta_versions == again.delta_versions == third.delta_versions == {"d.t": 1}, "nothing was committed"
+    assert first.versions == again.versions == third.versions == {"d.t": 1}, "nothing was committed"
 
 
 @pytest.mark.parametrize("key", ["", " PRIMARY KEY"])
@@ -309,17 +324,17 @@ def test_an_application_that_is_behind_does_no_ddl_again_to_rows_that_came_since
         "s_1": [(26, UP, {**new, "more": 3})],
         "s_2": [(26, UP, new)],
     }
-    window = it.apply(16, 30, after)
-    assert not window.held
+    done = it.apply(16, 30, after)
+    assert not done.held
     wanted = {name: it.silver(name) for name in ("t", "e", "s")}
     assert wanted == {
         "t": [{"id": 2, "a": 2, "n": 8}],
         "e": [new],
         "s": [{**new, "more": 3}, {**new, "more": None}],
     }
-    for entry in window.tables.values():
-        writer = SilverWriter(it.app, entry, it.times)
-        for planned in entry.plan.phases:
+    for entry in done.tables.values():
+        writer = SilverWriter(it.app, TableToWrite(entry, done.plans[entry.name]), it.times)
+        for planned in done.plans[entry.name].phases:
             if isinstance(planned.phase, DdlPhase):
                 change_schema(writer, planned)
     assert {name: it.silver(name) for name in ("t", "e", "s")} == wanted

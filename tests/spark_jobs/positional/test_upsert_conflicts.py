@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.positional import writer as positional_writer
 from spark_jobs.session.failures import TablesFailed
-from spark_jobs.window.window import Window
-from tests.spark_jobs.merge.test_silver_writer import Shop
+from tests.spark_jobs.merge.test_silver_writer import Done, Shop
 from tidegate import tables
 from tidegate.delta.actions import commit_info, lines
 from tidegate.delta.names import commit_name
@@ -59,7 +58,7 @@ class Analyst:
         monkeypatch.setattr(log, "commit", watched)
         monkeypatch.setattr(positional_writer, "CONFLICT_WAIT", 0.01)
 
-    def window(self, upserts: dict[int, str], deletes: tuple[int, ...] = ()) -> Window:
+    def window(self, upserts: dict[int, str], deletes: tuple[int, ...] = ()) -> Done:
         """A window of its own; when it fails, again() takes the same changes."""
         low, self.now = self.now, self.now + 10
         self.changes = [(low + 1, UP, {"id": i, "a": a}) for i, a in upserts.items()]
@@ -67,7 +66,7 @@ class Analyst:
         self.attempts = 0
         return self.again()
 
-    def again(self) -> Window:
+    def again(self) -> Done:
         return self.shop.apply(self.now - 10, self.now, {"t": self.changes})
 
     def rows(self) -> dict[int, str]:
@@ -103,7 +102,7 @@ def test_optimize_delete_and_insert_between_probe_and_commit_are_followed_by_ano
         wanted = {**effect(wanted), 2: statement[:6], 3: statement[:6], 60: statement[:6]}
         wanted = {i: a for i, a in wanted.items() if i not in (4, 6)}
         assert it.rows() == wanted, statement
-        assert window.delta_versions["d.t"] > 0
+        assert window.versions["d.t"] > 0
 
 
 def test_a_lost_answer_doubles_nothing(analyst: Analyst) -> None:
@@ -154,5 +153,5 @@ def test_what_only_merge_can_write_catches_up_by_merge(analyst: Analyst, stateme
     assert state.state is State.RELEASED
     assert "MERGE takes it" in state.reason
     assert it.rows() == dict.fromkeys(range(10), "first")
-    assert it.again().tables["d.t"].plan.target is None, "by MERGE"
+    assert it.again().plans["d.t"].target is None, "by MERGE"
     assert it.rows() == {i: "first" for i in range(10) if i not in (1, 2)} | {1: "second"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_jobs.apply_steps.plan_window import next_catch_up
-from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
-from tests.support.event_log import TO_DECODE, Log
+from tests.support.event_log import Log
+from tests.support.steps import decoded, publish, to_decode
 from tests.unit.binlog.encoding import events as e
 from tidegate import tables
 from tidegate.binlog.events import EventType
@@ -28,8 +28,7 @@ def _row(table: str, *, told: bool) -> bytes:
 
 
 def _through(app: Application, window: Window) -> None:
-    for step in (*TO_DECODE, publish_cut):
-        step(app, window)
+    publish(app, to_decode(app, window))
 
 
 def test_a_healed_table_catches_up_in_a_window_of_its_own_and_no_other_table_waits(tmp_path: Path) -> None:
@@ -65,13 +64,12 @@ def test_killed_behind_the_healed_version_the_same_window_decodes_with_it(tmp_pa
     log.send("one", b"", ("shop.a",), event=_row("a", told=True))
     log.level()
     app, window = log.first_window()
-    for step in TO_DECODE:
-        step(app, window)
+    window = to_decode(app, window)
     assert window.held["shop.a"].state is State.RELEASED
     again, same = log.first_window()  # nothing was published
-    _through(again, same)
+    same, made = decoded(again, same)
     assert (same.held, same.cut_ts) == ({}, window.cut_ts)
     assert "shop.a" in same.tables
-    assert sum(entry.ledger.quarantined_bytes for entry in same.ledger) == 0
+    assert sum(entry.ledger.quarantined_bytes for entry in made.ledger) == 0
     kinds = [row["kind"] for row in control.read(log.lake, tables.SCHEMA_HISTORY).to_pylist() if row["table"] == "a"]
     assert sorted(kinds) == ["create", "healed"]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import leave_behind
 from spark_jobs.window.waves.shards import LEFT_OUT, UNREAD_SHARDS, leave_out
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
-from tests.support.wave_log import TO_WAVES, Waves, baseline
+from tests.support.steps import publish, to_waves
+from tests.support.wave_log import Waves, baseline
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.snapshot.chunks.spans import Span
@@ -36,9 +36,8 @@ def _routed(folder: Path) -> Log:
 def _window(log: Log) -> tuple[Application, Window]:
     log.level()
     app, window = log.first_window()
-    for step in TO_WAVES:
-        step(app, window)
-    publish_cut(app, window)
+    window, taken = to_waves(app, window)
+    publish(app, window, taken)
     return app, window
 
 
@@ -142,9 +141,8 @@ def test_shards_of_a_source_that_is_put_back_are_left_out_from_where_it_was_left
     assert (last.kind, last.commit_ts) == (LEFT_OUT, left_ts)
     log.level()
     app, window = log.first_window()
-    for step in TO_WAVES:
-        step(app, window)
-    publish_cut(app, window)
+    window, taken = to_waves(app, window)
+    publish(app, window, taken)
     assert app.states["shop.all"].reason == (
         "shop.all lacks rows of two.t_1 of two, two.t_2 of two until they are read by a snapshot"
     )

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.apply_steps.plan_window import next_catch_up
-from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
-from tests.support.wave_log import TO_WAVES, Waves, baseline
+from tests.support.steps import publish, to_waves
+from tests.support.wave_log import Waves, baseline
 from tidegate import config
 from tidegate.remedy import Needs
 from tidegate.snapshot.chunks.spans import Span
@@ -23,9 +23,8 @@ from tidegate.tables import State
 
 
 def _through(app: Application, window: Window) -> None:
-    for step in TO_WAVES:
-        step(app, window)
-    publish_cut(app, window)
+    window, taken = to_waves(app, window)
+    publish(app, window, taken)
 
 
 def _main(log: Log) -> Application:

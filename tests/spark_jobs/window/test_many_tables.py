@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.states import States
 from tests.support.event_log import Log
-from tests.support.wave_log import TO_WAVES, ManyWaves, baseline
+from tests.support.steps import publish, to_waves
+from tests.support.wave_log import ManyWaves, baseline
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.standing.causes import Cause
@@ -27,17 +27,15 @@ def test_the_tables_of_a_wave_begin_in_one_commit_of_each_control_table(tmp_path
     versions = [baseline(log, "shop", name) for name in names]
     log.level()
     app, window = log.first_window()
-    for step in (*TO_WAVES, publish_cut):
-        step(app, window)
+    publish(app, *to_waves(app, window))
     ManyWaves(log, versions).read([1, 2], app.cut_ts + 1, app.cut_ts + 1)
     log.level()
     app, window = log.first_window()
     before = _versions(log)
-    for step in TO_WAVES:
-        step(app, window)
+    window, taken = to_waves(app, window)
     # control/snapshots: where the mark stands, and that the tables are opened.
     assert [after - at for after, at in zip(_versions(log), before, strict=True)] == [2, 1, 1]
-    publish_cut(app, window)
+    publish(app, window, taken)
     assert {app.states[f"shop.{name}"].state for name in names} == {State.SNAPSHOT}
     again = log.started()
     assert {again.states[f"shop.{name}"].state for name in names} == {State.SNAPSHOT}

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.apply_steps.plan_window import catches_up, plan_window
-from spark_jobs.apply_steps.publish_cut import publish_cut
-from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.apply_steps.plan_window import catches_up
 from spark_jobs.window.standing.standings import hold_for_error
-from spark_jobs.window.waves.snapshots import start
+from spark_jobs.window.waves.snapshots import Begun, start
 from spark_jobs.window.waves.verdicts import Share, verdict_of
-from tests.support.event_log import TO_DECODE, Log, held
+from tests.support.event_log import Log, held
 from tests.support.seeds import share
+from tests.support.steps import publish, to_ddl, to_decode
 from tidegate.errors import LakeRefused
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.snapshot.waves import EndedWave
@@ -70,8 +69,9 @@ def test_what_could_not_be_written_goes_on_once_the_table_is_emptied_behind_it(t
     log.keeps("shop.a, shop.b, crm.*, two.*")
     log.level()
     app, window = log.first_window()
-    for step in (*TO_DECODE, lambda app, window: hold_for_error(app, window, "shop.a", LakeRefused("x")), publish_cut):
-        step(app, window)
+    window = to_decode(app, window)
+    hold_for_error(app, window, "shop.a", LakeRefused("x"))
+    publish(app, window)
     assert held(log.apply()) == {"shop.a"}, "its CREATE TABLE stands before what it met"
     for sql, names in (AWAY, BACK):
         log.send("one", sql, names)
@@ -119,8 +119,7 @@ def test_who_took_rows_of_a_table_that_a_snapshot_begins_anew_waits_for_its_own_
         log.send("one", sql, names)
     log.level()
     app, window = log.first_window()
-    for step in (plan_window, replay_schema_history):
-        step(app, window)
+    window = to_ddl(app, window)
     assert window.held["shop.old"].partner == "shop.a"
     history = app.histories["one"]
     last = history.versions("shop", "a")[-1]
@@ -130,5 +129,5 @@ def test_who_took_rows_of_a_table_that_a_snapshot_begins_anew_waits_for_its_own_
     verdict = verdict_of(app, window, Share(wave, Physical("one", "shop", "a"), []))
     assert (verdict.begins, verdict.made) == (True, ()), "its version is there: a try before this one was killed"
     assert (dict(app.states), dict(window.held), history.versions("shop", "a")) == before, "a verdict changes nothing"
-    start(app, window, wave, Physical("one", "shop", "a"), verdict.made)
+    start(app, window, Begun(), wave, Physical("one", "shop", "a"), verdict.made)
     assert window.held["shop.old"].cause == Cause.NEEDS_ROWS

@@ -22,7 +22,7 @@ def _window(*names: str) -> Window:
     window = Window(10, 99, [])
     for table in names:
         physical = {Physical("s", "d", table)}
-        window.tables[f"d.{table}"] = TableWindow(
+        window.taking.tables[f"d.{table}"] = TableWindow(
             f"d.{table}", "d", table, routed=False, after_ts=10, physical=physical
         )
     return window
@@ -40,10 +40,10 @@ def test_a_table_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     app = application(tmp_path)
     _silver(app, "t")
     window = _window("t", "none")
-    hold_other_kinds(app, window)
+    hold_other_kinds(app, window, dict.fromkeys(window.tables, ()))
     asked = []
     monkeypatch.setattr(app.positions, "silver", asked.append)
-    hold_other_kinds(app, window)
+    hold_other_kinds(app, window, dict.fromkeys(window.tables, ()))
     assert asked == ["d.none"], "silver has no row of it yet"
     assert window.tables.keys() == {"d.t", "d.none"}
 
@@ -52,7 +52,7 @@ def test_silver_of_shards_whose_routes_were_taken_away_is_held(tmp_path: Path) -
     app = application(tmp_path)
     _silver(app, "t", routed=True)
     window = _window("t")
-    hold_other_kinds(app, window)
+    hold_other_kinds(app, window, dict.fromkeys(window.tables, ()))
     assert "no route names it any more" in window.held["d.t"].reason
 
 
@@ -62,5 +62,5 @@ def test_a_torn_log_keeps_nobody_else_from_its_window(tmp_path: Path) -> None:
     _silver(app, "other", routed=True)
     (tmp_path / tables.silver_path("d", "t") / "_delta_log" / f"{0:020}.json").write_text("{torn")
     window = _window("t", "other")
-    hold_other_kinds(app, window)
+    hold_other_kinds(app, window, dict.fromkeys(window.tables, ()))
     assert window.held.keys() == {"d.other"}

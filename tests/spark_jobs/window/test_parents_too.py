@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.apply_steps.plan_window import next_catch_up, plan_window
-from spark_jobs.apply_steps.replay_schema_history import replay_schema_history
+from spark_jobs.apply_steps.plan_window import next_catch_up
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape import parents_too
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
+from tests.support.steps import to_ddl
 from tidegate.lake.bronze.backlog import backlog
 from tidegate.segments.window import SegmentRef
 from tidegate.standing.causes import Cause
@@ -47,8 +47,7 @@ def _below(folder: Path) -> tuple[Application, Window]:
 def test_a_key_made_in_a_window_below_the_cut_brings_its_parents_segments(tries: int, tmp_path: Path) -> None:
     app, window = _below(tmp_path)
     for _ in range(tries):
-        plan_window(app, window)
-        replay_schema_history(app, window)
+        window = to_ddl(app, window)
         named = [name for ref in window.refs for name in ref.tables]
         assert (named.count("shop.a"), named.count("crm.c")) == (1, 0)
         assert [ref.seq for ref in window.refs] == sorted({ref.seq for ref in window.refs})
@@ -64,7 +63,6 @@ def test_what_the_source_lost_of_that_parent_is_wanting(tmp_path: Path, monkeypa
         return upto_ts, [replace(ref, flags=ref.flags | SegmentFlag.GAP) for ref in refs]
 
     monkeypatch.setattr(parents_too, "backlog", with_a_gap)
-    plan_window(app, window)
-    replay_schema_history(app, window)
+    window = to_ddl(app, window)
     assert window.held["shop.b"].cause is Cause.NEEDS_ROWS
     assert "may have changed shop.a, on which its rows hang" in window.held["shop.b"].reason

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 import pytest
@@ -22,9 +21,9 @@ import pytest
 from spark_jobs import apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import Window
 from tests.kit.spark import no_spark
 from tests.support.seeds import many, seed
+from tests.support.steps import NAMES, do_before
 from tests.unit.binlog.encoding import events as e
 from tests.unit.mysql.test_beyond_4_gib import FILE, moved, received
 from tests.unit.mysql.test_taken_back import HEAD, START
@@ -264,18 +263,14 @@ class Killed(BaseException):
     """Apply dies between two steps."""
 
 
-def applied(file: Path, lake: LakeFiles, steps: tuple[Callable[[Application, Window], None], ...]) -> Application:
+def applied(file: Path, lake: LakeFiles) -> Application:
     """A fresh application, until nothing is left to do."""
     app = Application(BackgroundSession(no_spark), config.load(file), lake, BronzeIndex(lake))
-    before, apply.STEPS = apply.STEPS, steps  # type: ignore[misc]
-    try:
-        apply.run(app, report=lambda _: None)
-    finally:
-        apply.STEPS = before  # type: ignore[misc]
+    apply.run(app, report=lambda _: None)
     return app
 
 
-def dies(*_: Any) -> None:
+def dies() -> None:
     raise Killed
 
 
@@ -306,19 +301,19 @@ def test_silver_has_what_is_committed_however_the_log_is_cut_and_apply_is_killed
             log.step()
         captured.land()
         if rng.random() < 0.5:
-            upto = rng.randrange(4, len(apply.STEPS))
-            with suppress(Killed):  # nothing to do, where nothing came
-                applied(file, lake, (*apply.STEPS[:upto], dies))
+            with suppress(Killed), pytest.MonkeyPatch.context() as patch:  # nothing to do, where nothing came
+                do_before(patch, NAMES[rng.randrange(4, len(NAMES))], dies)
+                applied(file, lake)
             if rng.random() < 0.5:
                 log.step()
                 captured.land()
-        app = applied(file, lake, apply.STEPS)
+        app = applied(file, lake)
         assert not app.states, app.states
         assert in_silver(lake) == log.expected(captured.landed)
     log.answer_all()
     while captured.landed < len(log.events):
         captured.land()
-    applied(file, lake, apply.STEPS)
+    applied(file, lake)
     assert in_silver(lake) == log.rows.copy()
     known = control.newest(lake, tables.PREWRITES, by=tables.PREWRITES.key, order=["answer_ts", "recorded_at"])
     assert set(known["state"].to_pylist()) <= {PrewriteState.COMMITTED, PrewriteState.ROLLED_BACK}

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import leave_behind
+from spark_jobs.window.made import TakenWaves
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.standing.standings import hold_for_error
-from spark_jobs.window.window import Window
+from spark_jobs.window.window import Taking, Window
 from tests.spark_jobs.apply_steps.test_publish_cut import application
+from tests.support.steps import publish
 from tidegate import tables
 from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
@@ -57,7 +58,7 @@ def begun(folder: Path) -> tuple[Application, DeltaLog]:
     app = application(folder)
     app.claim()
     log = _filled(app.lake.log(PATH), 50, 100)
-    publish_cut(app, Window(0, 100, [], delta_versions={"d.t": log.state().version}))
+    publish(app, Window(0, 100, []), versions={"d.t": log.state().version})
     return app, log
 
 
@@ -82,7 +83,7 @@ def _restored(log: DeltaLog) -> None:
 def test_a_table_that_leaves_before_it_is_asked_stays_known_as_it_was_published(tmp_path: Path) -> None:
     app, log = begun(tmp_path)
     _restored(log)
-    publish_cut(app, Window(100, 110, [], held={"d.t": ASKS}))
+    publish(app, Window(100, 110, [], taking=Taking(held={"d.t": ASKS})))
     assert said_of_all(app.lake)["d.t"].version == log.known.version - 1
     with pytest.raises(SilverUnlike, match="RESTORE"):
         silver_guard.check(app, "d.t", log.state())
@@ -91,22 +92,22 @@ def test_a_table_that_leaves_before_it_is_asked_stays_known_as_it_was_published(
 def test_one_that_leaves_and_has_what_was_published_is_named_as_it_is(tmp_path: Path) -> None:
     app, log = begun(tmp_path)
     log.commit(log.state(), Change([], "OPTIMIZE"))
-    publish_cut(app, Window(100, 110, [], held={"d.t": ASKS}))
+    publish(app, Window(100, 110, [], taking=Taking(held={"d.t": ASKS})))
     assert said_of_all(app.lake)["d.t"].version == log.known.version
 
 
 @pytest.mark.parametrize("way", ["whole", "back"])
 def test_one_that_is_to_be_active_and_wasnt_asked_is_held(way: str, tmp_path: Path) -> None:
     app, log = begun(tmp_path)
-    window = Window(100, 110, [])
+    window, waves = Window(100, 110, []), TakenWaves()
     if way == "whole":
-        window.waves.states["d.t"] = Standing(State.ACTIVE, applied_ts=110)
+        waves.states["d.t"] = Standing(State.ACTIVE, applied_ts=110)
     else:
         app.positions.cut_ts = window.cut_ts
         app.record_states({"d.t": Standing(State.RELEASED, "behind", applied_ts=100, source="s")})
-        window.behind = "s"
+        window = Window(100, 110, [], behind="s")
     _restored(log)
-    publish_cut(app, window)
+    publish(app, window, waves)
     standing = app.states["d.t"]
     assert (standing.state, standing.lacks_rows) == (State.HELD, True)
     assert "RESTORE" in standing.reason
@@ -117,7 +118,7 @@ def test_a_foreign_table_isnt_taken_for_ours_by_a_row(tmp_path: Path) -> None:
     app = application(tmp_path)
     app.claim()
     _foreign(app)
-    publish_cut(app, Window(100, 110, [], held={"d.t": ASKS}))
+    publish(app, Window(100, 110, [], taking=Taking(held={"d.t": ASKS})))
     with pytest.raises(SilverForeign, match="didn't write"):
         silver_guard.check(app, "d.t", app.lake.log(PATH).state())
 
@@ -156,7 +157,7 @@ def test_a_foreign_table_stays_somebody_elses_whatever_is_published_of_the_one_t
     error = silver_guard.met_unwritten(app, "d.t", log.state())
     assert error is not None
     hold_for_error(app, window, "d.t", error)
-    publish_cut(app, window)
+    publish(app, window)
     standing = app.states["d.t"]
     assert (standing.state, standing.lacks_rows) == (State.HELD, False), "bronze has its rows"
     for _ in range(2):
@@ -171,7 +172,7 @@ def test_a_foreign_table_stays_somebody_elses_whatever_is_published_of_the_one_t
 def test_a_foreign_table_in_the_place_of_one_that_had_no_rows_yet_isnt_ours(tmp_path: Path) -> None:
     app = application(tmp_path)
     app.claim()
-    publish_cut(app, Window(0, 100, [], delta_versions={"d.t": _filled(app.lake.log(PATH)).state().version}))
+    publish(app, Window(0, 100, []), versions={"d.t": _filled(app.lake.log(PATH)).state().version})
     shutil.rmtree(tmp_path / PATH)
     app.lake.log(PATH).forget()
     log = _foreign(app)
@@ -204,7 +205,7 @@ def test_however_many_tables_are_unlike_their_versions_are_read_once(
         versions[name] = log.commit(log.state(), Change([], "UPSERT", {app_id: 100})).version
         sql = f"CREATE TABLE {name} (id INT PRIMARY KEY)"
         app.histories["s"].replay(DdlStatement(sql, "d", 0, 10, "b.000001", 10, 0, "utf8mb4", "11.4.5-MariaDB"))
-    publish_cut(app, Window(0, 100, [], delta_versions=versions))
+    publish(app, Window(0, 100, []), versions=versions)
     rows = [version.to_row() for table in "tuv" for version in app.histories["s"].versions("d", table)]
     control.append(app.lake, tables.SCHEMA_HISTORY, rows)
     app.lake.delete_folder("silver")

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.apply_steps.plan_window import next_catch_up
-from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import leave_behind
+from spark_jobs.window.made import TakenWaves
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
-from tests.support.wave_log import TO_WAVES, Waves, baseline
+from tests.support.steps import publish, to_waves
+from tests.support.wave_log import Waves, baseline
 from tidegate.snapshot.chunks.spans import Span
 from tidegate.snapshot.progress.standing import Known
 from tidegate.standing.causes import Cause
@@ -25,9 +26,8 @@ HALVES = (Span(None, ("9",)), Span(("9",), None))
 
 
 def _through(app: Application, window: Window) -> Window:
-    for step in TO_WAVES:
-        step(app, window)
-    publish_cut(app, window)
+    window, taken = to_waves(app, window)
+    publish(app, window, taken)
     return window
 
 
@@ -45,13 +45,11 @@ def _below(log: Log) -> tuple[Application, Window]:
     return app, _through(app, window)
 
 
-def _at_its_waves(log: Log) -> tuple[Application, Window]:
+def _at_its_waves(log: Log) -> tuple[Application, Window, TakenWaves]:
     """The next window, before its tables are held or its cut is published."""
     log.level()
     app, window = log.first_window()
-    for step in TO_WAVES:
-        step(app, window)
-    return app, window
+    return app, *to_waves(app, window)
 
 
 def _whole(log: Log) -> tuple[Application, Waves]:
@@ -114,7 +112,7 @@ def test_a_table_that_catches_up_below_its_source_meets_the_waves_that_were_plac
     window = next_catch_up(app, 0)
     assert window is not None
     assert window.catches_up is not None
-    _through(app, window)
+    window = _through(app, window)
     assert [one.ref.chunk.low_token for one in window.tables["shop.t"].chunks] == [token]
 
 
@@ -153,10 +151,10 @@ def test_a_wave_that_ends_in_the_window_which_holds_its_table_is_read_again_wher
     log = Log(tmp_path)
     app, again = _whole(log)
     early = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
-    app, window = _at_its_waves(log)
+    app, window, taken = _at_its_waves(log)
     assert window.tables["shop.t"].chunks
     hold(app, window, "shop.t", Refused(Cause.NEEDS_ROWS if lacks else Cause.DDL_ASKS, "what came right behind it"))
-    publish_cut(app, window)
+    publish(app, window, taken)
     assert app.states["shop.t"].state is State.HELD
     assert again.answers() == ({early: "refused"} if lacks else {}), "one that goes on by itself takes it then"
     if lacks:
@@ -175,9 +173,9 @@ def test_a_snapshot_of_a_held_table_is_over_once_the_source_empties_it(later: bo
     place = Place("one", "shop", "t", "b.000001", 5000, app.cut_ts + 2)
     if not later:
         log.send("one", "TRUNCATE TABLE shop.t")
-    app, window = _at_its_waves(log)
+    app, window, taken = _at_its_waves(log)
     hold(app, window, "shop.t", Refused(Cause.EVENT_NOT_READ, "a segment of before", place))
-    publish_cut(app, window)
+    publish(app, window, taken)
     assert (again.answers(), again.state) == ({}, "running")
     if later:
         log.send("one", "TRUNCATE TABLE shop.t")
@@ -199,9 +197,9 @@ def test_waves_that_passed_a_held_table_are_read_again_once_it_waits_for_rows(tm
     log = Log(tmp_path)
     app, again = _whole(log)
     early = again.read([1, 2, 3], app.cut_ts + 1, app.cut_ts + 1)
-    app, window = _at_its_waves(log)
+    app, window, taken = _at_its_waves(log)
     hold(app, window, "shop.t", Refused(Cause.DDL_ASKS, "may it?"))
-    publish_cut(app, window)
+    publish(app, window, taken)
     _window(log)
     assert again.answers() == {}, "it may go on from where it stands, and takes the wave then"
     app.record_states({"shop.t": Standing(State.HELD, "bronze is gone", Cause.NEEDS_ROWS, app.cut_ts)})

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.apply_steps.plan_window import next_catch_up
-from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
-from tests.support.wave_log import TO_WAVES, Waves, baseline
+from tests.support.steps import publish, to_waves
+from tests.support.wave_log import Waves, baseline
 from tidegate.snapshot.chunks.spans import Span
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
@@ -21,9 +21,8 @@ HALVES = (Span(None, ("9",)), Span(("9",), None))
 
 
 def _through(app: Application, window: Window) -> Window:
-    for step in TO_WAVES:
-        step(app, window)
-    publish_cut(app, window)
+    window, taken = to_waves(app, window)
+    publish(app, window, taken)
     return window
 
 
@@ -63,10 +62,9 @@ def test_a_table_held_for_its_columns_takes_the_waves_that_came_meanwhile_once_i
         app.index.refresh(app.cut_ts)
         below = next_catch_up(app, 0)
         assert below is not None
-        for step in TO_WAVES:
-            step(app, below)
+        below, taken = to_waves(app, below)
         assert _chunks(below) == [late], turn
-    publish_cut(app, below)
+    publish(app, below, taken)
     assert waves.answers() == {early: "applied", late: "applied"}
     assert log.started().states["shop.t"].state is State.SNAPSHOT, "it lacks rows until its end mark"
     waves.end(app.cut_ts + 1)

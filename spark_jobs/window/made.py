@@ -1,0 +1,134 @@
+"""Values that the steps of a window make. A later step takes those that it reads.
+
+In:  nothing; these are the values.
+Out: Planned, DdlReplayed, TakenWaves, Committed, StagedTable, StagedChanges, TableToWrite, Applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from spark_jobs.window.plan import NOTHING_PLANNED, TablePlan
+from spark_jobs.window.window import Accounted, PrewrittenSegment, StagedFile, Sweep, TableWindow, Window
+from tidegate.lake.latency import Percentiles
+from tidegate.snapshot.progress.events import SnapshotEvent, TableKey
+from tidegate.standing.standing import Standing
+from tidegate.upsert.keys.file import KeyFile
+from tidegate.upsert.target import StagedUpsert
+
+DdlTimes = Mapping[tuple[str, int], int]  # (source, commit_ts) -> Unix microseconds
+_NAMED_MAX = 5  # tables named in a window's line of the log
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """window: up to where it really goes. gap_ts: per logical table the commit_ts of the last accepted loss in it."""
+
+    window: Window
+    gap_ts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class DdlReplayed:
+    """window: with the segments that its DDL calls for. ddl_times: when statements ran."""
+
+    window: Window
+    ddl_times: DdlTimes
+
+
+@dataclass(frozen=True, slots=True)
+class TakenWaves:
+    """What a window has of snapshots. logical tables by name.
+
+    taken: waves of physical tables whose rows it has. answers: events to record before its cut, whatever becomes of its
+    tables. sweeps: of tables that are whole from this window on. states: what tables become with it. lows: of a
+    snapshot of a physical table the lowest low mark that was taken.
+    """
+
+    taken: list[tuple[str, SnapshotEvent]] = field(default_factory=list)
+    answers: list[SnapshotEvent] = field(default_factory=list)
+    sweeps: list[tuple[str, Sweep]] = field(default_factory=list)
+    states: dict[str, Standing] = field(default_factory=dict)
+    lows: dict[TableKey, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Segments with rows that come apart from their commits, by (source, seq). ledger: of segments without any."""
+
+    segments: Sequence[PrewrittenSegment]
+    ledger: Sequence[Accounted]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTable:
+    """Changes of one table, laid out for its writer: MERGE and the counting writer take `files`, the positional writer
+    `upserts`. Of those the ones stay in the list that no commit will name (positional/writer.py takes the others out).
+    """
+
+    files: list[StagedFile] = field(default_factory=list)
+    upserts: list[StagedUpsert] = field(default_factory=list)
+
+    def __add__(self, more: StagedTable) -> StagedTable:
+        return StagedTable([*self.files, *more.files], [*self.upserts, *more.upserts])
+
+
+@dataclass(slots=True)
+class MadeByKeys:
+    """Tables, by logical name, of which a window has rows that foreign keys changed below the log.
+
+    told: those changes, for tables that keep each, as rows of their changelogs. lacking: why a changelog goes without.
+    """
+
+    told: dict[str, list[pa.Table]] = field(default_factory=dict)
+    lacking: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChanges:
+    """All that is staged of a window, by decoding and by foreign keys (follow_cascades).
+
+    tables: by logical name; of those that have left the window meanwhile, too. key_files: of a window that was decoded
+    in the driver, by path; who uses one takes it out.
+    """
+
+    tables: Mapping[str, StagedTable]
+    key_files: dict[str, KeyFile]
+    by_keys: MadeByKeys = field(default_factory=MadeByKeys)
+
+
+@dataclass(frozen=True, slots=True)
+class TableToWrite:
+    """One table for its writer: its share of the window, its plan, and its changes."""
+
+    entry: TableWindow
+    plan: TablePlan = NOTHING_PLANNED
+    staged: StagedTable = field(default_factory=StagedTable)
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A window that was applied. rows: changes that were decoded. versions: Delta's, of the tables that it wrote."""
+
+    window: Window
+    rows: int
+    versions: Mapping[str, int]
+    plans: Mapping[str, TablePlan]
+    latency: Percentiles | None = None
+
+    def writers(self) -> str:
+        """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""
+        written = {name: self.plans[name] for name in self.window.tables if name in self.versions}
+        wrote = {name: plan for name, plan in written.items() if plan is not NOTHING_PLANNED}
+        earlier = [f"{len(written) - len(wrote)} by an earlier try"] if len(wrote) < len(written) else []
+        merged = [f"{name} ({p.why or 'by the pipeline file'})" for name, p in wrote.items() if p.target is None]
+        parts = [f"{len(wrote) - len(merged)} by position"] if len(merged) < len(wrote) else []
+        more = f" and {len(merged) - _NAMED_MAX} more" if len(merged) > _NAMED_MAX else ""
+        return "; ".join([*earlier, *parts, *([f"by MERGE: {', '.join(merged[:_NAMED_MAX])}{more}"] if merged else [])])
