@@ -209,11 +209,12 @@ def _log_engine(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
 
 
 def _fragments(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
-    """MariaDB 12.3 splits events of rows beyond a size into PARTIAL_ROW_DATA, which isn't read."""
+    """MariaDB 12.3 splits events of large rows into PARTIAL_ROW_DATA, an unread kind."""
     name = "binlog_row_event_fragment_threshold"
     if 0 < facts.number(name) < _FRAGMENTS_FROM_BYTES:
         yield _caution(
-            f"{name} is {facts.value(name)}: larger rows are logged in fragments, and these hold every table",
+            f"{name} is {facts.value(name)}: larger rows are logged in fragments, and these hold their transaction's"
+            " tables",
             f"SET GLOBAL {name} = DEFAULT, and end sessions older than that",
         )
 
