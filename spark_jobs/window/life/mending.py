@@ -21,7 +21,7 @@ from spark_jobs.window.standing.standings import mend, note, standing_of
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.waves.told import told_of
 from tidegate.schema.follow.renames import empties
-from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.standing.events import Emptied
 from tidegate.standing.standing import Standing
@@ -149,8 +149,18 @@ class _Hold:
     def _ends(self, name: str, standing: Standing, emptied: TableVersion) -> bool:
         app = self._app
         keeps_deleted = app.pipeline.tables.keeps_deleted(*app.names.pair(name))
-        ends = standing.ends_by_emptying(emptied.commit_ts, first=name == self._root, keeps_deleted=keeps_deleted)
+        ends = standing.ends_by_emptying(
+            emptied.commit_ts,
+            first=name == self._root,
+            keeps_deleted=keeps_deleted,
+            gone=emptied.status is VersionStatus.DROPPED and not self._comes_back(name, standing, emptied),
+        )
         return ends and not _columns_are_lost(app, name, emptied)
+
+    def _comes_back(self, name: str, standing: Standing, gone: TableVersion) -> bool:
+        """Whether the source has a table of this name again, up to the place where it was held."""
+        upto_ts = standing.place.at_ts if standing.place is not None else 0
+        return any(gone.commit_ts < version.commit_ts <= upto_ts for version in self._versions(name))
 
     def _held(self, name: str) -> Standing | None:
         app, planned = self._app, self._planned

@@ -232,3 +232,35 @@ def test_a_name_that_another_table_gets_while_its_own_waits_keeps_none_of_the_ol
     app = Reading(road, spark).run()
     assert not {f"{database}.a", f"{database}.b"} & held(app).keys()
     assert road.assert_equal() == {"a": 1, "b": 1}
+
+
+def test_a_table_that_lacks_rows_and_went_in_the_same_window_waits_for_nothing(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", exclude: ['{database}.away']")
+    road.capture()
+    made = "(id INT PRIMARY KEY, f BIT DEFAULT 1)"
+    run(mariadb, database, f"""
+        CREATE TABLE dropped {made}
+        CREATE TABLE renamed {made}
+        CREATE TABLE there {made}
+        INSERT INTO dropped VALUES (1, 1)
+        INSERT INTO renamed VALUES (1, 1)
+        INSERT INTO there VALUES (1, 1)
+    """)  # fmt: skip
+    road.capture()
+    road.apply(spark)
+    run(mariadb, database, """
+        ALTER TABLE dropped MODIFY f VARCHAR(2)
+        ALTER TABLE renamed MODIFY f VARCHAR(2)
+        ALTER TABLE there MODIFY f VARCHAR(2)
+        DROP TABLE dropped
+        RENAME TABLE renamed TO away
+    """)  # fmt: skip
+    road.capture()
+    road.apply(spark)
+    app = road.apply(spark)
+    assert {name.partition(".")[2] for name in held(app)} == {"there"}
+    states = {name.partition(".")[2]: state.state for name, state in app.states.items()}
+    assert {states["dropped"], states["renamed"]} == {"dropped"}

@@ -18,6 +18,9 @@ from tests.soak.hostile.tables import HOSTILE
 from tests.soak.world import SilverDiffers
 from tidegate.lake import held
 from tidegate.local.server import Server
+from tidegate.snapshot.progress.events import SnapshotState
+from tidegate.snapshot.progress.requests import told
+from tidegate.snapshot.work import logical_name, newest
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.verify.report import Outcome
@@ -29,6 +32,8 @@ NAMED: Final = (
     (Cause.FAULT, r"of the key holds .*, which no calendar has"),
     (Cause.UNLOGGED, r"foreign key .* it can't be followed: "),
 )
+# Why a snapshot can't read a table.
+UNREAD: Final = r"it has no key whose columns are all NOT NULL, and \w+ can't show it as it was at one moment"
 _WRONG: Final = ("different", "ghost", "missing")
 _MORE: Final = "columns differ: missing in silver [], only in silver"
 _BY_VERIFY: Final = (Outcome.DIFFERENT, Outcome.UNSETTLED)
@@ -55,15 +60,23 @@ class Ends:
         ]
         wrong += [f"verify: {words}" for words in self._by_verify()]
         wrong += [f"changelog of {words}" for words in self._changelogs()]
-        standings = held.held_tables(self._road.lake)
+        standings, unread = held.held_tables(self._road.lake), self._unread()
         wrong += [
-            f"waits: {name}: {_said(state)}" for name, state in standings.items() if not _is_named(state, standings)
+            f"waits: {name}: {_said(state)}; its snapshot: {unread.get(name, 'none')}"
+            for name, state in standings.items()
+            if not _is_named(state, standings) and not re.search(UNREAD, unread.get(name, ""))
         ]
         if wrong:
             raise SilverDiffers("\n".join(wrong), len(wrong))
         equal = [item for item in results if item.outcome == "equal"]
         named = f", {len(standings)} wait for what is named" if standings else ""
         return f"{len(equal)} tables with {sum(item.rows for item in equal)} rows equal in silver{named}"
+
+    def _unread(self) -> dict[str, str]:
+        """Tables whose last snapshot failed, and why."""
+        road = self._road
+        last = newest(told(road.lake, road.pipeline.pipeline))
+        return {logical_name(road.pipeline, it): it.reason for it in last if it.state is SnapshotState.FAILED}
 
     def _by_verify(self) -> list[str]:
         road = self._road

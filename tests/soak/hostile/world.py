@@ -76,6 +76,8 @@ class HostileWorld(Whole):
         if self._rng.random() < 0.5:  # else snapshots are read without marks in the log
             rights = f"CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.*"
             server.query(f"GRANT {rights} TO '{server.user}'@'%'")
+        for database in HOSTILE:
+            server.query(f"GRANT LOCK TABLES ON {database}.* TO '{server.user}'@'%'")
         self.settings = Settings(self.road.file, head)
         self.road.again()
         self.road.capture()

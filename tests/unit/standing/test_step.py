@@ -189,6 +189,14 @@ def test_emptying_ends_what_the_table_of_causes_says(cause: Cause) -> None:
     assert standing.ends_by_emptying(behind, first=True, keeps_deleted=False) == (ends is not Emptying.NEVER)
     assert standing.ends_by_emptying(behind, first=True, keeps_deleted=True) == (ends is Emptying.ENDS)
     assert not standing.ends_by_emptying(PLACE.at_ts, first=True, keeps_deleted=False), "it came before the trouble"
+    lacks = replace(standing, needs=Needs.ROWS, applied_ts=PLACE.at_ts - 2)
+    gone = [
+        replace(lacks, applied_ts=PLACE.at_ts - back).ends_by_emptying(
+            PLACE.at_ts, first=True, keeps_deleted=False, gone=True
+        )
+        for back in (2, 1)
+    ]
+    assert gone == [ends is not Emptying.NEVER, False], "the trouble was of what is gone, and that is tried once"
 
 
 def test_an_error_says_by_a_value_what_its_table_needs() -> None:
