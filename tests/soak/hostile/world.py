@@ -36,11 +36,12 @@ from tidegate import config
 from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.work import SnapshotWork
-from tidegate.tables import WATERMARK_DATABASE
+from tidegate.tables import WATERMARK_DATABASE, State
 
 _APPLY_SECONDS: Final = 600
 _FIRST_TABLES: Final = 7
 _FIRST_ROWS: Final = 12
+_READERS_MAX: Final = 4
 _READER_SECONDS: Final = 2.0
 
 
@@ -227,7 +228,13 @@ class HostileWorld(Whole):
             self._apply()
         names = {_table(path) for path in self.touched}
         names &= {table.dotted for table in tables_at(self.server)}
-        Reading(self.road, self.spark).run(*sorted(names))
+        for _ in range(_READERS_MAX):  # a table may come to wait for its rows while a reader is at others
+            Reading(self.road, self.spark).run(*sorted(names))
+            self._apply()
+            names.clear()
+            states = held.last_states(self.lake).values()
+            if not any(it.lacks_rows or it.state is State.SNAPSHOT for it in states):
+                break
         self.touched.clear()
 
     def compare(self) -> str:
