@@ -72,6 +72,11 @@ def check_alike(ours: Segment, theirs: Segment | None, folder: Path) -> None:
     )
 
 
+def is_landed(ours: Segment, theirs: Segment | None) -> bool:
+    """Whether bronze has a value log's segment. theirs: bronze's of this number; None where it has none."""
+    return theirs is not None and _mark(ours) == _mark(theirs)
+
+
 def _mark(segment: Segment) -> tuple[str, int, int, int, int]:
     return (segment.source, segment.seq, segment.payload_crc32c, segment.prev_commit_ts, segment.resolved_ts)
 

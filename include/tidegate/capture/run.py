@@ -23,7 +23,7 @@ from typing import Any
 
 from tidegate import limits
 from tidegate.capture.captured import Captured
-from tidegate.capture.checkpoint import Checkpoint
+from tidegate.capture.checkpoint import Checkpoint, is_landed
 from tidegate.capture.lander import Lander, LanderSettings, LoggedSegment
 from tidegate.capture.owing import Owing, owes
 from tidegate.capture.progress import CaptureProgress, CaptureResult, Reason
@@ -149,7 +149,9 @@ class _Loop:
         name, run, settings, source = self.run.source_name, self.run, self.settings, self.source
         self.bronze = Bronze(run.lake, name, compression=settings.compression, continues=source.check_continues)
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
-        folder = settled_folder(run.pipeline, name, run.state_dir)
+        folder = settled_folder(
+            run.pipeline, name, run.state_dir, lambda one: is_landed(one, self.bronze.segment(one.seq))
+        )
         remove_left(folder)
         self.value_log, self.recovered = open_and_recover(
             self.bronze, folder, budget, source.nothing, promised=source.promises or owes(folder)

@@ -29,6 +29,7 @@ def accept(
 ) -> None:
     """Continue with a source that lost uncaptured log. Without --lost: only show the loss."""
     from tidegate.capture.captured import Captured
+    from tidegate.capture.checkpoint import is_landed
     from tidegate.capture.owing import Owing
     from tidegate.capture.recovery import recover
     from tidegate.capture.value_log.folder import settled_folder
@@ -48,7 +49,7 @@ def accept(
     with ExitStack() as ending:
         if lost:
             ending.enter_context(take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)))
-        value_log = ValueLog(settled_folder(loaded, name, folder))
+        value_log = ValueLog(settled_folder(loaded, name, folder, lambda one: is_landed(one, bronze.segment(one.seq))))
         ending.callback(value_log.close)
         Owing(lake, name).check_none_elsewhere(value_log)  # a gap would get the numbers that its segments have
         recovered = recover(bronze, value_log, server.nothing)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.segments import segment
+from tidegate.capture.value_log import folder as folder_module
 from tidegate.capture.value_log.folder import aside, remove_left, settled_folder, value_log_folder
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Pipeline, parse
@@ -98,6 +99,42 @@ def test_two_logs_are_refused_by_name(tmp_path: Path) -> None:
     written(tmp_path / "v" / "one")
     with pytest.raises(ValueLogError, match=rf"{tmp_path}/v/one: source one has two value logs.*{tmp_path}/v;"):
         settled_folder(alone, "one", tmp_path)
+
+
+@pytest.mark.parametrize("landed", ["old", "new", "both"])
+def test_of_two_logs_the_one_that_bronze_has_all_of_is_moved_aside(tmp_path: Path, landed: str) -> None:
+    """As after a downgrade: each release went on where it looked, behind what bronze had."""
+    alone, place = pipeline(tmp_path / "v", "one"), tmp_path / "v" / "one"
+    old, new = written(tmp_path / "v", 5), written(place, 9)
+    has = {"old": {5}, "new": {9}, "both": {5, 9}}[landed]
+    stays, goes = (old, new) if landed == "new" else (new, old)
+    settled_folder(alone, "one", tmp_path, lambda one: one.seq in has)
+    (left,) = (tmp_path / "v").glob("one.left-*")
+    assert in_log(place) == stays
+    assert in_log(left) == goes
+    assert not list((tmp_path / "v").glob("*.vlog"))
+    assert settled_folder(alone, "one", tmp_path) == place
+
+
+def test_a_move_aside_that_was_killed_is_ended_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, place = pipeline(tmp_path / "v", "one"), tmp_path / "v" / "one"
+    _, new = written(tmp_path / "v", 12), written(place, 14)
+    moved: list[str] = []
+
+    def killed(name: str) -> None:
+        moved.append(name)
+        if len(moved) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(folder_module, "failpoint", killed)
+        with pytest.raises(KeyboardInterrupt):
+            settled_folder(alone, "one", tmp_path, lambda one: one.seq <= 12)
+    assert list((tmp_path / "v").glob("*.vlog"))
+    assert in_log(settled_folder(alone, "one", tmp_path, lambda one: one.seq <= 12)) == new
+    assert not list((tmp_path / "v").glob("*.vlog"))
 
 
 def test_a_log_that_is_open_is_left_where_it_is(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import fcntl
 import logging
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from tidegate.delta.store import sync
 from tidegate.errors import Fenced, ValueLogError
 from tidegate.failpoint import failpoint
 from tidegate.limits import VALUE_LOG_LEFT_DAYS
+from tidegate.segments.segment import Segment
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +45,16 @@ def value_log_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
     return Path(pipeline.capture.value_log_path) / source
 
 
-def settled_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
-    """Where the value log is to be opened; one at its old place is there afterwards. Raises Fenced, ValueLogError."""
+def settled_folder(
+    pipeline: Pipeline, source: str, state_dir: Path, landed: Callable[[Segment], bool] = lambda _: False
+) -> Path:
+    """Where the value log is to be opened; one at its old place is there afterwards. landed: whether bronze has a
+    segment: of two logs, one whose newest it has is of no use any more. Raises Fenced, ValueLogError.
+    """
     folder = value_log_folder(pipeline, source, state_dir)
     if pipeline.capture.value_log_path is not None:
         try:
-            _bring(folder, source)
+            _bring(folder, source, landed)
         except OSError as error:
             raise ValueLogError(
                 f"the value log of {source} can't be brought from its old place: {error.strerror}",
@@ -116,7 +121,7 @@ def fenced(folder: Path) -> Fenced:
     return Fenced("another process captures this source on this machine", where=str(folder), remedy="stop it first")
 
 
-def _bring(folder: Path, source: str) -> None:
+def _bring(folder: Path, source: str, landed: Callable[[Segment], bool]) -> None:
     old, halfway = folder.parent, folder.with_name(f".{folder.name}.moving")
     if not halfway.exists() and _owner(old) != source:
         return
@@ -126,7 +131,13 @@ def _bring(folder: Path, source: str) -> None:
             return
         if folder.exists():
             held.enter_context(locked(folder))
-            if _owner(folder):
+            ours, theirs = _newest(folder), _newest(old)
+            if ours is not None and not halfway.exists() and theirs is not None and landed(theirs):
+                left = aside(folder)
+                _move(old, left)
+                log.warning("bronze has all of the value log in %s; it was moved aside to %s", old, left)
+                return
+            if ours is not None and not landed(ours):
                 raise ValueLogError(
                     f"source {source} has two value logs, here and in {halfway if halfway.exists() else old}; it isn't"
                     " known which one has segments beyond bronze",
@@ -134,15 +145,20 @@ def _bring(folder: Path, source: str) -> None:
                     remedy="`tidegate vlog` shows the content of each. Move the other lake's log away",
                 )
             folder.rename(aside(folder))
-        make_folder(halfway)
-        for path in [*_files(old), *(one for one in [old / _STATUS] if one.exists())]:
-            path.rename(halfway / path.name)
-            failpoint("capture_log_half_moved")
-        sync(str(halfway))
-        sync(str(old))
+        _move(old, halfway)
         halfway.rename(folder)
         sync(str(old))
     log.warning("the value log of %s was moved from %s to %s", source, old, folder)
+
+
+def _move(old: Path, folder: Path) -> None:
+    """A log's files and its status, oldest first: a kill leaves a log in both places."""
+    make_folder(folder)
+    for path in [*_files(old), *(one for one in [old / _STATUS] if one.exists())]:
+        path.rename(folder / path.name)
+        failpoint("capture_log_half_moved")
+    sync(str(folder))
+    sync(str(old))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -157,3 +173,15 @@ def _owner(folder: Path) -> str:
                 for record in found.heads():
                     return record.segment.source
     return ""
+
+
+def _newest(folder: Path) -> Segment | None:
+    for path in reversed(_files(folder)):
+        if path.stat().st_size:
+            with opened(path) as found:
+                newest = None
+                for record in found.heads():
+                    newest = record.segment
+                if newest is not None:
+                    return newest
+    return None
