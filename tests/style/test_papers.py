@@ -245,3 +245,17 @@ def test_readme_opens_with_demo_and_test() -> None:
     first = re.search(r"```\w*\n(.*?)```", text_of("README.md"), re.DOTALL)
     assert first is not None
     assert [line.split("#")[0].strip() for line in first[1].strip().splitlines()] == ["make demo", "make test"]
+
+
+def test_workflows_call_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z0-9-]+):", text_of("Makefile"), re.MULTILINE))
+    called = set[str]()
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for job in yaml.safe_load(path.read_text())["jobs"].values():
+            commands = " ; ".join(step.get("run", "") for step in job["steps"])
+            called |= set(re.findall(r"\bmake ([a-z0-9-]+)", commands))
+            matrix = job.get("strategy", {}).get("matrix", {})
+            called |= {run.split()[0] for run in matrix.get("run", ())}
+            called |= {one["run"] for one in matrix.get("include", ())}
+    assert {"lint", "test-quick", "test-long", "soak"} <= called
+    assert not called - targets - {"python3"}  # `install ... make python3`: a package
