@@ -80,3 +80,24 @@ def test_an_object_store_tells_when_a_name_was_put() -> None:
     assert is_quiet(log, said)
     store.at_ms += 1
     assert not is_quiet(log, said)
+
+
+def test_a_quiet_table_costs_a_store_one_list_and_no_read() -> None:
+    """So an apply that starts asks ten thousand lists of a store that has ten thousand tables, and reads nothing."""
+    asked: list[str] = []
+
+    class Counted(MemoryStore):
+        def names(self, start: str = "") -> list[Entry]:
+            asked.append("list")
+            return [entry._replace(modified_ms=0) for entry in super().names(start)]
+
+        def get(self, name: str) -> bytes | None:
+            asked.append("read")
+            return super().get(name)
+
+    store = Counted()
+    log = _filled(DeltaLog("memory", store=store), *range(50, 90))
+    said = _said(log)
+    asked.clear()
+    assert is_quiet(DeltaLog("memory", store=store), said)
+    assert asked == ["list"]
