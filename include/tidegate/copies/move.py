@@ -31,7 +31,9 @@ def move(
     """
     paper = Paper.read(lake.store(FOLDER))
     if paper is not None and paper.kind is Kind.MOVED and paper.other == target.root:
-        target.store(FOLDER).delete([NAME])
+        ours = Paper.read(target.store(FOLDER))
+        if ours is not None and ours.kind is Kind.MOVE:  # else it may have gone on from there, or be a backup's by now
+            target.store(FOLDER).delete([NAME])
         return None
 
     def copy() -> Manifest:

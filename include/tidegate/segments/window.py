@@ -86,7 +86,9 @@ def choose_cut(
 ) -> int | None:
     """The next cut_ts, or None when nothing above low_ts is resolved yet (or a source has sent nothing).
 
-    (low_ts, cut_ts] has at most bytes_max of payload, unless the first transaction's end is beyond that already.
+    (low_ts, cut_ts] has at most bytes_max of payload, unless the first transaction's end is beyond that already. A
+    segment that ends behind the cut is read again by the next window. With many sources such segments may fill
+    bytes_max, so a window may always have twice of them: at least half of what it reads is done with.
     """
     frontier = resolved_everywhere(refs, sources)
     if frontier <= low_ts:
@@ -94,6 +96,8 @@ def choose_cut(
     waiting = [ref for source in sources for ref in refs.get(source, ()) if ref.ends_ts > low_ts or ref.payload_bytes]
     begins = sorted((first, ref.payload_bytes) for ref in waiting if (first := ref.first_ts(low_ts)) is not None)
     ends = sorted({min(ref.ends_ts, frontier) for ref in waiting if ref.ends_ts > low_ts} | {frontier})
+    again = sum(ref.payload_bytes for ref in waiting if ref.ends_ts > ends[0] and ref.overlaps(low_ts, ends[0]))
+    bytes_max = max(bytes_max, 2 * again)
     taken = at = 0
     for last, end_ts in enumerate(ends):
         while at < len(begins) and begins[at][0] <= end_ts:

@@ -264,6 +264,11 @@ def test_a_lake_that_moves(lake: FakeLake, target: FakeLake) -> None:
     target.files.store(FOLDER).replace(NAME, b'{"kind": "move", "pipeline": "shop", "other": "", "whole": null}')
     assert move("shop", old.files, target.files, alone, [].append) is None
     FakeLake(target.files.root).files.check_known()
+    # The lake has gone on to a third place since.
+    target.files.store(FOLDER).replace(NAME, b'{"kind": "moved", "pipeline": "shop", "other": "/third", "whole": null}')
+    assert move("shop", old.files, target.files, alone, [].append) is None
+    with pytest.raises(LakeRefused, match="was moved to /third"):
+        FakeLake(target.files.root).files.check_known()
 
 
 def test_in_an_object_store(s3: S3, lake: FakeLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

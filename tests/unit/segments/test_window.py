@@ -48,10 +48,28 @@ def test_a_long_transaction_counts_in_the_window_that_reads_it() -> None:
 def test_what_another_source_has_in_the_window_counts() -> None:
     refs = {
         "a": [ref("a", i, i * 10, i * 10 + 9, i * 10 + 9) for i in range(1, 11)],
-        "b": [ref("b", 1, 15, 200, 200, size=1000)],
+        "b": [ref("b", 1, 15, 200, 200, size=200)],
     }
-    assert choose_cut(refs, ["a", "b"], 0, 1150) == 19
-    assert choose_cut(refs, ["a", "b"], 19, 1250) == 39
+    assert choose_cut(refs, ["a", "b"], 0, 450) == 29
+    assert choose_cut(refs, ["a", "b"], 29, 550) == 59
+
+
+def test_many_sources_are_read_about_twice_at_most() -> None:
+    """A segment of each is begun at every cut: together more than a window, and read by each with a part of it."""
+    count, each = 100, 12
+    refs = {}
+    for number in range(count):
+        ends = [1 + number * 10 + 1000 * seq for seq in range(each)]
+        lows = [1, *(end + 1 for end in ends)]
+        refs[str(number)] = [ref(str(number), seq, lows[seq], end, end, size=8) for seq, end in enumerate(ends)]
+    every = [one for of in refs.values() for one in of]
+    at, read_bytes = 0, 0
+    while (cut := choose_cut(refs, list(refs), at, 512)) is not None:
+        assert cut > at
+        window = sum(one.payload_bytes for one in in_window(every, at, cut))
+        assert window <= 2 * 8 * count
+        at, read_bytes = cut, read_bytes + window
+    assert read_bytes <= 2.5 * sum(one.payload_bytes for one in every)
 
 
 def test_a_transaction_larger_than_the_window_is_taken_whole() -> None:
