@@ -70,7 +70,7 @@ def sql_value(value: object, delta: str) -> str:
 
 
 def staged_schema(version: TableVersion, shape: SilverShape) -> str:
-    """The rows in a file of staged changes of one version, as Spark reads it."""
+    """The schema of a file of staged changes of one version, as Spark reads it."""
     fixed = f"{tables.OP} tinyint, {tables.COMMIT_TS} bigint, {tables.SEQ} bigint, {tables.ORDINAL} bigint"
     columns = ", ".join(f"{quote(c.silver)} {canonical(c).delta}" for c in version.columns)
     mark = f", {tables.DELETED} boolean" if shape.keeps_deleted else ""

@@ -144,7 +144,7 @@ def _said(status: dict[int, bytes], flags: int) -> EventSaid:
 
 
 def _server_charset(charsets: bytes | None) -> str:
-    """The third number is collation_server: a database that is made without a collation gets it."""
+    """The name of collation_server's character set, the last of three numbers: a database without its own gets it."""
     try:
         return "" if charsets is None else charset_of_collation(int.from_bytes(charsets[4:6], "little"))
     except UnsupportedValue:

@@ -35,7 +35,7 @@ _VIRTUAL_LOGGED_SINCE: Final = (10, 5)
 
 
 def refusal(event: npt.NDArray[np.int64]) -> Terminal:
-    """The errors for a rows event that can't be taken as it is."""
+    """The error for a rows event that can't be taken as it is."""
     return UnsupportedValue(
         f"rows events of type {type_name(int(event[K.TYPE]))} can't be decoded", remedy="upgrade the source"
     )

@@ -111,7 +111,7 @@ def _gtids(index: EventIndex) -> dict[int, str]:
 
 
 def _carried(segment: Segment) -> dict[int, str]:
-    """The answer for the transaction that the segment starts in: its GTID event is in the context."""
+    """The GTID of the transaction that the segment starts in, by its commit_ts: its event is in the context."""
     at, context = 0, bytes(segment.context)
     while segment.flags & tables.SegmentFlag.OPEN_AT_START and at + HEADER_BYTES <= len(context):
         size = int.from_bytes(context[at + 9 : at + 13], "little")

@@ -45,7 +45,7 @@ class Branch:
 
 
 def read_prepare(event: bytes, checksum_bytes: int) -> Prepare:
-    """The name in a whole XA_PREPARE event. Raises DecodeError."""
+    """The Prepare in a whole XA_PREPARE event. Raises DecodeError."""
     cursor = ByteCursor(event, HEADER_BYTES, read_header(event).size - checksum_bytes)
     one_phase = cursor.unsigned(1) != 0
     form, gtrid_bytes, bqual_bytes = cursor.unsigned(4), cursor.unsigned(4), cursor.unsigned(4)

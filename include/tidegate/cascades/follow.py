@@ -206,7 +206,7 @@ class Cascades:
 
 
 def _form(rule: Rule, row: Row) -> tuple[Any, ...] | None:
-    """The values of a child's row. That it is uncertain matters only where the rule is asked."""
+    """The compared form of a child's row. That it is uncertain matters only where the rule is asked."""
     try:
         return rule.form(row.cells, rule.columns)
     except Doubt:

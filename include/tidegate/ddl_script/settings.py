@@ -125,7 +125,7 @@ def _skip(cursor: Cursor) -> None:
 
 
 def mode_bits(text: str) -> int:
-    """The modes in a sql_mode as text or as a number; words without a bearing on DDL are left out."""
+    """The bits of a sql_mode given as text or as a number; words without a bearing on DDL are left out."""
     if text.isdigit():
         return int(text)
     bits = 0

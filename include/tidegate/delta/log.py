@@ -190,7 +190,7 @@ class DeltaLog:
                 self._seen = self._entry(state.version, lambda there: last is None or there == last)
 
     def _entry(self, version: int, is_it: Callable[[Sequence[Action]], bool]) -> Entry | None:
-        """The state of a commit that we know; None when it is another by now, so the next look reads the log again.
+        """The entry of a commit that we know; None when it is another by now, so the next look reads the log again.
 
         First a look, then the actions: what overwrites them afterwards has another entry than the one looked at.
         """

@@ -59,7 +59,7 @@ class Checked:
 
 
 def check_silver(lake: LakeFiles, pipeline: Pipeline, touched: Touched) -> list[Checked]:
-    """The tables by name. Raises LakeUnavailable, LakeRefused."""
+    """The checked tables, by name. Raises LakeUnavailable, LakeRefused."""
     said, states = said_of_all(lake), last_states(lake)
     cuts_id = f"tidegate/{pipeline.pipeline}/cuts"
     cut_ts = control.application_version(lake, tables.CUTS, cuts_id) or 0

@@ -65,7 +65,7 @@ class FromBronze:
 
 
 def all_versions(lake: LakeFiles, wanted: Collection[Physical]) -> dict[Physical, list[TableVersion]]:
-    """The facts for each of these physical tables, oldest first. Raises LakeUnavailable."""
+    """The versions of each of these physical tables, oldest first. Raises LakeUnavailable."""
     found: dict[Physical, list[TableVersion]] = {physical: [] for physical in wanted}
     if not found:
         return found

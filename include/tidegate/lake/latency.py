@@ -97,7 +97,7 @@ def recent(lake: LakeFiles, seconds: float) -> Percentiles | None:
 
 
 def written_since(lake: LakeFiles, since_us: int) -> Percentiles | None:
-    """The markers that were written since then by the source's clock (Unix microseconds)."""
+    """The figures of the markers written since then, by the source's clock (Unix microseconds)."""
     return _since(lake, "written_us", since_us)
 
 

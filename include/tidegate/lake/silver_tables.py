@@ -181,7 +181,7 @@ def check_constraints(read: TableState, names: AbstractSet[str]) -> None:
 
 
 def _named(expression: str) -> set[str]:
-    """A word that may be a column in a SQL expression."""
+    """The words that may be columns in a SQL expression."""
     return {(quoted or plain).lower() for _, quoted, plain in _WORD.findall(expression)}
 
 

@@ -221,7 +221,7 @@ class Airflow:
 
 
 def _sources_in(folder: Path) -> int:
-    """The sources of all pipeline files; each has a task that never ends for long."""
+    """The number of sources in all pipeline files; each has a task that never ends for long."""
     found = 0
     for path in folder.glob("*.yaml"):
         with contextlib.suppress(ConfigError):  # it becomes an import error, which Airflow shows

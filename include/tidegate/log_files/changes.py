@@ -207,7 +207,7 @@ def _take_back(index: EventIndex, piece: FilePiece) -> None:
 
 
 def _worth_a_look(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Among BEGINS, only those right before a PREWRITE count, and the last: the others' branches are nobody's."""
+    """Among BEGINS those right before a PREWRITE, and the last: the others' branches are nobody's."""
     prewrites = (bits & PREWRITE) != 0
     kept = (bits & (PREWRITE | XA_ANSWER)) != 0
     kept[:-1] |= prewrites[1:]

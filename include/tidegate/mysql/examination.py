@@ -316,7 +316,7 @@ class _Source:
             yield self._line(Verdict.NOTE, text)
 
     def _by_snapshot(self, what: str) -> tuple[Verdict, str]:
-        """The tables whose rows a snapshot reads."""
+        """The verdict on tables whose rows a snapshot reads."""
         if self.pipeline.snapshot.mode is SnapshotMode.AUTO:
             return Verdict.NOTE, f"{what}: a snapshot reads their rows by itself"
         return Verdict.HELD, f"{what}: they are held until `tidegate snapshot start` reads their rows"

@@ -19,7 +19,7 @@ _PARTS: Final = ("tables", "sources", "ddl")
 
 
 class FileWatch:
-    """The stamp of one file. also: a part that counts, too."""
+    """The watch of one file. also: a part that counts, too."""
 
     def __init__(self, file: Path, pipeline: Pipeline, *also: str) -> None:
         self._file, self._pipeline, self._parts = file, pipeline, (*_PARTS, *also)

@@ -168,7 +168,7 @@ class PinnedCut:
         return QueryRefused(" ".join(str(error).split()), remedy=remedy)
 
     def _incomplete(self, sql: str, error: str) -> QueryRefused | None:
-        """The error for a query whose table DuckDB hasn't: the incomplete table that it names. DuckDB names it without
+        """The error for a query with an incomplete table, one that DuckDB hasn't. DuckDB names it without
         its database.
         """
         asked = _NO_TABLE.search(error)

@@ -74,7 +74,7 @@ class Prewrite:
 
     @classmethod
     def unknown(cls, source: str, answer: Answer) -> Self:
-        """The error for a commit of rows that never came."""
+        """The prewrite of a committing answer whose rows never came."""
         return cls(source, answer.id, answer.commit_ts, 0, 0, ()).answered(answer, PrewriteState.UNKNOWN)
 
     @classmethod

@@ -46,7 +46,7 @@ def beginnings(
     parts: int,
     rows_min: int,
 ) -> dict[Name, Beginning]:
-    """The plan of each table; only some are divided, into `parts`, if they have rows_min rows.
+    """The beginning of each table; only some are divided, into `parts`, if they have rows_min rows.
 
     Raises SourceRefused, SourceUnavailable.
     """

@@ -13,7 +13,7 @@ _SHOWN = 120
 
 
 def lacking(version: TableVersion) -> tuple[str, Needs]:
-    """The needs of a version whose status waits."""
+    """The line and the needs of a version whose status waits."""
     place, ddl = f"{version.name} at {version.file}:{version.pos} of {version.source}", version.ddl[:_SHOWN]
     if version.status is VersionStatus.UNPROVEN:
         return f"{place}: {why_unproven(version)}", Needs.COLUMNS

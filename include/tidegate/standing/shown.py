@@ -113,7 +113,7 @@ def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: Fals
 
 
 def way_to_rows(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
-    """The remedy for a table whose rows bronze doesn't have."""
+    """The way out for a table whose rows bronze doesn't have."""
     source = standing.place.source if standing.place else ""
     text = _NEEDS_COLUMNS if standing.needs is Needs.COLUMNS else _NEEDS_ROWS
     text = _UNREAD if lacks_snapshots(source) else text

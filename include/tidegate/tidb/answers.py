@@ -50,5 +50,5 @@ class Answers(Mapping[int, int]):
         return inside & (self.started[np.where(inside, at, 0)] == started) if len(self.started) else inside
 
     def stamps_of(self, started: Words) -> Words:
-        """The answers of some that are answered."""
+        """The words on some that are answered."""
         return self.stamps[np.searchsorted(self.started, started)]

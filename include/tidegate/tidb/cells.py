@@ -42,7 +42,7 @@ def is_hex(column: ColumnInfo) -> bool:
 
 
 def moment(packed: int) -> Moment:
-    """The date in TiDB's packed 64 bits."""
+    """The moment in TiDB's packed 64 bits."""
     whole, microsecond = packed >> 24, packed & 0xFFFFFF
     months, day = whole >> 22, whole >> 17 & 31
     return Moment(months // 13, months % 13, day, whole >> 12 & 31, whole >> 6 & 63, whole & 63, microsecond)

@@ -27,7 +27,7 @@ Convert: TypeAlias = Callable[[Cell], Any]
 
 
 class Converter:
-    """The values of one column. nulls: zero and impossible dates that became NULL so far. in_key: they are an error."""
+    """One column's. nulls: zero and impossible dates that became NULL so far. in_key: they are an error."""
 
     def __init__(self, column: Column, info: ColumnInfo, zero_dates: ZeroDates, *, in_key: bool = False) -> None:
         self._info = info

@@ -255,7 +255,7 @@ class TableInfo:
 
     @classmethod
     def from_text(cls, text: str) -> TableInfo:
-        """The record in `text`, as it was kept. Many versions of a table may be asked for often."""
+        """The table's facts in `text`, as it was kept. Many versions of a table may be asked for often."""
         return _info_of(text)
 
     def column(self, name: str) -> ColumnInfo | None:

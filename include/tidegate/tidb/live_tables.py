@@ -134,7 +134,7 @@ class LiveTables:
         return TableChange(Change.DROP, (database, info.name), info)
 
     def _redefined(self, job: Job, info: TableInfo, database: str) -> TableChange | None:
-        """The version after a job whose TableInfo says what the table is now."""
+        """The change by a job whose TableInfo says what the table is now."""
         if not info.is_base:
             return None
         old = self._tables.pop(info.id if job.tables else job.table_id, None)

@@ -106,7 +106,7 @@ class Pairing(Generic[P]):
 
     @property
     def unanswered(self) -> list[Prewrite[P]]:
-        """They are sorted by start_ts, the oldest first."""
+        """The unanswered prewrites by start_ts, the oldest first."""
         return [self._unanswered[start_ts] for start_ts in sorted(self._unanswered)]
 
     def join(self, pump: str, floor_ts: int) -> None:

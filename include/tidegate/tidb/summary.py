@@ -75,7 +75,7 @@ def summary_of(segment: Segment) -> Summary:
 
 
 def _of_walk(segment: Segment, walk: Walk) -> Summary | None:
-    """Compiled code makes it, but for DDL and notes, of which there are few."""
+    """The summary by compiled code, but for the few DDL and notes."""
     payloads = walk.payloads
     tp, started = payloads[:, T.TP], payloads[:, T.START_TS]
     of_rows = (tp == BinlogType.PREWRITE) & (payloads[:, T.JOB_ID] == 0)

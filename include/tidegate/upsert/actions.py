@@ -51,7 +51,7 @@ def with_vector(add: Mapping[str, Any], descriptor: VectorDescriptor, rows: int)
 
 
 def replaced(hits: Iterable[Hits], vectors: VectorWriter) -> Actions:
-    """The dead rows in each of silver's own files."""
+    """The actions for silver's own files: the dead rows of each."""
     actions = Actions()
     for hit in hits:
         if not len(hit.fresh):
@@ -65,7 +65,7 @@ def replaced(hits: Iterable[Hits], vectors: VectorWriter) -> Actions:
 
 
 def adopted(files: Iterable[NewFile], vectors: VectorWriter) -> Actions:
-    """The staged files: each with its losers dead from the start; one without a winner isn't adopted."""
+    """The actions for staged files: each with its losers dead from the start; one without a winner isn't adopted."""
     actions = Actions()
     for file in files:
         rows = rows_of(file.add)

@@ -233,7 +233,7 @@ class SourceSide:
         return database, table
 
     def _charset(self, declared: str) -> str:
-        """The conversion of a column's values in literals, by what information_schema has; "" where there is none."""
+        """The charset of a column's values in literals, by what information_schema has; "" where there is none."""
         return declared
 
     def count(self, table: SourceTable) -> int:

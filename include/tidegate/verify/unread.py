@@ -24,7 +24,7 @@ _NO_ROWS: Final = (1 << 63) - 1  # above every commit_ts: no version of a table 
 
 
 def unread_tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str]) -> list[Work]:
-    """The tables by source and name. Raises LakeUnavailable."""
+    """The unread tables, by source and name. Raises LakeUnavailable."""
     return list(_tables(lake, pipeline, sources)) if sources else []
 
 

@@ -78,7 +78,7 @@ def verify(
 
 
 def _side(pipeline: Pipeline, source: str, info: ConnectionInfo) -> SourceSide:
-    """The check by its kind. Raises VerifyError for a server of another one, SourceUnavailable, SourceRefused."""
+    """The side by its kind. Raises VerifyError for a server of another one, SourceUnavailable, SourceRefused."""
     entry = pipeline.sources[source]
     if isinstance(entry, MysqlSource):
         return SourceSide(info)

@@ -149,7 +149,7 @@ def _fraction(at: int, column: int) -> int:
 
 @compiled(I(I), forceinline=True, **FAST)
 def _no_date(column: int) -> int:
-    """The policy for a date that no calendar has."""
+    """The result for a date that no calendar has."""
     return L.ERROR_DATE if word(column, L.DATES) else NULL
 
 

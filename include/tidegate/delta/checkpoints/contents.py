@@ -165,6 +165,6 @@ def _with_text(actions: Any, part: Any) -> Any:
 
 
 def _physical_types(part: Any) -> list[str]:
-    """The values of the leaves of parsed statistics, in order."""
+    """The physical types of the leaves of parsed statistics, in order."""
     leaves = [part.schema.column(index) for index in range(len(part.schema))]
     return [leaf.physical_type for leaf in leaves if leaf.path.startswith(f"add.{_PARSED}.")]

@@ -98,7 +98,7 @@ class Bronze:
 
     @property
     def live_files(self) -> int:
-        """The figures of all sources, at the newest checkpoint: a process that opens bronze reads a line for each."""
+        """The live files of all sources, at the newest checkpoint: opening bronze reads a line for each."""
         return self._checkpoints.live_files
 
     @property

@@ -48,7 +48,7 @@ _GROUP_ROWS: Final = 1 << 16
 
 @dataclass(slots=True)
 class Preparation:
-    """The upgrade in one commit to one table, however often it is decided: rows are converted only once."""
+    """The preparation of one commit to one table, however often it is decided: rows are converted only once."""
 
     lake: LakeFiles
     table: Table

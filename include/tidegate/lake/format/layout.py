@@ -89,7 +89,7 @@ def _other_kind(kinds: Mapping[str, tuple[Any, bool]], table: Table) -> str:
 
 
 def _other_type(rows: pa.Table, table: Table) -> str:
-    """The columns that a migration made."""
+    """The difference of types in columns that a migration made."""
     return _named(name for name in rows.column_names if rows[name].type != table.schema.field(name).type)
 
 

@@ -45,7 +45,7 @@ class RawDate:
 
 
 def raw_date(plan: Plan, number: int) -> RawDate:
-    """The facts for a column of a plan that with_raw_dates has not changed."""
+    """The raw form of a column, from a plan that with_raw_dates has not changed."""
     words = plan.words.reshape(-1, L.COLUMN_WORDS)[number]
     return RawDate(plan.columns[number].cell, int(words[L.P1]), int(words[L.P2]))
 

@@ -121,7 +121,7 @@ def earlier_versions(lake: LakeFiles, source: str) -> list[TableVersion]:
 
 
 def newest_statuses(lake: LakeFiles, source: str) -> dict[tuple[str, str], VersionStatus]:
-    """The earlier versions of each table that schema_history knows. Raises LakeUnavailable."""
+    """The newest status of each table that schema_history knows. Raises LakeUnavailable."""
     rows = _rows(lake, source, ["database", "table", "version", "status"])
     rows.sort(key=lambda row: row["version"])
     return {(row["database"], row["table"]): VersionStatus(row["status"]) for row in rows if row["table"]}

@@ -53,7 +53,7 @@ class VersionStatus(StrEnum):
 
     @property
     def without_rows(self) -> VersionStatus:
-        """The error for a table of which not all rows are known any more."""
+        """The status of a table of which not all rows are known any more."""
         return self if self is VersionStatus.UNPROVEN else VersionStatus.NEEDS_SNAPSHOT
 
 

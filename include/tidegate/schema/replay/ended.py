@@ -15,7 +15,7 @@ _FOREVER: Final = (1 << 63) - 1
 
 
 def ended_in(history: SchemaHistory, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
-    """The tables that went above after_ts, as far as the history's memory reaches (see lake/schema_rows.ended)."""
+    """Times of tables that went above after_ts, as far as the history's memory reaches (see lake/schema_rows.ended)."""
     found: dict[tuple[str, str], list[tuple[int, int]]] = {}
     names = {(version.database, version.table) for version in history.made_in(after_ts, _FOREVER)}
     for name in sorted(names):

@@ -88,7 +88,7 @@ class _Table:
         return str(found[0][0]) if found else None
 
     def condition(self, piece: _Piece, *more: str) -> str:
-        """The share of a piece's rows."""
+        """The condition for a piece's rows."""
         columns = [compared_as(column) for column in self.key]
         fixed = [compared(column, "=", cell) for column, cell in zip(columns, piece.prefix, strict=False)]
         here = columns[len(piece.prefix)]

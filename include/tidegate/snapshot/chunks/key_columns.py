@@ -33,7 +33,7 @@ def compared_key(version: TableVersion) -> list[str | ByNumber]:
 
 
 def compared_as(column: Column) -> str | ByNumber:
-    """The form for MySQL and MariaDB, which find an ENUM's value in an index, but no range of them."""
+    """The comparison for MySQL and MariaDB, which find an ENUM's value in an index, but no range of them."""
     kind = canonical(column).kind
     if kind not in _LISTED:
         return column.name

@@ -385,7 +385,7 @@ def _view(events: list[SnapshotEvent], last: int) -> View | None:
 
 
 def _told(events: list[SnapshotEvent], what: str) -> tuple[str, ...] | None:
-    """The share by the newest ranges."""
+    """The option of this name in the newest ranges."""
     said = next((one.options.get(what) for one in reversed(events) if one.event is EventKind.RANGES), None)
     return None if said is None else tuple(said)
 

@@ -89,7 +89,7 @@ class WorkerConnection:
 def _shown_versions(
     info: ConnectionInfo, source: str, server_id: int, wanted: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], TableVersion]:
-    """The connection to a MySQL or MariaDB. Raises SourceRefused, SourceUnavailable."""
+    """The versions as a MySQL or MariaDB shows them. Raises SourceRefused, SourceUnavailable."""
     if not wanted:
         return {}
     try:

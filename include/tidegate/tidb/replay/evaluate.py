@@ -218,7 +218,7 @@ def _seconds(value: Sql) -> int:
 
 
 def _unix_timestamp(value: Sql) -> int:
-    """The text of a TIMESTAMP, which is in UTC here."""
+    """Unix seconds of a TIMESTAMP, which is in UTC here."""
     return (_day(value).toordinal() - date(1970, 1, 1).toordinal()) * 86400 + _seconds(value)
 
 

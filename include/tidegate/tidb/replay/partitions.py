@@ -32,7 +32,7 @@ def _refuse(what: str) -> UnsupportedValue:
 
 
 class Locator:
-    """The rows of one table's partitioning."""
+    """The locator of rows in one table's partitioning."""
 
     def __init__(self, table: TableInfo) -> None:
         if table.partition is None:

@@ -237,7 +237,7 @@ class ResultStream:
 
 
 def _type_code(definition: bytes) -> int:
-    """Name in a column definition packet: catalog, schema, two tables, two names, 0x0c, charset 2, length 4, type."""
+    """In a column definition packet: catalog, schema, two tables, two names, 0x0c, charset 2, length 4, type."""
     at = 0
     for _ in range(6):
         first = definition[at]
