@@ -1,8 +1,8 @@
 """Rebuild: one silver table anew, from bronze alone, by apply's own steps.
 
 In:  --pipeline FILE --table DB.T, perhaps --at CUT; an object store's keys in TIDEGATE_STORAGE_OPTIONS (JSON).
-Out: a new silver table beside the old one, as it was at the cut. Exit codes as apply's; 1 also when bronze no longer
-     reaches back to the table's beginning, or --compare finds a difference.
+Out: a new silver table beside the old one, as it was at the cut; with --swap in its place. Exit codes as apply's; 1
+     also when bronze no longer reaches back to the table's beginning, or --compare finds a difference.
 
 The windows run in a lake of their own over the same bronze (tidegate/lake/rebuild.py), with the schema history that is
 known by now. A question or stop in the pipeline file's `ddl` was answered long ago: it is applied.
@@ -25,13 +25,14 @@ from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TableWriteError
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.spark import application_session
+from spark_jobs.swap import Swap
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease
-from tidegate.errors import LakeRefused, TidegateError, UsageError
+from tidegate.errors import LakeRefused, LeaseHeld, TidegateError, UsageError
 from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
@@ -47,6 +48,7 @@ from tidegate.lake.rebuild import (
     silver_version,
 )
 from tidegate.lake.silver import REBUILT
+from tidegate.lake.swap import mark_rebuilt, rebuilt_ts
 from tidegate.table_names import Physical
 from tidegate.tables import State
 
@@ -100,6 +102,11 @@ class Rebuild:
         return self.database, self.name
 
     @property
+    def app_id(self) -> str:
+        """Under which the live table, and this one, record how far they are."""
+        return tables.app_id(self.pipeline.pipeline, self.table)
+
+    @property
     def is_alone(self) -> bool:
         """Whether a CREATE or TRUNCATE of it leaves nothing of what was in silver before."""
         ddl = self.pipeline.ddl
@@ -145,6 +152,7 @@ class Rebuild:
                 app.lake.delete_folder("staging")
                 app.control.tidy()
             self._check(app)
+            mark_rebuilt(self.lake.log(self.to), self.app_id, self.at_ts)
             app.check_claim()  # whoever takes the lease removes what this one reads
         except BaseException:
             self.lake.delete_folder(self.to)  # never to be taken for the whole table
@@ -220,6 +228,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--at", default="", help="a cut_ts, or a time in ISO form; the newest cut when left out")
     parser.add_argument("--to", default="", help="name of the new table; <table>__rebuilt_<cut> when left out")
     parser.add_argument("--compare", action="store_true", help="say whether silver at that cut has the same rows")
+    parser.add_argument("--swap", action="store_true", help="put it in the place of the live table, in one commit")
     return parser.parse_args(argv)
 
 
@@ -242,6 +251,27 @@ def rebuild(plan: Rebuild, spark: BackgroundSession, *, compare: bool, report: C
     return EXIT_DIFFERENT
 
 
+def swap(plan: Rebuild, spark: BackgroundSession, *, report: Callable[[str], None]) -> None:
+    """Put a rebuilt table in the live one's place. Raises LeaseHeld while an apply runs: then nothing has changed."""
+    silver = tables.silver_path(*plan.pair)
+    work = Swap(plan.lake, plan.pipeline.pipeline, plan.table, plan.to, silver)
+    report(f"{work.bring()} files are brought to {plan.lake.uri(silver)}")
+    try:
+        with sole(plan.lake, plan.pipeline.pipeline, "apply") as lease:
+            app = Application(spark, plan.pipeline, plan.lake, BronzeIndex(plan.lake), lease)
+            try:
+                work.run(app, report)
+            finally:
+                app.checkpoints.close()
+    except LeaseHeld as error:
+        name = plan.to.rpartition("/")[2]
+        raise LeaseHeld(
+            error.what,
+            where=error.where,
+            remedy=f"it is rebuilt; pause apply, wait until its run has ended, then add --swap --to {name}",
+        ) from error
+
+
 def main(argv: list[str]) -> int:
     """Entry of spark-submit."""
     arguments = _arguments(argv)
@@ -254,12 +284,11 @@ def main(argv: list[str]) -> int:
             spark = BackgroundSession(
                 partial(application_session, f"tidegate rebuild {plan.table}", lake.spark_options)
             )
-            code = rebuild(
-                plan,
-                spark,
-                compare=arguments.compare,
-                report=lambda line: print(line, flush=True),
-            )
+            report = partial(print, flush=True)
+            whole = arguments.swap and bool(rebuilt_ts(lake.log(plan.to).state(), plan.app_id))
+            code = EXIT_OK if whole else rebuild(plan, spark, compare=arguments.compare, report=report)
+            if arguments.swap:
+                swap(plan, spark, report=report)
             spark.stop()
     except UsageError as error:
         failed(error)

@@ -26,7 +26,10 @@ ARGUMENTS_MAX = 6
 
 # What is over, and why it reads better so. "path::function" or "path".
 TOO_LONG: dict[str, str] = {}
-TOO_MANY_ARGUMENTS: dict[str, str] = {"include/tidegate/cli/tail.py::tail": "each is an option of the command"}
+TOO_MANY_ARGUMENTS: dict[str, str] = {
+    "include/tidegate/cli/rebuild.py::rebuild": "each is an option of the command",
+    "include/tidegate/cli/tail.py::tail": "each is an option of the command",
+}
 # Three files of one prefix that aren't a folder yet. "folder/prefix", and why. This list only ever gets shorter.
 FLAT_FAMILIES: dict[str, str] = {
     "benchmarks/bench": "each is a program of its own",

@@ -46,7 +46,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "maintain",
         "Keep silver and bronze small and quick to read.",
     ),
-    "rebuild": ("tidegate.cli.rebuild", "rebuild", "Rebuild a silver table from bronze alone, as a new table."),
+    "rebuild": ("tidegate.cli.rebuild", "rebuild", "Rebuild a silver table from bronze alone."),
     "check": (
         "tidegate.cli.check",
         "check",

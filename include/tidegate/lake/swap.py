@@ -1,0 +1,82 @@
+"""A rebuilt silver table in the place of the live one: one commit to the live one's log.
+
+In:  both tables' newest states; the rebuilt one's files lie in the live one's folder, too.
+Out: Change: files that go and come, columns, and our transactions as the rebuilt table has them.
+
+Readers see the one table or the other. The live table keeps its id, its properties and its history. What it says of our
+progress goes back to what the rebuilt table has: so a kill right behind the commit leaves a table of which the guard
+(standing/silver.py) knows that it is older than what was published, and it catches up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from tidegate.delta.actions import moved, protocol
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.state import Action, TableState
+from tidegate.errors import LakeRefused
+from tidegate.tables import SYSTEM_PREFIX
+
+# Under which a rebuilt table says, behind the table's own application id, up to where it has all rows.
+REBUILT: Final = "/rebuilt"
+_CLUSTERING: Final = "delta.clustering"
+_BESIDE: Final = "without --swap it is rebuilt beside"
+
+
+def mark_rebuilt(log: DeltaLog, app_id: str, at_ts: int) -> None:
+    """It is whole: the last commit of a rebuild. A table without this mark is what a killed one left."""
+    change = Change([], "REBUILD", {app_id: at_ts, f"{app_id}{REBUILT}": at_ts})
+    log.update(lambda read: None if rebuilt_ts(read, app_id) == at_ts else change)
+
+
+def rebuilt_ts(state: TableState, app_id: str) -> int:
+    """Up to where a rebuilt table has all rows; 0 for one that isn't whole, or none."""
+    return state.transaction(f"{app_id}{REBUILT}")
+
+
+def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collection[str]) -> Change | None:
+    """None when it is done already. sources: columns that the source ever gave the table.
+
+    Raises LakeRefused where the live table has what a rebuild doesn't know of. What its properties ask of a writer, the
+    commit itself refuses.
+    """
+    if any(key in live.live for key in rebuilt.live):
+        return None
+    _check_columns(live, rebuilt, sources)
+    actions: list[Action] = []
+    if more := rebuilt.features - live.features:
+        actions.append(protocol(live.features | more))
+    changed: dict[str, Any] = {
+        "schemaString": rebuilt.metadata["schemaString"],
+        "partitionColumns": list(rebuilt.partition_columns),
+    }
+    if any(live.metadata.get(name) != value for name, value in changed.items()):
+        actions.append({"metaData": {**live.metadata, **changed}})
+    domain = rebuilt.domains.get(_CLUSTERING)
+    if domain is not None and domain != live.domains.get(_CLUSTERING):
+        actions.append({"domainMetadata": {"domain": _CLUSTERING, "configuration": domain, "removed": False}})
+    elif domain is None and _CLUSTERING in live.domains:
+        gone = {"domain": _CLUSTERING, "configuration": live.domains[_CLUSTERING], "removed": True}
+        actions.append({"domainMetadata": gone})
+    actions += moved(live.files, [file.action for file in rebuilt.files], data_change=True)
+    ours = {name for state in (live, rebuilt) for name in state.transactions if _is_own(name, app_id)}
+    back = {name: rebuilt.transaction(name) for name in sorted(ours)}
+    parameters = {"mode": "Overwrite", "rebuilt": rebuilt_ts(rebuilt, app_id)}
+    return Change(actions, "WRITE", back, parameters)
+
+
+def _check_columns(live: TableState, rebuilt: TableState, sources: Collection[str]) -> None:
+    known = {field["name"] for field in rebuilt.schema["fields"]}
+    for name in (str(field["name"]) for field in live.schema["fields"]):
+        if name not in known and name not in sources and not name.startswith(SYSTEM_PREFIX):
+            raise LakeRefused(
+                f"column {name} isn't the source's, and its values would be lost", where=live.place, remedy=_BESIDE
+            )
+    if live.configuration.get("delta.columnMapping.mode", "none") != "none":
+        raise LakeRefused("its columns are mapped, those of a rebuilt table aren't", where=live.place, remedy=_BESIDE)
+
+
+def _is_own(name: str, app_id: str) -> bool:
+    return name == app_id or name.startswith(f"{app_id}/")

@@ -1,0 +1,169 @@
+"""A rebuilt table is put in the place of the live one, under apply's lease.
+
+In:  a pipeline, its lake, a rebuilt table that says it is whole (lake/swap.py).
+Out: the live table with the rebuilt one's rows, by one commit; a row of control/cuts that names its version; where the
+     rebuilt table is older than the cut, it catches up from bronze. The rebuilt table is gone.
+
+Killed before the commit, nothing has happened but files that VACUUM takes. Killed behind it, the next apply asks silver
+and finds it older than published: the same standing as is recorded here. One that is held stays held, until this is run
+again. Run again it does what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Final
+
+from spark_jobs.window.application import Application
+from spark_jobs.window.standing.from_bronze import from_bronze
+from spark_jobs.window.standing.standings import note
+from tidegate import tables
+from tidegate.copies.place import Place, place_of
+from tidegate.delta.state import TableState
+from tidegate.errors import LakeRefused
+from tidegate.failpoint import failpoint
+from tidegate.lake.as_published import own_ts, said_of_all
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.from_bronze import all_versions
+from tidegate.lake.swap import rebuilt_ts, swapped
+from tidegate.limits import COPY_AT_ONCE_FILES_MAX
+from tidegate.silver_names import silver_column
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Emptied, SilverOlder
+from tidegate.standing.standing import Standing
+from tidegate.tables import State
+
+# Whatever silver has of such a table, a rebuilt one has it right; what bronze lacks a rebuild refuses.
+_ENDS: Final = (Cause.NEEDS_ROWS, Cause.MISMATCH, Cause.WRITE_FAILED, Cause.FAULT)
+_SWAPS: Final = (State.ACTIVE, State.RELEASED, State.HELD)
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """table: logical name. to: path of the rebuilt table; silver: of the live one."""
+
+    lake: LakeFiles
+    pipeline: str
+    table: str
+    to: str
+    silver: str
+
+    def bring(self) -> int:
+        """Its files into the live table's folder, where no version names them yet; how many."""
+        place = place_of(self.lake.root, self.lake.storage_options)
+        here = {file.path: file.size for file in place.files(self.silver)}
+        beside = [file for file in place.files(self.to) if not file.path.startswith("_delta_log/")]
+        wanted = [file.path for file in beside if here.get(file.path) != file.size]
+        with ThreadPoolExecutor(COPY_AT_ONCE_FILES_MAX, "swap") as pool:
+            for _ in pool.map(lambda path: self._bring(place, path), wanted):
+                pass
+        return len(wanted)
+
+    def _bring(self, place: Place, path: str) -> None:
+        failpoint("swap_before_file")
+        place.write(f"{self.silver}/{path}", place.read(f"{self.to}/{path}"))
+
+    def run(self, app: Application, report: Callable[[str], None]) -> TableState:
+        """After bring(), with an application that has apply's lease. Raises LakeRefused: then nothing has changed."""
+        app.claim()
+        app.load()
+        app.index.refresh(app.cut_ts)
+        app_id = tables.app_id(self.pipeline, self.table)
+        rebuilt = self.lake.log(self.to).state()
+        at_ts = rebuilt_ts(rebuilt, app_id)
+        standing = app.states.get(self.table)
+        is_behind = self._came_since(app, at_ts)
+        self._check(app, standing, at_ts)
+        if is_behind:
+            self._check_catches_up(app, at_ts)
+        names = self._source_columns(app)
+        log = self.lake.log(self.silver)
+        failpoint("swap_before_commit")
+        app.check_claim()
+        live = log.update(lambda read: swapped(read, rebuilt, app_id, names))
+        failpoint("swap_after_commit")
+        self._record(app, live, at_ts, is_behind=is_behind)
+        failpoint("swap_before_end")
+        self.lake.delete_folder(self.to)
+        after = app.states.get(self.table)
+        state = after.state if after is not None else State.ACTIVE
+        waits = f": {after.reason}" if after is not None and state is State.HELD else ""
+        report(f"{self.table} has the rebuilt rows in version {live.version}, and is {state}{waits}")
+        return live
+
+    def _check(self, app: Application, standing: Standing | None, at_ts: int) -> None:
+        if not at_ts:
+            raise LakeRefused("isn't whole, or was rebuilt by an older release", where=self.to, remedy="rebuild again")
+        if standing is not None and standing.state not in _SWAPS:
+            raise LakeRefused(f"is {standing.state}: nothing is swapped", where=self.table, remedy="wait for its end")
+        live = self.lake.log(self.silver).state()
+        if not live.created:
+            raise LakeRefused("has no silver", where=self.table, remedy="see `tidegate lake check`: apply makes it")
+        if live.files and not own_ts(live, tables.app_id(self.pipeline, self.table)):
+            raise LakeRefused("its silver has rows of somebody else", where=self.table, remedy="move its folder away")
+        flows = app.names.flows().get(self.table, ())
+        if any(app.snapshots.touched_since(physical, at_ts) for physical in flows):
+            raise LakeRefused(
+                "a snapshot of it is under way, or has read rows since", where=self.table, remedy="rebuild it again"
+            )
+
+    def _came_since(self, app: Application, at_ts: int) -> bool:
+        """Whether the live table may have changes that the rebuilt one lacks."""
+        if at_ts >= app.positions.mark(self.table):
+            return False
+        said = said_of_all(self.lake).get(self.table)
+        if said is None or not said.own_ts:
+            return True
+        live = self.lake.log(self.silver).state()
+        return max(said.own_ts, own_ts(live, tables.app_id(self.pipeline, self.table))) > at_ts
+
+    def _check_catches_up(self, app: Application, at_ts: int) -> None:
+        bronze = from_bronze(app, [self.table]).get(self.table)
+        if bronze is None or not bronze.reaches(at_ts):
+            raise LakeRefused(
+                f"it was rebuilt at {at_ts}, and what came since isn't in the log of this one table alone",
+                where=self.table,
+                remedy="rebuild it again while apply is stopped",
+            )
+
+    def _source_columns(self, app: Application) -> set[str]:
+        """Names in silver of all columns that the source ever gave it."""
+        versions = all_versions(app.lake, app.names.flows().get(self.table, ()))
+        known = chain.from_iterable(versions.values())
+        return {silver_column(column.name) for version in known for column in version.columns}
+
+    def _record(self, app: Application, live: TableState, at_ts: int, *, is_behind: bool) -> None:
+        """Where it stands now; then the cut names its version."""
+        standing = app.states.get(self.table)
+        reason = f"{self.table}: it was rebuilt from bronze up to {at_ts}"
+        app.positions.forget_applied(self.table)
+        if standing is not None and standing.state is State.HELD:
+            if _ends(standing, at_ts):
+                note(app, self.table, Emptied(at_ts))
+        elif is_behind:
+            note(app, self.table, SilverOlder(at_ts, reason))
+        app.record_states({})
+        after = app.states.get(self.table)
+        app_id = tables.app_id(self.pipeline, self.table)
+        row = {
+            "cut_ts": app.cut_ts,
+            "table": self.table,
+            "delta_version": live.version,
+            "applied_ts": app.cut_ts if after is None else after.applied_ts,
+            "state": State.ACTIVE if after is None else after.state,
+            "published_at": datetime.now(UTC),
+            "silver_id": live.table_id,
+            "silver_ts": own_ts(live, app_id),
+        }
+        app.publish([row])
+
+
+def _ends(held: Standing, at_ts: int) -> bool:
+    """Whether a held table goes on: its trouble lies in what was rebuilt, or a person's release would end it too."""
+    if held.cause not in _ENDS or held.is_unread:
+        return False
+    return held.releasable or held.place is None or held.place.at_ts <= at_ts
