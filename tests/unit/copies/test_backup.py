@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -286,3 +287,15 @@ def test_in_an_object_store(s3: S3, lake: FakeLake, tmp_path: Path, monkeypatch:
     assert back.versions() == lake.versions()
     sizes = {file.path: file.size for file in lake.place.files("silver")}
     assert {file.path: file.size for file in back.place.files("silver")} == sizes
+
+
+def test_half_a_file_is_none(s3: S3, tmp_path: Path) -> None:
+    def torn() -> Iterator[bytes]:
+        for _ in range(3):
+            yield b"x" * (8 << 20)
+        raise place.GoneMeanwhileError("f")
+
+    for target in (place.place_of(str(tmp_path), {}), place.place_of(s3.folder(), s3.options)):
+        with pytest.raises(place.GoneMeanwhileError):
+            target.write("d/f", torn())
+        assert list(target.files("")) == []
