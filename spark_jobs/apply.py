@@ -57,6 +57,7 @@ from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS
 from tidegate.pipelines import FileWatch
 from tidegate.segments.window import resolved_everywhere
 from tidegate.tables import SegmentFlag, State
+from tidegate.text_layout import counted
 
 
 def apply_window(app: Application, window: Window) -> Applied:
@@ -228,10 +229,14 @@ def _summary(done: Applied, seconds: float) -> str:
     )
     writers = f" ({done.writers()})" if done.versions else ""
     latency = f"; {done.latency.markers} markers: {done.latency}" if done.latency else ""
-    return (
-        f"cut {window.cut_ts}: {len(window.refs)} segments, {done.rows} changes, {len(done.versions)} tables"
-        f"{writers} in {seconds:.2f} s, lag {lag:.1f} s{held}{latency}"
+    work = ", ".join(
+        (
+            counted(len(window.refs), "segment", "segments"),
+            counted(done.rows, "change", "changes"),
+            counted(len(done.versions), "table", "tables"),
+        )
     )
+    return f"cut {window.cut_ts}: {work}{writers} in {seconds:.2f} s, lag {lag:.1f} s{held}{latency}"
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
@@ -253,9 +258,10 @@ def main(argv: list[str]) -> int:
             watch = FileWatch(arguments.pipeline, pipeline)
             windows = run(app, report=lambda line: print(line, flush=True), is_over=watch.has_changed)
             held = sorted(name for name, _ in app.states.of(State.HELD))
-            aside = f", but for {len(held)} held tables: {', '.join(held)}" if held else ""
+            aside = f", but for {counted(len(held), 'held table', 'held tables')}: {', '.join(held)}" if held else ""
             print(
-                f"applied {windows} windows; silver is complete up to {app.cut_ts} ({time_text(app.cut_ts)}){aside}",
+                f"applied {counted(windows, 'window', 'windows')};"
+                f" silver is complete up to {app.cut_ts} ({time_text(app.cut_ts)}){aside}",
                 flush=True,
             )
             spark.stop()

@@ -108,9 +108,7 @@ class CaptureSensor(BaseSensorOperator):
             pipeline, self.source, state_folder(), sources=source_connection, lakes=lake_connection
         )
         result = run.run(seconds, idle_seconds, stop=self._stop, on_progress=self._report)
-        self.log.info(
-            "%s: %d segments, %d bytes, captured to %s", result.reason, result.segments, result.bytes, result.position
-        )
+        self.log.info("%s", result)
         if result.reason == "stopped":
             raise CaptureStopped("capture was told to end", where=f"{pipeline.pipeline}/{self.source}")
         return result

@@ -61,7 +61,7 @@ _ONE_TABLE: Final = tuple(
     )
 )
 _BY_TRANSACTION: Final = (
-    " (MariaDB logs statements of a table with BIGINT row start and end whatever it is: give it TIMESTAMP(6))"
+    " (a table that is system-versioned by BIGINT needs TIMESTAMP(6) instead: MariaDB logs its statements even so)"
 )
 _BY_EFFECTS: Final = (
     "; tables that it doesn't name may be changed by triggers, functions or foreign keys: where there are none, set"

@@ -7,11 +7,17 @@ Out: CaptureResult, CaptureProgress.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from tidegate.capture.status_file import CaptureStatus
+from tidegate.text_layout import counted
 
 Reason = Literal["time", "idle", "stopped"]
+_ENDED: Final[dict[Reason, str]] = {
+    "time": "the run's time is up",
+    "idle": "the source is quiet",
+    "stopped": "stopped",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,13 @@ class CaptureResult:
     resolved_ts: int
     position: str
     landed: bool
+
+    def __str__(self) -> str:
+        """For people: why it ended, and what it has captured."""
+        if not self.last_seq:
+            return f"{_ENDED[self.reason]}: nothing is captured yet"
+        work = f"{counted(self.segments, 'segment', 'segments')}, {self.bytes / 1e6:,.1f} MB"
+        return f"{_ENDED[self.reason]}: {work}; captured to {self.position} (seq {self.last_seq})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,4 @@ def capture(
 
     gc.freeze()  # modules stay: no collection needs to look at them
     result = run.run(run_for or loaded.capture.run_for_seconds, idle, stop, tell)
-    typer.echo(
-        f"{result.reason}: {result.segments} segments, {result.bytes} bytes, "
-        f"seq {result.last_seq}, at {result.position}"
-    )
+    typer.echo(str(result))

@@ -50,7 +50,7 @@ def backup(
     loaded, lake = open_lake(pipeline)
     to = _other(loaded, lake, target, conn_id)
     work = Backup(loaded.pipeline, lake, to, _say, silver=silver)
-    lake.check_known()
+    work.check()  # before the lease, which is a file in that folder
     with take_lease(to, loaded.pipeline, "backup", report=_warn):
         made = work.run()
     brought = f"{counted(work.brought_files, 'file', 'files')}, {work.brought_bytes / 1e6:,.1f} MB copied"
@@ -92,11 +92,13 @@ def move(
     conn_id: ConnId = None,
 ) -> None:
     """Copy the lake while everything runs; once all jobs are stopped, the rest, and the lake is there."""
+    from tidegate.copies.move import check_target
     from tidegate.copies.move import move as move_lake
     from tidegate.lake.leases import take_lease
 
     loaded, lake = open_lake(pipeline)
     to = _other(loaded, lake, target, conn_id)
+    check_target(loaded.pipeline, lake, to)
     try:
         with take_lease(to, loaded.pipeline, "backup", report=_warn):
             move_lake(loaded.pipeline, lake, to, lambda: _alone(loaded, lake), _say)

@@ -61,7 +61,7 @@ def pump(
             typer.echo(f"tidegate: {error}", err=True)
             stop.wait(PUMP_RESTART_SECONDS)
         else:
-            typer.echo(f"{result.reason}: {result.segments} segments, {result.bytes} bytes, seq {result.last_seq}")
+            typer.echo(str(result))
 
 
 def _ask(entry: TidbSource, source: str, wish: Wish) -> None:

@@ -56,10 +56,12 @@ def query(
 
 def _told(cut: PinnedCut) -> str:
     from tidegate.commit_ts import time_text
+    from tidegate.text_layout import counted
 
     found = cut.cut
     absent = [f"not in it: {name}: {reason}" for name, reason in {**found.missing, **cut.unclear}.items()]
-    return "\n".join([f"cut {found.cut_ts} ({time_text(found.cut_ts)}): {len(found.tables)} tables", *absent])
+    size = counted(len(found.tables), "table", "tables")
+    return "\n".join([f"cut {found.cut_ts} ({time_text(found.cut_ts)}): {size}", *absent])
 
 
 def _shell(cut: PinnedCut, *, as_json: bool) -> bool:

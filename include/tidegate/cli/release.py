@@ -22,6 +22,7 @@ def release(
     table: Annotated[str, typer.Argument(help="Held table, database.table as in silver")],
 ) -> None:
     """Release a held table after you removed the cause. It continues from bronze."""
+    from tidegate.commit_ts import time_text
     from tidegate.lake import held
     from tidegate.tables import State
 
@@ -30,4 +31,5 @@ def release(
     if standing.state is State.HELD:
         typer.echo(f"{table} is approved, and waits for its rows now: {standing.reason}")
     else:
-        typer.echo(f"{table} goes on from commit_ts {standing.applied_ts} with the next window")
+        since = f"{time_text(standing.applied_ts)} (commit_ts {standing.applied_ts})"
+        typer.echo(f"{table} goes on from {since} with apply's next window")

@@ -141,7 +141,9 @@ def _source_lines(source: SourceStanding) -> list[str]:
         gtid = f", GTID {captured.gtid_executed}" if captured.gtid_executed and captured.server_id else ""
         size = f", {captured.bytes / 1e6:.1f} MB in bronze"
         if source.nothing_missing:
-            state = f"nothing is missing; its last change was at {source.changed_at}"
+            wrote = f"its last change was at {source.changed_at}"
+            wrote = wrote if captured.max_commit_ts else "it has written nothing since capture began"
+            state = f"nothing is missing; {wrote}"
         elif source.nothing_missing is None:
             state = f"complete up to {age_text(source.lag_seconds)} ago"  # whoever can't be asked is named below
         else:

@@ -69,8 +69,6 @@ class Backup:
 
     def run(self) -> Manifest:
         """Raises LakeUnavailable, LakeRefused, UsageError; a silver table's own trouble is in the manifest."""
-        self.lake.check_known()
-        check_apart(self.lake, self.target)
         self._begin()
         self._between = copying(self.lake, self.target, self._void)
         try:
@@ -83,23 +81,34 @@ class Backup:
         self._forget_small(made)
         return made
 
-    # --- the paper ----------------------------------------------------------------------------------
+    def check(self) -> Paper | None:
+        """The paper of an earlier copy in the folder. Writes nothing, not even a lease into somebody's own folder.
 
-    def _begin(self) -> None:
-        """Take the folder, or go on in it. Raises UsageError where it isn't such a copy's."""
+        Raises LakeUnavailable, LakeRefused; UsageError where the folder isn't such a copy's.
+        """
+        self.lake.check_known()
+        check_apart(self.lake, self.target)
         paper = Paper.read(self.target.store(FOLDER))
         if paper is None:
             if names := contents(self.target):
                 raise UsageError(
                     f"has {', '.join(names)}, and isn't a backup", where=self.target.root, remedy="give another folder"
                 )
-            self._write(None)
-            return
+            return None
         if paper.pipeline != self.pipeline or paper.kind is not self.kind:
             raise UsageError(
                 f"is a {paper.kind} of pipeline {paper.pipeline}", where=self.target.root, remedy="give another folder"
             )
-        if paper.whole is not None:
+        return paper
+
+    # --- the paper ----------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Take the folder, or go on in it. Raises as check does."""
+        paper = self.check()
+        if paper is None:
+            self._write(None)
+        elif paper.whole is not None:
             self._before = Manifest.of_json(paper.whole, self.target.root).tables
 
     def _void(self, path: str) -> None:

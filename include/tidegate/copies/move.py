@@ -17,6 +17,12 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.unfinished import FOLDER, NAME, Kind, Paper
 
 
+def check_target(pipeline: str, lake: LakeFiles, target: LakeFiles) -> None:
+    """Raises UsageError where the lake can't go there. Writes nothing."""
+    if not _has_moved(lake, target):
+        Backup(pipeline, lake, target, lambda _: None, kind=Kind.MOVE).check()
+
+
 def move(
     pipeline: str,
     lake: LakeFiles,
@@ -29,8 +35,7 @@ def move(
     Raises LeaseHeld when somebody still works on the lake: all that could be copied then is. LakeRefused where a table
     can't be copied: nothing is left behind in silence.
     """
-    paper = Paper.read(lake.store(FOLDER))
-    if paper is not None and paper.kind is Kind.MOVED and paper.other == target.root:
+    if _has_moved(lake, target):
         ours = Paper.read(target.store(FOLDER))
         if ours is not None and ours.kind is Kind.MOVE:  # else it may have gone on from there, or be a backup's by now
             target.store(FOLDER).delete([NAME])
@@ -53,3 +58,8 @@ def move(
         failpoint("move_before_end")
         target.store(FOLDER).delete([NAME])
     return made
+
+
+def _has_moved(lake: LakeFiles, target: LakeFiles) -> bool:
+    paper = Paper.read(lake.store(FOLDER))
+    return paper is not None and paper.kind is Kind.MOVED and paper.other == target.root

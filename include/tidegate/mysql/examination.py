@@ -238,7 +238,8 @@ class _Source:
         self.names = [(version.database, version.table) for version in versions]
         if not versions:
             read = self.pipeline.tables.include_as_read
-            text = f"tables.include matches no table that the server shows this account ({read}): see its grants"
+            text = f"tables.include matches no table that the server shows this account ({read}):"
+            text += " mend the patterns, or grant it SELECT there"
             yield self._line(Verdict.REFUSED if began is None else Verdict.CAUTION, text)
             return
         yield self._line(

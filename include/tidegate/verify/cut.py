@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidegate import tables
+from tidegate.commit_ts import time_text
 from tidegate.delta.actions import made_by_us
 from tidegate.errors import CutNotYet, VerifyError
 from tidegate.lake.captured_places import CapturedPlaces
@@ -106,8 +107,9 @@ def _too_late(
             where=waiting[0],
             remedy="is capture running? give a larger --timeout",
         )
-    at = f"the newest cut is {newest}" if newest else "there is no cut"
-    wanted = f"{max(needed.values())}" if needed else "any"
+    at = f"the newest cut is {newest} ({time_text(newest)})" if newest else "there is no cut"
+    last = max(needed.values(), default=0)
+    wanted = f"{last} ({time_text(last)})" if last else "any"
     return VerifyError(
         f"{at}, wanted is {wanted} after {seconds:g} s",
         remedy="is apply running? give a larger --timeout",

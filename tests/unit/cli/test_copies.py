@@ -1,0 +1,28 @@
+"""`tidegate lake backup` and `move`: a folder that isn't theirs stays as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.unit.copies.lakes import FakeLake
+from tidegate.cli.main import app
+from tidegate.errors import UsageError
+
+
+@pytest.mark.parametrize("command", ["backup", "move"])
+@pytest.mark.parametrize("target", ["lake/copy", "somebodys"])
+def test_nothing_is_written_into_a_folder_that_is_refused(tmp_path: Path, command: str, target: str) -> None:
+    FakeLake(tmp_path / "lake").fill()
+    (tmp_path / "somebodys").mkdir()
+    (tmp_path / "somebodys" / "letter.txt").write_text("dear")
+    (tmp_path / "shop.yaml").write_text(
+        f"pipeline: shop\nlake: {{path: {tmp_path / 'lake'}}}\nsources: {{one: {{conn_id: one, flavour: mariadb}}}}\n"
+        "tables: {include: ['*.*']}\n"
+    )
+    before = sorted(tmp_path.rglob("*"))
+    result = CliRunner().invoke(app, ["lake", command, str(tmp_path / "shop.yaml"), str(tmp_path / target)])
+    assert isinstance(result.exception, UsageError), result.output
+    assert sorted(tmp_path.rglob("*")) == before
