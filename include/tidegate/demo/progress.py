@@ -22,7 +22,7 @@ from tidegate.config import Pipeline
 from tidegate.demo.workload import Counters
 from tidegate.lake import status
 from tidegate.lake.files import LakeFiles
-from tidegate.snapshot.progress.automatic import seen
+from tidegate.snapshot.progress.automatic import seen, waiting
 from tidegate.snapshot.progress.events import TableProgress
 from tidegate.snapshot.progress.requests import told
 from tidegate.tables import State
@@ -32,7 +32,10 @@ _LINE_SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class Snapshot:
-    """Where everything is at one moment. Lags in seconds; None before there is something to measure."""
+    """Where everything is at one moment. Lags in seconds; None before there is something to measure.
+
+    waits: tables whose rows from before capture apply hasn't taken yet.
+    """
 
     seconds: float
     counters: Counters
@@ -42,11 +45,17 @@ class Snapshot:
     snapshots: list[TableProgress]
     captured_lag: float | None
     applied_lag: float | None
+    waits: frozenset[str] = frozenset()
 
     @property
     def lacking(self) -> list[str]:
         """Tables whose rows from before capture are being read, or will be."""
-        return [table.table for table in self.tables if table.state is State.SNAPSHOT]
+        # On a busy machine the reader is silent for so long that its tables are shown as held: they aren't lost yet.
+        return [
+            table.table
+            for table in self.tables
+            if table.state is State.SNAPSHOT or (table.state is State.HELD and table.table in self.waits)
+        ]
 
 
 @dataclass(slots=True)
@@ -87,6 +96,7 @@ class Progress:
             snapshots=told(self.lake, self.pipeline.pipeline),
             captured_lag=now - physical_ms(sources[0].resolved_ts) / 1000 if sources else None,
             applied_lag=now - physical_ms(cut) / 1000 if cut else None,
+            waits=frozenset(waiting(self.pipeline, self.lake)),
         )
         if sample and found.applied_lag is not None:
             self.lags.append(found.applied_lag)
