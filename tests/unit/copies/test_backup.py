@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,19 @@ def test_a_backup_that_lost_a_file_is_refused_by_its_name(lake: FakeLake, target
     name = next(iter(target.versions()["silver/d/b"][1]))
     target.place.remove(f"silver/d/b/{name}")
     with pytest.raises(LakeRefused, match=name):
+        restore(target, again)
+
+
+@pytest.mark.parametrize("path", ["../elsewhere/file", "/etc/file", "control/value_logs/../../../file"])
+def test_a_paper_that_names_files_outside_of_the_lake(
+    lake: FakeLake, target: FakeLake, again: FakeLake, path: str
+) -> None:
+    backup(lake, target)
+    store = target.files.store(FOLDER)
+    document = json.loads(store.get(NAME) or b"")
+    document["whole"]["small"][path] = 2
+    store.replace(NAME, json.dumps(document).encode())
+    with pytest.raises(LakeRefused, match="can't be read"):
         restore(target, again)
 
 
