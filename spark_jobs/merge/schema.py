@@ -140,7 +140,7 @@ def _follow(
             stays = all(keeps_values(private.state, action, recasts) for action in actions)
             if not stays:
                 own = silver_sql.only_shard(new) if writer.entry.routed else "true"
-                check_names(private.state, actions, old)
+                check_names(writer, private.state, actions, old)
                 rewrite(private, actions, shape, recasts, own, writer.sources_of(old))
             return not stays
 
@@ -166,7 +166,7 @@ def _reshape_of(
             recasts[action.column.silver] = quote(action.old_name)
     if all(keeps_values(state, action, recasts) for action in actions):
         return None
-    check_names(state, actions, old)
+    check_names(writer, state, actions, old)
     return Reshape(
         facts=lambda read: reshaped(read, shape, writer.sources_of(old)),
         key=shape.key or (ROW_HASH,),
@@ -176,7 +176,7 @@ def _reshape_of(
     )
 
 
-def check_names(state: TableState, actions: Sequence[SilverAction], old: TableVersion) -> None:
+def check_names(writer: SilverWriter, state: TableState, actions: Sequence[SilverAction], old: TableVersion) -> None:
     """Raise SchemaMismatch where a column gets the name of one that silver's owner has added: its values would go, or
     pass for the source's. Silver that was made just now has the columns behind the statement, and no rows.
     """
@@ -188,7 +188,7 @@ def check_names(state: TableState, actions: Sequence[SilverAction], old: TableVe
         match action:
             case RenameSilverColumn():
                 name, what = action.new_name, f"column {action.old_name} is {action.new_name} from here on"
-            case AddSilverColumn():
+            case AddSilverColumn() if not _had(writer, old, action.column.silver):
                 name, what = action.column.silver, f"column {action.column.name} is added here"
             case _:
                 continue
@@ -198,6 +198,17 @@ def check_names(state: TableState, actions: Sequence[SilverAction], old: TableVe
                 where=state.place,
                 remedy="rename or drop silver's own column, then `tidegate release`",
             )
+
+
+def _had(writer: SilverWriter, old: TableVersion, name: str) -> bool:
+    """Whether the source may have brought silver's column of this name before: another shard did, or an earlier table
+    of the name, whose rows or columns silver keeps (soft_delete, an ignored DDL).
+    """
+    if writer.entry.routed or writer.work.plan.keeps_deleted:
+        return True
+    versions = writer.app.histories[old.source].versions(old.database, old.table)
+    before = (version for version in versions if version.commit_ts <= old.commit_ts)
+    return name.lower() in {column.silver.lower() for version in before for column in version.columns}
 
 
 def _keeps(action: ValuesRewritten, state: TableState) -> bool:
@@ -224,8 +235,8 @@ def _add(
     """The columns, with the value the server gave to existing rows."""
     state, ids = writer.log.state(), (writer.app_id, writer.ddl_id("values", new))
     done = any(state.transaction(one) >= new.commit_ts for one in ids)
-    if not writer.entry.routed and not done:  # another shard may have brought the column to a routed table
-        check_names(state, actions, old)
+    if not done:
+        check_names(writer, state, actions, old)
     added = [action for action in actions if isinstance(action, AddSilverColumn)]
     columns = [SilverColumn(a.column.silver, canonical(a.column).delta, described(a.column)) for a in added]
     if not _gives_values(added):
