@@ -26,6 +26,7 @@ class Settings:
         self.excluded: set[str] = set()
         self.soft_delete: set[str] = set()
         self.changelog: set[str] = set()
+        self._ever_soft: set[str] = set()
         self._more: dict[str, dict[str, Any]] = {"capture": {}, "apply": {}, "ddl": {}}
         self.write()
 
@@ -41,6 +42,7 @@ class Settings:
                 self.excluded.discard(name := rng.choice(sorted(self.excluded)))
             case "soft_delete" if name:
                 self.soft_delete.symmetric_difference_update({name})
+                self._ever_soft.add(name)
             case "changelog" if name:
                 self.changelog.symmetric_difference_update({name})
             case "capture":
@@ -73,7 +75,8 @@ class Settings:
         return f"{kind} {name} {value}"
 
     def calm(self) -> None:
-        """What was marked as deleted stays so: a table that is no longer named would wait for a person."""
+        """Tables that ever kept deleted rows do so again: one that has such rows would wait for a person."""
+        self.soft_delete |= self._ever_soft
         self.excluded.clear()
         self._more["ddl"].clear()
         self.write()
