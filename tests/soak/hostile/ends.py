@@ -14,7 +14,7 @@ from typing import Final
 from tests.kit.changelogs import changes_of
 from tests.kit.road import Road
 from tests.replay.compare import compare
-from tests.soak.hostile.tables import HOSTILE
+from tests.soak.hostile.tables import HOSTILE, table_of
 from tests.soak.world import SilverDiffers
 from tidegate.lake import held
 from tidegate.local.server import Server
@@ -91,7 +91,7 @@ class Ends:
         """Those that have a change twice."""
         doubled = []
         for log in (self._folder / "lake" / "changelog").glob("*/*/_delta_log"):
-            database, table = log.parent.parent.name, log.parent.name
+            database, _, table = table_of(str(log.parent)).partition(".")
             try:
                 changes_of(self._road.lake, database, table)
             except AssertionError as error:

@@ -1,7 +1,7 @@
 """The tables that a hostile run has at its source now, as information_schema tells.
 
 In:  a server.
-Out: Table and its columns; HOSTILE, the databases.
+Out: Table and its columns; HOSTILE, the databases; table_of(): which table a folder of the lake is.
 """
 
 from __future__ import annotations
@@ -95,3 +95,13 @@ def tables_at(server: Server) -> list[Table]:
 
 def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else "" if value is None else str(value)
+
+
+def table_of(path: str) -> str:
+    """`database.table` of a folder in the lake, in whose name ~hex~ are odd characters."""
+    return ".".join(map(_unfolded, path.split("/")[-2:]))
+
+
+def _unfolded(name: str) -> str:
+    parts = name.split("~")
+    return "".join(part if at % 2 == 0 else chr(int(part, 16)) for at, part in enumerate(parts))

@@ -24,7 +24,7 @@ from tests.soak.hostile import silver_hands
 from tests.soak.hostile.ends import Ends
 from tests.soak.hostile.people import People
 from tests.soak.hostile.settings import Settings
-from tests.soak.hostile.tables import HOSTILE, tables_at
+from tests.soak.hostile.tables import HOSTILE, table_of, tables_at
 from tests.soak.hostile.variables import global_variable
 from tests.soak.plan import Fault
 from tests.soak.witness import Wrong
@@ -133,7 +133,7 @@ class HostileWorld(Whole):
         root = self.folder / "lake"
         paths = sorted(str(log.parent.relative_to(root)) for log in root.glob("silver/*/*/_delta_log"))
         at_source = {table.dotted for table in tables_at(self.server)}
-        paths = [path for path in paths if _table(path) in at_source]
+        paths = [path for path in paths if table_of(path) in at_source]
         return paths[int(which * len(paths))] if paths else ""
 
     def _silver_hand(self, hand: str, which: float) -> None:
@@ -226,7 +226,7 @@ class HostileWorld(Whole):
             if not waits:
                 break
             self._apply()
-        names = {_table(path) for path in self.touched}
+        names = {table_of(path) for path in self.touched}
         names &= {table.dotted for table in tables_at(self.server)}
         for _ in range(_READERS_MAX):  # a table may come to wait for its rows while a reader is at others
             Reading(self.road, self.spark).run(*sorted(names))
@@ -239,14 +239,4 @@ class HostileWorld(Whole):
 
     def compare(self) -> str:
         """How many rows, in words. Raises Wrong."""
-        return Ends(self.server, self.road, self.folder, {_table(path) for path in self._wider}).compare()
-
-
-def _table(path: str) -> str:
-    """Of a path in the lake."""
-    return ".".join(map(_unfolded, path.split("/")[1:]))
-
-
-def _unfolded(name: str) -> str:
-    parts = name.split("~")
-    return "".join(part if at % 2 == 0 else chr(int(part, 16)) for at, part in enumerate(parts))
+        return Ends(self.server, self.road, self.folder, {table_of(path) for path in self._wider}).compare()
