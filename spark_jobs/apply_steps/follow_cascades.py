@@ -137,6 +137,7 @@ class _Played:
         }
         self._reader = LoggedChanges(app, window, given.committed, source)
         self._store = Store()
+        self._told: dict[Name, str] = {}  # children that have a changelog
         self._positions: dict[Order, int] = {}  # in the log, of changes that may have effects
 
     def stage(self) -> None:
@@ -145,6 +146,9 @@ class _Played:
         if not changed:
             return
         self._check_readable(changed)
+        keeps = self._app.pipeline.tables.keeps_changelog
+        self._told = {name: of.name for name, of in self._children.items() if keeps(of.database, of.table)}
+        self._reader.keeps_places = bool(self._told)
         times = self._rules()
         every = [rule for one in times for rule in one.rules]
         looked = self._looked(every)
@@ -268,7 +272,7 @@ class _Played:
             if name in own:
                 changes += chunk_rows(self._app, entry, name, own[name], self._store)
         changes.sort(key=lambda change: change.order)
-        self._positions = {change.order: change.pos for change in changes} if self._keeps_each() else {}
+        self._positions = {change.order: change.pos for change in changes} if self._told else {}
         there: dict[Name, dict[Any, Row]] = {name: {} for name in own}
         given: dict[Rule, set[Any]] = {}
         for _ in range(limits.CASCADE_ATTEMPTS_MAX):
@@ -315,16 +319,10 @@ class _Played:
                 self._collect(one)
         for one in stage.flush():
             self._collect(one)
-        keeps_each = self._keeps_each()
-        if keeps_each:
+        if self._told:
             read = (self._source, self._reader, self._store)
-            teller = Teller(keeps_each, self._unsure(), self._positions)
+            teller = Teller(self._told, self._unsure(), self._positions)
             teller.tell(effects, self._version, read, self._given.by_keys)
-
-    def _keeps_each(self) -> dict[Name, str]:
-        """Children that have a changelog."""
-        keeps = self._app.pipeline.tables.keeps_changelog
-        return {name: entry.name for name, entry in self._children.items() if keeps(entry.database, entry.table)}
 
     def _collect(self, staged: Staged) -> None:
         made = self._given.made

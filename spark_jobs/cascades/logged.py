@@ -75,6 +75,7 @@ class LoggedChanges:
     def __init__(self, app: Application, window: Window, committed: Sequence[PrewrittenSegment], source: str) -> None:
         self._app, self._window, self._committed, self._source = app, window, committed, source
         self.count = 0
+        self.keeps_places = False  # whether who reads asks for these:
         self.files: dict[int, str] = {}  # seq -> binlog file
         self.gtids: dict[int, str] = {}  # commit_ts -> GTID
 
@@ -131,7 +132,6 @@ class LoggedChanges:
             raise Doubt(f"changes of its parents, or of its own, can't be read: {error.line}", name) from error
 
     def _of_images(self, found: TableImages, seq: int, looked: Looked, store: Store) -> Iterator[Logged]:
-        self.gtids |= found.gtids
         if looked.key is None:
             found = _telling(found, looked)
         rows = found.images.rows
@@ -146,6 +146,8 @@ class LoggedChanges:
         ops, stamps = rows.column(tables.OP).to_pylist(), rows.column(tables.COMMIT_TS).to_pylist()
         ordinals = found.ordinals.tolist()
         positions = found.positions.tolist()
+        if self.keeps_places:
+            self.gtids |= {stamp: found.gtids[stamp] for stamp in {*stamps} if stamp in found.gtids}
         checked = ((found.flags & NO_FOREIGN_KEYS) == 0).tolist()
         at = 0
         while at < len(ops):
