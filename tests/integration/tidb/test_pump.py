@@ -221,7 +221,7 @@ def test_another_pump_under_the_same_name_is_refused(tmp_path: Path) -> None:
     source = run.source()
     source.settings = replace(source.settings, node="two")
     run.source = lambda: source
-    with pytest.raises(PositionLost, match="is of Pump one, this one is two"):  # by the run, which nobody stops
+    with pytest.raises(PositionLost, match="are of Pump one, and this one is two"):  # by the run, which nobody stops
         run.run(600)
     assert value_log_folder(run.pipeline, "one", run.state_dir).is_dir()
 
