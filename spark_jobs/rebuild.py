@@ -51,6 +51,7 @@ from tidegate.lake.silver import REBUILT
 from tidegate.lake.swap import mark_rebuilt, rebuilt_ts
 from tidegate.table_names import Physical
 from tidegate.tables import State
+from tidegate.text_layout import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -235,9 +236,11 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
 def rebuild(plan: Rebuild, spark: BackgroundSession, *, compare: bool, report: Callable[[str], None]) -> int:
     """Run a plan and say what came of it; the exit code. Raises UsageError when the new table's place is taken."""
     if plan.lake.log(plan.to).state().created:
-        raise UsageError("is there already", where=plan.to, remedy="give another --to, or remove it")
+        name = plan.to.rpartition("/")[2]
+        remedy = f"give another --to, or remove it; or put it in the live one's place: --swap --to {name}"
+        raise UsageError("is there already", where=plan.to, remedy=remedy)
     windows = plan.run(spark, report)
-    report(f"rebuilt {plan.table} at {plan.at_ts} in {windows} windows: {plan.lake.uri(plan.to)}")
+    report(f"rebuilt {plan.table} at {plan.at_ts} in {counted(windows, 'window', 'windows')}: {plan.lake.uri(plan.to)}")
     if not compare:
         return EXIT_OK
     found = plan.differences(spark.session)
@@ -255,7 +258,7 @@ def swap(plan: Rebuild, spark: BackgroundSession, *, report: Callable[[str], Non
     """Put a rebuilt table in the live one's place. Raises LeaseHeld while an apply runs: then nothing has changed."""
     silver = tables.silver_path(*plan.pair)
     work = Swap(plan.lake, plan.pipeline.pipeline, plan.table, plan.to, silver)
-    report(f"{work.bring()} files are brought to {plan.lake.uri(silver)}")
+    report(f"{counted(work.bring(), 'file is', 'files are')} brought to {plan.lake.uri(silver)}")
     try:
         with sole(plan.lake, plan.pipeline.pipeline, "apply") as lease:
             app = Application(spark, plan.pipeline, plan.lake, BronzeIndex(plan.lake), lease)

@@ -57,7 +57,9 @@ def accept(
         gap = find_gap(server, captured, recovered.checkpoint) if recovered.checkpoint.seq else None
         if gap is None:
             raise UsageError(
-                f"source {name} lost nothing that capture continues", where=loaded.pipeline, remedy="start capture"
+                f"source {name} still has its log from where capture stopped",
+                where=loaded.pipeline,
+                remedy="start capture",
             )
         segment = gap.segment
         tables = (
