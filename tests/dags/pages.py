@@ -26,7 +26,7 @@ def look_for_held_table(airflow: AirflowInstance, pipeline: str, table: str, scr
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{airflow.url}/tidegate/")
     with browser() as chromium:
         log_in(chromium, airflow)
-        see(chromium, f"{airflow.url}/tidegate/", [pipeline, "tables wait", "1 held", "1 table of"])
+        see(chromium, f"{airflow.url}/tidegate/", [pipeline, "tables wait", "1 held", "tables waits."])
         chromium.save_screenshot(str(screenshots / "pipelines.png"))
         see(
             chromium,

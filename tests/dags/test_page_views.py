@@ -49,7 +49,7 @@ def names(html: str) -> list[str]:
         (replace(view(), standing=replace(view().standing, cut_ts=0)), Health.EMPTY, "Nothing is applied yet"),  # type: ignore[type-var]
         (replace(view(), standing=replace(view().standing, ahead=True)), Health.AHEAD, "in the future"),  # type: ignore[type-var]
         (view(held=False, lag=125), Health.BEHIND, "Silver is 2 min behind."),
-        (view(), Health.WAITING, "2 tables of 40 wait; 1 table lacks rows until a snapshot ends"),
+        (view(), Health.WAITING, "2 of 40 tables wait; 1 table lacks rows until a snapshot ends"),
         (view(held=False), Health.CURRENT, "Silver is 2.0 s behind."),
         (view(held=False, lag=0), Health.CURRENT, "Nothing is missing."),
     ],
@@ -128,6 +128,8 @@ def test_a_gap_in_what_is_known_is_a_gap_in_the_line() -> None:
     assert "aria-label='a &lt;b&gt;'" in drawn
     assert "Nothing is known yet" in chart([None, None], "Lag", str, ("a", "b"))
     assert sparkline([0.0, 0.0], "flat").count("<polyline") == 1
+    (single,) = re.findall("points='([^']*)'", sparkline([None, None, 3.0], "one step, at the edge"))
+    assert single == "115.0,2.0 125.0,2.0", "half of it can be seen"
 
 
 def test_the_page_takes_nothing_from_elsewhere() -> None:

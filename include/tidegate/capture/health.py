@@ -50,7 +50,11 @@ def why(stands: Standing) -> str:
     waiting = sum(table.state.waits for table in stands.tables)
     filled = sum(table.state is State.SNAPSHOT for table in stands.tables)
     waits = [
-        *([f"{counted(waiting, 'table', 'tables')} of {len(stands.tables):,} wait"] if waiting else []),
+        *(
+            [f"{waiting:,} of {counted(len(stands.tables), 'table', 'tables')} wait{'s' * (waiting == 1)}"]
+            if waiting
+            else []
+        ),
         *([f"{counted(filled, 'table lacks', 'tables lack')} rows until a snapshot ends"] if filled else []),
     ]
     aside = f" {'; '.join(waits)}." if waits else ""

@@ -63,7 +63,7 @@ def screen(pipeline: Pipeline, lake: LakeFiles, rows: int) -> list[str]:
     try:
         stands = standing(pipeline, lake, pipelines.asking(pipeline, lake, from_environment))
         stands = replace(stands, tables=seen(pipeline, lake, stands.tables))
-        past = timeline(lake, now, _HOUR)
+        past = timeline(lake, now, _HOUR).with_lag_now(stands.lag_seconds)
     except (TidegateError, OSError) as error:
         return [f"{pipeline.pipeline}: unreadable, {at}", str(error)][:rows]
     lines = [f"{stands.pipeline}: {health(stands)}, {at}", why(stands), "", *_rates(past), ""]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -44,6 +44,10 @@ class Timeline:
     def rows_a_second(self) -> float:
         """Over the last five steps."""
         return sum(self.rows[-5:]) / (5 * self.step_seconds)
+
+    def with_lag_now(self, seconds: float | None) -> Timeline:
+        """As it is with what is known of now: a quiet source's cut gets older, though nothing is missing."""
+        return replace(self, lag=(*self.lag[:-1], seconds))
 
 
 def timeline(lake: LakeFiles, now: float, seconds: float) -> Timeline:

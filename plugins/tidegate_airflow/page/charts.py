@@ -12,6 +12,7 @@ from typing import Final
 
 _HEIGHT: Final = 100
 _WIDTH: Final = 600
+_DASH: Final = 5.0
 
 
 def sparkline(values: Sequence[float | None], title: str) -> str:
@@ -42,15 +43,15 @@ def _svg(values: Sequence[float | None], title: str, kind: str, width: int, heig
             runs.append([])
         else:
             runs[-1].append((at * step, height - 2 - (height - 4) * value / top))
-    lines = "".join(_line(run, step) for run in runs if run)
+    lines = "".join(map(_line, filter(None, runs)))
     return (
         f"<svg class='{kind}' viewBox='0 0 {width} {height}' preserveAspectRatio='none' role='img'"
         f" aria-label='{escape(title, quote=True)}'>{lines}</svg>"
     )
 
 
-def _line(run: Sequence[tuple[float, float]], step: float) -> str:
-    """A single known step is a dash as wide as a step."""
-    ends = [(run[0][0] + step, run[0][1])] if len(run) == 1 else []
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (*run, *ends))
-    return f"<polyline points='{points}'/>"
+def _line(run: Sequence[tuple[float, float]]) -> str:
+    """A single known step is a short dash, which lies in the picture at its right edge, too."""
+    (x, y), *_ = run
+    points = run if len(run) > 1 else [(x - _DASH, y), (x + _DASH, y)]
+    return f"<polyline points='{' '.join(f'{x:.1f},{y:.1f}' for x, y in points)}'/>"

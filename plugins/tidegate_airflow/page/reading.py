@@ -76,7 +76,10 @@ class PipelineReader:
                 self._view = self._look(now)
             if self._view.error:
                 return self._view
-            return replace(self._view, timeline=self._history(span, now))
+            past, stands = self._history(span, now), self._view.standing
+            if past is not None and stands is not None:
+                past = past.with_lag_now(stands.lag_seconds)
+            return replace(self._view, timeline=past)
 
     def _look(self, now: float) -> PageView:
         from tidegate.capture.standing import standing

@@ -70,7 +70,7 @@ def test_what_the_source_lost_is_accepted_and_only_its_tables_wait(
             server.query(f"INSERT INTO shop.{table} VALUES (1)")
         road.capture()
         road.apply(spark)
-        with pytest.raises(UsageError, match="lost nothing"):
+        with pytest.raises(UsageError, match="still has its log from where capture stopped"):
             _accept(road, monkeypatch, "--lost")
 
         _lose_the_tail(server, road, tmp_path / "copy")

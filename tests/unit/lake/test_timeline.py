@@ -72,6 +72,7 @@ def test_lag_grows_until_a_cut_is_published(tmp_path: Path) -> None:
     assert lag[30] == pytest.approx(STEP + 1, abs=0.01), "by the end of that minute"
     assert lag[49] == pytest.approx(1801 - 600, abs=0.01), "just before the second was published"
     assert lag[-1] == pytest.approx(602, abs=0.01)
+    assert timeline(lake, NOW, HOUR).with_lag_now(0.0).lag == (*lag[:-1], 0.0)
     assert max(value for value in lag if value is not None) == pytest.approx(1201, abs=0.01)
 
 
