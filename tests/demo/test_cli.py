@@ -124,11 +124,12 @@ def test_status_of_a_lake_without_anything_is_empty(pipeline: Path) -> None:
 
 
 def _lake_with_a_held_table(lake: LakeFiles) -> None:
+    now = pa.scalar(0, pa.timestamp("us", tz="UTC")).as_py()
     segment = {
         "source": "main", "day": date(1970, 1, 1), "kind": "binlog", "server_id": 1, "server_uuid": "u",
         "file": "binlog.000007", "start_pos": 4, "gtid_executed": "0-1-9", "prev_commit_ts": 0, "min_commit_ts": 5,
         "event_count": 3, "txn_count": 1, "tables": ["shop.a"],
-        "flags": 0, "context": b"", "payload": b"12345", "payload_crc32c": 0, "captured_at": None,
+        "flags": 0, "context": b"", "payload": b"12345", "payload_crc32c": 0, "captured_at": now,
         "min_start_ts": None, "max_start_ts": None,
     }  # fmt: skip
     schema = pa.schema([field.with_nullable(True) for field in tables.SEGMENTS.schema])
@@ -136,7 +137,6 @@ def _lake_with_a_held_table(lake: LakeFiles) -> None:
         row = segment | {"seq": seq, "end_pos": 100 * seq, "max_commit_ts": 10 * seq, "resolved_ts": 10 * seq}
         rows = pa.Table.from_pylist([row], schema=schema)
         write_deltalake(lake.uri(tables.SEGMENTS.path), rows, mode="append", partition_by=["source", "day"])
-    now = pa.scalar(0, pa.timestamp("us", tz="UTC")).as_py()
     cut = {"delta_version": -1, "applied_ts": 20, "state": "active", "published_at": now, "cut_ts": 20}
     cuts = [
         {**cut, "table": ""},
