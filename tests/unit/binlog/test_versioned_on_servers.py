@@ -97,7 +97,7 @@ def test_what_the_log_does_not_tell_of_a_versioned_table_holds_it(
     by_transaction = PERIOD.replace("TIMESTAMP(6)", "BIGINT UNSIGNED")
     create = f"CREATE TABLE t (pk INT PRIMARY KEY, f INT{by_transaction}) ENGINE=InnoDB WITH SYSTEM VERSIONING"
     found, _ = decoded(mariadb, fresh_database(mariadb), [create, DML[0]])
-    assert "BIGINT row start and end" in found.problems[0].message
+    assert "system-versioned by BIGINT" in found.problems[0].message
     period = "ADD s TIMESTAMP(6) GENERATED ALWAYS AS ROW START, ADD e TIMESTAMP(6) GENERATED ALWAYS AS ROW END"
     alter = f"ALTER TABLE t {period}, ADD PERIOD FOR SYSTEM_TIME (s, e), ADD SYSTEM VERSIONING"
     _, versions = decoded(mariadb, fresh_database(mariadb), ["CREATE TABLE t (pk INT PRIMARY KEY, f INT)", alter])
