@@ -1,4 +1,4 @@
-"""Two commands to paste into a shell: DuckDB and Spark SQL over the demo's silver.
+"""Two commands to paste into a shell: `tidegate query`, and plain Spark SQL, over the demo's silver.
 
 In:  the project's root and the lake.
 Out: command lines with real paths; the settings that Spark needs for Delta, as a properties file.
@@ -11,17 +11,15 @@ import shlex
 import sys
 from pathlib import Path
 
-from tidegate.query.duck import extension_file
-
 _SQL = "SELECT channel, status, count(*) AS orders, sum(total) AS total FROM {orders} GROUP BY ALL ORDER BY ALL"
 
 
-def duckdb_command(lake: Path) -> str:
-    """Prints the result as a table."""
-    extension = extension_file("delta")
-    sql = _SQL.format(orders=f"delta_scan('{lake / 'silver' / 'shop' / 'orders'}')")
-    script = f'import duckdb; duckdb.sql("LOAD \'{extension}\'"); duckdb.sql("{sql}").show()'
-    return f"{sys.executable} -c {shlex.quote(script)}"
+def query_command() -> str:
+    """As short as it can be typed: from the folder of the checkout, or of the environment."""
+    program = Path(sys.executable).with_name("tidegate")
+    here = Path.cwd()
+    shown = program.relative_to(here) if program.is_relative_to(here) else program
+    return f"{shlex.quote(str(shown))} query demo {shlex.quote(_SQL.format(orders='shop.orders'))}"
 
 
 def spark_command(lake: Path, state: Path, jars: Path) -> str:

@@ -105,7 +105,7 @@ class Demo:
             show(report, progress.lag_summary, self.console)
             self.console.print("\n[bold]Ask silver yourself[/bold] (the lake stays until the next demo):")
             for command in (
-                queries.duckdb_command(Path(self.lake.root)),
+                queries.query_command(),
                 queries.spark_command(Path(self.lake.root), self.state, jar_folder),
             ):
                 self.console.print(f"\n{command}", soft_wrap=True, highlight=False, markup=False)
