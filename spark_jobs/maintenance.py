@@ -23,6 +23,7 @@ from spark_jobs.session.spark import fit_to_size
 from tidegate import tables
 from tidegate.config import Maintain, Pipeline
 from tidegate.delta.log import DeltaLog
+from tidegate.delta.names import LOG
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict
 from tidegate.lake import control
@@ -100,9 +101,7 @@ class Maintenance:
         return {
             path: info.mtime.timestamp()
             for path, info in paths.items()
-            if info.mtime is not None
-            and "_delta_log" not in path.split("/")
-            and not path.rsplit("/", 1)[-1].startswith(".")
+            if info.mtime is not None and LOG not in path.split("/") and not path.rsplit("/", 1)[-1].startswith(".")
         }
 
     def log(self, table: SilverTable) -> DeltaLog:

@@ -23,6 +23,7 @@ from spark_jobs.window.standing.from_bronze import from_bronze
 from spark_jobs.window.standing.standings import note
 from tidegate import tables
 from tidegate.copies.place import Place, place_of
+from tidegate.delta.names import LOG
 from tidegate.delta.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
@@ -56,7 +57,7 @@ class Swap:
         """Its files into the live table's folder, where no version names them yet; how many."""
         place = place_of(self.lake.root, self.lake.storage_options)
         here = {file.path: file.size for file in place.files(self.silver)}
-        beside = [file for file in place.files(self.to) if not file.path.startswith("_delta_log/")]
+        beside = [file for file in place.files(self.to) if not file.path.startswith(f"{LOG}/")]
         wanted = [file.path for file in beside if here.get(file.path) != file.size]
         with ThreadPoolExecutor(COPY_AT_ONCE_FILES_MAX, "swap") as pool:
             for _ in pool.map(lambda path: self._bring(place, path), wanted):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -45,10 +45,8 @@ def status(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
 ) -> None:
     """Show the lag of a pipeline, and the tables that wait."""
-    from tidegate.capture.standing import standing
     from tidegate.lake import latency
     from tidegate.lake.format.version import format_of
-    from tidegate.snapshot.progress.automatic import seen
     from tidegate.snapshot.progress.standing import under_way
 
     loaded, lake = open_lake(pipeline)
@@ -56,8 +54,7 @@ def status(
     if statuses and not as_json:
         print("\n".join(_capture_lines(statuses)), end="\n\n")
     try:
-        found = standing(loaded, lake, pipelines.asking(loaded, lake, from_environment))
-        found = replace(found, tables=seen(loaded, lake, found.tables))
+        found = pipelines.seen_standing(loaded, lake, pipelines.asking(loaded, lake, from_environment))
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
         snapshots = under_way(lake)
         layout = format_of(lake)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -54,15 +53,12 @@ def top(
 def screen(pipeline: Pipeline, lake: LakeFiles, rows: int) -> list[str]:
     """At most so many lines; a lake that doesn't answer is said, and asked again the next time."""
     from tidegate.capture.health import health, why
-    from tidegate.capture.standing import standing
     from tidegate.lake.timeline import timeline
-    from tidegate.snapshot.progress.automatic import seen
 
     now = time.time()
     at = time.strftime("%H:%M:%S UTC", time.gmtime(now))
     try:
-        stands = standing(pipeline, lake, pipelines.asking(pipeline, lake, from_environment))
-        stands = replace(stands, tables=seen(pipeline, lake, stands.tables))
+        stands = pipelines.seen_standing(pipeline, lake, pipelines.asking(pipeline, lake, from_environment))
         past = timeline(lake, now, _HOUR).with_lag_now(stands.lag_seconds)
     except (TidegateError, OSError) as error:
         return [f"{pipeline.pipeline}: unreadable, {at}", str(error)][:rows]
@@ -73,7 +69,7 @@ def screen(pipeline: Pipeline, lake: LakeFiles, rows: int) -> list[str]:
 
 
 def _rates(past: Timeline) -> list[str]:
-    volume = sum(past.payload_bytes[-5:]) / (5 * past.step_seconds) / 1e6
+    volume = past.bytes_a_second / 1e6
     return [
         f"lag, last hour  {bars(past.lag)}  {age_text(past.lag[-1])}",
         f"rows a second   {bars(past.rows)}  {past.rows_a_second:,.1f}, {volume:,.2f} MB of binlog a second",

@@ -27,9 +27,9 @@ from typing import Final, TypeVar
 from tidegate import tables
 from tidegate.copies.manifest import Copied, Manifest
 from tidegate.copies.place import GoneMeanwhileError, copy_file, place_of
-from tidegate.copies.table import LOG, Between, TableCopy, copying
+from tidegate.copies.table import Between, TableCopy, copying, newest_version
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import commit_version
+from tidegate.delta.names import LOG
 from tidegate.delta.state import no_files
 from tidegate.errors import LakeUnavailable, Terminal, UsageError
 from tidegate.failpoint import failpoint
@@ -38,7 +38,6 @@ from tidegate.lake.format.version import BEGUN_ID
 from tidegate.lake.leases import LEASES
 from tidegate.lake.unfinished import FOLDER, Kind, Paper
 from tidegate.limits import COPY_ATTEMPTS_MAX, COPY_LOOKS_ATTEMPTS_MAX, COPY_TABLES_MAX, STORE_AGAIN_SECONDS
-from tidegate.text_layout import counted
 
 T = TypeVar("T")
 Report = Callable[[str], None]
@@ -189,7 +188,7 @@ class Backup:
             if path in (LEASES, VALUE_LOGS):
                 continue
             entries = self.lake.store(f"{path}/{LOG}").names()
-            newest = max((v for entry in entries if (v := commit_version(entry.name)) is not None), default=None)
+            newest = newest_version(entry.name for entry in entries)
             if newest is not None:
                 versions[path] = newest
         return versions
@@ -232,7 +231,7 @@ class Backup:
 
     def _count(self, copy: TableCopy) -> None:
         if copy.files:
-            self.report(f"{copy.path}: {counted(copy.files, 'file', 'files')}, {copy.bytes / 1e6:,.1f} MB")
+            self.report(copy.brought)
             self.brought_files += copy.files
             self.brought_bytes += copy.bytes
 

@@ -7,7 +7,6 @@ Out: the lake, as it was when the backup ended. Until all of it is there it says
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,14 +14,13 @@ from functools import partial
 from tidegate.copies.backup import Report, check_apart, contents
 from tidegate.copies.manifest import Copied, Manifest
 from tidegate.copies.place import GoneMeanwhileError, copy_file
-from tidegate.copies.table import TableCopy, copying
+from tidegate.copies.table import Between, TableCopy, copying
 from tidegate.errors import LakeRefused, UsageError
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.migrations import newest_format
 from tidegate.lake.unfinished import FOLDER, NAME, Kind, Paper
 from tidegate.limits import COPY_TABLES_MAX
-from tidegate.text_layout import counted
 
 
 def manifest_of(backup: LakeFiles, pipeline: str) -> Manifest:
@@ -91,7 +89,7 @@ class Restore:
         try:
             for path, size in self._made.small.items():
                 copy_file(*between.places, path, size)
-            for _ in tables.map(partial(self._table, lambda path: TableCopy(between, path)), self._made.tables.items()):
+            for _ in tables.map(partial(self._table, between), self._made.tables.items()):
                 pass
         except GoneMeanwhileError as error:
             raise LakeRefused(f"it lacks {error}", where=self.backup.root, remedy="use another backup") from error
@@ -102,14 +100,14 @@ class Restore:
         store.delete([NAME])
         return self._made
 
-    def _table(self, copy_of: Callable[[str], TableCopy], named: tuple[str, Copied]) -> None:
+    def _table(self, between: Between, named: tuple[str, Copied]) -> None:
         path, wanted = named
-        copy = copy_of(path)
+        copy = TableCopy(between, path)
         copied = copy.run(wanted.version)
         if copied != wanted:
             raise LakeRefused(
                 f"{path} isn't as it was when the backup ended", where=self.backup.root, remedy="use another backup"
             )
-        self.report(f"{path}: {counted(copy.files, 'file', 'files')}, {copy.bytes / 1e6:,.1f} MB")
+        self.report(copy.brought)
         self.brought_files += copy.files
         failpoint("restore_after_table")

@@ -23,15 +23,15 @@ from typing import Final
 from tidegate.copies.manifest import Copied
 from tidegate.copies.place import File, GoneMeanwhileError, Place, copy_file, place_of
 from tidegate.delta.log import DeltaLog
-from tidegate.delta.names import LAST_CHECKPOINT, commit_name, commit_version, hinted
+from tidegate.delta.names import LAST_CHECKPOINT, LOG, commit_name, commit_version, hinted
 from tidegate.delta.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import COPY_AT_ONCE_FILES_MAX, COPY_ATTEMPTS_MAX, COPY_LISTED_FILES_MAX
+from tidegate.text_layout import counted
 from tidegate.upsert.deletion_vector import stored_path
 
-LOG: Final = "_delta_log"
 _VERSION_DIGITS: Final = 20
 _COMPACTED: Final = ".compacted.json"  # says again what commits say, of two versions
 
@@ -100,13 +100,13 @@ class TableCopy:
 
     def fill(self, before: Copied | None = None) -> None:
         """Bring data files alone, so that less is left to do between the first table's version and the last one's."""
-        newest = _newest(_listed(self._source, self._log))
+        newest = newest_version(_listed(self._source, self._log))
         if newest is not None and not self._is_as(before, newest):
             self._bring_files()
 
     def _once(self, version: int | None, before: Copied | None) -> Copied | None:
         entries = _listed(self._source, self._log)
-        newest = _newest(entries)
+        newest = newest_version(entries)
         if newest is None:
             return None
         version = newest if version is None else version
@@ -154,7 +154,7 @@ class TableCopy:
     def _continued(self, entries: dict[str, int], version: int) -> dict[str, int]:
         """The copy's log, which is the beginning of the table's: else it is removed first."""
         has = _listed(self._target, self._log)
-        newest = _newest(has)
+        newest = newest_version(has)
         if newest is None:
             return has
         both = max((v for v in _versions(has) if v <= version and commit_name(v) in entries), default=None)
@@ -209,6 +209,11 @@ class TableCopy:
         return digest.hexdigest()[:32]
 
     @property
+    def brought(self) -> str:
+        """What this copy has brought, for people."""
+        return f"{self.path}: {counted(self.files, 'file', 'files')}, {self.bytes / 1e6:,.1f} MB"
+
+    @property
     def _log(self) -> str:
         return f"{self.path}/{LOG}"
 
@@ -235,7 +240,8 @@ def _versions(entries: Iterable[str]) -> list[int]:
     return [version for name in entries if (version := commit_version(name)) is not None]
 
 
-def _newest(entries: Iterable[str]) -> int | None:
+def newest_version(entries: Iterable[str]) -> int | None:
+    """The largest version of a log's entries; None without a commit."""
     return max(_versions(entries), default=None)
 
 

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from tidegate.delta.store import Entry
 
+LOG: Final = "_delta_log"  # the folder in a table's
 LAST_CHECKPOINT: Final = "_last_checkpoint"
 SIDECARS: Final = "_sidecars"
 

@@ -24,6 +24,7 @@ from tidegate.limits import CUTS_LATE_SECONDS, DENSE_CUTS_SECONDS
 from tidegate.limits.formats import LOGICAL_BITS
 
 STEPS: Final = 60
+_RATE_STEPS: Final = 5
 _LEDGER: Final = ["cut_ts", "rows", "payload_bytes"]
 
 
@@ -43,7 +44,15 @@ class Timeline:
     @property
     def rows_a_second(self) -> float:
         """Over the last five steps."""
-        return sum(self.rows[-5:]) / (5 * self.step_seconds)
+        return self._a_second(self.rows)
+
+    @property
+    def bytes_a_second(self) -> float:
+        """Over the last five steps."""
+        return self._a_second(self.payload_bytes)
+
+    def _a_second(self, amounts: tuple[int, ...]) -> float:
+        return sum(amounts[-_RATE_STEPS:]) / (_RATE_STEPS * self.step_seconds)
 
     def with_lag_now(self, seconds: float | None) -> Timeline:
         """As it is with what is known of now: a quiet source's cut gets older, though nothing is missing."""

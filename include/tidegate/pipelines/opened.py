@@ -9,6 +9,7 @@ The reader of a source is chosen here, by its kind in the pipeline file: a `matc
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from tidegate.config import MysqlSource, TicdcSource, TidbSource
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidegate.capture.run import CaptureRun
-    from tidegate.capture.standing import Ask, Server
+    from tidegate.capture.standing import Ask, Server, Standing
     from tidegate.config import Lake, Pipeline
     from tidegate.connections import Connections
     from tidegate.lake.files import LakeFiles
@@ -168,6 +169,15 @@ def capture_run(
             return changefeed_run(pipeline, source, options, state_dir, open_lake(pipeline, lakes))
         case kind:
             assert_never(kind)
+
+
+def seen_standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
+    """The pipeline as people see it: with what snapshots make of each table that waits. Raises as `standing`."""
+    from tidegate.capture.standing import standing
+    from tidegate.snapshot.progress.automatic import seen
+
+    stands = standing(pipeline, lake, ask)
+    return replace(stands, tables=seen(pipeline, lake, stands.tables))
 
 
 def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask:

@@ -93,15 +93,16 @@ def choose_cut(
     frontier = resolved_everywhere(refs, sources)
     if frontier <= low_ts:
         return None
-    waiting = [ref for source in sources for ref in refs.get(source, ()) if ref.ends_ts > low_ts or ref.payload_bytes]
-    begins = sorted((first, ref.payload_bytes) for ref in waiting if (first := ref.first_ts(low_ts)) is not None)
-    ends = sorted({min(ref.ends_ts, frontier) for ref in waiting if ref.ends_ts > low_ts} | {frontier})
-    again = sum(ref.payload_bytes for ref in waiting if ref.ends_ts > ends[0] and ref.overlaps(low_ts, ends[0]))
+    every = [ref for source in sources for ref in refs.get(source, ())]
+    firsts = ((ref.first_ts(low_ts), ref) for ref in every)
+    begins = sorted((first, ref.ends_ts, ref.payload_bytes) for first, ref in firsts if first is not None)
+    ends = sorted({min(ref.ends_ts, frontier) for ref in every if ref.ends_ts > low_ts} | {frontier})
+    again = sum(size for first, end_ts, size in begins if first <= ends[0] < end_ts)
     bytes_max = max(bytes_max, 2 * again)
     taken = at = 0
     for last, end_ts in enumerate(ends):
         while at < len(begins) and begins[at][0] <= end_ts:
-            taken += begins[at][1]
+            taken += begins[at][2]
             at += 1
         if taken > bytes_max:
             return ends[max(last - 1, 0)]

@@ -6,6 +6,7 @@ Out: HTML.
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -51,8 +52,8 @@ def _row(view: PageView) -> str:
 
 
 def _counts(tables: Sequence[TableStatus]) -> str:
-    counts = {state: sum(table.state is state for table in tables) for state in State}
-    return ", ".join(f"{count:,} {WORDS[state]}" for state, count in counts.items() if count) or "none"
+    counts = Counter(table.state for table in tables)
+    return ", ".join(f"{counts[state]:,} {WORDS[state]}" for state in State if counts[state]) or "none"
 
 
 def _verified(view: PageView) -> str:

@@ -82,16 +82,13 @@ class PipelineReader:
             return replace(self._view, timeline=past)
 
     def _look(self, now: float) -> PageView:
-        from tidegate.capture.standing import standing
         from tidegate.lake.verified import verified
-        from tidegate.snapshot.progress.automatic import seen
         from tidegate.snapshot.progress.standing import under_way
 
         try:
             lake = self._open()
             ask = self._ask(pipelines.asking(self.pipeline, lake, source_connection))
-            stands = standing(self.pipeline, lake, ask)
-            stands = replace(stands, tables=seen(self.pipeline, lake, stands.tables))
+            stands = pipelines.seen_standing(self.pipeline, lake, ask)
             return PageView(self.pipeline, now, "", stands, tuple(under_way(lake)), verified(lake))
         except Exception as error:  # noqa: BLE001 - of whatever a store says; the page is where a person looks
             self._lake = None

@@ -6,6 +6,7 @@ Out: HTML: a form without a script, a table, links to the pages beside.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Final
@@ -94,8 +95,8 @@ def _key(table: TableStatus, stands: Standing, view: PageView, asked: TablesAske
 
 
 def _form(tables: Sequence[TableStatus], asked: TablesAsked) -> str:
-    counts = {state: sum(table.state is state for table in tables) for state in _ORDER}
-    states = [("", "all"), *((state.value, f"{WORDS[state]} ({count:,})") for state, count in counts.items() if count)]
+    counts = Counter(table.state for table in tables)
+    states = [("", "all"), *((state.value, f"{WORDS[state]} ({counts[state]:,})") for state in _ORDER if counts[state])]
     sorts = {"trouble": "trouble first", "name": "name", "lag": "furthest behind", "verified": "verified longest ago"}
     return (
         "<form method='get' role='search'>"

@@ -18,10 +18,10 @@ from typing import Final
 
 import pyarrow.fs as pafs
 
+from tidegate.delta.names import LOG
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import JOB_HANGS_SECONDS, PRIVATE_LOG_SECONDS
 
-LOG: Final = "_delta_log"
 # Neither `_` nor `.` in front: files in folders named so are hidden from VACUUM, whoever runs it.
 _NAME: Final = re.compile(r"tg-([0-9a-f]{12})[0-9a-f]{20}")
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_jobs.merge.private.copy import PrivateCopy
-from spark_jobs.merge.private.folders import LOG, Folders, new_name
+from spark_jobs.merge.private.folders import Folders, new_name
 from tidegate.delta.actions import lines, parsed
 from tidegate.delta.exchange import exchange
 from tidegate.delta.log import Change, DeltaLog
-from tidegate.delta.names import commit_name, commit_version
+from tidegate.delta.names import LOG, commit_name, commit_version
 from tidegate.delta.state import Action, TableState, file_key
 from tidegate.delta.store import LogStore, log_store
 from tidegate.errors import CommitConflict, DeltaUnsupported, LakeRefused, LakeUnavailable

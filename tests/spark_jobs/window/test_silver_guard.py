@@ -136,27 +136,27 @@ def test_a_dropped_table_whose_source_is_behind_may_have_lost_its_folder(tmp_pat
     silver_guard.check(app, "d.t", app.lake.log(PATH).state())  # it is made again while its source is behind
 
 
-def test_a_create_in_the_window_that_met_a_foreign_table_doesnt_end_the_wait(tmp_path: Path) -> None:
-    """The table's own CREATE empties nothing of what lies there."""
-    app = application(tmp_path)
+def _held_for_a_foreign_table(folder: Path) -> tuple[Application, DeltaLog, Window]:
+    """The table that was met, and the window that met it."""
+    app = application(folder)
     app.claim()
     log = _foreign(app)
     window = Window(100, 110, [])
     error = silver_guard.met_unwritten(app, "d.t", log.state())
     assert error is not None
     hold_for_error(app, window, "d.t", error)
+    return app, log, window
+
+
+def test_a_create_in_the_window_that_met_a_foreign_table_doesnt_end_the_wait(tmp_path: Path) -> None:
+    """The table's own CREATE empties nothing of what lies there."""
+    *_, window = _held_for_a_foreign_table(tmp_path)
     assert not window.held["d.t"].ends_by_emptying(105, first=True, keeps_deleted=False)
 
 
 def test_a_foreign_table_stays_somebody_elses_whatever_is_published_of_the_one_that_waits(tmp_path: Path) -> None:
     """Neither a snapshot nor a TRUNCATE at the source takes it away: a person moves it."""
-    app = application(tmp_path)
-    app.claim()
-    log = _foreign(app)
-    window = Window(100, 110, [])
-    error = silver_guard.met_unwritten(app, "d.t", log.state())
-    assert error is not None
-    hold_for_error(app, window, "d.t", error)
+    app, log, window = _held_for_a_foreign_table(tmp_path)
     publish(app, window)
     standing = app.states["d.t"]
     assert (standing.state, standing.lacks_rows) == (State.HELD, False), "bronze has its rows"
