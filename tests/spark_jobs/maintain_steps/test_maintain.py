@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
@@ -195,7 +196,8 @@ def test_small_files_are_clustered_and_deleted_rows_purged(lake: Lake) -> None:
         lake.window(number * 100, number * 100 + 100, 7)
     assert len(DeltaTable(lake.path).file_uris()) == 6
     lake.maintain()
-    assert len(DeltaTable(lake.path).file_uris()) == 1
+    (packed,) = DeltaTable(lake.path).file_uris()
+    assert pq.ParquetFile(packed).metadata.row_group(0).column(0).compression == "ZSTD", "as apply writes its files"
     again = lake.maintain()
     assert not again.rows
     assert lake.outcomes().count(("cluster", "done")) == 1, "an ordered table is left as it is"
