@@ -98,7 +98,7 @@ def _born(log: DeltaLog, state: TableState) -> bool:
 
 
 def _first_id(actions: Iterable[Action]) -> str:
-    return next((str(found["id"]) for action in actions if (found := action.get("metaData"))), "")
+    return next((str(metadata["id"]) for action in actions if (metadata := action.get("metaData"))), "")
 
 
 def _is_own(name: str, app_id: str) -> bool:

@@ -57,7 +57,7 @@ class CapturedPlaces:
         Positions of a server that was captured before a failover say nothing of its successor's.
         """
         wanted = Position.of(file, offset)
-        found: int | None = None
+        covering_ts: int | None = None
         last: Position | None = None
         for path in self._newest_first(source):
             if path in self._below:
@@ -65,11 +65,11 @@ class CapturedPlaces:
             for row in self._rows(path, _PLACES):
                 end = Position.of(row["file"], row["end_pos"])
                 if end < wanted or not self._is_here(source, row) or (last is not None and end > last):
-                    if found is None:
+                    if covering_ts is None:
                         self._below.add(path)
-                    return found
-                found, last = row["resolved_ts"], end
-        return found
+                    return covering_ts
+                covering_ts, last = row["resolved_ts"], end
+        return covering_ts
 
     def visible_ts(self, source: str, place: Visible) -> int:
         """A commit_ts: every transaction at or below it was visible to a read that began at this place; 0: none known.
@@ -80,15 +80,15 @@ class CapturedPlaces:
             return place.at_ts
         wanted = Position.of(place.file, place.offset)
         for path in self._newest_first(source):
-            found = [
+            resolved = [
                 row["resolved_ts"]
                 for row in self._rows(path, [*_PLACES, "gtid_executed"])
                 if self._is_here(source, row)
                 and Position.of(row["file"], row["end_pos"]) <= wanted
                 and (place.gtids is None or place.gtids.covers(MysqlGtidSet.parse(row["gtid_executed"])))
             ]
-            if found:
-                return int(max(found))
+            if resolved:
+                return int(max(resolved))
         return 0
 
     def _newest_first(self, source: str) -> list[str]:

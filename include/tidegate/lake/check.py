@@ -65,8 +65,8 @@ def check_silver(lake: LakeFiles, pipeline: Pipeline, touched: Touched) -> list[
     cut_ts = control.application_version(lake, tables.CUTS, cuts_id) or 0
     bronze = _Bronze(lake, pipeline, cut_ts, touched)
     with ThreadPoolExecutor(AT_ONCE_TABLES_MIN, "check") as pool:
-        one = partial(_checked, lake, pipeline, states, bronze)
-        return list(pool.map(lambda name: one(name, said[name]), sorted(said)))
+        checked = partial(_checked, lake, pipeline, states, bronze)
+        return list(pool.map(lambda name: checked(name, said[name]), sorted(said)))
 
 
 def _checked(
@@ -81,20 +81,20 @@ def _checked(
         shown = shown_by(log, log.state(), tables.app_id(pipeline.pipeline, name), said)
     except Terminal as error:
         return Checked(name, state, said.version, said.version, "unreadable", None, made_anew, f"{name}: {error}")
-    found = GOES_ON if said.never_filled else answer(said, shown)
-    if found.unlike is None:
+    verdict = GOES_ON if said.never_filled else answer(said, shown)
+    if verdict.unlike is None:
         return Checked(name, state, said.version, shown.version, None, None, made_anew, "as published")
-    at_ts, what = _way(standing, told_of, found)
-    line = f"{told(name, found.unlike, said)}; {what}"
-    return Checked(name, state, said.version, shown.version, str(found.unlike), at_ts, made_anew, line)
+    at_ts, what = _way(standing, told_of, verdict)
+    line = f"{told(name, verdict.unlike, said)}; {what}"
+    return Checked(name, state, said.version, shown.version, str(verdict.unlike), at_ts, made_anew, line)
 
 
-def _way(standing: Standing | None, bronze: FromBronze | None, found: Answer) -> tuple[int | None, str]:
+def _way(standing: Standing | None, bronze: FromBronze | None, verdict: Answer) -> tuple[int | None, str]:
     if standing is not None and standing.state in AT_REST:
         return None, f"it is {standing.state}, and is asked when it goes on"
     goes_on = standing is None or standing.state in CATCHES_UP
-    at_ts = bronze.way(found) if bronze is not None and goes_on else None
-    return at_ts, catches_up(found, at_ts) if at_ts is not None else "the next apply has it wait for its rows"
+    at_ts = bronze.way(verdict) if bronze is not None and goes_on else None
+    return at_ts, catches_up(verdict, at_ts) if at_ts is not None else "the next apply has it wait for its rows"
 
 
 class _Bronze:

@@ -77,14 +77,16 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
         rows.filter(pc.and_(pc.equal(rows["table"], ""), pc.equal(rows["cut_ts"], cut_ts)))["published_at"]
     ).to_pylist()[-1:]
     last = _last(rows, cut_ts)
-    told = _told(lake, pipeline, None if cut_ts == stamps[-1] else published_at)
-    if any(_is_back(row, told.get(row["table"])) for row in last):  # its row may have come since, but before its event
+    events = _told(lake, pipeline, None if cut_ts == stamps[-1] else published_at)
+    if any(
+        _is_back(row, events.get(row["table"])) for row in last
+    ):  # its row may have come since, but before its event
         last = _last(control.read(lake, tables.CUTS, columns=_COLUMNS), cut_ts)
     anew = _anew(rows, cut_ts)
-    found, missing, dropped = dict[str, CutTable](), dict[str, str](), set[str]()
+    active, missing, dropped = dict[str, CutTable](), dict[str, str](), set[str]()
     states = dict[str, tuple[State, str]]()
     for row in sorted(last, key=lambda row: str(row["table"])):
-        name, event = row["table"], told.get(row["table"])
+        name, event = row["table"], events.get(row["table"])
         state, reason = states[name] = _state(row, event, cut_ts)
         if state is State.DROPPED:
             dropped.add(name)
@@ -94,12 +96,12 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
         elif anew(row):
             missing[name] = "its silver was put back or made anew since: this cut's version of it is gone"
         elif row["delta_version"] >= 0:
-            found[name] = _table(lake, name, row["delta_version"])
-    for name, event in told.items():
+            active[name] = _table(lake, name, row["delta_version"])
+    for name, event in events.items():
         if name not in states and not _is_over(State(event["state"])):
             states[name] = State(event["state"]), event["reason"]
             missing[name] = f"{event['state']}: {event['reason']}"
-    return Cut(cut_ts, published_at, found, dict(sorted(missing.items())), frozenset(dropped), states)
+    return Cut(cut_ts, published_at, active, dict(sorted(missing.items())), frozenset(dropped), states)
 
 
 def instant(text: str) -> int:
@@ -148,20 +150,20 @@ def _chosen(lake: LakeFiles, stamps: list[int], at: int | None) -> int:
 
 def _last(rows: pa.Table, cut_ts: int) -> list[dict[str, Any]]:
     """The row of each table that counts at a cut."""
-    mine = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.less_equal(rows["cut_ts"], cut_ts)))
-    found: list[dict[str, Any]] = control.last_of(mine, ["table"], ["cut_ts", "published_at"]).to_pylist()
-    return found
+    upto_cut = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.less_equal(rows["cut_ts"], cut_ts)))
+    last: list[dict[str, Any]] = control.last_of(upto_cut, ["table"], ["cut_ts", "published_at"]).to_pylist()
+    return last
 
 
 def _anew(rows: pa.Table, cut_ts: int) -> Callable[[Mapping[str, Any]], bool]:
     """Whether a row of the cut is of a vanished log, by later cuts' rows of the table."""
     later = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.greater(rows["cut_ts"], cut_ts)))
-    told = later.group_by("table").aggregate([("delta_version", "min"), ("silver_id", "distinct")]).to_pylist()
-    of = {one["table"]: (one["delta_version_min"], one["silver_id_distinct"]) for one in told}
+    per_table = later.group_by("table").aggregate([("delta_version", "min"), ("silver_id", "distinct")]).to_pylist()
+    of = {row["table"]: (row["delta_version_min"], row["silver_id_distinct"]) for row in per_table}
 
     def anew(row: Mapping[str, Any]) -> bool:
         lowest, ids = of.get(row["table"], (row["delta_version"], ()))
-        other = row["silver_id"] is not None and any(one not in (None, row["silver_id"]) for one in ids)
+        other = row["silver_id"] is not None and any(silver_id not in (None, row["silver_id"]) for silver_id in ids)
         return bool(row["delta_version"] >= 0 and (lowest < row["delta_version"] or other))
 
     return anew

@@ -146,10 +146,10 @@ class LakeFiles:
         """
         base = self.local(path)
         listed = self.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
-        found = {info.path[len(base) :].strip("/"): info for info in listed if info.is_file and info.mtime is not None}
+        files = {info.path[len(base) :].strip("/"): info for info in listed if info.is_file and info.mtime is not None}
         return {
             name: int(info.mtime.timestamp() * 1000)
-            for name, info in found.items()
+            for name, info in files.items()
             if not any(part.startswith((".", "_")) for part in name.split("/"))
         }
 
@@ -176,7 +176,7 @@ class LakeFiles:
         base, folders = PurePosixPath(self.uri(path)), set[PurePosixPath]()
         for place in (base / name for name in names):
             sync(str(place))
-            folders.update(one for one in place.parents if one.is_relative_to(base))
+            folders.update(parent for parent in place.parents if parent.is_relative_to(base))
         for folder in sorted(folders, reverse=True):
             sync(str(folder))
 

@@ -41,8 +41,8 @@ class Selection:
 
     @classmethod
     def parse(cls, text: str) -> Selection:
-        found = json.loads(text)
-        return cls(frozenset(found["sources"]), Tables.model_validate(found["tables"]))
+        selected = json.loads(text)
+        return cls(frozenset(selected["sources"]), Tables.model_validate(selected["tables"]))
 
     @property
     def text(self) -> str:
@@ -123,14 +123,14 @@ class Followed:
 
 def load(lake: LakeFiles) -> Followed:
     """From its rows, in order. Raises LakeUnavailable."""
-    found = Followed()
+    followed = Followed()
     by_number: dict[int, list[dict[str, Any]]] = {}
     for row in control.read(lake, tables.FOLLOWED).to_pylist():
         by_number.setdefault(row["number"], []).append(row)
     order = (SELECTION, SOURCE, TABLE)
     for number, rows in sorted(by_number.items()):
-        found.take_in(number, sorted(rows, key=lambda row: order.index(row["kind"])))
-    return found
+        followed.take_in(number, sorted(rows, key=lambda row: order.index(row["kind"])))
+    return followed
 
 
 def rows_of(

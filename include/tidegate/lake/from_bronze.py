@@ -38,11 +38,11 @@ class FromBronze:
     keeps: bool
     touched: Callable[[int], bool]
 
-    def way(self, found: Answer) -> int | None:
+    def way(self, verdict: Answer) -> int | None:
         """The commit_ts from which a table catches up if silver contradicts control; None: it waits for rows."""
-        if found.applied_ts and self.reaches(found.applied_ts):
-            return min(found.applied_ts, self.cut_ts)
-        return self.beginning() if found.unlike is Unlike.GONE else None
+        if verdict.applied_ts and self.reaches(verdict.applied_ts):
+            return min(verdict.applied_ts, self.cut_ts)
+        return self.beginning() if verdict.unlike is Unlike.GONE else None
 
     def reaches(self, at_ts: int) -> bool:
         """Whether the log since at_ts alone makes the table whole, all of which is in silver up to there."""
@@ -66,18 +66,18 @@ class FromBronze:
 
 def all_versions(lake: LakeFiles, wanted: Collection[Physical]) -> dict[Physical, list[TableVersion]]:
     """The versions of each of these physical tables, oldest first. Raises LakeUnavailable."""
-    found: dict[Physical, list[TableVersion]] = {physical: [] for physical in wanted}
-    if not found:
-        return found
-    sources = {physical.source for physical in found}
-    rows = needed_rows(lake, sources, lambda *name: -1 if Physical(*name) in found else _FOREVER)
+    of_physical: dict[Physical, list[TableVersion]] = {physical: [] for physical in wanted}
+    if not of_physical:
+        return of_physical
+    sources = {physical.source for physical in of_physical}
+    rows = needed_rows(lake, sources, lambda *name: -1 if Physical(*name) in of_physical else _FOREVER)
     for row in (row for of in rows.values() for row in of.rows):
-        of_table = found.get(Physical(row["source"], row["database"], row["table"]))
+        of_table = of_physical.get(Physical(row["source"], row["database"], row["table"]))
         if of_table is not None:
             of_table.append(TableVersion.from_row(row))
-    for versions in found.values():
+    for versions in of_physical.values():
         versions.sort(key=lambda version: (version.commit_ts, version.version))
-    return found
+    return of_physical
 
 
 def keeps_rows(tables: Tables, ddl: Ddl, database: str, table: str) -> bool:

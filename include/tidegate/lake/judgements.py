@@ -21,21 +21,21 @@ Judged = dict[EventPlace, tuple[tuple[str, str], ...]]
 
 def read(lake: LakeFiles) -> dict[str, Judged]:
     """Source -> place -> the changed physical tables, () when none; the last word counts."""
-    found: dict[str, Judged] = {}
+    judged: dict[str, Judged] = {}
     for row in control.read(lake, tables.JUDGEMENTS).sort_by("judged_at").to_pylist():
         names = tuple(pair for text in row["tables"] for pair in tables.splits(text))
-        found.setdefault(row["source"], {})[(row["file"], row["pos"], row["commit_ts"])] = names
-    return found
+        judged.setdefault(row["source"], {})[(row["file"], row["pos"], row["commit_ts"])] = names
+    return judged
 
 
 def record(lake: LakeFiles, places: Mapping[Place, str], names: Collection[str], judged_by: str = "") -> str:
     """Say that these places (with the reason of their holds) change these physical tables; who said so."""
     who, now = judged_by or getpass.getuser(), datetime.now(UTC)
-    told = {(at.source, at.file, at.pos, at.at_ts): reason for at, reason in places.items()}
+    reasons = {(at.source, at.file, at.pos, at.at_ts): reason for at, reason in places.items()}
     rows = [
         dict(zip(("source", "file", "pos", "commit_ts"), place, strict=True))
         | {"tables": sorted(names), "reason": reason, "judged_by": who, "judged_at": now}
-        for place, reason in sorted(told.items())
+        for place, reason in sorted(reasons.items())
     ]
     control.append(lake, tables.JUDGEMENTS, rows)
     return who

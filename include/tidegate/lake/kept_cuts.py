@@ -71,19 +71,19 @@ def needed(rows: pa.Table) -> dict[str, Needed]:
     rows = rows.sort_by(_ORDER)
     is_cut = pc.equal(rows["table"], "")
     newest_cut = pc.max(rows["cut_ts"].filter(is_cut)).as_py()
-    mine = rows.filter(pc.and_(pc.invert(is_cut), pc.greater_equal(rows["delta_version"], 0)))
-    mine = mine.append_column("at", pa.array(np.arange(mine.num_rows)))
-    mine = mine.append_column("gone", pc.equal(mine["state"], State.DROPPED.value))
-    found = mine.group_by("table", use_threads=False).aggregate(
+    of_tables = rows.filter(pc.and_(pc.invert(is_cut), pc.greater_equal(rows["delta_version"], 0)))
+    of_tables = of_tables.append_column("at", pa.array(np.arange(of_tables.num_rows)))
+    of_tables = of_tables.append_column("gone", pc.equal(of_tables["state"], State.DROPPED.value))
+    grouped = of_tables.group_by("table", use_threads=False).aggregate(
         [("delta_version", "distinct"), ("gone", "all"), ("at", "max")]
     )
-    last = mine.drop_columns(["at", "gone"]).take(found["at_max"]).to_pylist()
+    last = of_tables.drop_columns(["at", "gone"]).take(grouped["at_max"]).to_pylist()
     return {
         row["table"]: Needed(
             sorted(versions), gone, None if newest_cut is None else {**row, "cut_ts": max(newest_cut, row["cut_ts"])}
         )
         for row, versions, gone in zip(
-            last, found["delta_version_distinct"].to_pylist(), found["gone_all"].to_pylist(), strict=True
+            last, grouped["delta_version_distinct"].to_pylist(), grouped["gone_all"].to_pylist(), strict=True
         )
     }
 
@@ -114,18 +114,18 @@ def _begins_anew(rows: pa.Table) -> npt.NDArray[np.bool_]:
     silver_id = silver_id[np.maximum.accumulate(at)]
     before = np.append(-1, silver_id[:-1])
     anew = np.append(False, version[1:] < version[:-1]) | ((before >= 0) & (silver_id != before))
-    found = np.zeros(len(order), np.bool_)
-    found[order] = follows & anew
-    return found
+    begins = np.zeros(len(order), np.bool_)
+    begins[order] = follows & anew
+    return begins
 
 
 def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """A number for each value, -1 for NULL."""
     codes = column.combine_chunks().dictionary_encode().indices.fill_null(-1)
-    found: npt.NDArray[np.int64] = codes.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    numbers: npt.NDArray[np.int64] = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 def _numpy(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
-    found: npt.NDArray[np.generic] = column.combine_chunks().to_numpy(zero_copy_only=False)
-    return found
+    array: npt.NDArray[np.generic] = column.combine_chunks().to_numpy(zero_copy_only=False)
+    return array

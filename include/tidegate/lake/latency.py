@@ -38,14 +38,14 @@ class Percentiles:
     @classmethod
     def of(cls, seconds: Iterable[float]) -> Percentiles | None:
         """Nearest rank; None without any."""
-        found = sorted(seconds)
-        if not found:
+        ascending = sorted(seconds)
+        if not ascending:
             return None
 
         def rank(share: float) -> float:
-            return found[math.ceil(share * len(found)) - 1]
+            return ascending[math.ceil(share * len(ascending)) - 1]
 
-        return cls(len(found), rank(0.5), rank(0.95), rank(0.99), found[-1])
+        return cls(len(ascending), rank(0.5), rank(0.95), rank(0.99), ascending[-1])
 
     def __str__(self) -> str:
         return f"p50 {self.p50:.2f} s, p95 {self.p95:.2f} s, p99 {self.p99:.2f} s, longest {self.longest:.2f} s"
@@ -60,11 +60,11 @@ def of_window(
     another one replaced within the window may count as well.
     """
     place = tables.silver_path(tables.MARKER_DATABASE, tables.MARKER_TABLE)
-    found = []
+    markers = []
     for path in _files_since(lake.log(place), tables.app_id(pipeline, tables.MARKER), version, after_ts):
         with lake.open(f"{place}/{unquote(path)}") as file:
             rows = pq.read_table(file, columns=["written_us", "ahead_us", tables.COMMIT_TS], partitioning=None)
-        found += [row for row in rows.to_pylist() if after_ts < row[tables.COMMIT_TS] <= cut_ts]
+        markers += [row for row in rows.to_pylist() if after_ts < row[tables.COMMIT_TS] <= cut_ts]
     return [
         {
             "written_us": row["written_us"],
@@ -72,13 +72,13 @@ def of_window(
             "seconds": (visible_us - row["written_us"] + row["ahead_us"]) / 1e6,
             "cut_ts": cut_ts,
         }
-        for row in found
+        for row in markers
     ]
 
 
 def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> list[str]:
     """Live files of a version newer than the commit that applied up to after_ts."""
-    found: list[str] = []
+    paths: list[str] = []
     gone: set[str] = set()
     for at in range(version, max(-1, version - LATENCY_COMMITS_MAX), -1):
         actions = log.actions(at) or []
@@ -86,9 +86,9 @@ def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> lis
         if any(mark["appId"] == app_id and mark["version"] <= after_ts for mark in marks):
             break
         added = [action["add"]["path"] for action in actions if "add" in action]
-        found += [path for path in added if path not in gone and path not in found]
+        paths += [path for path in added if path not in gone and path not in paths]
         gone |= {action["remove"]["path"] for action in actions if "remove" in action} - set(added)
-    return found
+    return paths
 
 
 def recent(lake: LakeFiles, seconds: float) -> Percentiles | None:

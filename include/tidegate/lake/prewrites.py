@@ -54,8 +54,8 @@ def unsettled(lake: LakeFiles) -> dict[str, list[Prewrite]]:
 
 def for_apply(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
     """The same without those that a Pump answers in its stream: there apply meets them as any other."""
-    found = standing(lake, after_ts)
-    return {source: [one for one in of if not of_pump(one)] for source, of in found.items()}
+    by_source = standing(lake, after_ts)
+    return {source: [prewrite for prewrite in of if not of_pump(prewrite)] for source, of in by_source.items()}
 
 
 def answered_in(lake: LakeFiles, after_ts: int, upto_ts: int) -> dict[str, list[Prewrite]]:
@@ -71,13 +71,13 @@ def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]
     if not after_ts:
         return {}
     rows = _last(lake, ["source", "start_ts", "answer_ts", "state"])
-    found: dict[str, int] = {}
+    smallest: dict[str, int] = {}
     for source, floor in after_ts.items():
         wanted = pc.or_(_waits(rows), pc.greater(rows["answer_ts"], floor))
-        mine = rows.filter(pc.and_(wanted, pc.equal(rows["source"], source)))
-        if mine.num_rows:
-            found[source] = pc.min(mine["start_ts"]).as_py()
-    return found
+        own_rows = rows.filter(pc.and_(wanted, pc.equal(rows["source"], source)))
+        if own_rows.num_rows:
+            smallest[source] = pc.min(own_rows["start_ts"]).as_py()
+    return smallest
 
 
 def by_policy(policy: Orphans) -> tuple[PrewriteState, str]:
@@ -91,32 +91,35 @@ def decided(orphan: Prewrite, state: PrewriteState, decided_by: str) -> Prewrite
     return replace(orphan, state=state, decided_by=decided_by)
 
 
-def of_pump(one: Prewrite) -> bool:
+def of_pump(prewrite: Prewrite) -> bool:
     """Whether it is a Pump's to answer."""
-    return one.id.startswith(PUMPS_ID)
+    return prewrite.id.startswith(PUMPS_ID)
 
 
 def parked_by_pumps(lake: LakeFiles) -> dict[str, list[Prewrite]]:
     """Per source what its Pumps wait for a person's word on. Raises LakeUnavailable, LakeRefused."""
     parked = PrewriteState.PARKED  # a DDL is open until TiDB's history has it
-    found = {s: [one for one in of if one.state is parked and of_pump(one)] for s, of in unsettled(lake).items()}
-    return {source: of for source, of in found.items() if of}
+    parked_of = {
+        s: [prewrite for prewrite in of if prewrite.state is parked and of_pump(prewrite)]
+        for s, of in unsettled(lake).items()
+    }
+    return {source: of for source, of in parked_of.items() if of}
 
 
 def record(
-    tables: control.ControlTables, found: Sequence[Prewrite], app_transaction: tuple[str, int] | None = None
+    tables: control.ControlTables, prewrites: Sequence[Prewrite], app_transaction: tuple[str, int] | None = None
 ) -> None:
     """Append rows, as ControlTables does. The same rows again do no harm: the last of each prewrite counts."""
     now = datetime.now(UTC)
-    tables.append(PREWRITES, [one.to_row(now) for one in found], app_transaction)
+    tables.append(PREWRITES, [prewrite.to_row(now) for prewrite in prewrites], app_transaction)
 
 
 def refs_of(lake: LakeFiles, wanted: Mapping[str, Collection[int]]) -> dict[tuple[str, int], SegmentRef]:
     """Source and seq -> these segments, wherever in bronze they lie; without those that are gone."""
 
     def needed(add: Mapping[str, Any]) -> bool:
-        told = json.loads(add["stats"])
-        low, high = told["minValues"]["seq"], told["maxValues"]["seq"]
+        stats = json.loads(add["stats"])
+        low, high = stats["minValues"]["seq"], stats["maxValues"]["seq"]
         return any(low <= seq <= high for seq in wanted.get(add["partitionValues"]["source"], ()))
 
     if not any(wanted.values()):
@@ -155,7 +158,7 @@ def _last(lake: LakeFiles, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def _by_source(rows: pa.Table) -> dict[str, list[Prewrite]]:
-    found: dict[str, list[Prewrite]] = {}
+    by_source: dict[str, list[Prewrite]] = {}
     for row in rows.to_pylist():
-        found.setdefault(row["source"], []).append(Prewrite.from_row(row))
-    return found
+        by_source.setdefault(row["source"], []).append(Prewrite.from_row(row))
+    return by_source

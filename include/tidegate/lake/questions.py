@@ -36,7 +36,7 @@ class NewQuestions:
         from tidegate.tables import TABLE_STATES
 
         self._lake = LakeFiles(lake.rstrip("/"), options)
-        paths = [one.path for one in (TABLE_STATES, PREWRITES)]
+        paths = [table.path for table in (TABLE_STATES, PREWRITES)]
         self._tails = [LogTail(DeltaLog(self._lake.uri(path), options)) for path in paths]
         self._seen = ()
 
@@ -57,7 +57,7 @@ class NewQuestions:
         waiting = {table: state.place.at_ts if state.place else 0 for table, state in questions(self._lake).items()}
         named = {table: table for table in waiting}
         for source, parked in parked_by_pumps(self._lake).items():
-            of = {f"{source} {one.start_ts}": one.start_ts for one in parked}
+            of = {f"{source} {prewrite.start_ts}": prewrite.start_ts for prewrite in parked}
             waiting |= of
             named |= dict.fromkeys(of, source)
         new = sorted({named[key] for key, at_ts in waiting.items() if self._asked.get(key) != at_ts})

@@ -132,17 +132,17 @@ def physical_tables(
         name = Physical(row["source"], row["database"], row["table"])
         if row["table"] and row["source"] in sources:
             version = TableVersion.from_row(row)
-            mine = links.setdefault(name, {name})
-            mine |= {(version.source, column.id) for column in version.columns}
+            own_links = links.setdefault(name, {name})
+            own_links |= {(version.source, column.id) for column in version.columns}
             if version.moved is not None and version.moved.other[1]:
-                mine.add(Physical(version.source, *version.moved.other))
-    found = {name for name in links if pipeline_tables.logical(*name.pair).name == table}
+                own_links.add(Physical(version.source, *version.moved.other))
+    physicals = {name for name in links if pipeline_tables.logical(*name.pair).name == table}
     while True:
-        shared = set().union(*(links[name] for name in found))
-        more = {name for name, mine in links.items() if not mine.isdisjoint(shared)}
-        if more <= found:
-            return found
-        found |= more
+        shared = set().union(*(links[name] for name in physicals))
+        more = {name for name, its_links in links.items() if not its_links.isdisjoint(shared)}
+        if more <= physicals:
+            return physicals
+        physicals |= more
 
 
 def begin_ts(versions: Iterable[Mapping[str, Any]], at_ts: int, *, emptied: bool) -> int | None:
@@ -151,9 +151,9 @@ def begin_ts(versions: Iterable[Mapping[str, Any]], at_ts: int, *, emptied: bool
     versions: rows of control/schema_history of the physical tables. emptied: nothing from before a CREATE or TRUNCATE,
     or a snapshot's beginning, of the one table can be in silver after it.
     """
-    mine = sorted((row for row in versions if row["commit_ts"] <= at_ts), key=lambda row: row["commit_ts"])
-    if not mine:
+    upto = sorted((row for row in versions if row["commit_ts"] <= at_ts), key=lambda row: row["commit_ts"])
+    if not upto:
         return None
-    anew = [row for row in mine if row["kind"] in _EMPTIES and row["status"] == VersionStatus.ACTIVE]
-    first = anew[-1] if emptied and anew else mine[0]
+    anew = [row for row in upto if row["kind"] in _EMPTIES and row["status"] == VersionStatus.ACTIVE]
+    first = anew[-1] if emptied and anew else upto[0]
     return max(0, int(first["commit_ts"]) - 1)

@@ -57,33 +57,33 @@ class SourceRows:
 
 def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) -> dict[str, SourceRows]:
     """The input of each source's SchemaHistory. Raises LakeUnavailable."""
-    found = {source: SourceRows() for source in sources}
+    by_source = {source: SourceRows() for source in sources}
     files = _files(lake)
     parts = [file.light() for file in files]
     if not sum(part.num_rows for part in parts):
-        return found
+        return by_source
     light = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
-    _note_bounds(light, found)
+    _note_bounds(light, by_source)
     ordered = _in_order(light)
-    _note_standing(light, ordered, found)
-    wanted = np.sort(_needed(light, ordered, found.keys(), floor_of))
+    _note_standing(light, ordered, by_source)
+    wanted = np.sort(_needed(light, ordered, by_source.keys(), floor_of))
     start = 0
     for file, part in zip(files, parts, strict=True):
         end = start + part.num_rows
         for row in file.rows(wanted[(wanted >= start) & (wanted < end)] - start):
-            found[row["source"]].rows.append(row)
+            by_source[row["source"]].rows.append(row)
         start = end
-    return found
+    return by_source
 
 
 def ended(lake: LakeFiles, source: str, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
     """Tables of a source that went above after_ts, whatever came there since -> (commit_ts of its coming, commit_ts of
     its going) of each time. Raises LakeUnavailable.
     """
-    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
     parts = [file.light() for file in _files(lake)]
     if not sum(part.num_rows for part in parts):
-        return found
+        return spans
     light = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
     ordered = _in_order(light)
     commit_ts, gone = light["commit_ts"].to_numpy()[ordered.order], _gone(light)[ordered.order]
@@ -93,18 +93,18 @@ def ended(lake: LakeFiles, source: str, after_ts: int) -> dict[tuple[str, str], 
     for at in np.flatnonzero(gone & (commit_ts > after_ts) & ~begins).tolist():
         of, *name = ordered.names[ordered.table[at]]
         if of == source and name[1]:
-            found.setdefault((name[0], name[1]), []).append((int(commit_ts[begun[at]]), int(commit_ts[at])))
-    return found
+            spans.setdefault((name[0], name[1]), []).append((int(commit_ts[begun[at]]), int(commit_ts[at])))
+    return spans
 
 
 def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any]]:
     """Every version of one table, in order of (source, commit_ts, version). Raises LakeUnavailable."""
-    found: list[dict[str, Any]] = []
+    versions: list[dict[str, Any]] = []
     for file in _files(lake):
         part = file.light().select(["database", "table"])
         wanted = pc.and_(pc.equal(part["database"], database), pc.equal(part["table"], table))
-        found += file.rows(np.flatnonzero(wanted.to_numpy()).astype(np.int64))
-    return sorted(found, key=lambda row: (row["source"], row["commit_ts"], row["version"]))
+        versions += file.rows(np.flatnonzero(wanted.to_numpy()).astype(np.int64))
+    return sorted(versions, key=lambda row: (row["source"], row["commit_ts"], row["version"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ class _File:
                     rows = rows.set_column(at, name, rows[name].dictionary_encode())
             return rows
         with self.lake.open(self.path) as file:
-            there = pq.ParquetFile(file, read_dictionary=list(_ENCODED))
-            return there.read(columns=list(_LIGHT), use_threads=False).select(_LIGHT)
+            parquet = pq.ParquetFile(file, read_dictionary=list(_ENCODED))
+            return parquet.read(columns=list(_LIGHT), use_threads=False).select(_LIGHT)
 
     def rows(self, wanted: Numbers) -> Iterator[dict[str, Any]]:
         """Rows by their ascending numbers, in that order."""
@@ -135,12 +135,12 @@ class _File:
             yield from self.older().take(pa.array(wanted)).to_pylist()
             return
         with self.lake.open(self.path) as file:
-            there = pq.ParquetFile(file)
+            parquet = pq.ParquetFile(file)
             start = 0
-            for group in range(there.num_row_groups):
-                end = start + there.metadata.row_group(group).num_rows
+            for group in range(parquet.num_row_groups):
+                end = start + parquet.metadata.row_group(group).num_rows
                 if np.searchsorted(wanted, start) < np.searchsorted(wanted, end):
-                    for batch in there.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False):
+                    for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False):
                         low, high = np.searchsorted(wanted, [start, start + batch.num_rows])
                         for row in batch.take(pa.array(wanted[low:high] - start)).to_pylist():
                             yield row if len(row) == len(_ALL_NULL) else _ALL_NULL | row
@@ -150,13 +150,13 @@ class _File:
 
 def _files(lake: LakeFiles) -> list[_File]:
     """Those of the newest state, in order of their paths."""
-    found = control.load(lake, SCHEMA_HISTORY)
-    if found is None:
+    state = control.load(lake, SCHEMA_HISTORY)
+    if state is None:
         return []
-    is_older = bool(layout_of(found, SCHEMA_HISTORY).steps)
+    is_older = bool(layout_of(state, SCHEMA_HISTORY).steps)
     made = []
-    for file in sorted(found.files, key=lambda file: file.local_path):
-        converted = partial(control.rows_of, lake, SCHEMA_HISTORY, found, files=[file])
+    for file in sorted(state.files, key=lambda file: file.local_path):
+        converted = partial(control.rows_of, lake, SCHEMA_HISTORY, state, files=[file])
         made.append(_File(lake, f"{SCHEMA_HISTORY.path}/{file.local_path}", converted if is_older else None))
     return made
 
@@ -167,7 +167,7 @@ def _codes(light: pa.Table, name: str) -> tuple[Numbers, list[str]]:
     return column.indices.to_numpy().astype(np.int64), column.dictionary.to_pylist()
 
 
-def _note_bounds(light: pa.Table, found: dict[str, SourceRows]) -> None:
+def _note_bounds(light: pa.Table, by_source: dict[str, SourceRows]) -> None:
     """next_id and floor of each source, over all rows."""
     codes, sources = _codes(light, "source")
     kinds, kind_names = _codes(light, "kind")
@@ -175,10 +175,10 @@ def _note_bounds(light: pa.Table, found: dict[str, SourceRows]) -> None:
     commit_ts = light["commit_ts"].to_numpy()
     baselines = kinds == (kind_names.index(BASELINE) if BASELINE in kind_names else -1)
     for code, source in enumerate(sources):
-        if source in found:
-            mine = codes == code
-            found[source].next_id = int(last_ids[mine].max(initial=0)) + 1
-            found[source].floor = int(commit_ts[mine & baselines].max(initial=0))
+        if source in by_source:
+            own_rows = codes == code
+            by_source[source].next_id = int(last_ids[own_rows].max(initial=0)) + 1
+            by_source[source].floor = int(commit_ts[own_rows & baselines].max(initial=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def _in_order(light: pa.Table) -> _Ordered:
     return _Ordered(order, table[order], list(zip(sources, databases, tables, strict=True)))
 
 
-def _note_standing(light: pa.Table, ordered: _Ordered, found: dict[str, SourceRows]) -> None:
+def _note_standing(light: pa.Table, ordered: _Ordered, by_source: dict[str, SourceRows]) -> None:
     """Behind the last row of a table that says that it is gone, or maybe no table."""
     commit_ts = light["commit_ts"].to_numpy()[ordered.order]
     starts = np.searchsorted(ordered.table, np.arange(len(ordered.names)))
@@ -212,18 +212,18 @@ def _note_standing(light: pa.Table, ordered: _Ordered, found: dict[str, SourceRo
     np.maximum.at(starts, ordered.table[gone], gone + 1)
     for number in np.flatnonzero(starts < until).tolist():
         source, *name = ordered.names[number]
-        if source in found and name[1]:
-            found[source].standing[name[0], name[1]] = int(commit_ts[starts[number]])
+        if source in by_source and name[1]:
+            by_source[source].standing[name[0], name[1]] = int(commit_ts[starts[number]])
 
 
 def _gone(light: pa.Table) -> npt.NDArray[np.bool_]:
     """Rows about a table that is gone, or maybe no table."""
-    found = np.zeros(light.num_rows, np.bool_)
+    gone = np.zeros(light.num_rows, np.bool_)
     for column, value in (("status", VersionStatus.DROPPED), ("kind", UNFOLLOWED)):
         codes, known = _codes(light, column)
         if value in known:
-            found |= codes == known.index(value)
-    return found
+            gone |= codes == known.index(value)
+    return gone
 
 
 def _needed(light: pa.Table, ordered: _Ordered, sources: Collection[str], floor_of: FloorOf) -> Numbers:

@@ -22,10 +22,10 @@ REBUILT: Final = "__rebuilt_"
 
 def rebuilt_tables(lake: LakeFiles, databases: Iterable[str]) -> list[str]:
     """Paths of tables that `tidegate rebuild` made beside the live ones under its own names; nothing removes them."""
-    found = []
+    paths = []
     for database in databases:
         folder = tables.silver_path(database, "")
         selector = pafs.FileSelector(lake.local(folder.rstrip("/")), allow_not_found=True)
         names = (info.base_name for info in lake.filesystem.get_file_info(selector))
-        found += [f"{folder}{name}" for name in names if REBUILT in name]
-    return sorted(found)
+        paths += [f"{folder}{name}" for name in names if REBUILT in name]
+    return sorted(paths)

@@ -208,15 +208,15 @@ def _mapped(fields: Sequence[Mapping[str, Any]], configuration: dict[str, str]) 
     """
     if configuration.get("delta.columnMapping.mode", "none") == "none":
         return list(fields)
-    found, highest = list[Mapping[str, Any]](), int(configuration.get(_HIGHEST, 0))
+    mapped, highest = list[Mapping[str, Any]](), int(configuration.get(_HIGHEST, 0))
     for field in fields:
         known = dict(field.get("metadata") or {})
         if _ID not in known:
             highest += 1
             known |= {_ID: highest, _PHYSICAL: f"col-{uuid.uuid4()}"}
-        found.append({**field, "metadata": known})
+        mapped.append({**field, "metadata": known})
     configuration[_HIGHEST] = str(highest)
-    return found
+    return mapped
 
 
 def _with_features(read: TableState, asked: frozenset[str]) -> list[Action]:
@@ -242,8 +242,8 @@ def _checked(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _field(column: SilverColumn) -> dict[str, Any]:
     """A column as in the schema's JSON."""
-    told = {"comment": column.comment} if column.comment else {}
-    return {"name": column.name, "type": delta_json(column.type), "nullable": True, "metadata": told}
+    comment = {"comment": column.comment} if column.comment else {}
+    return {"name": column.name, "type": delta_json(column.type), "nullable": True, "metadata": comment}
 
 
 def _described(field: Mapping[str, Any], comment: str | None) -> Mapping[str, Any]:

@@ -100,14 +100,14 @@ def captured_server(lake: LakeFiles, source: str) -> Server | None:
 
 def cut_ts(lake: LakeFiles) -> int:
     """The newest published cut; 0 before the first."""
-    found = control.load(lake, tables.CUTS)
-    if found is None:
+    state = control.load(lake, tables.CUTS)
+    if state is None:
         return 0
-    older = bool(layout_of(found, tables.CUTS).steps)  # what its files say of themselves is about other columns
-    told = [(file, None if older else file.bounds("cut_ts")) for file in found.files]
-    untold = [file for file, bounds in told if bounds is None]  # of another writer
-    rows = control.rows_of(lake, tables.CUTS, found, pa.schema([tables.CUTS.schema.field("cut_ts")]), files=untold)
-    return int(max([0, *(bounds[1] for _, bounds in told if bounds is not None), *rows["cut_ts"].to_pylist()]))
+    older = bool(layout_of(state, tables.CUTS).steps)  # what its files say of themselves is about other columns
+    bounded = [(file, None if older else file.bounds("cut_ts")) for file in state.files]
+    untold = [file for file, bounds in bounded if bounds is None]  # of another writer
+    rows = control.rows_of(lake, tables.CUTS, state, pa.schema([tables.CUTS.schema.field("cut_ts")]), files=untold)
+    return int(max([0, *(bounds[1] for _, bounds in bounded if bounds is not None), *rows["cut_ts"].to_pylist()]))
 
 
 def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: False) -> list[TableStatus]:
@@ -117,12 +117,12 @@ def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: 
     columns = ["table", "applied_ts", "delta_version"]
     rows = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], columns=columns)
     cuts = {row["table"]: row for row in rows.to_pylist() if row["table"]}
-    found = []
+    statuses = []
     for name in sorted(states.keys() | cuts.keys()):
         state, cut = states.get(name), cuts.get(name)
         held = state is not None and (state.state.waits or state.state is State.LEFT)
         applied = cut["applied_ts"] if cut is not None else 0
-        found.append(
+        statuses.append(
             TableStatus(
                 table=name,
                 state=state.state if state is not None else State.ACTIVE,
@@ -133,7 +133,7 @@ def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: 
                 **(_told(state, lacks_snapshots) if state is not None and state.state is State.HELD else {}),
             )
         )
-    return found
+    return statuses
 
 
 def _told(state: Standing, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:

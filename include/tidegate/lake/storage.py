@@ -83,10 +83,10 @@ def delta_options(options: Mapping[str, str], secrets: Mapping[str, str]) -> dic
 def store_keys(connection: Connection) -> dict[str, str]:
     """The options that a lake's connection adds: its extra, and an AWS connection's login and password."""
     extra = {key: value for key, value in connection.extra.items() if value is not None}
-    found = {_AWS_NAMES.get(key, key): _text(value) for key, value in extra.items()}
+    options = {_AWS_NAMES.get(key, key): _text(value) for key, value in extra.items()}
     if connection.kind in _AWS_KINDS and connection.login:
-        found |= {"AWS_ACCESS_KEY_ID": connection.login, "AWS_SECRET_ACCESS_KEY": connection.password}
-    return found
+        options |= {"AWS_ACCESS_KEY_ID": connection.login, "AWS_SECRET_ACCESS_KEY": connection.password}
+    return options
 
 
 def _text(value: object) -> str:
@@ -95,45 +95,45 @@ def _text(value: object) -> str:
 
 def spark_options(root: str, options: Mapping[str, str]) -> dict[str, str]:
     """delta-rs options as Spark settings (`spark.hadoop.` in front); names that neither side shares are left out."""
-    store, found = store_of(root), {}
+    store, settings = store_of(root), {}
     lowered = {name.lower(): str(value) for name, value in options.items()}
     if store == "s3":
-        found = {spark: lowered[name] for name, spark in _S3_SPARK.items() if name in lowered}
+        settings = {spark: lowered[name] for name, spark in _S3_SPARK.items() if name in lowered}
         if lowered.get("aws_allow_http", "").lower() in ("true", "1"):
-            found["fs.s3a.connection.ssl.enabled"] = "false"
+            settings["fs.s3a.connection.ssl.enabled"] = "false"
         if (
             lowered.get("aws_virtual_hosted_style_request", "").lower() not in ("true", "1")
-            and "fs.s3a.endpoint" in found
+            and "fs.s3a.endpoint" in settings
         ):
-            found["fs.s3a.path.style.access"] = "true"
+            settings["fs.s3a.path.style.access"] = "true"
     elif store == "gcs":
-        found = {spark: lowered[name] for name, spark in _GCS_SPARK.items() if name in lowered}
-        if found:
-            found["google.cloud.auth.service.account.enable"] = "true"
+        settings = {spark: lowered[name] for name, spark in _GCS_SPARK.items() if name in lowered}
+        if settings:
+            settings["google.cloud.auth.service.account.enable"] = "true"
     elif store == "azure":
-        found = _azure(root, lowered)
-    return {f"spark.hadoop.{name}": value for name, value in found.items()}
+        settings = _azure(root, lowered)
+    return {f"spark.hadoop.{name}": value for name, value in settings.items()}
 
 
 def _azure(root: str, options: Mapping[str, str]) -> dict[str, str]:
     host = urlsplit(root).hostname or ""
     account = options.get("azure_storage_account_name") or options.get("account_name") or host.split(".")[0]
     host = host if "." in host else f"{account}.dfs.core.windows.net"
-    found = {}
+    settings = {}
     key = options.get("azure_storage_account_key") or options.get("account_key")
     if key:
-        found[f"fs.azure.account.key.{host}"] = key
+        settings[f"fs.azure.account.key.{host}"] = key
     token = options.get("azure_storage_sas_token") or options.get("sas_token")
     if token:
-        found[f"fs.azure.account.auth.type.{host}"] = "SAS"
-        found[f"fs.azure.sas.fixed.token.{host}"] = token
+        settings[f"fs.azure.account.auth.type.{host}"] = "SAS"
+        settings[f"fs.azure.sas.fixed.token.{host}"] = token
     client, secret, tenant = (options.get(f"azure_{name}") for name in ("client_id", "client_secret", "tenant_id"))
     if client and secret and tenant:
-        found |= {
+        settings |= {
             f"fs.azure.account.auth.type.{host}": "OAuth",
             f"fs.azure.account.oauth.provider.type.{host}": _AZURE_TOKENS,
             f"fs.azure.account.oauth2.client.id.{host}": client,
             f"fs.azure.account.oauth2.client.secret.{host}": secret,
             f"fs.azure.account.oauth2.client.endpoint.{host}": f"https://login.microsoftonline.com/{tenant}/oauth2/token",
         }
-    return found
+    return settings

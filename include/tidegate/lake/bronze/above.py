@@ -40,14 +40,14 @@ class FilesAbove:
             self._load(low_ts)
         elif not all(self._take(version) for version in range(self._version + 1, newest + 1)):
             self._load(self._low_ts)
-        return {source: [one for one in self._files.get(source, ()) if one.top_ts > low_ts] for source in sources}
+        return {source: [file for file in self._files.get(source, ()) if file.top_ts > low_ts] for source in sources}
 
     def let_go(self, low_ts: int) -> None:
         """Drop files that have nothing above a mark: nobody looks below it any more."""
         if low_ts > self._low_ts:
             self._low_ts = low_ts
             for source, files in self._files.items():
-                self._files[source] = [one for one in files if one.top_ts > low_ts]
+                self._files[source] = [file for file in files if file.top_ts > low_ts]
 
     def _may_be_wanted(self, add: Mapping[str, Any]) -> bool:
         return add["partitionValues"]["source"] in self._sources
@@ -68,9 +68,9 @@ class FilesAbove:
             return False
         gone = {action["remove"]["path"] for action in actions if "remove" in action}
         if gone:
-            self._files = {source: [one for one in of if one.path not in gone] for source, of in self._files.items()}
+            self._files = {source: [kept for kept in of if kept.path not in gone] for source, of in self._files.items()}
         for file in (BronzeFile.of(action["add"]) for action in actions if "add" in action):
             if file.source in self._sources and file.top_ts > self._low_ts:
-                insort(self._files.setdefault(file.source, []), file, key=lambda one: one.min_seq)
+                insort(self._files.setdefault(file.source, []), file, key=lambda known: known.min_seq)
         self._version = version
         return True

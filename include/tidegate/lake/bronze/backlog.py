@@ -39,13 +39,13 @@ def backlog(
     """
     low_ts = min((want.after_ts for want in wanted.values()), default=0)
     files = (above or FilesAbove(lake)).of(wanted.keys(), low_ts)
-    end_ts, found = upto_ts, []
+    end_ts, refs = upto_ts, []
     for source, want in sorted(wanted.items()):
         paths = [file.path for file in files[source] if file.top_ts > want.after_ts]
         taken_bytes, last = 0, want.after_ts
         for run in _runs(lake, source, paths, want.after_ts):
             here = [ref for ref in run if want.has(ref)]
-            found += here
+            refs += here
             taken_bytes += sum(ref.payload_bytes for ref in here if ref.overlaps(want.after_ts, end_ts))
             last = max(last, run[-1].ends_ts)
             if last >= end_ts or (taken_bytes >= bytes_max and last > want.after_ts):
@@ -53,7 +53,7 @@ def backlog(
                 if run[-1].whole or run[-1].prev_commit_ts >= end_ts:
                     break
         end_ts = min(end_ts, last)
-    taken = [ref for ref in found if ref.overlaps(wanted[ref.source].after_ts, end_ts)]
+    taken = [ref for ref in refs if ref.overlaps(wanted[ref.source].after_ts, end_ts)]
     return end_ts, sorted(taken, key=lambda ref: (ref.source, ref.seq))
 
 

@@ -25,8 +25,8 @@ from tidegate.tables import SegmentFlag
 
 def begins(lake: LakeFiles, files: Iterable[BronzeFile]) -> dict[str, int]:
     """Per source whose first segments were removed. files: of any sources, in order of source and seq."""
-    found = {source: list(of) for source, of in groupby(files, key=attrgetter("source"))}
-    return {source: _begin(lake, of) for source, of in found.items() if of[0].min_seq > 1}
+    by_source = {source: list(of) for source, of in groupby(files, key=attrgetter("source"))}
+    return {source: _begin(lake, of) for source, of in by_source.items() if of[0].min_seq > 1}
 
 
 def _begin(lake: LakeFiles, files: Sequence[BronzeFile]) -> int:

@@ -91,8 +91,8 @@ def reading(lake: LakeFiles, path: str) -> Iterator[pq.ParquetFile]:
         with lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
             # Read ahead where a read is a request: the columns of a row group lie side by side.
             file = pq.ParquetFile(handle, pre_buffer=not lake.is_local, page_checksum_verification=True)
-            told = file.schema_arrow
-            if any(told.field(wanted.name).type != wanted.type for wanted in FILE_SCHEMA):  # a footer has no checksum
+            footer = file.schema_arrow
+            if any(footer.field(wanted.name).type != wanted.type for wanted in FILE_SCHEMA):  # a footer has no checksum
                 raise pa.ArrowInvalid("its footer names other columns or types than bronze's")
             yield file
     except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
@@ -127,8 +127,8 @@ def created(lake: LakeFiles, path: str) -> Iterator[Any]:
 
 def statistics(segments: Sequence[Segment]) -> str:
     """The `stats` of an add action (Delta protocol, "Per-file Statistics")."""
-    found = {name: [getattr(segment, name) for segment in segments] for name in STATISTICS}
-    return statistics_of(len(segments), {name: (min(values), max(values)) for name, values in found.items()})
+    columns = {name: [getattr(segment, name) for segment in segments] for name in STATISTICS}
+    return statistics_of(len(segments), {name: (min(values), max(values)) for name, values in columns.items()})
 
 
 def statistics_of(rows: int, bounds: Mapping[str, tuple[int, int]]) -> str:

@@ -135,7 +135,7 @@ class BronzeIndex:
         if actions is None or any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
             return False
         adds = [(BronzeFile.of(action["add"]), action["add"]) for action in actions if "add" in action]
-        for file, add in sorted(adds, key=lambda one: one[0].min_seq):
+        for file, add in sorted(adds, key=lambda pair: pair[0].min_seq):
             if add["dataChange"]:
                 self._check_follows(file.source, file.min_seq)
                 self._ends[file.source] = file.max_seq
@@ -209,7 +209,7 @@ def _is_needed(group: pq.RowGroupMetaData, low_ts: int) -> bool:
     """Whether a row group may hold a segment with anything above the low-water mark."""
     columns = [group.column(number) for number in range(group.num_columns)]
     bounds = [column.statistics for column in columns if column.path_in_schema in _TOPS]
-    return any(found is None or not found.has_min_max or found.max > low_ts for found in bounds)
+    return any(bound is None or not bound.has_min_max or bound.max > low_ts for bound in bounds)
 
 
 def segments_or_damage(
@@ -250,10 +250,10 @@ def _of_file(
 
 def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple[SegmentRef, Segment]]:
     """The same, of segments that must all be there. Raises StreamCorrupt."""
-    for ref, found in segments_or_damage(lake, refs):
-        if isinstance(found, StreamCorrupt):
-            raise found
-        yield ref, found
+    for ref, segment in segments_or_damage(lake, refs):
+        if isinstance(segment, StreamCorrupt):
+            raise segment
+        yield ref, segment
 
 
 def read_segment(lake: LakeFiles, ref: SegmentRef) -> Segment:

@@ -67,14 +67,14 @@ class BronzeFile:
     def of(cls, add: Mapping[str, Any]) -> BronzeFile:
         """From an `add` action's body. Raises LakeRefused for one without statistics, or with segments taken out."""
         try:
-            told = json.loads(add["stats"])
-            low, high = told["minValues"], told["maxValues"]
-            found = cls(
+            stats = json.loads(add["stats"])
+            low, high = stats["minValues"], stats["maxValues"]
+            file = cls(
                 path=add["path"],
                 source=add["partitionValues"]["source"],
                 day=date.fromisoformat(add["partitionValues"]["day"]),
                 bytes=add["size"],
-                rows=told["numRecords"],
+                rows=stats["numRecords"],
                 min_seq=low["seq"],
                 max_seq=high["seq"],
                 begin_ts=low["prev_commit_ts"],
@@ -87,11 +87,11 @@ class BronzeFile:
         except (KeyError, TypeError, ValueError) as error:
             raise _foreign(f"{add.get('path')} has no statistics of its segments in the log") from error
         if add.get("deletionVector"):
-            raise _foreign(f"segments of {found.path} were deleted by a deletion vector")
-        if found.rows != found.max_seq - found.min_seq + 1:
-            span = f"{found.min_seq} to {found.max_seq}"
-            raise _foreign(f"{found.path} has {found.rows} segments instead of all from {span}")
-        return found
+            raise _foreign(f"segments of {file.path} were deleted by a deletion vector")
+        if file.rows != file.max_seq - file.min_seq + 1:
+            span = f"{file.min_seq} to {file.max_seq}"
+            raise _foreign(f"{file.path} has {file.rows} segments instead of all from {span}")
+        return file
 
 
 def _foreign(what: str) -> LakeRefused:
@@ -109,7 +109,7 @@ def bronze_log(lake: LakeFiles, keep: Keep | None = None) -> DeltaLog:
 
 def files_of(state: TableState) -> list[BronzeFile]:
     """The live files in order of source and seq. Raises LakeRefused for one without statistics."""
-    return sorted((BronzeFile.of(file.action) for file in state.files), key=lambda one: (one.source, one.min_seq))
+    return sorted((BronzeFile.of(file.action) for file in state.files), key=lambda file: (file.source, file.min_seq))
 
 
 class BronzeFiles:
@@ -126,12 +126,12 @@ class BronzeFiles:
         state = self._log.state()
         if state.version != self._version:
             paths = (file.action["path"] for file in state.files)
-            found = [self._known.get(path) for path in paths]
-            read = [one or BronzeFile.of(file.action) for one, file in zip(found, state.files, strict=True)]
-            self._known = {one.path: one for one in read}
+            known = [self._known.get(path) for path in paths]
+            read = [cached or BronzeFile.of(file.action) for cached, file in zip(known, state.files, strict=True)]
+            self._known = {file.path: file for file in read}
             self._by_source = {}
-            for one in sorted(read, key=lambda one: (one.source, one.min_seq)):
-                self._by_source.setdefault(one.source, []).append(one)
+            for bronze_file in sorted(read, key=lambda file: (file.source, file.min_seq)):
+                self._by_source.setdefault(bronze_file.source, []).append(bronze_file)
             self._version = state.version
         return self._by_source
 
@@ -235,11 +235,11 @@ def checked(files: Sequence[BronzeFile], where: str) -> dict[str, list[BronzeFil
     by_source: dict[str, list[BronzeFile]] = {}
     for file in sorted(files, key=lambda file: (file.source, file.min_seq)):
         by_source.setdefault(file.source, []).append(file)
-    for source, mine in by_source.items():
-        for file in mine:
+    for source, own_files in by_source.items():
+        for file in own_files:
             if file.rows != file.max_seq - file.min_seq + 1:
                 raise _not_dense(where, source, f"{file.path} has {file.rows} segments", file.min_seq, file.max_seq)
-        for before, after in pairwise(mine):
+        for before, after in pairwise(own_files):
             if after.min_seq != before.max_seq + 1:
                 raise _not_dense(where, source, f"{after.path} follows {before.path}", before.max_seq, after.min_seq)
     return by_source

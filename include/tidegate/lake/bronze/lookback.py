@@ -28,15 +28,15 @@ def lookback(lake: LakeFiles, known: Sequence[SegmentRef], source: str, low_ts: 
         return []
     from_ts, before_seq = reaching_back(known, low_ts)
     by_seq = {ref.seq: ref for ref in known}
-    found: list[SegmentRef] = []
+    backwards: list[SegmentRef] = []
     for seq in range(before_seq - 1, 0, -1):
         ref = by_seq.get(seq)
         if ref is None:
-            return [*naming(lake, source, from_ts, seq), *found[::-1]]
+            return [*naming(lake, source, from_ts, seq), *backwards[::-1]]
         if ref.max_commit_ts < from_ts:
             break
-        found.append(ref)
-    return found[::-1]
+        backwards.append(ref)
+    return backwards[::-1]
 
 
 def naming(lake: LakeFiles, source: str, from_ts: int, upto_seq: int) -> list[SegmentRef]:

@@ -66,17 +66,21 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
         for name, state in sorted(last_states(lake).items())
         if state.state.waits and state.cause is not Cause.NEEDS_ROWS and not state.source
     ]
-    everywhere = min(lowest, key=lambda one: one.commit_ts)
+    everywhere = min(lowest, key=lambda floor: floor.commit_ts)
     waves = _open_waves(lake)
-    found = {
-        source: min(_of_source(source, everywhere, known), waves.get(source, everywhere), key=lambda one: one.commit_ts)
+    by_source = {
+        source: min(
+            _of_source(source, everywhere, known), waves.get(source, everywhere), key=lambda floor: floor.commit_ts
+        )
         for source in sources
     }
-    prewritten = first_needed(lake, {source: floor.commit_ts for source, floor in found.items()})
+    prewritten = first_needed(lake, {source: floor.commit_ts for source, floor in by_source.items()})
     for source, start_ts in prewritten.items():
-        if start_ts <= found[source].commit_ts:
-            found[source] = Floor(start_ts - 1, f"a transaction of {source} is prepared, and answered later or not yet")
-    return found
+        if start_ts <= by_source[source].commit_ts:
+            by_source[source] = Floor(
+                start_ts - 1, f"a transaction of {source} is prepared, and answered later or not yet"
+            )
+    return by_source
 
 
 def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
@@ -85,14 +89,14 @@ def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
     """
     columns = ["snapshot", "source", "database", "table", "event", "token", "low_ts", "recorded_at"]
     rows = sorted(control.read(lake, SNAPSHOTS, columns=columns).to_pylist(), key=lambda row: row["recorded_at"])
-    found: dict[str, dict[str, Any]] = {}
+    newest: dict[str, dict[str, Any]] = {}
     asked: dict[tuple[str, str], set[tuple[str, str]]] = {}
     over: dict[tuple[str, str], set[tuple[str, str]]] = {}
     answered = set()
     for row in rows:
         snapshot, name = (row["snapshot"], row["source"]), (row["database"], row["table"])
         if row["event"] == "opened" and not row["table"]:
-            found[row["source"]] = row
+            newest[row["source"]] = row
         elif row["event"] == "requested":
             asked.setdefault(snapshot, set()).add(name)
         elif row["event"] in _ANSWERS_A_WAVE:
@@ -101,7 +105,7 @@ def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
             over.setdefault(snapshot, set()).add(name)
     return {
         source: Floor(row["low_ts"] - 1, f"a snapshot's wave of {source} is open")
-        for source, row in found.items()
+        for source, row in newest.items()
         if row["token"] not in answered
         and not _is_over(asked.get((row["snapshot"], source)), over.get((row["snapshot"], source), set()))
     }
@@ -127,17 +131,17 @@ def choose_gone(
 
     files: per source in order of seq. floor_ts: per source.
     """
-    found = []
-    for source, mine in files.items():
+    per_source = []
+    for source, own_files in files.items():
         gone: list[BronzeFile] = []
-        newest = max((at for at, file in enumerate(mine) if file.max_commit_ts), default=0)
-        for file in mine[:newest]:
+        newest = max((at for at, file in enumerate(own_files) if file.max_commit_ts), default=0)
+        for file in own_files[:newest]:
             if file.top_ts > floor_ts[source] or file.day >= first_day:
                 break
             gone.append(file)
         if gone:
-            found.append(gone)
-    return found
+            per_source.append(gone)
+    return per_source
 
 
 def whole_transactions(

@@ -113,18 +113,18 @@ class Bronze:
         LakeRefused (a lake whose format is newer).
         """
         self._lake.check_known()
-        found: list[Segment] = []
+        segments: list[Segment] = []
         for wanted, file in self._files():
-            if not found and file.max_seq != wanted:
+            if not segments and file.max_seq != wanted:
                 raise self._disagrees(file.max_seq, wanted)
             for row in self._rows_backwards(file.path):
-                if not found and row.seq != wanted:
+                if not segments and row.seq != wanted:
                     raise self._disagrees(row.seq, wanted)
-                found.insert(0, row)
+                segments.insert(0, row)
                 if not row.flags & SegmentFlag.OPEN_AT_START:
-                    self._last = found[-1]
-                    return found
-        if not found and not self.last_seq:
+                    self._last = segments[-1]
+                    return segments
+        if not segments and not self.last_seq:
             return []
         raise Fenced("bronze begins inside a transaction", where=self.source, remedy="restore the table")
 
@@ -179,16 +179,16 @@ class Bronze:
         written: dict[int, list[Action]] = {}  # by the seq that they begin behind
 
         def decide(read: TableState) -> Change | None:
-            there = self._checked(read)
-            left = [segment for segment in segments if segment.seq > there]
+            end_seq = self._checked(read)
+            left = [segment for segment in segments if segment.seq > end_seq]
             if not left:
                 return None
-            if there not in written:
-                self._check_continues(there, segments, left)
-                written[there] = [self._write(day, rows) for day, rows in by_day(left)]
+            if end_seq not in written:
+                self._check_continues(end_seq, segments, left)
+                written[end_seq] = [self._write(day, rows) for day, rows in by_day(left)]
                 failpoint("capture_after_bronze_file")
             table = [] if read.created else _new_table()
-            return Change([*table, *written[there]], "WRITE", {self._app_id: left[-1].seq})
+            return Change([*table, *written[end_seq]], "WRITE", {self._app_id: left[-1].seq})
 
         return self._log.update(decide, attempts=BRONZE_COMMIT_ATTEMPTS_MAX, attempt=attempt)
 
@@ -196,19 +196,19 @@ class Bronze:
         """Where bronze ends for this source. Raises Fenced when another writer brought it there, LakeUnavailable."""
         if not read.created and (self._created or self._ours):
             raise self._gone()
-        there = read.transaction(self._app_id)
+        end_seq = read.transaction(self._app_id)
         if self._ours is None:
-            self._ours = self._last.seq if self._last else there
+            self._ours = self._last.seq if self._last else end_seq
             self._base = read.version
-        if there != self._ours and not self._is_ours(read, there):
+        if end_seq != self._ours and not self._is_ours(read, end_seq):
             raise Fenced(
-                f"another writer moved bronze from seq {self._ours} to {there}",
+                f"another writer moved bronze from seq {self._ours} to {end_seq}",
                 where=f"{self.source} in {self.url}",
                 remedy="run capture of a source only once; this run stops",
             )
-        return there
+        return end_seq
 
-    def _is_ours(self, read: TableState, there: int) -> bool:
+    def _is_ours(self, read: TableState, end_seq: int) -> bool:
         """Whether our source's transaction version was moved by our own attempts alone."""
         ends = self._ours
         for version in range(self._base + 1, read.version + 1):
@@ -218,12 +218,12 @@ class Bronze:
             for action in made:
                 if action.get("txn", {}).get("appId") == self._app_id:
                     ends = action["txn"]["version"]
-                    if not any(one.get("commitInfo", {}).get("txnId") in self._tries for one in made):
+                    if not any(action_made.get("commitInfo", {}).get("txnId") in self._tries for action_made in made):
                         return False
-        return ends == there
+        return ends == end_seq
 
-    def _check_continues(self, there: int, segments: Sequence[Segment], left: Sequence[Segment]) -> None:
-        before = next((segment for segment in segments if segment.seq == there), self._last)
+    def _check_continues(self, end_seq: int, segments: Sequence[Segment], left: Sequence[Segment]) -> None:
+        before = next((segment for segment in segments if segment.seq == end_seq), self._last)
         for segment in left:
             if before is not None:
                 check_continues(before, segment)

@@ -61,19 +61,19 @@ def choose_runs(files: Mapping[str, Sequence[BronzeFile]], limits: Limits) -> li
     files: per source in order of seq. A file is small below half of file_bytes. A run is worth it when it has many
     files, or fills a file that then stays as it is: so a segment is rewritten a few times in its life, not daily.
     """
-    found: list[list[BronzeFile]] = []
-    for mine in files.values():
+    runs: list[list[BronzeFile]] = []
+    for own_files in files.values():
         run: list[BronzeFile] = []
-        for file in mine[:-1]:  # the newest is what capture reads when it starts
+        for file in own_files[:-1]:  # the newest is what capture reads when it starts
             if run and not _goes_on(run, file, limits):
-                found.append(run)
+                runs.append(run)
                 run = []
             if file.bytes < limits.file_bytes // 2 and file.modified_ms < limits.young_ms:
                 run.append(file)
-        found.append(run)
+        runs.append(run)
     taken = 0
     chosen: list[list[BronzeFile]] = []
-    for run in sorted((run for run in found if _worth(run, limits)), key=lambda run: run[0].modified_ms):
+    for run in sorted((run for run in runs if _worth(run, limits)), key=lambda run: run[0].modified_ms):
         taken += sum(file.bytes for file in run)
         if taken > limits.run_bytes and chosen:
             break
@@ -83,7 +83,7 @@ def choose_runs(files: Mapping[str, Sequence[BronzeFile]], limits: Limits) -> li
 
 def _goes_on(run: Sequence[BronzeFile], file: BronzeFile, limits: Limits) -> bool:
     small = file.bytes < limits.file_bytes // 2 and file.modified_ms < limits.young_ms
-    fits = sum(one.bytes for one in run) + file.bytes <= limits.file_bytes and len(run) < BRONZE_RUN_FILES_MAX
+    fits = sum(member.bytes for member in run) + file.bytes <= limits.file_bytes and len(run) < BRONZE_RUN_FILES_MAX
     return small and fits and file.day == run[-1].day and file.min_seq == run[-1].max_seq + 1
 
 
@@ -185,6 +185,6 @@ def _cut(piece: pa.Table) -> Iterator[pa.Table]:
 
 def _widen(bounds: dict[str, tuple[int, int]], group: pa.Table) -> None:
     for name in STATISTICS:
-        found = pc.min_max(group[name]).as_py()
-        low, high = bounds.get(name, (found["min"], found["max"]))
-        bounds[name] = (min(low, found["min"]), max(high, found["max"]))
+        extremes = pc.min_max(group[name]).as_py()
+        low, high = bounds.get(name, (extremes["min"], extremes["max"]))
+        bounds[name] = (min(low, extremes["min"]), max(high, extremes["max"]))

@@ -89,12 +89,12 @@ def write_file(lake: LakeFiles, table: Table, rows: pa.Table, *, group_rows: int
 
 def write_pieces(lake: LakeFiles, table: Table, pieces: Iterable[pa.Table]) -> dict[str, Any]:
     """As write_file, a row group for each piece, of which one at a time is in memory. There is one at least."""
-    path, sink, told = f"part-{uuid.uuid4().hex}.parquet", pa.BufferOutputStream(), list[dict[str, Any]]()
+    path, sink, statistics = f"part-{uuid.uuid4().hex}.parquet", pa.BufferOutputStream(), list[dict[str, Any]]()
     with pq.ParquetWriter(sink, table.schema.remove_metadata(), compression="zstd", store_schema=False) as writer:
         for rows in pieces:
             writer.write_table(rows.cast(table.schema), row_group_size=max(1, rows.num_rows))
-            told.append(_statistics(rows))
-    return _body(lake, table, path, sink, _folded(told))
+            statistics.append(_statistics(rows))
+    return _body(lake, table, path, sink, _folded(statistics))
 
 
 def _body(
@@ -111,25 +111,25 @@ def _body(
     }
 
 
-def _folded(told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _folded(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Statistics of a file by those of its pieces; a column has bounds when each of them has."""
-    bounded = [name for name in told[0]["minValues"] if all(name in one["minValues"] for one in told)]
+    bounded = [name for name in pieces[0]["minValues"] if all(name in piece["minValues"] for piece in pieces)]
     return {
-        "numRecords": sum(one["numRecords"] for one in told),
-        "minValues": {name: min(one["minValues"][name] for one in told) for name in bounded},
-        "maxValues": {name: max(one["maxValues"][name] for one in told) for name in bounded},
-        "nullCount": {name: sum(one["nullCount"][name] for one in told) for name in told[0]["nullCount"]},
+        "numRecords": sum(piece["numRecords"] for piece in pieces),
+        "minValues": {name: min(piece["minValues"][name] for piece in pieces) for name in bounded},
+        "maxValues": {name: max(piece["maxValues"][name] for piece in pieces) for name in bounded},
+        "nullCount": {name: sum(piece["nullCount"][name] for piece in pieces) for name in pieces[0]["nullCount"]},
     }
 
 
 def _statistics(rows: pa.Table) -> dict[str, Any]:
     """PROTOCOL.md, "Per-file Statistics": bounds of numbers and of short texts, by which files are left out."""
     bounds = {name: pc.min_max(rows[name]).as_py() for name in rows.column_names if rows[name].type in _BOUNDED}
-    told = {name: found for name, found in bounds.items() if _is_short(found["min"]) and _is_short(found["max"])}
+    short = {name: bound for name, bound in bounds.items() if _is_short(bound["min"]) and _is_short(bound["max"])}
     return {
         "numRecords": rows.num_rows,
-        "minValues": {name: found["min"] for name, found in told.items()},
-        "maxValues": {name: found["max"] for name, found in told.items()},
+        "minValues": {name: bound["min"] for name, bound in short.items()},
+        "maxValues": {name: bound["max"] for name, bound in short.items()},
         "nullCount": {name: rows[name].null_count for name in rows.column_names if not _is_nested(rows[name].type)},
     }
 
@@ -147,13 +147,13 @@ def chosen(state: TableState, filters: Filters) -> list[LiveFile]:
 
     filters: on columns of the log, which an older table has otherwise (parts).
     """
-    found = [file for file in state.files if all(_may_hold(file, *one) for one in filters)]
-    return sorted(found, key=lambda file: file.path)
+    files = [file for file in state.files if all(_may_hold(file, *condition) for condition in filters)]
+    return sorted(files, key=lambda file: file.path)
 
 
 def _may_hold(file: LiveFile, column: str, operator: str, value: Any) -> bool:
     if operator == "in":
-        return any(_may_hold(file, column, "=", one) for one in value)
+        return any(_may_hold(file, column, "=", option) for option in value)
     bounds = file.bounds(column)
     if bounds is None or not all(type(bound) is type(value) for bound in bounds):
         return True

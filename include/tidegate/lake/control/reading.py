@@ -25,29 +25,29 @@ _PART_ROWS: Final = 1 << 13
 def parts(
     lake: LakeFiles,
     table: Table,
-    found: TableState,
+    state: TableState,
     schema: pa.Schema,
     filters: Filters = (),
     files: Sequence[LiveFile] | None = None,
 ) -> Iterator[pa.Table]:
     """Rows of one state, of which a reader may keep less. As rows_of (rows.py)."""
-    layout = layout_of(found, table)
+    layout = layout_of(state, table)
     wanted = pq.filters_to_expression(list(filters)) if filters else None
     needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters)]))
     if files is None:  # an older table's statistics are about other columns
-        files = chosen(found, () if layout.steps else filters)
-    for one in files:
-        with lake.open(f"{table.path}/{one.local_path}") as file:
+        files = chosen(state, () if layout.steps else filters)
+    for live_file in files:
+        with lake.open(f"{table.path}/{live_file.local_path}") as file:
             for rows in _rows(pq.ParquetFile(file), table, layout, needed):
                 kept = rows if wanted is None else rows.filter(wanted)
                 yield kept.select(schema.names).cast(schema)
 
 
-def _rows(there: pq.ParquetFile, table: Table, layout: Layout, needed: Sequence[str]) -> Iterator[pa.Table]:
+def _rows(file: pq.ParquetFile, table: Table, layout: Layout, needed: Sequence[str]) -> Iterator[pa.Table]:
     """A file's rows with the needed columns; of an older table all columns are read, and converted."""
-    columns = layout.there.names if layout.steps else needed
-    named = [name for name in columns if name in there.schema_arrow.names]
-    for batch in there.iter_batches(_PART_ROWS, columns=named, use_threads=False):
+    columns = layout.stored.names if layout.steps else needed
+    named = [name for name in columns if name in file.schema_arrow.names]
+    for batch in file.iter_batches(_PART_ROWS, columns=named, use_threads=False):
         rows = pa.Table.from_batches([batch])
         if layout.steps:
             rows = layout.upgraded(rows, nullable(table.schema))

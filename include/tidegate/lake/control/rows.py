@@ -71,32 +71,32 @@ def read(
     lake: LakeFiles, table: Table, *, columns: Sequence[str] | None = None, filters: Filters | None = None
 ) -> pa.Table:
     """Its rows; an empty table with the right schema before it exists. filters: (column, operator, value)."""
-    found = load(lake, table)
+    state = load(lake, table)
     schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
-    if found is None:
+    if state is None:
         return nullable(schema).empty_table()
-    return rows_of(lake, table, found, schema, filters or ())
+    return rows_of(lake, table, state, schema, filters or ())
 
 
 def rows_of(
     lake: LakeFiles,
     table: Table,
-    found: TableState,
+    state: TableState,
     schema: pa.Schema | None = None,
     filters: Filters = (),
     files: Sequence[LiveFile] | None = None,
 ) -> pa.Table:
     """The rows of one state. schema: the columns wanted, else all; filters as read's; files: of these alone."""
     schema = nullable(schema or table.schema)
-    read_parts = list(parts(lake, table, found, schema, filters, files))
+    read_parts = list(parts(lake, table, state, schema, filters, files))
     return pa.concat_tables(read_parts) if read_parts else schema.empty_table()
 
 
 def pieces(lake: LakeFiles, table: Table, *, filters: Filters | None = None) -> Iterator[pa.Table]:
     """As read, of a table that may be too long for the memory: some rows of one state after the other."""
-    found = load(lake, table)
-    if found is not None:
-        yield from parts(lake, table, found, nullable(table.schema), filters or ())
+    state = load(lake, table)
+    if state is not None:
+        yield from parts(lake, table, state, nullable(table.schema), filters or ())
 
 
 def newest(
@@ -109,11 +109,11 @@ def newest(
     filters: Filters | None = None,
 ) -> pa.Table:
     """The last row in `order` among rows with the same `by`. In memory is what is returned, and a piece more."""
-    found = load(lake, table)
+    state = load(lake, table)
     names = table.schema.names if columns is None else list(dict.fromkeys([*columns, *by, *order]))
     schema = nullable(pa.schema([table.schema.field(name) for name in names]))
     read_parts, rows = [schema.empty_table()], 0
-    for part in () if found is None else parts(lake, table, found, schema, filters or ()):
+    for part in () if state is None else parts(lake, table, state, schema, filters or ()):
         read_parts.append(part)
         rows += part.num_rows
         if rows >= _FOLDED_ROWS:  # files of one row each are not worth a look at all the others
@@ -147,14 +147,14 @@ def current(lake: LakeFiles, table: Table) -> TableState | None:
     return load(lake, table)
 
 
-def pack(lake: LakeFiles, table: Table, found: TableState, *, smaller_bytes: int) -> None:
+def pack(lake: LakeFiles, table: Table, state: TableState, *, smaller_bytes: int) -> None:
     """One file of the smaller ones, of a table that is `current`.
 
     Raises CommitConflict when another commit took one of them first.
     """
-    small = sorted((file for file in found.files if file.size < smaller_bytes), key=lambda file: file.path)
+    small = sorted((file for file in state.files if file.size < smaller_bytes), key=lambda file: file.path)
     if len(small) > 1:
-        body = write_file(lake, table, rows_of(lake, table, found, files=small))
+        body = write_file(lake, table, rows_of(lake, table, state, files=small))
         exchange(lake.log(table.path), small, [body], operation="OPTIMIZE")
 
 
@@ -237,8 +237,8 @@ class ControlTables:
         for path in [path for path, appends in self._appends.items() if appends >= _APPENDS_UNTIDY_MAX]:
             self._appends[path], table = 0, self._tables[path]
             try:
-                if (found := current(self._lake, table)) is not None:
-                    pack(self._lake, table, found, smaller_bytes=_TIDY_BYTES)
+                if (state := current(self._lake, table)) is not None:
+                    pack(self._lake, table, state, smaller_bytes=_TIDY_BYTES)
             except (CommitConflict, LakeUnavailable, OSError) as error:
                 # Somebody else rewrote it, or the store had enough: there is a next time, and nothing depends on it.
                 log.warning("%s was not compacted: %s", path, error)

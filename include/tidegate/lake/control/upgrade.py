@@ -52,7 +52,7 @@ class Preparation:
 
     lake: LakeFiles
     table: Table
-    told: str = ""  # what the last actions upgrade
+    upgrade: str = ""  # what the last actions upgrade
     _written: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict)  # old files -> the new one
 
     def actions(self, state: TableState) -> list[Action]:
@@ -60,7 +60,7 @@ class Preparation:
         we would misread.
         """
         check(state, self.table)
-        self.told = ""
+        self.upgrade = ""
         if not state.created:
             if self.table.path != FORMAT.path:
                 _mark_made(self.lake)
@@ -68,7 +68,7 @@ class Preparation:
         layout = layout_of(state, self.table)
         if layout.is_current:
             return []
-        self.told = layout.told
+        self.upgrade = layout.told
         begin(self.lake)
         schema = added(state, self.table)
         if not layout.steps:
@@ -120,9 +120,9 @@ def upgrade_table(lake: LakeFiles, table: Table) -> str:
         return Change(actions, "UPGRADE") if actions else None
 
     lake.log(table.path).update(decide, attempts=CONTROL_COMMIT_ATTEMPTS_MAX)
-    if preparation.told:
-        log.info("%s: upgraded: %s", lake.uri(table.path), preparation.told)
-    return preparation.told
+    if preparation.upgrade:
+        log.info("%s: upgraded: %s", lake.uri(table.path), preparation.upgrade)
+    return preparation.upgrade
 
 
 def _mark_made(lake: LakeFiles) -> None:

@@ -42,8 +42,8 @@ class Size:
     bytes: int
 
 
-def size_of(found: TableState) -> Size:
-    return Size(len(found.files), sum(file.size for file in found.files))
+def size_of(state: TableState) -> Size:
+    return Size(len(state.files), sum(file.size for file in state.files))
 
 
 def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]) -> tuple[int, int] | None:
@@ -53,15 +53,15 @@ def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]
     """
 
     def attempt() -> tuple[int, int] | None:
-        found = current(lake, table)
-        if found is None:
+        state = current(lake, table)
+        if state is None:
             return None
-        rows = rows_of(lake, table, found)
+        rows = rows_of(lake, table, state)
         kept = stays(rows)
         if kept.num_rows == rows.num_rows:
             return None
         adds = [write_file(lake, table, kept)] if kept.num_rows else []
-        exchange(lake.log(table.path), found.files, adds, operation="DELETE", data_change=True)
+        exchange(lake.log(table.path), state.files, adds, operation="DELETE", data_change=True)
         return rows.num_rows, kept.num_rows
 
     return _again(attempt)
@@ -72,18 +72,18 @@ def drop_files(lake: LakeFiles, table: Table, column: str, below: int) -> tuple[
 
     None when there is nothing to do. Raises CommitConflict when another commit rewrote the table first.
     """
-    found = current(lake, table)
-    bounds = [] if found is None else [(file, file.bounds(column)) for file in found.files]
+    state = current(lake, table)
+    bounds = [] if state is None else [(file, file.bounds(column)) for file in state.files]
     old = [file for file, bound in bounds if bound is not None and bound[1] < below]
-    if found is None or not old:
+    if state is None or not old:
         return None
     exchange(lake.log(table.path), old, [], operation="DELETE", data_change=True)
-    before = sum(file.rows or 0 for file in found.files)
+    before = sum(file.rows or 0 for file in state.files)
     return before, before - sum(file.rows or 0 for file in old)
 
 
-def _one_file(lake: LakeFiles, table: Table, found: TableState) -> None:
-    pack(lake, table, found, smaller_bytes=_PACKED_BYTES)
+def _one_file(lake: LakeFiles, table: Table, state: TableState) -> None:
+    pack(lake, table, state, smaller_bytes=_PACKED_BYTES)
 
 
 def compact(
@@ -100,12 +100,12 @@ def compact(
     """
 
     def attempt() -> tuple[Size, Size] | None:
-        found = current(lake, table)
-        if found is None:
+        unpacked = current(lake, table)
+        if unpacked is None:
             return None
-        before = size_of(found)
+        before = size_of(unpacked)
         if before.files >= files_min:
-            packs(lake, table, found)
+            packs(lake, table, unpacked)
         log = lake.log(table.path)
         vacuum(log, lake.store(table.path), keep_seconds=CONTROL_REMOVED_KEPT_HOURS * 3600)
         state = log.state()
@@ -133,5 +133,5 @@ def commit_times(lake: LakeFiles, path: str, versions: Sequence[int]) -> dict[in
     A version whose log file is gone is left out. path: the table's, relative to the lake.
     """
     store = lake.log(path).store
-    found = {version: store.stat(commit_name(version)) for version in versions}
-    return {version: entry.modified_ms / 1000 for version, entry in found.items() if entry is not None}
+    entries = {version: store.stat(commit_name(version)) for version in versions}
+    return {version: entry.modified_ms / 1000 for version, entry in entries.items() if entry is not None}

@@ -24,11 +24,11 @@ from tidegate.tables_form import Table
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """there: the columns in the log. steps: the changes for its rows, in order. added: nullable columns to add behind
+    """stored: the columns in the log. steps: the changes for its rows, in order. added: nullable columns to add behind
     those. differs: why none of it can be read, "" when it can; unknown: because of unknown columns.
     """
 
-    there: pa.Schema
+    stored: pa.Schema
     steps: tuple[Migration, ...] = ()
     added: tuple[str, ...] = ()
     differs: str = ""
@@ -46,7 +46,7 @@ class Layout:
 
     def upgraded(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
         """Rows with the columns in the log, some of which a file may lack, with those of the schema."""
-        rows = _filled(rows, self.there)
+        rows = _filled(rows, self.stored)
         for step in self.steps:
             rows = step.converted(rows)
         return _filled(rows, schema)
@@ -60,26 +60,28 @@ def layout_of(state: TableState, table: Table) -> Layout:
 @lru_cache(maxsize=64)
 def _layout(text: str, table: Table, known: tuple[Migration, ...]) -> Layout:
     schema = json.loads(text)
-    there = pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
+    stored = pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
     kinds = {column["name"]: (column["type"], column["nullable"]) for column in schema["fields"]}
     if kinds.keys() == set(table.schema.names):
-        return Layout(there, differs=_other_kind(kinds, table))
-    rows, steps = there.empty_table(), list[Migration]()
-    mine = sorted((step for step in known if step.path == table.path and step.convert), key=lambda step: step.number)
-    for step in mine:
+        return Layout(stored, differs=_other_kind(kinds, table))
+    rows, steps = stored.empty_table(), list[Migration]()
+    own_steps = sorted(
+        (step for step in known if step.path == table.path and step.convert), key=lambda step: step.number
+    )
+    for step in own_steps:
         if step.is_of(rows.column_names):
             rows = step.converted(rows)
             steps.append(step)
     names, ours = set(rows.column_names), set(table.schema.names)
     if more := sorted(names - ours):
-        return Layout(there, differs=f"it has {', '.join(more)}, too", unknown=True)
+        return Layout(stored, differs=f"it has {', '.join(more)}, too", unknown=True)
     lacking = [field for field in table.schema if field.name not in names]
     if must := sorted(field.name for field in lacking if not field.nullable):
-        return Layout(there, differs=f"it lacks {', '.join(must)}")
+        return Layout(stored, differs=f"it lacks {', '.join(must)}")
     added = tuple(field.name for field in lacking)
     if steps:
-        return Layout(there, tuple(steps), added, differs=_other_type(rows, table))
-    return Layout(there, (), added, differs=_other_kind(kinds, table))
+        return Layout(stored, tuple(steps), added, differs=_other_type(rows, table))
+    return Layout(stored, (), added, differs=_other_kind(kinds, table))
 
 
 def _other_kind(kinds: Mapping[str, tuple[Any, bool]], table: Table) -> str:

@@ -56,7 +56,7 @@ def test_each_layout_that_a_release_wrote_becomes_todays(version: str) -> None:
         text = json.dumps({"type": "struct", "fields": columns})
         layout = layout_of(TableState(path, 1, metadata={"schemaString": text}), CONTROL[path])
         assert not layout.differs, (version, path)
-        rows = layout.upgraded(layout.there.empty_table(), CONTROL[path].schema)
+        rows = layout.upgraded(layout.stored.empty_table(), CONTROL[path].schema)
         assert rows.schema.equals(CONTROL[path].schema), (version, path)
         assert layout.is_current or version != str(newest_format())
 
