@@ -8,14 +8,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.dags.page_views import NOW, pipeline, view
+from tests.support.pipeline_views import NOW, pipeline, view
 from tidegate.capture.health import Health, health
 from tidegate.lake.verified import Verified
+from tidegate.pipelines import PipelineView
 from tidegate_airflow.page.charts import chart, sparkline
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
-from tidegate_airflow.page.reading import PageView
 from tidegate_airflow.page.tables_list import PAGE_ROWS, TablesAsked, tables_list
 
 EMPTY = {"meta", "input", "br"}
@@ -45,7 +45,7 @@ def names(html: str) -> list[str]:
 @pytest.mark.parametrize(
     ("of", "word", "says"),
     [
-        (PageView(pipeline(), NOW, "no such bucket"), Health.UNREADABLE, "no such bucket"),
+        (PipelineView(pipeline(), NOW, "no such bucket"), Health.UNREADABLE, "no such bucket"),
         (replace(view(), standing=replace(view().standing, cut_ts=0)), Health.EMPTY, "Nothing is applied yet"),  # type: ignore[type-var]
         (replace(view(), standing=replace(view().standing, ahead=True)), Health.AHEAD, "in the future"),  # type: ignore[type-var]
         (view(held=False, lag=125), Health.BEHIND, "Silver is 2 min behind."),
@@ -54,13 +54,13 @@ def names(html: str) -> list[str]:
         (view(held=False, lag=0), Health.CURRENT, "Nothing is missing."),
     ],
 )
-def test_a_pipelines_state_is_one_word_and_a_sentence(of: PageView, word: Health, says: str) -> None:
+def test_a_pipelines_state_is_one_word_and_a_sentence(of: PipelineView, word: Health, says: str) -> None:
     assert health(of.standing) is word
     assert says in of.why
 
 
 def test_pipelines_that_need_a_look_come_first() -> None:
-    shown = overview([view(held=False, name="a"), view(name="b"), PageView(pipeline("c"), NOW, "<gone>")])
+    shown = overview([view(held=False, name="a"), view(name="b"), PipelineView(pipeline("c"), NOW, "<gone>")])
     assert names(shown) == ["b", "c", "a"]
     assert "href='dags/b__apply'" in shown
     assert "&lt;gone&gt;" in shown

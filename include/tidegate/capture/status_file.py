@@ -18,7 +18,9 @@ from typing import Any, Final
 from tidegate.capture.chaser import ChaserState, ChaserStatus
 from tidegate.capture.lander import Lander
 from tidegate.capture.source import ClockState, Retention
+from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.capture.value_log.log import ValueLog
+from tidegate.config import Pipeline
 from tidegate.limits import BEHIND_TOLD_SECONDS, CLOCK_LEAP_SECONDS_MAX, LAKE_RATE_SECONDS
 
 log = logging.getLogger(__name__)
@@ -143,6 +145,12 @@ def read(folder: Path) -> CaptureStatus | None:
         return CaptureStatus(**found | {"state": state, "retention": Retention(**purging) if purging else None})
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def read_all(pipeline: Pipeline, state_dir: Path) -> dict[str, CaptureStatus]:
+    """By source, of the value logs on this machine; sources without any are left out."""
+    by_source = {name: read(value_log_folder(pipeline, name, state_dir)) for name in pipeline.sources}
+    return {name: status for name, status in by_source.items() if status is not None}
 
 
 def _size(count: int) -> str:

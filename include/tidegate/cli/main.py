@@ -54,6 +54,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     ),
     "status": ("tidegate.cli.status", "status", "Show the lag of a pipeline, and the tables that wait."),
     "top": ("tidegate.cli.top", "top", "Watch a pipeline live, in the terminal."),
+    "metrics": ("tidegate.cli.metrics", "metrics", "Serve figures to Prometheus and OpenTelemetry."),
     "snapshot": ("tidegate.cli.snapshot", "app", "Read existing rows by SELECT; show the progress."),
     "lake": (
         "tidegate.cli.lake_upgrade",

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from tidegate.capture.standing import SourceStanding, Standing
     from tidegate.capture.status_file import CaptureStatus
-    from tidegate.config import Pipeline
     from tidegate.lake.status import TableStatus
     from tidegate.snapshot.progress.events import TableProgress
 
@@ -45,12 +44,13 @@ def status(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
 ) -> None:
     """Show the lag of a pipeline, and the tables that wait."""
+    from tidegate.capture import status_file
     from tidegate.lake import latency
     from tidegate.lake.format.version import format_of
     from tidegate.snapshot.progress.standing import under_way
 
     loaded, lake = open_lake(pipeline)
-    statuses = _capture_statuses(loaded, state_dir or state_folder())
+    statuses = status_file.read_all(loaded, state_dir or state_folder())
     if statuses and not as_json:
         print("\n".join(_capture_lines(statuses)), end="\n\n")
     try:
@@ -190,15 +190,6 @@ def _time(commit_ts: int) -> str:
     from tidegate.commit_ts import time_text
 
     return time_text(commit_ts)
-
-
-def _capture_statuses(pipeline: Pipeline, state_dir: Path) -> dict[str, CaptureStatus]:
-    """The status that capture wrote beside its value logs on this machine, by source."""
-    from tidegate.capture import status_file
-    from tidegate.capture.value_log.folder import value_log_folder
-
-    found = {name: status_file.read(value_log_folder(pipeline, name, state_dir)) for name in pipeline.sources}
-    return {name: one for name, one in found.items() if one is not None}
 
 
 def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:

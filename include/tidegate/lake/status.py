@@ -55,7 +55,8 @@ class TableStatus:
     """Silver's state of a logical table: every change up to applied_ts.
 
     The rest is for a held table: why, since when (ISO, UTC), the place of its trouble in which source's log (file ""
-    when there is none), the statement ("" if none), and the way out; for others all is "" or 0.
+    when there is none), the statement ("" if none), the way out, and the cause (a Cause) as a program reads it; for
+    others all is "" or 0.
     """
 
     table: str
@@ -69,6 +70,7 @@ class TableStatus:
     ddl: str = ""
     way_out: str = ""
     source: str = ""
+    cause: str = ""
 
 
 def sources(lake: LakeFiles) -> list[SourceStatus]:
@@ -146,6 +148,7 @@ def _told(state: Standing, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:
         "ddl": ddl if len(ddl) <= _DDL_SHOWN else ddl[:_DDL_SHOWN] + " ...",
         "way_out": way_out(state, lacks_snapshots),
         "source": state.place.source if state.place else "",
+        "cause": str(state.cause or ""),
     }
 
 

@@ -47,6 +47,8 @@ STANDING_ANSWER_SECONDS: Final = 3
 # say: one that is slower is shown with its last answer.
 PAGE_LOOK_SECONDS: Final = 2.0
 PAGE_ASK_SECONDS: Final = 0.5
+# `tidegate metrics` looks at so many pipelines at the same time: each waits for its store and its sources.
+METRICS_PIPELINES_MAX: Final = 16
 # A pipeline is called behind from this lag on.
 BEHIND_SECONDS: Final = 60.0
 # A clock that isn't believed is told in the log so often.

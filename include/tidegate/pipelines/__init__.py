@@ -7,6 +7,7 @@ Out: the pipeline with its paths resolved; its lake; its sources' connections, a
     pipeline = load(file)                      checked, and relative paths taken from the project's root
     pipeline = with_settings(pipeline, ...)    what a form, or an argument of a job, says instead of the file
     lake = open_lake(pipeline, connections)
+    reader = PipelineReaders(...).of(pipeline) how pipelines do, however many look
     cut = open_cut("shop")                     all its tables at one instant of the sources (tidegate/query)
 
 Nothing heavy (pyarrow, numba, delta-rs, PyMySQL) is imported before a lake or a connection is asked for: Airflow reads
@@ -31,10 +32,14 @@ from tidegate.pipelines.opened import (
     subscribe,
 )
 from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
+from tidegate.pipelines.watching import RANGES, PipelineReaders, PipelineView
 
 __all__ = [
+    "RANGES",
     "FileWatch",
     "PipelineFile",
+    "PipelineReaders",
+    "PipelineView",
     "asking",
     "capture_run",
     "changefeed_options",

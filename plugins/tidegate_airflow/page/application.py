@@ -18,18 +18,19 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from tidegate import pipelines
 from tidegate.capture.health import health
+from tidegate.pipelines import PipelineReaders
+from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
-from tidegate_airflow.page.reading import PipelineReaders
 from tidegate_airflow.page.tables_list import TablesAsked
 
 if TYPE_CHECKING:
     from tidegate.config import Pipeline
-    from tidegate_airflow.page.reading import PageView
+    from tidegate.pipelines import PipelineView
 
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(requires_access_dag("GET"))])
-_readers: Final = PipelineReaders()
+_readers: Final = PipelineReaders(lake_connection, source_connection)
 Span = Literal["hour", "day", "week"]
 
 
@@ -87,7 +88,7 @@ def is_of(dag_id: str, pipeline: Pipeline) -> bool:
     return not name and (work in pipeline.captures or "__" not in work)
 
 
-def _plain(view: PageView) -> dict[str, Any]:
+def _plain(view: PipelineView) -> dict[str, Any]:
     plain: dict[str, Any] = {"pipeline": view.pipeline.pipeline, "state": str(health(view.standing)), "why": view.why}
     if view.standing is not None:
         plain |= view.standing.to_json()

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.lake.status import TableStatus
-    from tidegate_airflow.page.reading import PageView
+    from tidegate.pipelines import PipelineView
 
 
-def overview(views: Sequence[PageView]) -> str:
+def overview(views: Sequence[PipelineView]) -> str:
     """Those that need a look first."""
     if not views:
         return "<p>There is no pipeline that you may see.</p>"
@@ -38,7 +38,7 @@ def overview(views: Sequence[PageView]) -> str:
     )
 
 
-def _row(view: PageView) -> str:
+def _row(view: PipelineView) -> str:
     name, state = escape(view.pipeline.pipeline), health(view.standing)
     head = f"<tr><th scope='row'><a href='dags/{name}__apply'>{name}</a></th>"
     badge = f"<td><span class='badge {'good' if state.is_good else 'bad'}'>{state}</span></td>"
@@ -56,7 +56,7 @@ def _counts(tables: Sequence[TableStatus]) -> str:
     return ", ".join(f"{counts[state]:,} {WORDS[state]}" for state in State if counts[state]) or "none"
 
 
-def _verified(view: PageView) -> str:
+def _verified(view: PipelineView) -> str:
     """The oldest of the tables that were ever verified, and how many never were."""
     assert view.standing is not None, "the lake was read"
     alive = [table.table for table in view.standing.tables if table.state not in (State.DROPPED, State.LEFT)]

@@ -1,6 +1,6 @@
 """One pipeline: its state, its road as a picture, its history, its sources, snapshots and tables.
 
-In:  a PageView, what was asked of its tables.
+In:  a PipelineView, what was asked of its tables.
 Out: HTML.
 """
 
@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.capture.health import health
 from tidegate.commit_ts import time_text
+from tidegate.pipelines import RANGES
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted
 from tidegate_airflow.page.charts import chart
-from tidegate_airflow.page.reading import RANGES
 from tidegate_airflow.page.snapshots_list import snapshots_list
 from tidegate_airflow.page.tables_list import TablesAsked, tables_list
 
 if TYPE_CHECKING:
     from tidegate.capture.standing import SourceStanding, Standing
     from tidegate.lake.timeline import Timeline
-    from tidegate_airflow.page.reading import PageView
+    from tidegate.pipelines import PipelineView
 
 
 _ARROW: Final = "<span class='arrow' aria-hidden='true'>&rarr;</span>"
 
 
-def pipeline_view(view: PageView, asked: TablesAsked) -> str:
+def pipeline_view(view: PipelineView, asked: TablesAsked) -> str:
     """All of one pipeline."""
     state = health(view.standing)
     badge = f"<span class='badge {'good' if state.is_good else 'bad'}'>{state}</span>"
@@ -39,7 +39,7 @@ def pipeline_view(view: PageView, asked: TablesAsked) -> str:
     return head + "".join(parts) + tables_list(view, asked) + _unseen(view.standing)
 
 
-def _road(view: PageView, stands: Standing) -> str:
+def _road(view: PipelineView, stands: Standing) -> str:
     """Source, bronze, silver: at each hop how far behind it is."""
     stops = "".join(map(_source, stands.sources))
     active = sum(table.state is State.ACTIVE for table in stands.tables)

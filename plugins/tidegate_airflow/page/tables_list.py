@@ -1,6 +1,6 @@
 """The tables of a pipeline: filtered, sorted and paged by the server, so that 10,000 of them are one short page.
 
-In:  a PageView, what was asked for (TablesAsked).
+In:  a PipelineView, what was asked for (TablesAsked).
 Out: HTML: a form without a script, a table, links to the pages beside.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidegate.capture.standing import Standing
     from tidegate.lake.status import TableStatus
     from tidegate.lake.verified import Verified
-    from tidegate_airflow.page.reading import PageView
+    from tidegate.pipelines import PipelineView
 
 PAGE_ROWS: Final = 100
 SORTS: Final = ("trouble", "name", "lag", "verified")
@@ -54,7 +54,7 @@ class TablesAsked:
         return "?" + urlencode({name: value for name, value in pairs.items() if value})
 
 
-def tables_list(view: PageView, asked: TablesAsked) -> str:
+def tables_list(view: PipelineView, asked: TablesAsked) -> str:
     """Nothing for a pipeline without tables."""
     stands = view.standing
     if stands is None or not stands.tables:
@@ -82,7 +82,7 @@ def _is_asked(table: TableStatus, asked: TablesAsked) -> bool:
     return asked.words.lower() in table.table.lower() and asked.state in ("", table.state.value)
 
 
-def _key(table: TableStatus, stands: Standing, view: PageView, asked: TablesAsked) -> tuple[float, str]:
+def _key(table: TableStatus, stands: Standing, view: PipelineView, asked: TablesAsked) -> tuple[float, str]:
     match asked.sort:
         case "lag":
             return -(stands.seconds_behind(table) or 0.0), table.table
@@ -115,7 +115,7 @@ def _select(name: str, choices: Sequence[tuple[str, str]], chosen: str) -> str:
     return f"<select name='{name}'>{options}</select>"
 
 
-def _row(table: TableStatus, view: PageView, stands: Standing) -> str:
+def _row(table: TableStatus, view: PipelineView, stands: Standing) -> str:
     known = view.verified.get(table.table)
     ended = table.state in (State.DROPPED, State.LEFT)
     cells = (

@@ -1,10 +1,10 @@
-"""What the page shows of a pipeline, read at most every few seconds, however many people look.
+"""How a pipeline does, read at most every few seconds, however many look: people on the page, a metrics scraper.
 
-In:  a pipeline; its lake, and its sources.
-Out: PageView. A lake is kept open between looks: what was read of it once is only carried forward.
+In:  a pipeline; its lake, and its sources, by whoever's connections.
+Out: PipelineView. A lake is kept open between looks: what was read of it once is only carried forward.
 
-Sources are asked side by side, and the page doesn't wait for those that are slow: what they answer stands in the next
-view. Until then they are shown as not asked yet.
+Sources are asked side by side, and nobody waits for those that are slow: what they answer stands in the next view.
+Until then they are shown as not asked yet.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from tidegate import pipelines
 from tidegate.limits import PAGE_ASK_SECONDS, PAGE_LOOK_SECONDS
-from tidegate_airflow.connections import lake_connection, source_connection
+from tidegate.pipelines.opened import asking, open_lake, seen_standing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tidegate.capture.standing import Ask, Server, Standing
     from tidegate.config import Pipeline
+    from tidegate.connections import Connections
     from tidegate.lake.files import LakeFiles
     from tidegate.lake.timeline import Timeline
     from tidegate.lake.verified import Verified
     from tidegate.snapshot.progress.events import TableProgress
 
 _ASKED_AT_ONCE_MAX: Final = 16
-# What the page calls a range -> seconds.
+# The name of a range of history -> seconds.
 RANGES: Final = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 
 
 @dataclass(frozen=True, slots=True)
-class PageView:
+class PipelineView:
     """One look. error: why the lake can't be read; the rest is of no lake then. at: Unix seconds."""
 
     pipeline: Pipeline
@@ -56,19 +56,23 @@ class PageView:
 
 
 class PipelineReader:
-    """Of one pipeline. Its methods may be called from any thread."""
+    """Of one pipeline. Its methods may be called from any thread.
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    lake_connections, source_connections: by the id of a connection.
+    """
+
+    def __init__(self, pipeline: Pipeline, lake_connections: Connections, source_connections: Connections) -> None:
         self.pipeline = pipeline
+        self._lake_connections, self._source_connections = lake_connections, source_connections
         self._lock = threading.Lock()
         self._lake: LakeFiles | None = None
-        self._view: PageView | None = None
+        self._view: PipelineView | None = None
         self._histories: dict[str, tuple[float, Timeline]] = {}
         self._pool = ThreadPoolExecutor(min(_ASKED_AT_ONCE_MAX, len(pipeline.sources)), "tidegate-ask")
         self._asked: dict[str, Future[Server]] = {}
         self._answers: dict[str, Server] = {}
 
-    def view(self, span: str = "hour") -> PageView:
+    def view(self, span: str = "hour") -> PipelineView:
         """span: a key of RANGES."""
         with self._lock:
             now = time.time()
@@ -81,22 +85,22 @@ class PipelineReader:
                 past = past.with_lag_now(stands.lag_seconds)
             return replace(self._view, timeline=past)
 
-    def _look(self, now: float) -> PageView:
+    def _look(self, now: float) -> PipelineView:
         from tidegate.lake.verified import verified
         from tidegate.snapshot.progress.standing import under_way
 
         try:
             lake = self._open()
-            ask = self._ask(pipelines.asking(self.pipeline, lake, source_connection))
-            stands = pipelines.seen_standing(self.pipeline, lake, ask)
-            return PageView(self.pipeline, now, "", stands, tuple(under_way(lake)), verified(lake))
-        except Exception as error:  # noqa: BLE001 - of whatever a store says; the page is where a person looks
+            ask = self._ask(asking(self.pipeline, lake, self._source_connections))
+            stands = seen_standing(self.pipeline, lake, ask)
+            return PipelineView(self.pipeline, now, "", stands, tuple(under_way(lake)), verified(lake))
+        except Exception as error:  # noqa: BLE001 - of whatever a store says; a view is where people and alerts look
             self._lake = None
-            return PageView(self.pipeline, now, " ".join(str(error).split())[:500])
+            return PipelineView(self.pipeline, now, " ".join(str(error).split())[:500])
 
     def _open(self) -> LakeFiles:
         if self._lake is None:
-            self._lake = pipelines.open_lake(self.pipeline, lake_connection)
+            self._lake = open_lake(self.pipeline, self._lake_connections)
         return self._lake
 
     def _ask(self, ask: Ask) -> Ask:
@@ -128,7 +132,8 @@ class PipelineReader:
 class PipelineReaders:
     """A PipelineReader per pipeline, made anew when its file says something else."""
 
-    def __init__(self) -> None:
+    def __init__(self, lake_connections: Connections, source_connections: Connections) -> None:
+        self._connections = (lake_connections, source_connections)
         self._lock = threading.Lock()
         self._readers: dict[str, PipelineReader] = {}
 
@@ -136,5 +141,5 @@ class PipelineReaders:
         with self._lock:
             known = self._readers.get(pipeline.pipeline)
             if known is None or known.pipeline != pipeline:
-                known = self._readers[pipeline.pipeline] = PipelineReader(pipeline)
+                known = self._readers[pipeline.pipeline] = PipelineReader(pipeline, *self._connections)
             return known

@@ -1,7 +1,7 @@
 """Views as the page reads them, made by hand.
 
 In:  how many tables.
-Out: a PageView of a pipeline with two sources and every state of a table.
+Out: a PipelineView of a pipeline with two sources and every state of a table.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from tidegate.commit_ts import compose
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.lake.timeline import STEPS, Timeline
 from tidegate.lake.verified import Verified
+from tidegate.pipelines import PipelineView
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.tables import State
-from tidegate_airflow.page.reading import PageView
 
 NOW = 1_790_000_000.0
 CUT = compose(int((NOW - 2) * 1000))
@@ -34,7 +34,9 @@ def table(name: str, state: State = State.ACTIVE, applied_ts: int = CUT) -> Tabl
         return TableStatus(name, state, applied_ts, 3, "")
     reason = f"{name}: ALTER TABLE t DROP COLUMN <b> at binlog.000007:4711; what it does isn't followed without a word"
     way_out = "approve it under Required Actions, or make it undone at the source"
-    return TableStatus(name, state, applied_ts, 3, reason, "2026-09-21T14:00:00+00:00", way_out=way_out)
+    return TableStatus(
+        name, state, applied_ts, 3, reason, "2026-09-21T14:00:00+00:00", way_out=way_out, cause="ddl_asks"
+    )
 
 
 def source(name: str, error: str = "") -> SourceStanding:
@@ -43,7 +45,7 @@ def source(name: str, error: str = "") -> SourceStanding:
     return SourceStanding(name, captured, server, None if error else True, 0.0, "2026-09-21 14:13:18 UTC")
 
 
-def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "shop") -> PageView:
+def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "shop") -> PipelineView:
     names = [f"shop.orders_{number:05}" for number in range(count)]
     tables = [table(each) for each in names]
     if held:
@@ -63,4 +65,4 @@ def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "s
     going = TableProgress(
         "1", "eu", "shop", "orders_00002", SnapshotState.RUNNING, (WHOLE,), rows=1_500, waves=1, estimate=2_000
     )
-    return PageView(pipeline(name), NOW, "", stands, (going,) if held else (), known, past)
+    return PipelineView(pipeline(name), NOW, "", stands, (going,) if held else (), known, past)

@@ -1,0 +1,5 @@
+"""What monitoring asks of a pipeline: figures with stable names, for Prometheus and OpenTelemetry.
+
+In:  views of pipelines (tidegate.pipelines), and capture's own status on this machine.
+Out: catalogue: every metric, its labels and its meaning. measured: samples of a view. exporting: the two exporters.
+"""

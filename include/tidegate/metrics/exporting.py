@@ -1,0 +1,148 @@
+"""Metrics to Prometheus and to OpenTelemetry.
+
+In:  pipelines by name or file; connections.
+Out: Figures: the samples of all of them, looked at when they are asked for. prometheus_text, serve: Prometheus' text
+     format, once and over HTTP. push: OTLP, to where the OTEL_* variables say.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from tidegate import pipelines
+from tidegate.capture import status_file
+from tidegate.errors import ConfigError, UsageError
+from tidegate.limits import METRICS_PIPELINES_MAX, PAGE_LOOK_SECONDS
+from tidegate.metrics.catalogue import METRICS
+from tidegate.metrics.measured import Sample, samples
+
+if TYPE_CHECKING:
+    from tidegate.config import Pipeline
+    from tidegate.connections import Connections
+
+_OTEL: Final = "opentelemetry-exporter-otlp-proto-http"
+
+
+class Figures:
+    """names: of pipelines, or their files; none: all that TIDEGATE_PIPELINES has. state_dir: of value logs here."""
+
+    def __init__(self, names: Sequence[str], connections: Connections, state_dir: Path, *, per_table: bool) -> None:
+        self._names, self._state_dir, self._per_table = names, state_dir, per_table
+        self._readers = pipelines.PipelineReaders(connections, connections)
+        self._pool = ThreadPoolExecutor(METRICS_PIPELINES_MAX, "tidegate-metrics")
+        self._lock = threading.Lock()
+        self._loaded: dict[str, Pipeline] = {}
+        self._read_at = 0.0
+        self._samples: list[Sample] = []
+
+    def now(self) -> list[Sample]:
+        """Of all pipelines; looked at side by side, and again after PAGE_LOOK_SECONDS."""
+        with self._lock:
+            if time.monotonic() - self._read_at > PAGE_LOOK_SECONDS:
+                self._samples = [sample for part in self._pool.map(self._look, self._pipelines()) for sample in part]
+                self._read_at = time.monotonic()
+            return self._samples
+
+    def _look(self, pipeline: Pipeline) -> list[Sample]:
+        captures = status_file.read_all(pipeline, self._state_dir)
+        return samples(self._readers.of(pipeline).view(), captures, per_table=self._per_table)
+
+    def _pipelines(self) -> list[Pipeline]:
+        """As their files say now; a file that says nothing valid any more keeps what it said before."""
+        if not self._names:
+            return [file.pipeline for file in pipelines.good_files()]
+        for name in self._names:
+            try:
+                self._loaded[name] = pipelines.load(pipelines.find(name))
+            except (ConfigError, UsageError, OSError):
+                if name not in self._loaded:
+                    raise
+        return list(self._loaded.values())
+
+
+class _PrometheusCollector(Collector):
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        by_metric = _by_metric(self._figures.now())
+        for name, metric in METRICS.items():
+            family = GaugeMetricFamily(name, metric.meaning, labels=metric.labels)
+            for sample in by_metric.get(name, ()):
+                family.add_metric(sample.labels, sample.value)
+            if family.samples:
+                yield family
+
+
+def prometheus_text(figures: Figures) -> str:
+    """In the text format 0.0.4. Raises ConfigError, UsageError."""
+    return generate_latest(_registry(figures)).decode()
+
+
+def serve(figures: Figures, host: str, port: int) -> Callable[[], None]:
+    """Answers GET /metrics from now on, in threads of its own; gives what ends it. Raises UsageError."""
+    figures.now()  # what can't be loaded at all is said here, not to the first scraper
+    try:
+        server, thread = start_http_server(port, host, _registry(figures))
+    except OSError as error:
+        raise UsageError(
+            f"can't listen: {error.strerror or error}", where=f"{host}:{port}", remedy="give another --port or --host"
+        ) from error
+
+    def end() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return end
+
+
+def push(figures: Figures) -> Callable[[], None]:
+    """Sends to OTLP (HTTP) from now on, as OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables say; gives what
+    ends it. Raises UsageError without OpenTelemetry's exporter.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.metrics import CallbackOptions, Observation
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    except ImportError as error:
+        raise UsageError(f"{_OTEL} isn't installed", where="--otlp", remedy=f"pip install {_OTEL}") from error
+
+    def observed(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        labels = METRICS[name].labels
+        return lambda _options: [
+            Observation(sample.value, dict(zip(labels, sample.labels, strict=True)))
+            for sample in _by_metric(figures.now()).get(name, ())
+        ]
+
+    figures.now()
+    provider = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())])
+    meter: Any = provider.get_meter("tidegate")
+    for name, metric in METRICS.items():
+        meter.create_observable_gauge(name, [observed(name)], description=metric.meaning)
+    return provider.shutdown
+
+
+def _registry(figures: Figures) -> CollectorRegistry:
+    # auto_describe would collect at once, to learn the names.
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_PrometheusCollector(figures))
+    return registry
+
+
+def _by_metric(taken: Iterable[Sample]) -> dict[str, list[Sample]]:
+    by_metric: dict[str, list[Sample]] = defaultdict(list)
+    for sample in taken:
+        by_metric[sample.metric].append(sample)
+    return by_metric

@@ -1,0 +1,139 @@
+"""The samples of a pipeline, from one look at it.
+
+In:  a PipelineView; capture's status by source, where capture runs on this machine.
+Out: Samples, each of a metric in the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidegate.capture.chaser import ChaserState
+from tidegate.capture.health import Health, health
+from tidegate.commit_ts import physical_ms
+from tidegate.config import TidbSource
+from tidegate.metrics.catalogue import METRICS
+from tidegate.standing.causes import Cause
+from tidegate.tables import State
+from tidegate.verify.report import Outcome
+
+if TYPE_CHECKING:
+    from tidegate.capture.standing import SourceStanding, Standing
+    from tidegate.capture.status_file import CaptureStatus
+    from tidegate.lake.verified import Verified
+    from tidegate.pipelines import PipelineView
+    from tidegate.snapshot.progress.events import TableProgress
+
+
+class Sample(NamedTuple):
+    """labels: the values of the metric's labels, in their order."""
+
+    metric: str
+    labels: tuple[str, ...]
+    value: float
+
+
+def samples(
+    view: PipelineView, captures: Mapping[str, CaptureStatus] | None = None, *, per_table: bool = False
+) -> list[Sample]:
+    """captures: by source, of this machine. A figure that isn't known has no sample."""
+    name = view.pipeline.pipeline
+    figures = [
+        *_of_pipeline(view),
+        *_of_captures(captures or {}),
+        *(_of_tables(view.standing) if per_table and view.standing is not None else ()),
+    ]
+    made = [Sample(metric, (name, *labels), float(value)) for metric, labels, value in figures if value is not None]
+    assert all(len(sample.labels) == len(METRICS[sample.metric].labels) for sample in made)
+    return made
+
+
+# What is yielded: the metric, the labels behind the pipeline's, the value or None.
+Figure = tuple[str, tuple[str, ...], float | None]
+
+
+def _of_pipeline(view: PipelineView) -> Iterator[Figure]:
+    stands, state = view.standing, health(view.standing)
+    yield "tidegate_up", (), stands is not None
+    yield "tidegate_look_timestamp_seconds", (), view.at
+    for known in Health:
+        yield "tidegate_state", (str(known),), known is state
+    if stands is None:
+        return
+    yield "tidegate_lag_seconds", (), stands.lag_seconds
+    yield "tidegate_cut_timestamp_seconds", (), _unix(stands.cut_ts)
+    yield "tidegate_clock_skew_seconds", (), stands.skew_seconds
+    if view.timeline is not None:
+        yield "tidegate_applied_rows_per_second", (), view.timeline.rows_a_second
+        yield "tidegate_applied_bytes_per_second", (), view.timeline.bytes_a_second
+    for source in stands.sources:
+        yield from _of_source(source, is_asked=not isinstance(view.pipeline.sources[source.source], TidbSource))
+    yield from _of_standing(stands)
+    yield from _of_snapshots(view.snapshots)
+    yield from _of_verification(stands, view.verified)
+
+
+def _of_source(source: SourceStanding, *, is_asked: bool) -> Iterator[Figure]:
+    label, answered = (source.source,), not source.server.error
+    yield "tidegate_source_up", label, answered if is_asked else None
+    yield "tidegate_source_lag_seconds", label, source.lag_seconds
+    yield "tidegate_source_left_behind", label, source.behind_ts is not None
+    yield "tidegate_source_clock_ahead_seconds", label, source.server.clock_ahead_seconds if answered else None
+    if source.captured is not None:
+        yield "tidegate_source_resolved_timestamp_seconds", label, _unix(source.captured.resolved_ts)
+        yield "tidegate_bronze_bytes", label, source.captured.bytes
+
+
+def _of_standing(stands: Standing) -> Iterator[Figure]:
+    """Every state and every cause has a sample, 0 too: an alert on one that never was would see nothing."""
+    states = Counter(table.state for table in stands.tables)
+    for state in State:
+        yield "tidegate_tables", (str(state),), states[state]
+    causes = Counter(table.cause for table in stands.held)
+    for cause in Cause:
+        yield "tidegate_held_tables", (str(cause),), causes[cause]
+    behind = (stands.seconds_behind(table) for table in stands.tables if table.state not in (State.DROPPED, State.LEFT))
+    yield "tidegate_tables_behind_max_seconds", (), max((age for age in behind if age is not None), default=None)
+
+
+def _of_snapshots(snapshots: tuple[TableProgress, ...]) -> Iterator[Figure]:
+    for state, count in Counter(str(table.state) for table in snapshots).items():
+        yield "tidegate_snapshot_tables", (state,), count
+    yield "tidegate_snapshot_read_rows", (), sum(table.rows for table in snapshots)
+    yield "tidegate_snapshot_estimated_rows", (), sum(max(table.estimate, table.rows) for table in snapshots)
+
+
+def _of_verification(stands: Standing, verified: Mapping[str, Verified]) -> Iterator[Figure]:
+    followed = {table.table for table in stands.tables if table.state not in (State.DROPPED, State.LEFT)}
+    known = {name: result for name, result in verified.items() if name in followed}
+    outcomes = Counter(result.outcome for result in known.values())
+    for outcome in Outcome:
+        yield "tidegate_verified_tables", (str(outcome),), outcomes[outcome]
+    yield "tidegate_unverified_tables", (), len(followed - known.keys())
+    through = min((result.through_ts for result in known.values() if result.through_ts), default=0)
+    yield "tidegate_verified_through_timestamp_seconds", (), _unix(through)
+
+
+def _of_captures(captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:
+    for source, status in captures.items():
+        label = (source,)
+        yield "tidegate_capture_chasing", label, status.state is not ChaserState.DIRECT
+        yield "tidegate_capture_behind_bytes", label, status.behind_bytes
+        yield "tidegate_capture_read_bytes_per_second", label, status.bytes_per_second
+        yield "tidegate_capture_value_log_bytes", label, status.value_log_bytes
+        yield "tidegate_capture_room_bytes", label, status.room_bytes
+        yield "tidegate_capture_status_timestamp_seconds", label, status.written_at
+        if status.retention is not None:
+            yield "tidegate_source_purge_in_seconds", label, status.retention.seconds_left
+
+
+def _of_tables(stands: Standing) -> Iterator[Figure]:
+    for table in stands.tables:
+        yield "tidegate_table_lag_seconds", (table.table,), stands.seconds_behind(table)
+        yield "tidegate_table_state", (table.table, str(table.state)), 1
+
+
+def _unix(commit_ts: int) -> float | None:
+    return physical_ms(commit_ts) / 1000 if commit_ts else None

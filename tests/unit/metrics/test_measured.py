@@ -1,0 +1,81 @@
+"""Samples of a look: every metric of the catalogue is made, with its labels, and says what the look says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.support.pipeline_views import CUT, NOW, view
+from tidegate.capture.chaser import ChaserState
+from tidegate.capture.source import Retention
+from tidegate.capture.status_file import CaptureStatus
+from tidegate.commit_ts import physical_ms
+from tidegate.metrics.catalogue import METRICS
+from tidegate.metrics.measured import samples
+from tidegate.standing.causes import Cause
+
+CHASING = CaptureStatus(
+    state=ChaserState.CHASING,
+    since=NOW - 60,
+    reason="slow",
+    chases=1,
+    chasing_seconds=60.0,
+    returns_failed=0,
+    held_seconds_max=1.0,
+    lake_error="",
+    last_seq=9,
+    landed_seq=7,
+    behind_bytes=4_000,
+    value_log_bytes=9_000,
+    room_bytes=50_000,
+    bytes_per_second=100.0,
+    seconds_left=500.0,
+    retention=Retention(7200.0, "age", "binlog.000001", 3),
+    clock_ahead_seconds=0.0,
+    clock_doubted=False,
+    lowered=0,
+    started_at=NOW - 900,
+    written_at=NOW - 1,
+    pid=1,
+)
+
+
+def test_every_metric_is_measured_with_its_labels() -> None:
+    made = samples(view(), {"eu": CHASING}, per_table=True)
+    assert {sample.metric for sample in made} == set(METRICS)
+    assert {len(sample.labels) - len(METRICS[sample.metric].labels) for sample in made} == {0}
+    assert len({(sample.metric, sample.labels) for sample in made}) == len(made), "a series has one value"
+
+
+def test_a_look_is_measured() -> None:
+    cut = physical_ms(CUT) / 1000
+    shows = {(sample.metric, *sample.labels[1:]): sample.value for sample in samples(view(), {"eu": CHASING})}
+    assert shows["tidegate_up",] == 1
+    assert shows["tidegate_lag_seconds",] == 2.0
+    assert shows["tidegate_cut_timestamp_seconds",] == cut
+    assert {state: shows["tidegate_state", state] for state in ("current", "tables wait")} == {
+        "current": 0,
+        "tables wait": 1,
+    }
+    assert (shows["tidegate_source_up", "eu"], shows["tidegate_source_up", "us"]) == (1, 0)
+    assert ("tidegate_source_clock_ahead_seconds", "us") not in shows, "it didn't answer"
+    assert (shows["tidegate_tables", "active"], shows["tidegate_tables", "held"]) == (36, 1)
+    assert sum(shows["tidegate_held_tables", str(cause)] for cause in Cause) == 1
+    assert shows["tidegate_held_tables", "ddl_asks"] == 1
+    assert shows["tidegate_tables_behind_max_seconds",] > 3600, "the held table's own"
+    assert (shows["tidegate_snapshot_read_rows",], shows["tidegate_snapshot_estimated_rows",]) == (1500, 2000)
+    # Of 40 tables every second one was verified; one of the others is gone at the source.
+    assert (shows["tidegate_verified_tables", "equal"], shows["tidegate_unverified_tables",]) == (19, 20)
+    assert shows["tidegate_verified_through_timestamp_seconds",] == cut
+    assert (shows["tidegate_capture_chasing", "eu"], shows["tidegate_capture_behind_bytes", "eu"]) == (1, 4_000)
+    assert shows["tidegate_source_purge_in_seconds", "eu"] == 7200
+
+
+def test_a_lake_that_cant_be_read_is_down_and_no_old_figure_stands_in() -> None:
+    broken = replace(view(), standing=None, error="no route", timeline=None, snapshots=(), verified={})
+    made = samples(broken, per_table=True)
+    assert {sample.metric for sample in made} == {"tidegate_up", "tidegate_look_timestamp_seconds", "tidegate_state"}
+    assert {sample.labels[1] for sample in made if sample.metric == "tidegate_state" and sample.value} == {"unreadable"}
+
+
+def test_the_number_of_series_doesnt_follow_the_number_of_tables() -> None:
+    assert len(samples(view(20))) == len(samples(view(2_000)))
