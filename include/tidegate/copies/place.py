@@ -166,7 +166,7 @@ class BucketPlace(ObjectStore):
 
     def files(self, path: str) -> Iterator[File]:
         base = f"{self._path}{path}".rstrip("/") + "/"
-        with self._asked("listed", path, there=False):
+        with self._asked("listed", path, expected=False):
             for page in self._client.list(base if base != "/" else None, chunk_size=_LISTED_AT_ONCE):
                 for item in page:
                     within = str(item["path"]).removeprefix(base)
@@ -175,7 +175,7 @@ class BucketPlace(ObjectStore):
 
     def folders(self, path: str) -> list[str]:
         base = f"{self._path}{path}".rstrip("/") + "/"
-        with self._asked("listed", path, there=False):
+        with self._asked("listed", path, expected=False):
             prefixes = self._client.list_with_delimiter(base if base != "/" else None)["common_prefixes"]
         names = sorted(PurePosixPath(prefix).name for prefix in prefixes)
         return [name for name in names if not _is_hidden(name)]
@@ -191,7 +191,7 @@ class BucketPlace(ObjectStore):
     def write(self, path: str, parts: Iterable[bytes]) -> None:
         rest = iter(parts)
         first = list(itertools.islice(rest, 2))
-        with self._asked("written", path, there=False):
+        with self._asked("written", path, expected=False):
             if len(first) < 2:
                 self._client.put(self._path + path, b"".join(first), use_multipart=False)
                 return

@@ -60,7 +60,7 @@ def commit_info(operation: str, attempt: str, *, parameters: Mapping[str, Any] |
 
 def made_by_us(actions: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a commit is of this module's commit_info."""
-    return any(one["commitInfo"].get("engineInfo") == _ENGINE for one in actions if "commitInfo" in one)
+    return any(action["commitInfo"].get("engineInfo") == _ENGINE for action in actions if "commitInfo" in action)
 
 
 def metadata(
@@ -127,7 +127,7 @@ def remove(file: LiveFile, *, data_change: bool) -> dict[str, Any]:
 
 def lines(actions: Iterable[Action]) -> bytes:
     """A commit file's bytes."""
-    return "".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in actions).encode()
+    return "".join(json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n" for action in actions).encode()
 
 
 def parsed(data: bytes) -> list[dict[str, Any]]:

@@ -53,12 +53,14 @@ def read_commits(store: LogStore, first: int, upto: int | None = None) -> Iterat
 def _listed(store: LogStore, first: int, upto: int | None) -> Iterator[list[dict[str, Any]]]:
     versions = {commit_version(entry.name) for entry in store.names(commit_name(first))}
     end = first + len(versions) if upto is None else upto + 1
-    there = list(takewhile(versions.__contains__, range(first, end)))
-    if len(there) < _BEFORE_LISTING:
+    unbroken = list(takewhile(versions.__contains__, range(first, end)))
+    if len(unbroken) < _BEFORE_LISTING:
         return
     with ThreadPoolExecutor(LOG_READ_THREADS_MAX, thread_name_prefix="log") as pool:
-        for start in range(0, len(there), LOG_READ_THREADS_MAX):  # so many in memory, whatever the log has
-            for actions in pool.map(lambda one: read_commit(store, one), there[start : start + LOG_READ_THREADS_MAX]):
+        for start in range(0, len(unbroken), LOG_READ_THREADS_MAX):  # so many in memory, whatever the log has
+            for actions in pool.map(
+                lambda version: read_commit(store, version), unbroken[start : start + LOG_READ_THREADS_MAX]
+            ):
                 if actions is None:  # removed since it was listed
                     return
                 yield actions

@@ -71,7 +71,7 @@ def check_writable(state: TableState, actions: Sequence[Action], *, checked: boo
     check_readable(state)
     if checked:
         return
-    adds = any("add" in one for one in actions)
+    adds = any("add" in action for action in actions)
     refused = _NOT_WRITTEN if adds else _NOT_WRITTEN - _ASKED_OF_FILES
     _refuse(state, sorted(state.features & refused), "can't be written")
     mapped = state.configuration.get("delta.columnMapping.mode", "none") != "none"
@@ -79,27 +79,27 @@ def check_writable(state: TableState, actions: Sequence[Action], *, checked: boo
         key in (column.get("metadata") or {}) for column in state.schema["fields"] for key in _MAPPED
     ):
         _refuse(state, ["column mapping and a column that isn't mapped"], "can't be written")
-    changes = [one for one in actions if _changes_rows(one)]
+    changes = [action for action in actions if _changes_rows(action)]
     if not changes:
         return
     on = {name for name, value in state.configuration.items() if value.strip().lower() == _ON}
     # Of a version without files of the feed its readers take the removed files' rows for deleted, and those of added
     # files for inserted: right where rows only go.
-    if "delta.enableChangeDataFeed" in on and any("remove" in one for one in changes) and adds:
+    if "delta.enableChangeDataFeed" in on and any("remove" in change for change in changes) and adds:
         _refuse(state, ["change data feed"], "can't be written")
-    if "delta.appendOnly" in on and any("remove" in one for one in changes):
+    if "delta.appendOnly" in on and any("remove" in change for change in changes):
         _refuse(state, ["rows that only come (delta.appendOnly)"], "can't be written")
     if mapped and adds:
         _refuse(state, ["column mapping"], "can't be written")
-    if any("add" in one for one in changes):
-        found = [name for name in state.configuration if name.startswith("delta.constraints.")]
-        found += [
+    if any("add" in change for change in changes):
+        checks = [name for name in state.configuration if name.startswith("delta.constraints.")]
+        checks += [
             f"{key} of column {column['name']}"
             for column in state.schema["fields"]
             for key in _CHECKED_COLUMN
             if key in (column.get("metadata") or {})
         ]
-        _refuse(state, found, "can't be written")
+        _refuse(state, checks, "can't be written")
 
 
 def _changes_rows(action: Action) -> bool:

@@ -104,14 +104,14 @@ class Hold:
             self._asked = (number, self._clock())
         asked_at = self._asked[1]
         following = replace(self.entry, number=number, written_ms=time.time_ns() // 1_000_000)
-        mine = make_entry(self._store, following)
+        made = make_entry(self._store, following)
         if self._clock() >= self.until:
             self.lost = f"its renewal took longer than the {self.entry.term_seconds:g} s of its term"
-        elif not mine:
+        elif not made:
             self.lost = "another one has taken it"
             with suppress(LakeUnavailable, LakeRefused):
-                found = newest_entry(self._store)
-                self.lost = f"taken by {found.told()}" if found else "its entries were removed"
+                newest = newest_entry(self._store)
+                self.lost = f"taken by {newest.told()}" if newest else "its entries were removed"
         else:
             self.older.append(self.entry.number)
             self.entry, self.until = following, asked_at + following.term_seconds
@@ -149,8 +149,8 @@ def make_entry(store: LogStore, entry: LeaseEntry) -> bool:
     """Whether the entry is there, and this one."""
     if store.create(entry_name(entry.number), entry.encoded()):
         return True
-    found = read_entry(store, entry.number)
-    return found is not None and (found.attempt, found.released) == (entry.attempt, entry.released)
+    stored = read_entry(store, entry.number)
+    return stored is not None and (stored.attempt, stored.released) == (entry.attempt, entry.released)
 
 
 class Watch:
@@ -167,15 +167,15 @@ class Watch:
 
     def look(self) -> Hold | None:
         """The lease, if it is to be had by now. Raises LakeUnavailable, LakeRefused."""
-        found = newest_entry(self._store)
+        newest = newest_entry(self._store)
         now = self._around.clock()  # after the entry was seen
-        if found is None or found.released or found.attempt in self._own or self._around.gone(found):
-            return self._claim(found)
-        if found != self.seen:
-            self.alive = self.seen is not None or self._around.alive(found)
-            self.seen, self._since = found, now
-        elif now - self._since >= _PATIENCE * found.term_seconds:
-            return self._claim(found)
+        if newest is None or newest.released or newest.attempt in self._own or self._around.gone(newest):
+            return self._claim(newest)
+        if newest != self.seen:
+            self.alive = self.seen is not None or self._around.alive(newest)
+            self.seen, self._since = newest, now
+        elif now - self._since >= _PATIENCE * newest.term_seconds:
+            return self._claim(newest)
         return None
 
     def _claim(self, before: LeaseEntry | None) -> Hold | None:
@@ -186,16 +186,16 @@ class Watch:
         asked_at = self._around.clock()
         self._own.add(attempt)  # when no answer comes it may be there, and nobody holds it
         try:
-            mine = make_entry(self._store, entry)
-            there = numbers(self._store) if mine else []
+            made = make_entry(self._store, entry)
+            present = numbers(self._store) if made else []
         except BaseException:
             _note_unheld(attempt)
             raise
-        if not mine or there[-1:] != [number]:
+        if not made or present[-1:] != [number]:
             self.alive = True
             return None
         hold = Hold(self._store, entry, asked_at, self._around.clock)
-        hold.older = there[:-1]
+        hold.older = present[:-1]
         hold.sweep()
         return hold
 
@@ -229,7 +229,7 @@ class Lease:
         around = Surroundings()
         watch = Watch(store, holder, term_seconds, around)
         started, stop = time.monotonic(), stop or threading.Event()
-        told = False
+        reported = False
         while True:
             hold = watch.look()
             if hold is not None:
@@ -237,8 +237,8 @@ class Lease:
             seen = watch.seen
             if watch.alive and time.monotonic() - started >= wait_seconds:
                 raise _held(store, seen)
-            if seen is not None and not told:
-                told = True
+            if seen is not None and not reported:
+                reported = True
                 report(
                     f"waiting for a sign of life of {seen.told()}: without one it is over in {seen.term_seconds:g} s"
                 )

@@ -41,13 +41,13 @@ class Process(NamedTuple):
         boot_id = ""
         with suppress(OSError):
             boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        found = _stat(os.getpid())
+        process = _stat(os.getpid())
         return cls(
             socket.gethostname(),
             boot_id,
             f"{_namespace('pid')}{_namespace('time')}",
             os.getpid(),
-            found.start if found else 0,
+            process.start if process else 0,
         )
 
 
@@ -75,9 +75,9 @@ class LeaseEntry:
     def decoded(cls, data: bytes, where: str) -> LeaseEntry:
         """Raises LakeRefused for anything else."""
         try:
-            found = json.loads(data)
-            found = {one.name: found[one.name] for one in fields(cls)}
-            return cls(**found | {"process": Process(**found["process"])})
+            values = json.loads(data)
+            values = {field.name: values[field.name] for field in fields(cls)}
+            return cls(**values | {"process": Process(**values["process"])})
         except (ValueError, KeyError, TypeError) as error:
             raise LakeRefused(
                 f"isn't an entry of a lease: {error}", where=where, remedy="remove it while nothing of this lake runs"
@@ -104,12 +104,12 @@ def numbers(store: LogStore) -> list[int]:
 def newest_entry(store: LogStore) -> LeaseEntry | None:
     """The entry with the largest number, which is never removed; None before the first."""
     for _ in range(LEASE_READ_ATTEMPTS_MAX):
-        there = numbers(store)
-        if not there:
+        present = numbers(store)
+        if not present:
             return None
-        found = read_entry(store, there[-1])
-        if found is not None:  # else others have come since, and this one was removed
-            return found
+        entry = read_entry(store, present[-1])
+        if entry is not None:  # else others have come since, and this one was removed
+            return entry
     raise LakeUnavailable("entries vanish faster than they are read", where=store.where, remedy="try again")
 
 
@@ -124,21 +124,21 @@ def is_gone(entry: LeaseEntry) -> bool:
     """Whether the process that made it has certainly ended: it ran on this machine, since its last boot."""
     if not _same_place(entry.process):
         return False
-    found = _alive(entry.process.pid)
-    return found is False or (isinstance(found, _Stat) and found.start != entry.process.start)
+    process = _alive(entry.process.pid)
+    return process is False or (isinstance(process, _Stat) and process.start != entry.process.start)
 
 
 def is_alive(entry: LeaseEntry) -> bool:
     """Whether that process certainly runs, and wrote the entry within its term by the shared clock."""
     if not _same_place(entry.process) or time.time() * 1000 - entry.written_ms > entry.term_seconds * 1000:
         return False
-    found = _alive(entry.process.pid)
-    return isinstance(found, _Stat) and found.start == entry.process.start
+    process = _alive(entry.process.pid)
+    return isinstance(process, _Stat) and process.start == entry.process.start
 
 
-def _same_place(there: Process) -> bool:
+def _same_place(process: Process) -> bool:
     here = Process.this()
-    return bool(here.boot_id and here.namespaces.startswith("pid")) and here[:3] == there[:3]
+    return bool(here.boot_id and here.namespaces.startswith("pid")) and here[:3] == process[:3]
 
 
 def _namespace(kind: str) -> str:
@@ -161,11 +161,11 @@ def _alive(pid: int) -> _Stat | bool:
         return False
     except OSError:
         pass  # another user's
-    found = _stat(pid)
+    process = _stat(pid)
     # One that was killed stays as a zombie until its parent asks for it; then none of its threads runs any more.
-    if found is not None and found.state in "ZX" and found.threads <= 1:
+    if process is not None and process.state in "ZX" and process.threads <= 1:
         return False
-    return found or True
+    return process or True
 
 
 def _stat(pid: int) -> _Stat | None:

@@ -119,8 +119,8 @@ class LiveFile:
 
     @property
     def deletion_vector(self) -> VectorDescriptor | None:
-        found = self.action.get("deletionVector")
-        return VectorDescriptor.of(found) if found else None
+        descriptor = self.action.get("deletionVector")
+        return VectorDescriptor.of(descriptor) if descriptor else None
 
     def bounds(self, column: str) -> Bounds | None:
         """(min, max) of a top-level column as the statistics' JSON has them, fractions as Decimal; None when unknown.
@@ -143,5 +143,5 @@ class LiveFile:
 
     def _statistics(self) -> dict[str, Any]:
         text = self.action.get("stats")
-        found = json.loads(text, parse_float=Decimal) if text else {}
-        return found if isinstance(found, dict) else {}
+        statistics = json.loads(text, parse_float=Decimal) if text else {}
+        return statistics if isinstance(statistics, dict) else {}

@@ -113,11 +113,11 @@ class DeltaLog:
         """
         with self._lock:
             self._raise_lost()
-            there = self._is_there()
-            state, last = self._forward(self._known if there else self._load())
-            if not there:
+            unchanged = self._is_there()
+            state, last = self._forward(self._known if unchanged else self._load())
+            if not unchanged:
                 self._check_whole(state)
-            lost = None if there else self._overwritten(state)
+            lost = None if unchanged else self._overwritten(state)
             self._keep(state, last)
             self._lost = lost
             self._raise_lost()
@@ -134,10 +134,10 @@ class DeltaLog:
 
     def state_at(self, version: int) -> TableState | None:
         """The table as it was at a version; None when the log doesn't reach back so far."""
-        found = checkpoint.newest(self._store, version, self._nothing.keep)
+        newest = checkpoint.newest(self._store, version, self._nothing.keep)
         state = self._nothing
-        if found is not None:
-            state = state.after(found[0], found[1])
+        if newest is not None:
+            state = state.after(newest[0], newest[1])
         state, _ = self._forward(state, version)
         return state if state.version == version else None
 
@@ -149,13 +149,13 @@ class DeltaLog:
         """Whether the known version still is what it was."""
         if self._known.version == NO_TABLE:
             return False
-        found = self._store.stat(commit_name(self._known.version))
-        return found is not None and found == self._seen
+        entry = self._store.stat(commit_name(self._known.version))
+        return entry is not None and entry == self._seen
 
     def _load(self) -> TableState:
         """The table by its newest checkpoint, or from its first commit."""
-        found = checkpoint.newest(self._store, keep=self._nothing.keep)
-        return self._nothing.after(found[0], found[1]) if found is not None else self._nothing
+        newest = checkpoint.newest(self._store, keep=self._nothing.keep)
+        return self._nothing.after(newest[0], newest[1]) if newest is not None else self._nothing
 
     def _forward(self, state: TableState, upto: int | None = None) -> tuple[TableState, list[dict[str, Any]] | None]:
         """Carried forward by the commits that are there; and the last one's actions, None when there are none."""
@@ -175,9 +175,9 @@ class DeltaLog:
         else:
             later = [e.name for e in self._store.names() if e.name[:1].isdigit()]
         if later and first not in later and self._store.stat(first) is None:  # not one that came while it was listed
-            told = "without a usable checkpoint" if not state.created else f"behind version {state.version}"
+            why = "without a usable checkpoint" if not state.created else f"behind version {state.version}"
             raise LakeRefused(
-                f"its log {'goes on' if state.created else 'begins'} at {later[0]} {told}",
+                f"its log {'goes on' if state.created else 'begins'} at {later[0]} {why}",
                 where=self.place,
                 remedy="restore its files",
             )
@@ -187,16 +187,16 @@ class DeltaLog:
         if state is not self._known:
             self._known, self._seen, self._own = state, None, ""
             if state.created:
-                self._seen = self._entry(state.version, lambda there: last is None or there == last)
+                self._seen = self._entry(state.version, lambda actions: last is None or actions == last)
 
     def _entry(self, version: int, is_it: Callable[[Sequence[Action]], bool]) -> Entry | None:
         """The entry of a commit that we know; None when it is another by now, so the next look reads the log again.
 
         First a look, then the actions: what overwrites them afterwards has another entry than the one looked at.
         """
-        found = self._store.stat(commit_name(version))
+        entry = self._store.stat(commit_name(version))
         actions = self.actions(version)
-        return found if actions is not None and is_it(actions) else None
+        return entry if actions is not None and is_it(actions) else None
 
     def _overwritten(self, state: TableState) -> CommitOverwritten | None:
         """When our newest commit, the one that was known, is another's now. state: the table's newest."""
@@ -240,7 +240,7 @@ class DeltaLog:
         failpoint("delta_after_commit")
         seen = None
         with suppress(LakeUnavailable, LakeRefused):  # it is made; the next look tells the rest
-            seen = self._entry(version, lambda there: _made_by(there, attempt))
+            seen = self._entry(version, lambda logged: _made_by(logged, attempt))
         with self._lock:
             self._known, self._seen, self._own = after, seen, attempt
         return after
@@ -252,8 +252,8 @@ class DeltaLog:
         with self._lock:
             known, seen = self._known, self._seen
         if read is known:
-            found = self._store.stat(commit_name(read.version))
-            same = found is not None and found == seen
+            entry = self._store.stat(commit_name(read.version))
+            same = entry is not None and entry == seen
         else:
             newest = self.state()
             same = newest.version >= read.version and newest.table_id == read.table_id
@@ -302,8 +302,8 @@ class DeltaLog:
     def _timestamp(self, read: TableState) -> int:
         """The in-commit timestamp of the version that was read (PROTOCOL.md, "In-Commit Timestamps")."""
         for action in self.actions(read.version) or ():
-            if found := (action.get("commitInfo") or {}).get("inCommitTimestamp"):
-                return int(found)
+            if timestamp := (action.get("commitInfo") or {}).get("inCommitTimestamp"):
+                return int(timestamp)
         raise LakeRefused(
             f"version {read.version} has no in-commit timestamp", where=self.place, remedy="restore that file"
         )

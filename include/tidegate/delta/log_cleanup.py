@@ -96,7 +96,7 @@ def _cuts(entries: Sequence[Entry], cutoff_ms: int, hint: int | None) -> list[Ch
         if last_ms > cutoff_ms:
             break
         old = version
-    return [one for one in checkpoints(entries) if oldest <= one.version <= min(old, hint)]
+    return [checkpoint for checkpoint in checkpoints(entries) if oldest <= checkpoint.version <= min(old, hint)]
 
 
 def _check_readable(store: LogStore, cut: Checkpoint) -> None:
@@ -123,7 +123,7 @@ def _remove_sidecars(store: LogStore, before_ms: int) -> int:
     if not old:
         return 0
     try:
-        named = {sidecar for one in checkpoints(store.names()) for sidecar in load(store, one).sidecars}
+        named = {sidecar for checkpoint in checkpoints(store.names()) for sidecar in load(store, checkpoint).sidecars}
     except CheckpointGoneError:
         return 0  # another process is at it
     unnamed = [name for name in old if name not in named][:LOG_CLEANUP_FILES_MAX]

@@ -69,8 +69,8 @@ def checkpoint_name(version: int) -> str:
 
 def commit_version(name: str) -> int | None:
     """The version that a commit's name says; None for any other name."""
-    found = _COMMIT.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _COMMIT.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def checkpoints(entries: Iterable[Entry]) -> list[Checkpoint]:
@@ -78,21 +78,21 @@ def checkpoints(entries: Iterable[Entry]) -> list[Checkpoint]:
 
     Empty files are no checkpoints, and neither are parts of which one is missing.
     """
-    found: list[tuple[int, int, Checkpoint]] = []
+    ranked: list[tuple[int, int, Checkpoint]] = []
     parts: dict[tuple[int, int], dict[int, Entry]] = {}
     for entry in entries:
         if not entry.size:
             continue
         if match := _CLASSIC.fullmatch(entry.name):
-            found.append((int(match[1]), 2, Checkpoint(int(match[1]), (entry,))))
+            ranked.append((int(match[1]), 2, Checkpoint(int(match[1]), (entry,))))
         elif match := _NAMED.fullmatch(entry.name):
-            found.append((int(match[1]), 1, Checkpoint(int(match[1]), (entry,))))
+            ranked.append((int(match[1]), 1, Checkpoint(int(match[1]), (entry,))))
         elif match := _PART.fullmatch(entry.name):
             parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = entry
-    for (version, count), there in parts.items():
-        if set(there) == set(range(1, count + 1)):
-            found.append((version, 0, Checkpoint(version, tuple(there[part] for part in range(1, count + 1)))))
-    return [one for _, _, one in sorted(found, key=lambda each: (each[0], each[1]), reverse=True)]
+    for (version, count), pieces in parts.items():
+        if set(pieces) == set(range(1, count + 1)):
+            ranked.append((version, 0, Checkpoint(version, tuple(pieces[part] for part in range(1, count + 1)))))
+    return [checkpoint for _, _, checkpoint in sorted(ranked, key=lambda each: (each[0], each[1]), reverse=True)]
 
 
 def expires_at(name: str) -> int | None:
@@ -122,9 +122,9 @@ def hinted(data: bytes | None) -> int | None:
 def told(data: bytes | None) -> Hint | None:
     """All that `_last_checkpoint` says; None when it is missing, torn or doesn't say so much."""
     try:
-        found = json.loads(data or b"")
-        adds = found.get("numOfAddFiles")
-        return Hint(int(found["version"]), int(found["size"]), int(found["sizeInBytes"]), adds and int(adds))
+        hint = json.loads(data or b"")
+        adds = hint.get("numOfAddFiles")
+        return Hint(int(hint["version"]), int(hint["size"]), int(hint["sizeInBytes"]), adds and int(adds))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

@@ -83,7 +83,7 @@ class ObjectStore:
     def create(self, name: str, data: bytes) -> bool:
         for attempt in range(STORE_CREATE_ATTEMPTS_MAX):
             try:
-                with self._asked(_MADE, name, there=False):
+                with self._asked(_MADE, name, expected=False):
                     self._client.put(self._path + checked(name), data, mode="create", use_multipart=False)
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
                 # S3's 409 (another PUT or a DELETE of the name was under way) comes as "already exists" as well, and
@@ -98,20 +98,22 @@ class ObjectStore:
         )
 
     def replace(self, name: str, data: bytes) -> None:
-        with self._asked("written", name, there=False):
+        with self._asked("written", name, expected=False):
             self._client.put(self._path + checked(name), data, use_multipart=False)
 
     def names(self, start: str = "") -> list[Entry]:
-        with self._asked("listed", "", there=False):
+        with self._asked("listed", "", expected=False):
             if len(start) < 2:
                 listed = list(self._client.list_with_delimiter(self._path or None)["objects"])
             else:
                 # A store lists what comes after a name: asked for with the last character off, so that start is in it.
                 # There is no such list of one folder alone; folders in it are left out here.
                 pages = self._client.list(self._path or None, offset=self._path + start[:-1], chunk_size=1000)
-                listed = [one for page in pages for one in page]
-        found = (self._entry(one) for one in listed)
-        return sorted(one for one in found if "/" not in one.name and one.name >= start and one.name[:1] != ".")
+                listed = [meta for page in pages for meta in page]
+        entries = (self._entry(meta) for meta in listed)
+        return sorted(
+            entry for entry in entries if "/" not in entry.name and entry.name >= start and entry.name[:1] != "."
+        )
 
     def delete(self, names: Sequence[str]) -> None:
         if not names:
@@ -120,12 +122,12 @@ class ObjectStore:
         with suppress(FileNotFoundError), self._asked("removed", names[0]):
             self._client.delete(paths if len(paths) > 1 else paths[0])  # S3's request for many is a larger one
 
-    def _entry(self, found: Any) -> Entry:
-        modified_ms = int(found["last_modified"].timestamp() * 1000)
-        return Entry(found["path"].removeprefix(self._path), found["size"], modified_ms)
+    def _entry(self, meta: Any) -> Entry:
+        modified_ms = int(meta["last_modified"].timestamp() * 1000)
+        return Entry(meta["path"].removeprefix(self._path), meta["size"], modified_ms)
 
     @contextmanager
-    def _asked(self, done: str, name: str, *, there: bool = True) -> Iterator[None]:
+    def _asked(self, done: str, name: str, *, expected: bool = True) -> Iterator[None]:
         """Errors of the store as ours. there: an object that isn't found passes as FileNotFoundError."""
         try:
             yield
@@ -134,7 +136,7 @@ class ObjectStore:
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
             raise self._refused(done, name, error) from error
         except FileNotFoundError as error:
-            if there:
+            if expected:
                 raise
             raise self._refused(done, name, error) from error
         except (exceptions.BaseError, OSError, ValueError, NotImplementedError) as error:

@@ -16,9 +16,11 @@ def set_properties(log: DeltaLog, wanted: Mapping[str, str]) -> TableState:
     """The state in which they are set. wanted: none that turns a feature on: that would need a protocol, too."""
 
     def decide(read: TableState) -> Change | None:
-        there = read.configuration
-        if all(there.get(name) == value for name, value in wanted.items()):
+        configuration = read.configuration
+        if all(configuration.get(name) == value for name, value in wanted.items()):
             return None
-        return Change([{"metaData": {**read.metadata, "configuration": there | dict(wanted)}}], "SET TBLPROPERTIES")
+        return Change(
+            [{"metaData": {**read.metadata, "configuration": configuration | dict(wanted)}}], "SET TBLPROPERTIES"
+        )
 
     return log.update(decide)

@@ -68,14 +68,14 @@ def interval_us(text: str) -> int:
     rest = re.sub(r"^interval(?=\s|$)", "", text.strip().lower()).strip()
     total, at = 0, 0
     while at < len(rest):
-        found = _TERM.match(rest, at)
-        if found is None or found[4] not in _UNITS_US or (found[3] and found[4] != "second"):
+        term = _TERM.match(rest, at)
+        if term is None or term[4] not in _UNITS_US or (term[3] and term[4] != "second"):
             raise ValueError("it isn't an interval")
-        size = int(found[2]) * _UNITS_US[found[4]]
-        if found[3]:
-            size += int(found[3][1:].ljust(6, "0")[:6])
-        total += -size if found[1] == "-" else size
-        at = found.end()
+        size = int(term[2]) * _UNITS_US[term[4]]
+        if term[3]:
+            size += int(term[3][1:].ljust(6, "0")[:6])
+        total += -size if term[1] == "-" else size
+        at = term.end()
     if not rest or total < 0:
         raise ValueError("it isn't a duration")
     return total

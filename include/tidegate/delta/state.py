@@ -78,8 +78,8 @@ class TableState:
         """The metadata's schemaString, parsed (PROTOCOL.md, "Schema Serialization Format")."""
         if not self.created:
             return {"type": "struct", "fields": []}
-        found: Mapping[str, Any] = json.loads(self.metadata["schemaString"])
-        return found
+        schema: Mapping[str, Any] = json.loads(self.metadata["schemaString"])
+        return schema
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

@@ -106,12 +106,12 @@ class LocalStore:
 
     def stat(self, name: str) -> Entry | None:
         try:
-            found = os.stat(self._path(name))  # noqa: PTH116
+            status = os.stat(self._path(name))  # noqa: PTH116
         except FileNotFoundError:
             return None
         except OSError as error:
             self._raise("looked at", name, error)
-        return Entry(name, found.st_size, found.st_mtime_ns // 1_000_000)
+        return Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def changed_ms(self, name: str) -> int:
         """When an object came to its name, was written, or got another owner or mode; 0 when there is none.
@@ -119,12 +119,12 @@ class LocalStore:
         No copy brings the time along (cp -a, rsync), as it does an Entry's.
         """
         try:
-            found = os.stat(self._path(name))  # noqa: PTH116
+            status = os.stat(self._path(name))  # noqa: PTH116
         except FileNotFoundError:
             return 0
         except OSError as error:
             self._raise("looked at", name, error)
-        return max(found.st_mtime_ns, found.st_ctime_ns) // 1_000_000
+        return max(status.st_mtime_ns, status.st_ctime_ns) // 1_000_000
 
     def create(self, name: str, data: bytes) -> bool:
         try:
@@ -148,7 +148,7 @@ class LocalStore:
             self._raise("written", name, error)
 
     def names(self, start: str = "") -> list[Entry]:
-        found = []
+        listed = []
         try:
             with os.scandir(self.where) as entries:
                 for entry in entries:
@@ -156,12 +156,12 @@ class LocalStore:
                         with suppress(FileNotFoundError):  # removed meanwhile
                             facts = entry.stat()
                             if stat.S_ISREG(facts.st_mode):
-                                found.append(Entry(entry.name, facts.st_size, facts.st_mtime_ns // 1_000_000))
+                                listed.append(Entry(entry.name, facts.st_size, facts.st_mtime_ns // 1_000_000))
         except FileNotFoundError:
             return []
         except OSError as error:
             self._raise("listed", "", error)
-        return sorted(found)
+        return sorted(listed)
 
     def delete(self, names: Sequence[str]) -> None:
         for name in names:
@@ -175,7 +175,7 @@ class LocalStore:
 
     def remove_unfinished(self, before_ms: int) -> int:
         """As the function of this name."""
-        found = 0
+        removed = 0
         try:
             with os.scandir(self.where) as entries:
                 for entry in entries:
@@ -183,12 +183,12 @@ class LocalStore:
                         with suppress(FileNotFoundError):  # its writer lives, and is done
                             if entry.stat().st_mtime_ns < before_ms * 1_000_000:
                                 os.unlink(entry.path)  # noqa: PTH108
-                                found += 1
+                                removed += 1
         except FileNotFoundError:
             return 0
         except OSError as error:
             self._raise("cleaned", "", error)
-        return found
+        return removed
 
     def _drop_checksum(self, name: str) -> None:
         """Spark's own, of what this name had when Spark wrote it: Hadoop believes it rather than the file."""

@@ -73,10 +73,10 @@ def arrow_type(delta: str | Mapping[str, Any]) -> pa.DataType:
 def _arrow_plain(delta: str) -> pa.DataType:
     if delta in _PLAIN:
         return _PLAIN[delta]
-    found = _DECIMAL.fullmatch(delta)
-    if found is None:
+    match = _DECIMAL.fullmatch(delta)
+    if match is None:
         raise UnsupportedValue(f"Delta type {delta} is not written by position", remedy="use apply.writer: merge")
-    return pa.decimal128(int(found[1]), int(found[2]))
+    return pa.decimal128(int(match[1]), int(match[2]))
 
 
 def arrow_schema(schema: Mapping[str, Any]) -> pa.Schema:
@@ -105,7 +105,7 @@ def _delta_type(arrow: pa.DataType) -> str | dict[str, Any]:
         return {"type": "array", "elementType": _delta_type(element.type), "containsNull": element.nullable}
     if pa.types.is_decimal128(arrow):
         return f"decimal({arrow.precision},{arrow.scale})"
-    found = next((name for name, known in _PLAIN.items() if known == _LARGE.get(arrow, arrow)), None)
-    if found is None:
+    delta_name = next((name for name, known in _PLAIN.items() if known == _LARGE.get(arrow, arrow)), None)
+    if delta_name is None:
         raise UnsupportedValue(f"Delta has no name for Arrow's type {arrow}", remedy="cast it first")
-    return found
+    return delta_name

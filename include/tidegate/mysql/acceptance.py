@@ -91,8 +91,8 @@ def _gap_at(run: Run, facts: SourceFacts, captured: Captured, checkpoint: Binlog
         if not segment.flags & SegmentFlag.OPEN_AT_END and (not same or reader.has(segment)):
             point = _end_of(segment)
             if _goes_on(run, facts, captured, point) and (same or not _another(run, facts, captured, segment)):
-                names = {name for one in lost for name in one.tables}
-                has_ddl = any(one.flags & SegmentFlag.HAS_DDL for one in lost)
+                names = {name for segment_lost in lost for name in segment_lost.tables}
+                has_ddl = any(segment_lost.flags & SegmentFlag.HAS_DDL for segment_lost in lost)
                 return Gap(why, facts.where, _segment(run.source_name, checkpoint, point, names, has_ddl=has_ddl))
         lost.append(segment)
     earliest = _earliest(run, facts)

@@ -71,5 +71,5 @@ def _said(connection: Any, after: Position) -> Iterator[tuple[int, str, str]]:
         cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s", (after.file, after.offset))
         for row in cursor:
             text = row[5].decode("utf-8", "replace") if isinstance(row[5], bytes) else str(row[5])
-            if found := _SAID.match(text):
-                yield int(row[4]), found[1], branch_name(found[2], found[3], int(found[4]))
+            if match := _SAID.match(text):
+                yield int(row[4]), match[1], branch_name(match[2], match[3], int(match[4]))

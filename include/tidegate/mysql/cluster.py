@@ -51,7 +51,7 @@ def read_cut_off(cursor: Any, variables: Mapping[str, str]) -> str:
             if error.args[0] not in _HIDDEN:
                 raise
             return ""
-        return _of_group([(str(state), bool(mine), bool(fenced)) for state, mine, fenced in cursor.fetchall()])
+        return _of_group([(str(state), bool(is_self), bool(fenced)) for state, is_self, fenced in cursor.fetchall()])
     return ""
 
 
@@ -69,9 +69,9 @@ def _of_group(members: list[tuple[str, bool, bool]]) -> str:
     """(state, whether it is the node itself, whether that is read-only and follows nobody) of each; itself alone when
     it is in no group. One that left its group is a server like any other when it may be written to, or is a replica.
     """
-    others = [state for state, mine, _ in members if not mine] if len(members) > 1 else []
-    for state, mine, fenced in members:
-        if (mine or not others) and state not in _IN_GROUP and (fenced or state == "ERROR"):
+    others = [state for state, is_self, _ in members if not is_self] if len(members) > 1 else []
+    for state, itself, fenced in members:
+        if (itself or not others) and state not in _IN_GROUP and (fenced or state == "ERROR"):
             return f"its state in its group is {state}"
     lost = sum(state not in _IN_GROUP for state in others)
     if 2 * lost >= len(members) > 1:

@@ -74,10 +74,10 @@ class Endpoint(NamedTuple):
             named = named or "none"
         if not host or (named and not named.isdecimal()):
             raise ValueError(text)
-        found = int(named) if named else port
-        if not 0 < found < 1 << 16:
+        number = int(named) if named else port
+        if not 0 < number < 1 << 16:
             raise ValueError(text)
-        return cls(host, found)
+        return cls(host, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ class ConnectionInfo:
     @property
     def each(self) -> tuple[Self, ...]:
         """Each host by itself, in order."""
-        one = replace(self, others=())
-        return (one, *(replace(one, host=other.host, port=other.port) for other in self.others))
+        alone = replace(self, others=())
+        return (alone, *(replace(alone, host=other.host, port=other.port) for other in self.others))
 
     @classmethod
     def from_parts(
@@ -169,18 +169,18 @@ def _hosts(name: str, host: str, port: int, listed: object) -> tuple[Endpoint, .
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ConfigError("hosts of the connection's extra isn't a list of hosts", where=name, remedy=remedy)
     try:
-        found = [Endpoint.parse(text, port) for text in texts]
+        endpoints = [Endpoint.parse(text, port) for text in texts]
     except ValueError as error:
         raise ConfigError(f"{error.args[0]!r} of the extra's hosts can't be read", where=name, remedy=remedy) from None
-    twice = sorted({str(one) for one in found if found.count(one) > 1})
+    twice = sorted({str(endpoint) for endpoint in endpoints if endpoints.count(endpoint) > 1})
     if twice:
         raise ConfigError(f"hosts of the extra names {twice[0]} twice", where=name, remedy="name each host once")
     if host:
         own = Endpoint(host.strip("[]"), port)
-        found = [own, *(one for one in found if one != own)]
-    if not found:
+        endpoints = [own, *(endpoint for endpoint in endpoints if endpoint != own)]
+    if not endpoints:
         raise ConfigError("the connection has no host", where=name, remedy="give it one")
-    return tuple(found)
+    return tuple(endpoints)
 
 
 def silence_seconds(heartbeat_seconds: float) -> float:
@@ -203,9 +203,9 @@ def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connect
     Raises SourceRefused or SourceUnavailable, of several hosts the last one's.
     """
     *first, last = info.each
-    for one in first:
+    for host in first:
         with contextlib.suppress(SourceUnavailable, SourceRefused):
-            return _connect(one, options)
+            return _connect(host, options)
     return _connect(last, options)
 
 

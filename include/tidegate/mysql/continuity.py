@@ -99,16 +99,16 @@ def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
     if facts.flavour is Flavour.MYSQL:
         lacking = MysqlGtidSet.parse(ours).minus(MysqlGtidSet.parse(facts.gtid_executed))
         return str(lacking.minus(facts.gtid_owned) if known else lacking)
-    there, here = MariadbGtidPosition.parse(facts.gtid_executed), MariadbGtidPosition.parse(ours)
-    found = []
+    executed, here = MariadbGtidPosition.parse(facts.gtid_executed), MariadbGtidPosition.parse(ours)
+    lacking_gtids = []
     for domain, (server, sequence) in sorted(here.domains.items()):
-        if known and domain not in there.domains:
+        if known and domain not in executed.domains:
             continue
-        reached = there.domains.get(domain, (0, 0))[1]
+        reached = executed.domains.get(domain, (0, 0))[1]
         if reached < sequence:
             last = f"{domain}-{server}-{sequence}"
-            found.append(last if reached + 1 == sequence else f"behind {domain}-*-{reached} up to {last}")
-    return ", ".join(found)
+            lacking_gtids.append(last if reached + 1 == sequence else f"behind {domain}-*-{reached} up to {last}")
+    return ", ".join(lacking_gtids)
 
 
 def is_same_server(facts: SourceFacts, captured: Segment) -> bool:
@@ -129,11 +129,11 @@ def is_server(facts: SourceFacts, server: Server, file: str) -> bool:
 
 def _lost(facts: SourceFacts, lost: list[Segment], before: Segment | None) -> PositionLost:
     first, last, whole = lost[-1], lost[0], before is not None or len(lost) < CONTINUITY_SEGMENTS_MAX
-    there = ", ".join(f"{name}:{size}" for name, size in facts.binary_logs[-1:]) or "no file"
+    last_file = ", ".join(f"{name}:{size}" for name, size in facts.binary_logs[-1:]) or "no file"
     gtids = _gtids_between(facts.flavour, before.gtid_executed if before else "", last.gtid_executed)
     return PositionLost(
         f"the log captured from {first.file}:{first.start_pos} to {last.file}:{last.end_pos}{gtids} isn't what the"
-        f" server has there now; its binlog ends at {there}{_touched(lost, whole=whole)}",
+        f" server has there now; its binlog ends at {last_file}{_touched(lost, whole=whole)}",
         where=facts.where,
         remedy="it crashed without its last transactions, was restored or reset: silver holds what it lost; "
         + NEW_LAKE,
@@ -254,10 +254,10 @@ class Packets:
         self._left -= 1
 
     def take(self, count: int) -> bytes:
-        found = b""
-        while len(found) < count:
-            found += bytes(self.some(count - len(found)))
-        return found
+        received = b""
+        while len(received) < count:
+            received += bytes(self.some(count - len(received)))
+        return received
 
     def some(self, count: int) -> memoryview:
         """At least one byte and at most count of the event, valid until the next call."""

@@ -93,23 +93,23 @@ def examine(
     """connection_of: conn_id -> ConnectionInfo. elsewhere: the examiner of sources without a server. A source that
     fails is a line, and the others are asked.
     """
-    found, known = Examination(pipeline.pipeline), dict[str, _Source]()
+    examination, known = Examination(pipeline.pipeline), dict[str, _Source]()
     try:
         check_writable(lake)
-        found.lines.append(Line("lake", Verdict.NOTE, f"{lake.root} can be written"))
+        examination.lines.append(Line("lake", Verdict.NOTE, f"{lake.root} can be written"))
     except TidegateError as error:
-        found.lines.append(failed("lake", error))
+        examination.lines.append(failed("lake", error))
     for name in pipeline.sources:
         try:
             if elsewhere and name in elsewhere:
-                found.lines += elsewhere[name]()
+                examination.lines += elsewhere[name]()
                 continue
             hosts = connection_of(pipeline.server(name).conn_id)
-            found.lines += _source_lines(pipeline, name, lake, hosts, known)
+            examination.lines += _source_lines(pipeline, name, lake, hosts, known)
         except TidegateError as error:
-            found.lines.append(failed(name, error))
-    found.lines += _mixed(pipeline, known)
-    return found
+            examination.lines.append(failed(name, error))
+    examination.lines += _mixed(pipeline, known)
+    return examination
 
 
 def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
@@ -119,8 +119,8 @@ def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
         for table in source.names:
             flows.setdefault(pipeline.tables.logical(*table)[:2], []).append((name, table))
     for logical, of in flows.items():
-        if pipeline.tables.mixes(one for _, one in of):
-            plain = [(name, one) for name, one in of if not pipeline.tables.logical(*one)[2]]
+        if pipeline.tables.mixes(physical for _, physical in of):
+            plain = [(name, physical) for name, physical in of if not pipeline.tables.logical(*physical)[2]]
             text = f"no route names it, and a route brings other tables into {'.'.join(logical)}: both are held"
             yield Line(plain[0][0], Verdict.HELD, text, tuple(f"{d}.{t}" for _, (d, t) in plain))
 
@@ -137,19 +137,19 @@ def _source_lines(
     with connect(info, read_timeout=CHECK_ANSWER_SECONDS) as connection:
         try:
             source = _Source(pipeline, name, lake, info, connection)
-            found = list(source.lines())
-            found += source.beside(known)
+            lines = list(source.lines())
+            lines += source.beside(known)
             known[name] = source
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, info) from error
-    for host, told in others:
-        if isinstance(told, TidegateError):
-            found.append(Line(name, Verdict.CAUTION, f"host {host.endpoint} can't take over now: {told}"))
+    for host, facts in others:
+        if isinstance(facts, TidegateError):
+            lines.append(Line(name, Verdict.CAUTION, f"host {host.endpoint} can't take over now: {facts}"))
             continue
-        for level, text in about(source.facts, told, Wanted.of(pipeline, name)):
+        for level, text in about(source.facts, facts, Wanted.of(pipeline, name)):
             verdict = Verdict.NOTE if level is None else Verdict.CAUTION
-            found.append(Line(name, verdict, f"host {host.endpoint} {text}"))
-    return found
+            lines.append(Line(name, verdict, f"host {host.endpoint} {text}"))
+    return lines
 
 
 def _facts_or_error(host: ConnectionInfo) -> SourceFacts | TidegateError:
@@ -195,7 +195,7 @@ class _Source:
 
     def beside(self, others: Mapping[str, _Source]) -> Iterator[Line]:
         """Other sources of the pipeline that bring the same rows."""
-        ours, known = (self.info, self.facts), {name: (one.info, one.facts) for name, one in others.items()}
+        ours, known = (self.info, self.facts), {name: (other.info, other.facts) for name, other in others.items()}
         if text := same_server(ours, known):
             yield self._line(Verdict.REFUSED, text)
         elif text := shares_rows(ours, known):
@@ -263,9 +263,9 @@ class _Source:
     ) -> Iterator[Line]:
         """Among followed tables: those hidden by the server, as it does without a right of the account."""
         shown = {(version.database, version.table) for version in versions}
-        there = {name for name, status in known.items() if status is not VersionStatus.DROPPED} - shown
+        hidden = {name for name, status in known.items() if status is not VersionStatus.DROPPED} - shown
         names = tuple(
-            sorted(f"{database}.{table}" for database, table in there if self.pipeline.tables.keeps(database, table))
+            sorted(f"{database}.{table}" for database, table in hidden if self.pipeline.tables.keeps(database, table))
         )
         text = (
             "were followed, and the server doesn't show them: our account has no SELECT on them any more, unless apply"
@@ -278,15 +278,15 @@ class _Source:
         verdict, text = self._by_snapshot(
             "held rows when capture began, or the binlog doesn't tell all that changed them"
         )
-        told = {(v.database, v.table): known.get((v.database, v.table)) for v in full}
+        statuses = {(v.database, v.table): known.get((v.database, v.table)) for v in full}
         yield from self._about(
-            verdict, text, full, lambda v: (status := told[v.database, v.table]) is not None and status.waits
+            verdict, text, full, lambda v: (status := statuses[v.database, v.table]) is not None and status.waits
         )
         new = "hold rows and aren't in schema_history, unless apply only hasn't come to their CREATE TABLE yet"
         verdict, text = self._by_snapshot(new)
         # Perhaps the log has them from their CREATE on: then nothing is held.
         verdict = Verdict.CAUTION if verdict is Verdict.HELD else verdict
-        yield from self._about(verdict, text, full, lambda v: told[v.database, v.table] is None)
+        yield from self._about(verdict, text, full, lambda v: statuses[v.database, v.table] is None)
 
     def _marks(self, facts: SourceFacts) -> Iterator[Line]:
         """Where the marks of snapshots go."""
@@ -339,6 +339,6 @@ class _Source:
                 unlogged_cascade,
             ),
         ):
-            told = {f"{version.database}.{version.table}": why_of(version) for version in versions}
-            if names := tuple(f"{name} ({why})" for name, why in told.items() if why):
+            reasons = {f"{version.database}.{version.table}": why_of(version) for version in versions}
+            if names := tuple(f"{name} ({why})" for name, why in reasons.items() if why):
                 yield self._line(verdict, text, names)

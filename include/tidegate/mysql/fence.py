@@ -28,7 +28,7 @@ class FenceWatch:
     def __init__(self, hosts: ConnectionInfo, at: ConnectionInfo, facts: SourceFacts) -> None:
         self._at = at
         self._variables = facts.variables if facts.clustered else None
-        self._others = [one for one in hosts.each if one.endpoint != at.endpoint]
+        self._others = [host for host in hosts.each if host.endpoint != at.endpoint]
         self._look_at = time.monotonic() + FENCE_LOOK_SECONDS
 
     def look(self, ask: Callable[[Callable[[Any], Any]], Any]) -> None:
@@ -45,8 +45,8 @@ class FenceWatch:
         for other in self._others if is_fenced(facts) else ():
             # One that doesn't answer now is asked again later; the stream isn't read meanwhile.
             with contextlib.suppress(SourceUnavailable, SourceRefused):
-                found = _asked(other)
-                if takes_over(facts, found):
+                promoted = _asked(other)
+                if takes_over(facts, promoted):
                     break
         else:
             return

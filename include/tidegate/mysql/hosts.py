@@ -60,15 +60,15 @@ class Hosts:
 
     def __init__(self, info: ConnectionInfo, at_hand: ConnectionInfo) -> None:
         self._info = info
-        self._left = sorted(info.each, key=lambda one: one.endpoint != at_hand.endpoint)
+        self._left = sorted(info.each, key=lambda host: host.endpoint != at_hand.endpoint)
         self._failures: list[tuple[ConnectionInfo, TidegateError]] = []
 
     def first(self, opening: Callable[[ConnectionInfo], OpenedT]) -> tuple[ConnectionInfo, OpenedT]:
         """The first host that can be opened. Raises what the hosts say together."""
-        found = next(self._opened(opening), None)
-        if found is None:
+        opened = next(self._opened(opening), None)
+        if opened is None:
             raise together(self._info, self._failures)
-        return found
+        return opened
 
     def first_that(
         self,
@@ -86,21 +86,21 @@ class Hosts:
             if not _is(at[1], server) or is_fenced(at[1].facts):
                 # Another host may be the one. As the sort is stable, the rest keeps its order.
                 opened += self._opened(opening)
-                opened.sort(key=lambda one: not _is(one[1], server))
-                promoted = [one for one in opened if _takes_over(opened[0][1], one[1], server)]
-                opened.sort(key=lambda one: one not in promoted)
-            for one in chain(list(opened), self._opened(opening)):
-                if one not in opened:
-                    opened.append(one)
+                opened.sort(key=lambda host: not _is(host[1], server))
+                promoted = [host for host in opened if _takes_over(opened[0][1], host[1], server)]
+                opened.sort(key=lambda host: host not in promoted)
+            for candidate in chain(list(opened), self._opened(opening)):
+                if candidate not in opened:
+                    opened.append(candidate)
                 try:
-                    found = goes_on(*one)
+                    outcome = goes_on(*candidate)
                 except _PASSED_OVER as error:
-                    self._failures.append((one[0], error))
-                    if one in promoted:  # who is read instead gets nothing any more
-                        log.warning("host %s was promoted, and can't be gone on with: %s", one[0].endpoint, error)
+                    self._failures.append((candidate[0], error))
+                    if candidate in promoted:  # who is read instead gets nothing any more
+                        log.warning("host %s was promoted, and can't be gone on with: %s", candidate[0].endpoint, error)
                 else:
-                    chosen = one[1]
-                    return *one, found
+                    chosen = candidate[1]
+                    return *candidate, outcome
         finally:
             for _, other in opened:
                 if other is not chosen:
@@ -128,10 +128,10 @@ def together(info: ConnectionInfo, failures: Sequence[tuple[ConnectionInfo, Tide
     """One error of all hosts' words: the only one's own, else of the kind with most hope."""
     if not info.others and failures:
         return failures[-1][1]
-    told = {one.endpoint: error for one, error in failures}
-    by_hope = [error for kind in (*_PASSED_OVER, ConfigError) for error in told.values() if isinstance(error, kind)]
+    errors = {host.endpoint: error for host, error in failures}
+    by_hope = [error for kind in (*_PASSED_OVER, ConfigError) for error in errors.values() if isinstance(error, kind)]
     best = next(iter(by_hope), SourceUnavailable("no host was asked", remedy="try again"))
-    each = "; ".join(f"{endpoint}: {error.what} ({error.remedy!s})" for endpoint, error in told.items())
+    each = "; ".join(f"{endpoint}: {error.what} ({error.remedy!s})" for endpoint, error in errors.items())
     return type(best)(
         f"none of the source's {len(info.each)} hosts can go on: {each}", where=info.where, remedy=best.remedy
     )
@@ -144,11 +144,11 @@ def host_of(info: ConnectionInfo, server: Server | None) -> ConnectionInfo:
     if not info.others:
         return info
     answered: list[ConnectionInfo] = []
-    for one in info.each:
+    for host in info.each:
         with contextlib.suppress(SourceUnavailable, SourceRefused):
-            if server_at(one) == server or server is None:
-                return one
-            answered.append(one)
+            if server_at(host) == server or server is None:
+                return host
+            answered.append(host)
     return next(iter([*answered, *info.each]))
 
 
@@ -161,15 +161,15 @@ def captured_host(info: ConnectionInfo, server: Server | None) -> ConnectionInfo
     if server is None or not info.others:
         return host_of(info, server)
     failures: list[tuple[ConnectionInfo, TidegateError]] = []
-    for one in info.each:
+    for candidate in info.each:
         try:
-            if (ids := server_at(one)) == server:
-                return one
+            if (ids := server_at(candidate)) == server:
+                return candidate
             error: TidegateError = SourceUnavailable(f"it is server {_shown(ids)}", remedy="it isn't used")
         except (SourceUnavailable, SourceRefused) as failure:
             error = failure
-        failures.append((one, error))
-    each = "; ".join(f"{one.endpoint}: {error.what}" for one, error in failures)
+        failures.append((candidate, error))
+    each = "; ".join(f"{host.endpoint}: {error.what}" for host, error in failures)
     raise SourceUnavailable(
         f"none of the source's hosts is server {_shown(server)}, which was captured last: {each}",
         where=info.where,
@@ -186,7 +186,7 @@ def server_at(info: ConnectionInfo) -> Server:
     with connect(info, read_timeout=10) as connection, connection.cursor() as cursor:
         try:
             cursor.execute(SERVER_IDS)
-            told: dict[str, Any] = {str(name).lower(): value for name, value in cursor.fetchall()}
+            variables: dict[str, Any] = {str(name).lower(): value for name, value in cursor.fetchall()}
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, info) from error
-    return server_of(told)
+    return server_of(variables)

@@ -126,24 +126,24 @@ def other_history(
     gtid, before, ours = newest
     try:
         request = replace(plain, mode=DumpMode.GTID, gtid=before, position=None, semi_sync=False)
-        there = _there(info, request, gtid, ours)
+        theirs = _there(info, request, gtid, ours)
     except (PositionLost, SourceRefused, StreamCorrupt) as error:
         log.warning("%s is another server: GTID %s can't be compared with what it has: %s", facts.where, gtid, error)
         return ""
-    if there is None:
+    if theirs is None:
         log.warning("%s is another server: it sends no GTID %s to compare", facts.where, gtid)
         return ""
-    why = ours.differs(there)
+    why = ours.differs(theirs)
     return f"GTID {gtid} is another transaction there: {why}" if why else ""
 
 
 def _newest(captured: Captured, upto: Segment) -> tuple[_Gtid, str, _Transaction] | None:
     """(its GTID, the position before it, what was captured of it)."""
-    pairs = (one for one in captured.newest_first() if one.seq <= upto.seq)
+    pairs = (segment for segment in captured.newest_first() if segment.seq <= upto.seq)
     behind: Segment | None = None
     for before in islice(pairs, CONTINUITY_SEGMENTS_MAX):
-        if behind is not None and (found := _last_in(captured, behind, before.gtid_executed)):
-            return found
+        if behind is not None and (newest := _last_in(captured, behind, before.gtid_executed)):
+            return newest
         behind = before
     return _last_in(captured, behind, "") if behind is not None else None
 
@@ -154,17 +154,17 @@ def _last_in(captured: Captured, narrow: Segment, executed: str) -> tuple[_Gtid,
     if segment is None:
         return None
     position = MariadbGtidPosition.parse(executed)
-    found: tuple[_Gtid, str, _Transaction] | None = None
+    last: tuple[_Gtid, str, _Transaction] | None = None
     for event in _captured_events(segment):
         if gtid := event.gtid:
-            found = gtid, str(position), _Transaction()
+            last = gtid, str(position), _Transaction()
             position.domains[gtid.domain] = (gtid.server, gtid.sequence)
-        elif found:
-            found[2].take(event)
-    if found and not segment.flags & SegmentFlag.OPEN_AT_END:
-        found[2].whole = True
-    known = found and found[0].domain in MariadbGtidPosition.parse(found[1]).domains
-    return found if known else None
+        elif last:
+            last[2].take(event)
+    if last and not segment.flags & SegmentFlag.OPEN_AT_END:
+        last[2].whole = True
+    known = last and last[0].domain in MariadbGtidPosition.parse(last[1]).domains
+    return last if known else None
 
 
 def _captured_events(segment: Segment) -> Iterator[_Event]:
@@ -195,22 +195,22 @@ def _there(info: ConnectionInfo, request: DumpRequest, gtid: _Gtid, ours: _Trans
 
 
 def _of(events: Iterable[_Event], gtid: _Gtid, ours: _Transaction) -> _Transaction | None:
-    found: _Transaction | None = None
+    transaction: _Transaction | None = None
     for event in events:
-        if found is None:
-            found = _Transaction() if event.gtid == gtid else None
+        if transaction is None:
+            transaction = _Transaction() if event.gtid == gtid else None
         elif event.gtid is not None:
-            found.whole = True
-            return found
+            transaction.whole = True
+            return transaction
         else:
-            found.take(event)
+            transaction.take(event)
             # Of a transaction that isn't captured whole, or is larger there, the time alone can be compared.
-            enough = found.seconds is not None and (not ours.whole or len(found.rows) > len(ours.rows))
-            if found.whole or enough:
-                return found
-    if found is not None:
-        found.whole = True  # the server has nothing behind it
-    return found
+            enough = transaction.seconds is not None and (not ours.whole or len(transaction.rows) > len(ours.rows))
+            if transaction.whole or enough:
+                return transaction
+    if transaction is not None:
+        transaction.whole = True  # the server has nothing behind it
+    return transaction
 
 
 def _sent_events(stream: DumpStream, where: str) -> Iterator[_Event]:

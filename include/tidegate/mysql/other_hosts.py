@@ -42,9 +42,9 @@ def about(main: SourceFacts, other: SourceFacts, wanted: Wanted) -> Iterator[tup
     if wanted.semi_sync:
         yield from _replied_alone(main)
     for name in _SETTINGS:
-        here, there = main.variables.get(name), other.variables.get(name)
-        if here is not None and there is not None and here != there:
-            yield Level.CAUTION, f"{name} is {there}, and {here} on the host that is read; set it to the same"
+        here, at_other = main.variables.get(name), other.variables.get(name)
+        if here is not None and at_other is not None and here != at_other:
+            yield Level.CAUTION, f"{name} is {at_other}, and {here} on the host that is read; set it to the same"
 
 
 def is_fenced(facts: SourceFacts) -> bool:
@@ -110,12 +110,12 @@ def _mysql_differ(main: SourceFacts, other: SourceFacts) -> tuple[str, str]:
 
 def _state(facts: SourceFacts) -> dict[tuple[int, int], int]:
     """(domain, server) -> its last sequence, for all that ever wrote into this binlog."""
-    found = {}
+    sequences = {}
     for part in "".join(facts.variables.get("gtid_binlog_state", "").split()).split(","):
         if part:
             domain, server, sequence = (int(piece) for piece in part.split("-"))
-            found[domain, server] = sequence
-    return found
+            sequences[domain, server] = sequence
+    return sequences
 
 
 def _mariadb_share(main: SourceFacts, other: SourceFacts) -> bool:

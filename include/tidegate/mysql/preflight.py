@@ -65,17 +65,17 @@ Rule = Callable[[SourceFacts, Wanted], Iterator[Finding]]
 
 def preflight(facts: SourceFacts, wanted: Wanted) -> list[str]:
     """The cautions, one line each. Raises SourceRefused for what capture can't do right: the worst, on one line."""
-    found = findings(facts, wanted)
-    for finding in found:
+    sorted_findings = findings(facts, wanted)
+    for finding in sorted_findings:
         if finding.level is Level.REFUSE:
             raise SourceRefused(finding.what, where=facts.where, remedy=finding.remedy)
-    return [f"{facts.where}: {finding.what}; {finding.remedy}" for finding in found]
+    return [f"{facts.where}: {finding.what}; {finding.remedy}" for finding in sorted_findings]
 
 
 def findings(facts: SourceFacts, wanted: Wanted) -> list[Finding]:
     """All that the rules say, refusals first, worst first."""
-    found = [finding for rule in RULES for finding in rule(facts, wanted)]
-    return sorted(found, key=lambda finding: finding.level is not Level.REFUSE)
+    unsorted = [finding for rule in RULES for finding in rule(facts, wanted)]
+    return sorted(unsorted, key=lambda finding: finding.level is not Level.REFUSE)
 
 
 def _refuse(what: str, remedy: str) -> Finding:
@@ -101,9 +101,9 @@ def _binlog(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
     if facts.flavour is Flavour.MYSQL and wanted.dump is DumpMode.GTID:
         needed.append(("gtid_mode", "ON", "turn it on, or set dump: position in the pipeline file", "OFF"))
     for variable, value, remedy, missing in needed:
-        found = facts.variables.get(variable, missing)
-        if found.upper() != value:
-            yield _refuse(f"{variable} is {found}, not {value}", remedy)
+        setting = facts.variables.get(variable, missing)
+        if setting.upper() != value:
+            yield _refuse(f"{variable} is {setting}, not {value}", remedy)
 
 
 def _grants(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:

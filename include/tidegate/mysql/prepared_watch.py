@@ -43,7 +43,7 @@ class PreparedWatch:
 
     def note(self, segments: Iterable[Segment]) -> None:
         """Segments that were cut."""
-        if any(one.flags & SegmentFlag.HAS_PREWRITE for one in segments):
+        if any(segment.flags & SegmentFlag.HAS_PREWRITE for segment in segments):
             self._asks = _ASKS
 
     def look(self, ask: Callable[[Callable[[Any], Told | None]], Told | None]) -> None:

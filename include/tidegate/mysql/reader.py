@@ -99,8 +99,8 @@ class BinlogSource:
 
     @property
     def clock(self) -> ClockState:
-        found = self.server_clock
-        return ClockState(found.ahead_seconds, found.doubted, found.lowered)
+        clock = self.server_clock
+        return ClockState(clock.ahead_seconds, clock.doubted, clock.lowered)
 
     def connect(self) -> BinlogReader:
         """The first host that can be captured from. Raises SourceRefused, SourceUnavailable."""
@@ -147,20 +147,20 @@ class BinlogReader:
 
         def goes_on(host: ConnectionInfo, second: SecondConnection) -> BinlogCheckpoint:
             source.connection = host
-            found = going_on(source, second.facts, captured, checkpoint, patient=patient)
+            point = going_on(source, second.facts, captured, checkpoint, patient=patient)
             if source.hosts.others:  # what is purged MariaDB says only when it is asked: another host may have it
-                check_sends(source, second.facts, found)
-            return found
+                check_sends(source, second.facts, point)
+            return point
 
         at = source.connection, self._second
-        source.connection, self._second, found = self._hosts.first_that(at, source.opened, checkpoint.server, goes_on)
+        source.connection, self._second, resumed = self._hosts.first_that(at, source.opened, checkpoint.server, goes_on)
         self._prepared = PreparedWatch(source.pipeline.xa.orphan_timeout_seconds, source.connection.where)
         self._fence = FenceWatch(source.hosts, source.connection, self._second.facts)
         self._log_end = LogEndWatch(source.connection, self._second.facts)
         facts = self._second.facts
         if checkpoint.server[0] and (facts.server_id, facts.server_uuid) != checkpoint.server:
             log.warning("source %s is read from another server now: %s", source.source_name, facts.where)
-        return found
+        return resumed
 
     def open(self, checkpoint: BinlogCheckpoint) -> None:
         """Raises PositionLost, SourceRefused, SourceUnavailable."""

@@ -64,8 +64,8 @@ def refreshed(
         server_version = str(cursor.fetchone()[0])
     if position is None:
         raise SourceUnavailable("has no binlog", where=last.source, remedy="switch log_bin on")
-    found = [v for v in read_schema(connection, last.source, keeps, position, first_id=next_id) if v.table]
-    if not found:
+    versions = [v for v in read_schema(connection, last.source, keeps, position, first_id=next_id) if v.table]
+    if not versions:
         raise _lost(last, "the server has no such table any more")
     try:
         statement = ddl_since(connection, Position.of(stop.file, stop.pos), keeps, server_version)
@@ -75,7 +75,7 @@ def refreshed(
         ) from error
     if statement:
         raise SchemaMismatch(f"it was changed since ({statement[:120]})", where=_at(last, stop), remedy=_SNAPSHOT)
-    return _joined(last, found[0], stop, answers)
+    return _joined(last, versions[0], stop, answers)
 
 
 def _lost(last: TableVersion, why: str) -> SchemaMismatch:

@@ -62,15 +62,15 @@ class RetentionWatch:
         ago, by the source's clock, what capture has reached was written.
         """
         self._measure(dict(logs))
-        found = self._forecast(logs, file, age_seconds)
+        forecast = self._forecast(logs, file, age_seconds)
         now = time.monotonic()
-        alarming = found.seconds_left is not None and found.seconds_left < self._alert_seconds
+        alarming = forecast.seconds_left is not None and forecast.seconds_left < self._alert_seconds
         if alarming and (self._reported_at is None or now - self._reported_at >= RETENTION_TOLD_SECONDS):
             self._reported_at = now
-            log.warning("%s: %s", self._where, purge_text(found))
+            log.warning("%s: %s", self._where, purge_text(forecast))
         if not alarming:
             self._reported_at = None
-        return found
+        return forecast
 
     def _measure(self, sizes: dict[str, int]) -> None:
         now = time.monotonic()
@@ -96,17 +96,17 @@ class RetentionWatch:
         return Retention(seconds, rule, oldest, at)
 
 
-def purge_text(found: Retention) -> str:
+def purge_text(retention: Retention) -> str:
     """One line: the fault, and the remedy."""
-    if found.rule == "gone":
+    if retention.rule == "gone":
         return (
-            f"the binlog file that capture is in is purged; the oldest is {found.oldest_file}: what is left is on this"
-            " connection alone; raise the server's retention, and don't purge by hand"
+            f"the binlog file that capture is in is purged; the oldest is {retention.oldest_file}: what is left is on"
+            " this connection alone; raise the server's retention, and don't purge by hand"
         )
-    if found.seconds_left is None:
+    if retention.seconds_left is None:
         return "the server purges nothing by itself"
-    setting = "binlog_expire_logs_seconds" if found.rule == "age" else "max_binlog_total_size"
+    setting = "binlog_expire_logs_seconds" if retention.rule == "age" else "max_binlog_total_size"
     return (
-        f"in {found.seconds_left / 3600:.1f} hours the server may purge what isn't captured yet, by {setting}"
-        f" ({found.files_before} files before ours are there); let capture catch up, or raise that setting"
+        f"in {retention.seconds_left / 3600:.1f} hours the server may purge what isn't captured yet, by {setting}"
+        f" ({retention.files_before} files before ours are there); let capture catch up, or raise that setting"
     )

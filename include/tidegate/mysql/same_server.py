@@ -62,7 +62,7 @@ def shares_rows(ours: _Known, others: Mapping[str, _Known]) -> str:
 
 def _replicates(replica: _Known, primary: _Known) -> bool:
     at, facts = primary
-    from_it = any(one.primary == f"{at.host}:{at.port}" for one in replica[1].replications)
+    from_it = any(replication.primary == f"{at.host}:{at.port}" for replication in replica[1].replications)
     return from_it or _has_transactions_of(replica[1], facts)
 
 

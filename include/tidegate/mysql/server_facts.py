@@ -133,12 +133,12 @@ class SourceFacts:
     @property
     def may_receive(self) -> bool:
         """Whether transactions of others may still come to it by themselves."""
-        return self.clustered or any(one.applies for one in self.replications)
+        return self.clustered or any(replication.applies for replication in self.replications)
 
     @property
     def version_number(self) -> tuple[int, ...]:
-        found = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)", self.version)
-        return tuple(int(part) for part in found.groups()) if found else ()
+        match = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)", self.version)
+        return tuple(int(part) for part in match.groups()) if match else ()
 
     def holds(self, privilege: str) -> bool:
         """Whether a global grant gives it; MariaDB's SHOW GRANTS and MySQL's differ only in quoting."""
@@ -158,12 +158,12 @@ def says_read_only(value: object) -> bool:
     return str(value).upper() not in ("", "0", "OFF", "NONE")
 
 
-def server_of(told: Mapping[str, Any]) -> Server:
+def server_of(variables: Mapping[str, Any]) -> Server:
     """From the result of SERVER_IDS, names in lower case: every reader of a server gets the same as capture."""
-    uuid = str(told.get("server_uuid") or told.get("server_uid") or "")
-    if not uuid and told.get("wsrep_on") == "ON":  # all nodes of a cluster may have one server_id
-        uuid = str(told.get("wsrep_node_name", ""))
-    return int(told.get("server_id", 0)), uuid
+    uuid = str(variables.get("server_uuid") or variables.get("server_uid") or "")
+    if not uuid and variables.get("wsrep_on") == "ON":  # all nodes of a cluster may have one server_id
+        uuid = str(variables.get("wsrep_node_name", ""))
+    return int(variables.get("server_id", 0)), uuid
 
 
 def read_facts(connection: pymysql.connections.Connection[Any], info: ConnectionInfo) -> SourceFacts:
@@ -172,11 +172,11 @@ def read_facts(connection: pymysql.connections.Connection[Any], info: Connection
     """
     try:
         with connection.cursor() as cursor:
-            found = facts_of(cursor, info)
+            facts = facts_of(cursor, info)
     except (pymysql.err.MySQLError, OSError) as error:
         raise named(error, info) from error
-    check_in_cluster(found.cut_off, info)
-    return found
+    check_in_cluster(facts.cut_off, info)
+    return facts
 
 
 def facts_of(cursor: Any, info: ConnectionInfo) -> SourceFacts:
@@ -285,8 +285,8 @@ def read_binlog_status(cursor: Any) -> tuple[Any, ...] | None:
         if error.args[0] not in _SYNTAX_OR_NAME:
             raise
         cursor.execute("SHOW MASTER STATUS")
-    found: tuple[Any, ...] | None = cursor.fetchone()
-    return found
+    row: tuple[Any, ...] | None = cursor.fetchone()
+    return row
 
 
 def read_binary_logs(cursor: Any) -> tuple[tuple[str, int], ...]:

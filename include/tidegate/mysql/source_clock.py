@@ -70,18 +70,18 @@ class SourceClock:
             )
 
     def _doubt(self, said_ms: int, leap_seconds: float, asked_at: float) -> bool:
-        there = f"the clock of {self._where} says {datetime.fromtimestamp(said_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        reading = f"the clock of {self._where} says {datetime.fromtimestamp(said_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
         if self._doubted_since is None:
             self._doubted_since = asked_at
             log.warning(
                 "%s, %.0f s later than it should be: commits are dated without it until it has said so for %d s",
-                there,
+                reading,
                 leap_seconds,
                 CLOCK_DOUBT_SECONDS,
             )
         if asked_at - self._doubted_since < CLOCK_DOUBT_SECONDS:
             return True
-        log.warning("%s, and stays so: commits are dated by it from now on", there)
+        log.warning("%s, and stays so: commits are dated by it from now on", reading)
         return False
 
 

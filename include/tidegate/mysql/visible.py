@@ -31,21 +31,21 @@ def visible_place(cursor: Any, *, mariadb: bool, gtids: bool = True) -> Visible 
             return Visible(end.file, end.offset)
         cursor.execute("SELECT @@global.gtid_executed")
         return Visible(end.file, end.offset, MysqlGtidSet.parse(_text(cursor.fetchone()[0])))
-    found = Visible(end.file, end.offset)
+    place = Visible(end.file, end.offset)
     for _ in range(VERIFY_VIEW_ATTEMPTS_MAX):
         view = _view(cursor)
         if view is None:
-            return found
+            return place
         # As the log goes on in another file, the server tells that file's beginning before it commits what ends the old
         # one. Who was told the same file before (SHOW MASTER STATUS waits for such a commit to begin) isn't told so.
-        if view.file == found.file:
+        if view.file == place.file:
             return view
         end = current_position(cursor)
         if end is not None:
-            found = Visible(end.file, end.offset)
+            place = Visible(end.file, end.offset)
     raise SourceUnavailable(
         f"the log went on in another file each of {VERIFY_VIEW_ATTEMPTS_MAX} times that a view was opened",
-        where=found.file,
+        where=place.file,
         remedy="it is tried again",
     )
 
@@ -54,8 +54,8 @@ def _view(cursor: Any) -> Visible | None:
     """Open a view; where in the log it lies."""
     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
-    told = {_text(name).lower(): _text(value) for name, value in cursor.fetchall()}
-    file, offset = told.get("binlog_snapshot_file", ""), told.get("binlog_snapshot_position") or "0"
+    statuses = {_text(name).lower(): _text(value) for name, value in cursor.fetchall()}
+    file, offset = statuses.get("binlog_snapshot_file", ""), statuses.get("binlog_snapshot_position") or "0"
     return Visible(file, int(offset)) if file else None
 
 

@@ -37,10 +37,10 @@ def newest(store: LogStore, upto: int | None = None, keep: Keep | None = None) -
     Actions are as in the log's JSON: protocol, metaData, domainMetadata, txn and add (of files to keep), no remove.
     Raises LakeUnavailable, LakeRefused (it can't be read: an older one might hide a gap in the log), DeltaUnsupported.
     """
-    found = find(store, upto)
-    if found is None:
+    checkpoint = find(store, upto)
+    if checkpoint is None:
         return None  # and Arrow isn't loaded for a young table
-    return read(store, found, lambda contents: _actions(contents, keep), upto)
+    return read(store, checkpoint, lambda contents: _actions(contents, keep), upto)
 
 
 def find(store: LogStore, upto: int | None = None) -> Checkpoint | None:
@@ -51,17 +51,17 @@ def find(store: LogStore, upto: int | None = None) -> Checkpoint | None:
     hint = hinted(store.get(LAST_CHECKPOINT))
     starts = [""] if hint is None or (upto is not None and hint > upto) else [f"{hint:020d}", ""]
     for start in starts:
-        for found in checkpoints(store.names(start)):
-            if upto is None or found.version <= upto:
-                return found
+        for checkpoint in checkpoints(store.names(start)):
+            if upto is None or checkpoint.version <= upto:
+                return checkpoint
     return None
 
 
-def read(store: LogStore, found: Checkpoint, do: Callable[[Contents], T], upto: int | None = None) -> T | None:
+def read(store: LogStore, checkpoint: Checkpoint, do: Callable[[Contents], T], upto: int | None = None) -> T | None:
     """The result of `do` on a checkpoint, or on a newer one when it was cleaned up; None when none is left."""
     from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
-    looked: Checkpoint | None = found
+    looked: Checkpoint | None = checkpoint
     for _ in range(_LOOKS):
         if looked is None:
             return None
@@ -81,10 +81,10 @@ def due(version: int, checkpointed: int, commits: int = CHECKPOINT_COMMITS) -> b
 def _actions(contents: Contents, keep: Keep | None) -> tuple[int, list[Action]]:
     from tidegate.delta.checkpoints.rows import bodies
 
-    actions = [one for one in contents.others if not one.get("domainMetadata", {}).get("removed")]
+    actions = [action for action in contents.others if not action.get("domainMetadata", {}).get("removed")]
     if keep is not no_files:
         adds = (body for batch in contents.batches(("add",)) for body in _adds(batch["add"].drop_null(), bodies))
-        loose = (one["add"] for one in contents.loose if "add" in one)
+        loose = (action["add"] for action in contents.loose if "add" in action)
         actions += [{"add": body} for body in chain(loose, adds) if keep is None or keep(body)]
     return contents.version, actions
 

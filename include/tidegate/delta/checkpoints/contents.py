@@ -56,34 +56,34 @@ class Contents:
         """
         for part in self.parts:
             names = {kind: _fields(part, kind) for kind in kinds}
-            chosen = [f"{kind}.{name}" for kind, found in names.items() for name in found]
+            chosen = [f"{kind}.{name}" for kind, fields in names.items() for name in fields]
             for batch in part.iter_batches(CHECKPOINT_BATCH_ROWS, columns=chosen) if chosen else ():
                 yield {
-                    kind: _with_text(batch.column(kind), part) if found else pa.nulls(len(batch), COLUMNS[kind])
-                    for kind, found in names.items()
+                    kind: _with_text(batch.column(kind), part) if fields else pa.nulls(len(batch), COLUMNS[kind])
+                    for kind, fields in names.items()
                 }
 
 
-def load(store: LogStore, found: Checkpoint) -> Contents:
+def load(store: LogStore, checkpoint: Checkpoint) -> Contents:
     """Read a checkpoint's objects. Raises CheckpointGoneError, LakeRefused for one that can't be read."""
-    name = found.files[0].name
+    name = checkpoint.files[0].name
     if name.endswith(".json"):
         actions = _lines(store, name)
         parts = []
     else:
-        parts = [_parquet(store, entry.name) for entry in found.files]
+        parts = [_parquet(store, entry.name) for entry in checkpoint.files]
         actions = [action for part in parts for action in _small(part)]
-    sidecars = [unquote(one["sidecar"]["path"]).rsplit("/", 1)[-1] for one in actions if "sidecar" in one]
+    sidecars = [unquote(action["sidecar"]["path"]).rsplit("/", 1)[-1] for action in actions if "sidecar" in action]
     if sidecars:
         folder = store.folder(SIDECARS)
         parts = [_parquet(folder, sidecar) for sidecar in sidecars]
-    others: list[Action] = [one for one in actions if any(kind in one for kind in _OTHERS)]
-    loose: list[Action] = [one for one in actions if any(kind in one for kind in _FILES)]
+    others: list[Action] = [action for action in actions if any(kind in action for kind in _OTHERS)]
+    loose: list[Action] = [action for action in actions if any(kind in action for kind in _FILES)]
     for kind in ("protocol", "metaData"):
-        count = sum(kind in one for one in others)
+        count = sum(kind in action for action in others)
         if count != 1:
             raise _refused(store, name, f"holds {count} {kind} actions")
-    return Contents(found.version, others, loose, parts, sidecars)
+    return Contents(checkpoint.version, others, loose, parts, sidecars)
 
 
 def _lines(store: LogStore, name: str) -> list[dict[str, Any]]:
@@ -131,11 +131,11 @@ def _fields(part: Any, kind: str) -> list[str]:
     schema = part.schema_arrow
     if schema.get_field_index(kind) < 0:
         return []
-    there = {one.name for one in schema.field(kind).type}
-    found = [one.name for one in COLUMNS[kind] if one.name in there]
-    if kind == "add" and _PARSED in there and not ("stats" in there and _complete(part.metadata)):
-        found.append(_PARSED)
-    return found
+    present = {child.name for child in schema.field(kind).type}
+    fields = [child.name for child in COLUMNS[kind] if child.name in present]
+    if kind == "add" and _PARSED in present and not ("stats" in present and _complete(part.metadata)):
+        fields.append(_PARSED)
+    return fields
 
 
 def _complete(metadata: Any) -> bool:
@@ -154,7 +154,7 @@ def _complete(metadata: Any) -> bool:
 
 def _with_text(actions: Any, part: Any) -> Any:
     """Statistics as text where only columns have them."""
-    children = dict(zip((one.name for one in actions.type), actions.flatten(), strict=True))
+    children = dict(zip((child.name for child in actions.type), actions.flatten(), strict=True))
     if _PARSED not in children:
         return actions
     text, columns = children.pop("stats", pa.nulls(len(actions), pa.string())), children.pop(_PARSED)

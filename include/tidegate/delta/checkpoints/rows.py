@@ -100,9 +100,9 @@ def column(kind: str, bodies: Sequence[Mapping[str, Any]]) -> Any:
     return _told_nothing_new(kind, pa.array(bodies, COLUMNS[kind]))
 
 
-def conformed(kind: str, found: Any) -> Any:
+def conformed(kind: str, array: Any) -> Any:
     """A column as another writer has it, in our types. Raises ValueError for one that doesn't fit."""
-    return _told_nothing_new(kind, _cast(found, COLUMNS[kind]))
+    return _told_nothing_new(kind, _cast(array, COLUMNS[kind]))
 
 
 def _told_nothing_new(kind: str, actions: Any) -> Any:
@@ -117,16 +117,18 @@ def _told_nothing_new(kind: str, actions: Any) -> Any:
     return pa.StructArray.from_arrays(children, fields=list(actions.type), mask=actions.is_null())
 
 
-def _cast(found: Any, wanted: Any) -> Any:
+def _cast(array: Any, wanted: Any) -> Any:
     """One array in another type: fields of structs by name, those that aren't there null."""
     if not pa.types.is_struct(wanted):
-        return found if found.type == wanted else found.cast(wanted)
-    there = {field.name: child for field, child in zip(found.type, found.flatten(), strict=True)}
+        return array if array.type == wanted else array.cast(wanted)
+    children_by_name = {field.name: child for field, child in zip(array.type, array.flatten(), strict=True)}
     children = [
-        _cast(there[field.name], field.type) if field.name in there else pa.nulls(len(found), field.type)
+        _cast(children_by_name[field.name], field.type)
+        if field.name in children_by_name
+        else pa.nulls(len(array), field.type)
         for field in wanted
     ]
-    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=found.is_null())
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())
 
 
 def key(actions: Any) -> Any:
@@ -175,5 +177,5 @@ def _values(child: Any) -> list[Any]:
     if not pa.types.is_struct(child.type):
         values: list[Any] = child.to_pylist(maps_as_pydicts="strict")
         return values
-    there = iter(bodies(child.drop_null()))
-    return [next(there) if valid else None for valid in child.is_valid().to_pylist()]
+    present = iter(bodies(child.drop_null()))
+    return [next(present) if valid else None for valid in child.is_valid().to_pylist()]

@@ -63,10 +63,10 @@ def write(store: LogStore, version: int, *, now_ms: int, files: int | None = Non
     now_ms: Unix time, for tombstones. files: live files at that version, when the caller knows. One that is there is
     left as it is. Raises LakeUnavailable (also when the log was cleaned up meanwhile), LakeRefused, DeltaUnsupported.
     """
-    found = find(store, version)
-    if found is not None and found.version == version:
-        return _there(store, found)
-    made = read(store, found, lambda before: _made(store, before, version, now_ms), version) if found else None
+    earlier = find(store, version)
+    if earlier is not None and earlier.version == version:
+        return _there(store, earlier)
+    made = read(store, earlier, lambda before: _made(store, before, version, now_ms), version) if earlier else None
     made = made or _made(store, None, version, now_ms)
     if files is not None and made.hint.adds != files:
         raise LakeRefused(
@@ -85,12 +85,13 @@ class _Made:
     data: bytes
 
 
-def _there(store: LogStore, found: Checkpoint) -> Hint:
+def _there(store: LogStore, checkpoint: Checkpoint) -> Hint:
     """The hint for a checkpoint that exists: its writer may have been killed before `_last_checkpoint`."""
-    name, size = found.files[0].name, sum(one.size for one in found.files)
-    if name != checkpoint_name(found.version):
-        return Hint(found.version, -1, size)  # of several objects the hint would have to say more: it is their writer's
-    hint = _read_back(store, found.version)
+    name, size = checkpoint.files[0].name, sum(entry.size for entry in checkpoint.files)
+    if name != checkpoint_name(checkpoint.version):
+        # Of several objects the hint would have to say more: it is their writer's.
+        return Hint(checkpoint.version, -1, size)
+    hint = _read_back(store, checkpoint.version)
     _point(store, hint)
     return hint
 
@@ -100,8 +101,8 @@ def _stored(store: LogStore, made: _Made) -> Hint:
     name = checkpoint_name(made.hint.version)
     if store.create(name, made.data):
         return made.hint
-    there = store.stat(name)
-    if there is not None and there.size:
+    standing = store.stat(name)
+    if standing is not None and standing.size:
         return _read_back(store, made.hint.version)
     store.replace(name, made.data)  # an empty file is what some writers leave when they are killed
     return made.hint
@@ -124,7 +125,7 @@ def _point(store: LogStore, hint: Hint) -> None:
     if named == hint.version or (
         named is not None
         and named > hint.version
-        and any(one.version >= named for one in checkpoints(store.names(f"{named:020d}")))
+        and any(checkpoint.version >= named for checkpoint in checkpoints(store.names(f"{named:020d}")))
     ):
         return
     store.replace(LAST_CHECKPOINT, hint.text().encode())
@@ -163,10 +164,14 @@ class _Later:
         keep_ms = transactions_ms(self.configuration)
         transactions = list(self.transactions.values())
         if keep_ms is not None:  # one without a time can't be told to be old
-            transactions = [one for one in transactions if (one.get("lastUpdated") or now_ms) > now_ms - keep_ms]
-        domains = [one for one in self.domains.values() if not one.get("removed")]
-        found = {"protocol": [self.protocol], "metaData": [self.metadata]}
-        return found | {"domainMetadata": domains, "txn": transactions}
+            transactions = [
+                transaction
+                for transaction in transactions
+                if (transaction.get("lastUpdated") or now_ms) > now_ms - keep_ms
+            ]
+        domains = [domain for domain in self.domains.values() if not domain.get("removed")]
+        single = {"protocol": [self.protocol], "metaData": [self.metadata]}
+        return single | {"domainMetadata": domains, "txn": transactions}
 
     @property
     def configuration(self) -> Mapping[str, str]:
@@ -174,7 +179,7 @@ class _Later:
 
     def named(self, kind: str) -> list[Action]:
         """The add or remove actions that are the newest references to their files."""
-        return [body for one, body in self.files.values() if one == kind]
+        return [body for referenced, body in self.files.values() if referenced == kind]
 
 
 def _made(store: LogStore, before: Contents | None, version: int, now_ms: int) -> _Made:
@@ -201,8 +206,8 @@ def _encoded(before: Contents | None, later: _Later, version: int, now_ms: int) 
     adds, removes = later.named("add"), later.named("remove")
     removes = [body for body in removes if (body.get("deletionTimestamp") or 0) > oldest_ms]
     rows, files = _Rows(), len(adds)
-    for kind, found in later.small(now_ms).items():
-        rows.add_all(kind, found)
+    for kind, bodies in later.small(now_ms).items():
+        rows.add_all(kind, bodies)
     for batch in before.batches() if before is not None else ():
         for kind, actions in batch.items():
             kept = _untouched(kind, actions, named, oldest_ms)
@@ -215,19 +220,19 @@ def _encoded(before: Contents | None, later: _Later, version: int, now_ms: int) 
 
 
 def _commit(store: LogStore, version: int) -> list[dict[str, Any]]:
-    found = read_commit(store, version)
-    if found is None:
+    actions = read_commit(store, version)
+    if actions is None:
         raise LakeUnavailable(
             f"version {version} isn't there (any more): no checkpoint is made over a gap", where=store.where
         )
-    return found
+    return actions
 
 
 def _untouched(kind: str, actions: Any, named: Any, oldest_ms: int) -> Any:
     """Those of a batch that still stand, in our types. named: keys of files in later commits."""
     stands = pc.and_(actions.is_valid(), pc.invert(pc.is_in(key(actions), value_set=named)))
     if kind == "remove":
-        fields = dict(zip((one.name for one in actions.type), actions.flatten(), strict=True))
+        fields = dict(zip((child.name for child in actions.type), actions.flatten(), strict=True))
         times = fields.get("deletionTimestamp", pa.nulls(len(actions), pa.int64()))
         stands = pc.and_(stands, pc.greater(pc.fill_null(times, 0), oldest_ms))
     return conformed(kind, actions.filter(stands))
@@ -272,12 +277,12 @@ class _Rows:
     def add(self, rows: Any) -> None:
         self.count += rows.num_rows
         self._held.append(rows)
-        if sum(one.num_rows for one in self._held) >= CHECKPOINT_BATCH_ROWS:
+        if sum(held.num_rows for held in self._held) >= CHECKPOINT_BATCH_ROWS:
             self._flush()
 
-    def add_all(self, kind: str, found: Sequence[Action]) -> None:
-        for start in range(0, len(found), CHECKPOINT_BATCH_ROWS):
-            self.add(table({kind: column(kind, found[start : start + CHECKPOINT_BATCH_ROWS])}))
+    def add_all(self, kind: str, actions: Sequence[Action]) -> None:
+        for start in range(0, len(actions), CHECKPOINT_BATCH_ROWS):
+            self.add(table({kind: column(kind, actions[start : start + CHECKPOINT_BATCH_ROWS])}))
 
     def finished(self) -> bytes:
         self._flush()

@@ -177,7 +177,7 @@ def read_schema(
         collation = listed[name].collation
         said = shown.get(name, Shown(None))
         by_name = {column.name.lower(): column.id for column in made}
-        found = tuple(_index(index, parts, by_name) for index, parts in sorted(indexes.get(name, {}).items()))
+        table_indexes = tuple(_index(index, parts, by_name) for index, parts in sorted(indexes.get(name, {}).items()))
         versions.append(
             TableVersion(
                 source=source,
@@ -190,10 +190,10 @@ def read_schema(
                 kind=BASELINE,
                 ddl="",
                 columns=made,
-                key=key_of(made, found),
+                key=key_of(made, table_indexes),
                 charset=_charset_of(collation),
                 collation=collation,
-                indexes=found,
+                indexes=table_indexes,
                 partitioning=(said.partitioning or _UNSHOWN) if name in partitioned else None,
                 engine=listed[name].engine,
                 foreign_keys=said.foreign_keys,
@@ -295,7 +295,7 @@ def _mariadb_default(text: str | None) -> tuple[str | None, bool]:
     if text is None or text.upper() == "NULL":
         return None, False
     if len(text) > 1 and text[0] == text[-1] == "'":
-        return _ESCAPED.sub(lambda found: _UNESCAPED.get(found[0], found[0][-1]), text[1:-1]), False
+        return _ESCAPED.sub(lambda escape: _UNESCAPED.get(escape[0], escape[0][-1]), text[1:-1]), False
     return text, _BARE_LITERAL.fullmatch(text) is None
 
 

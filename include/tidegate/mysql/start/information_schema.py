@@ -30,8 +30,8 @@ class Where:
 
     @property
     def sql(self) -> str:
-        found = f"table_schema IN ({self._in(self.databases)})"
-        return found + (f" AND table_name IN ({self._in(self.tables)})" if self.tables else "")
+        condition = f"table_schema IN ({self._in(self.databases)})"
+        return condition + (f" AND table_name IN ({self._in(self.tables)})" if self.tables else "")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,11 +94,11 @@ def columns_of(cursor: Any, where: Where) -> dict[Name, list[Mapping[str, Any]]]
         f" WHERE {where.sql} ORDER BY table_schema, table_name, ordinal_position",
         where.names,
     )
-    found: dict[Name, list[Mapping[str, Any]]] = defaultdict(list)
+    columns: dict[Name, list[Mapping[str, Any]]] = defaultdict(list)
     for row in cursor.fetchall():
         cells = (cell.decode() if isinstance(cell, bytes) else cell for cell in row[2:])
-        found[str(row[0]), str(row[1])].append(dict(zip(names, cells, strict=True)))
-    return found
+        columns[str(row[0]), str(row[1])].append(dict(zip(names, cells, strict=True)))
+    return columns
 
 
 def _knows_generated(cursor: Any) -> bool:
@@ -118,7 +118,7 @@ def indexes_of(cursor: Any, where: Where) -> dict[Name, dict[str, list[tuple[Any
         " ORDER BY table_schema, table_name, index_name, seq_in_index",
         where.names,
     )
-    found: dict[Name, dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
+    indexes: dict[Name, dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
     for database, table, index, *part in cursor.fetchall():
-        found[str(database), str(table)][str(index)].append(tuple(part))
-    return found
+        indexes[str(database), str(table)][str(index)].append(tuple(part))
+    return indexes

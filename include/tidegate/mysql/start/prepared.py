@@ -33,7 +33,7 @@ def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float =
         waiting: set[str] | None = None
         while True:
             try:
-                found = set(prepared_branches(cursor))
+                branches = set(prepared_branches(cursor))
             except pymysql.err.MySQLError as error:
                 log.warning(
                     "%s: XA RECOVER is refused (%s): tables count as holding rows that a prepared XA transaction has"
@@ -42,7 +42,7 @@ def wait_for_prepared(info: ConnectionInfo, where: str, *, wait_seconds: float =
                     error.args[-1],
                 )
                 return
-            waiting = found if waiting is None else waiting & found
+            waiting = branches if waiting is None else waiting & branches
             if not waiting:
                 return
             if time.monotonic() >= until:

@@ -136,19 +136,19 @@ def record_baseline(
     processes record at once, one does nothing.
     """
     app_id = f"tidegate/baseline/{source}"
-    there = control.application_version(lake, tables.SCHEMA_HISTORY, app_id) or 0
+    last_number = control.application_version(lake, tables.SCHEMA_HISTORY, app_id) or 0
     last = {(version.database, version.table): version for version in earlier}
-    found = []
+    recorded = []
     for version in versions:
         before = last.pop((version.database, version.table), None)
-        found.append(replace(version, version=before.version + 1) if before else version)
-    found += [replace(gone, version=gone.version + 1, status=VersionStatus.DROPPED) for gone in last.values()]
+        recorded.append(replace(version, version=before.version + 1) if before else version)
+    recorded += [replace(gone, version=gone.version + 1, status=VersionStatus.DROPPED) for gone in last.values()]
     text = json.dumps(asdict(began))
-    rows = [version.to_row() | {_COLUMN: None if version.database or version.table else text} for version in found]
-    control.append(lake, tables.SCHEMA_HISTORY, rows, app_transaction=(app_id, there + 1))
+    rows = [version.to_row() | {_COLUMN: None if version.database or version.table else text} for version in recorded]
+    control.append(lake, tables.SCHEMA_HISTORY, rows, app_transaction=(app_id, last_number + 1))
 
 
 def _rows(lake: LakeFiles, source: str, columns: Sequence[str]) -> list[dict[str, Any]]:
-    found = control.read(lake, tables.SCHEMA_HISTORY, columns=columns, filters=[("source", "==", source)])
-    rows: list[dict[str, Any]] = found.to_pylist()
+    rows_there = control.read(lake, tables.SCHEMA_HISTORY, columns=columns, filters=[("source", "==", source)])
+    rows: list[dict[str, Any]] = rows_there.to_pylist()
     return rows

@@ -31,10 +31,10 @@ def settled(info: ConnectionInfo, facts: SourceFacts) -> SourceFacts:
     """Raises SourceUnavailable when what is in the log isn't committed for SETTLE_SECONDS."""
     with connect(info) as connection, connection.cursor() as cursor:
         try:
-            found = _mariadb(cursor) if facts.flavour is Flavour.MARIADB else _mysql(cursor, facts)
+            end = _mariadb(cursor) if facts.flavour is Flavour.MARIADB else _mysql(cursor, facts)
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, info) from error
-    position, executed = found
+    position, executed = end
     return facts if position is None else replace(facts, position=position, gtid_executed=executed)
 
 
@@ -68,8 +68,8 @@ def _mysql(cursor: Any, facts: SourceFacts) -> tuple[Position | None, str]:
 def _owned(cursor: Any) -> set[str]:
     """uuid:number of each, from `uuid:number#thread:number#thread, ...`."""
     cursor.execute("SELECT @@GLOBAL.gtid_owned")
-    found = set()
+    owned = set()
     for part in _OWNED.findall(str(cursor.fetchone()[0])):
         name, *numbers = part.split(":")
-        found |= {f"{name}:{number.partition('#')[0]}" for number in numbers}
-    return found
+        owned |= {f"{name}:{number.partition('#')[0]}" for number in numbers}
+    return owned

@@ -53,13 +53,13 @@ def shown_tables(cursor: Any, names: Iterable[Name], settings: ServerSettings) -
     cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_results")
     version, modes, charset = cursor.fetchone()
     sql_mode, server = mode_bits(str(modes)), ServerVersion.of(str(version))
-    found: dict[Name, Shown] = {}
+    shown: dict[Name, Shown] = {}
     cursor.execute("SET SESSION character_set_results = binary")
     for name in names:
         cursor.execute(f"SHOW CREATE TABLE {quote_name(*name)}")
-        found[name] = _shown(bytes(cursor.fetchone()[1]), name, sql_mode, server, settings)
+        shown[name] = _shown(bytes(cursor.fetchone()[1]), name, sql_mode, server, settings)
     cursor.execute("SET SESSION character_set_results = %s", (charset,))
-    return found
+    return shown
 
 
 def _shown(shown: bytes, name: Name, sql_mode: int, server: ServerVersion, settings: ServerSettings) -> Shown:

@@ -50,14 +50,14 @@ def written_to(connection: Any, names: Iterable[Name], *, wait_seconds: float = 
 
     Raises MySQLError for a table that isn't there.
     """
-    found: set[Name] = set()
+    written: set[Name] = set()
     waiting, until = set(names), time.monotonic() + wait_seconds
     with connection.cursor() as cursor:
         cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
         try:
             while waiting:
                 answers = {name: _holds_row(cursor, name) for name in sorted(waiting)}
-                found |= {name for name, holds in answers.items() if holds}
+                written |= {name for name, holds in answers.items() if holds}
                 waiting = {name for name, holds in answers.items() if holds is None}
                 if time.monotonic() >= until:
                     break
@@ -72,7 +72,7 @@ def written_to(connection: Any, names: Iterable[Name], *, wait_seconds: float = 
             wait_seconds,
             named,
         )
-    return found | waiting
+    return written | waiting
 
 
 def _holds_row(cursor: Any, name: Name) -> bool | None:

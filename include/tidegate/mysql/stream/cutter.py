@@ -294,9 +294,9 @@ class Cutter:
         segments = self._cut_all()
         self._file = file
         if self._seeks():
-            there, ours = Position.of(file, offset), self.checkpoint.place.position
-            known = self._same_server and there.base == ours.base and there.number >= ours.number
-            offset = max(there, ours).offset if known else _UNKNOWN
+            named, ours = Position.of(file, offset), self.checkpoint.place.position
+            known = self._same_server and named.base == ours.base and named.number >= ours.number
+            offset = max(named, ours).offset if known else _UNKNOWN
         self._state["position"] = offset
         return segments
 

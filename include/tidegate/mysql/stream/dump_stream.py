@@ -269,7 +269,7 @@ class DumpStream:
 
 def _session_variables(request: DumpRequest) -> dict[str, str | int]:
     period_ns = int(request.heartbeat_seconds * 1e9)
-    found: dict[str, str | int] = {
+    variables: dict[str, str | int] = {
         "master_binlog_checksum": "CRC32",
         "source_binlog_checksum": "CRC32",
         "master_heartbeat_period": period_ns,
@@ -278,14 +278,14 @@ def _session_variables(request: DumpRequest) -> dict[str, str | int]:
         "replica_uuid": request.replica_uuid,
     }
     if request.semi_sync:  # the name until MySQL 8.0.26 and in MariaDB, and MySQL's since
-        found |= {"rpl_semi_sync_slave": 1, "rpl_semi_sync_replica": 1}
+        variables |= {"rpl_semi_sync_slave": 1, "rpl_semi_sync_replica": 1}
     if request.flavour is Flavour.MARIADB:
-        found["mariadb_slave_capability"] = 4
+        variables["mariadb_slave_capability"] = 4
         if request.mode is DumpMode.GTID:
-            found["slave_connect_state"] = request.gtid
-            found["slave_gtid_strict_mode"] = 1
-            found["slave_gtid_ignore_duplicates"] = 0
-    return found
+            variables["slave_connect_state"] = request.gtid
+            variables["slave_gtid_strict_mode"] = 1
+            variables["slave_gtid_ignore_duplicates"] = 0
+    return variables
 
 
 def command(request: DumpRequest) -> bytes:
