@@ -38,20 +38,20 @@ class Aside(Generic[Answer]):
     def answer(self) -> Answer | None:
         """None: there is none yet. Raises what the question raised."""
         try:
-            told = self._answers.get_nowait()
+            outcome = self._answers.get_nowait()
         except queue.Empty:
             return None
         self.waits = False
-        return told()
+        return outcome()
 
     def _run(self, question: Callable[[], Answer]) -> None:
         try:
-            found = question()
+            reply = question()
         except Exception as error:  # noqa: BLE001 - raised where the answer is looked for
             raised = error if isinstance(error, TidegateError) else _ours(error)
             self._answers.put(lambda: _raise(raised))
         else:
-            self._answers.put(lambda: found)
+            self._answers.put(lambda: reply)
 
 
 def _ours(error: Exception) -> Unexpected:

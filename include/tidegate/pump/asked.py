@@ -52,8 +52,8 @@ def asked(
     said, heard_at = node.state, time.monotonic()
     while node.state is not last:
         time.sleep(poll_seconds)
-        found = etcd.get(key_of(node_id))
-        if found.revision != entry.revision:
+        latest = etcd.get(key_of(node_id))
+        if latest.revision != entry.revision:
             heard_at = time.monotonic()
         elif time.monotonic() - heard_at > patience_seconds:
             raise SourceUnavailable(
@@ -61,7 +61,7 @@ def asked(
                 where=node.host,
                 remedy="look whether it runs and reaches PD; a closing goes on when it is started again",
             )
-        entry, node = found, _node(node_id, found)
+        entry, node = latest, _node(node_id, latest)
         if node.state is NodeState.ONLINE:  # it began just now, and took the wish for a word of its own last run
             entry = _write(etcd, node_id, wish, first)
         if node.state is not said:

@@ -38,9 +38,9 @@ def told_tso(cursor: Any) -> int:
     """A timestamp of PD's: above every one that was given out before. Raises MySQLError, OSError."""
     cursor.execute("BEGIN")
     cursor.execute("SELECT @@tidb_current_ts")
-    found = int(cursor.fetchone()[0])
+    tso = int(cursor.fetchone()[0])
     cursor.execute("ROLLBACK")
-    return found
+    return tso
 
 
 class Clock:
@@ -75,8 +75,8 @@ class History:
 
     def job(self, job_id: int) -> bytes | None:
         """Raises SourceUnavailable, SourceRefused."""
-        found = self._read("SELECT job_meta FROM mysql.tidb_ddl_history WHERE job_id = %s", job_id)
-        return next(iter(found), None)
+        texts = self._read("SELECT job_meta FROM mysql.tidb_ddl_history WHERE job_id = %s", job_id)
+        return next(iter(texts), None)
 
     def table_of(self, key: bytes) -> str:
         """The table of a key, `database.table`; "" if unknown."""
@@ -86,10 +86,10 @@ class History:
         query = "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema."
         parts = f"{query}partitions WHERE tidb_partition_id = %s"
         try:
-            found = self._read(f"{query}tables WHERE tidb_table_id = %s UNION {parts}", table_id, table_id)
+            names = self._read(f"{query}tables WHERE tidb_table_id = %s UNION {parts}", table_id, table_id)
         except TidegateError:
             return ""
-        return found[0].decode() if found else ""
+        return names[0].decode() if names else ""
 
     def tables(self, tso: int) -> bytes:
         """As they were at a timestamp. Raises SourceUnavailable, SourceRefused, StreamCorrupt.
@@ -104,8 +104,8 @@ class History:
 
     def jobs_at(self, ts: int) -> tuple[int, int]:
         """How many jobs the history has at a timestamp, and the largest id. Raises SourceUnavailable, SourceRefused."""
-        told = "SELECT CONCAT(COUNT(*), ' ', IFNULL(MAX(job_id), 0)) FROM mysql.tidb_ddl_history"
-        number, last = self._read(told, at_ts=ts)[0].split()
+        query = "SELECT CONCAT(COUNT(*), ' ', IFNULL(MAX(job_id), 0)) FROM mysql.tidb_ddl_history"
+        number, last = self._read(query, at_ts=ts)[0].split()
         return int(number), int(last)
 
     def _folded(self, upto_ts: int, at_ts: int) -> bytes:
@@ -167,8 +167,8 @@ class History:
 
     def _collector(self, name: str) -> str:
         """A row of mysql.tidb; "" while it isn't there."""
-        found = self._read("SELECT variable_value FROM mysql.tidb WHERE variable_name = %s", name)
-        return found[0].decode() if found else ""
+        values = self._read("SELECT variable_value FROM mysql.tidb WHERE variable_name = %s", name)
+        return values[0].decode() if values else ""
 
     def _read(self, query: str, *values: int | str, at_ts: int = 0) -> list[bytes]:
         """A connection of its own: it is asked so around a DDL, and once in a wave of a snapshot."""
@@ -195,10 +195,10 @@ def finished_ts(text: bytes) -> int:
 
 def seconds_of(text: str) -> float:
     """The seconds of a duration as Go writes it: 10m0s, 1h30m0s. Raises ValueError."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text} is no duration")
-    return sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True))
+    return sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1), strict=True))
 
 
 def safe_point_of(text: str) -> int:

@@ -73,11 +73,11 @@ class JobNotes:
         """Payloads for jobs that are in the history by now. TiDB is asked aside, once a second: nobody waits for it."""
         now = time.monotonic()
         try:
-            found = self._asked.answer()
+            jobs = self._asked.answer()
         except TidegateError as error:
             log.warning("DDL jobs aren't known yet, and what comes behind them waits: %s", error)
-            found = None
-        for commit_ts, job_id, text in found or ():
+            jobs = None
+        for commit_ts, job_id, text in jobs or ():
             if commit_ts in self._waiting:
                 yield job_payload(job_id, commit_ts, text)
         if self._waiting and not self._asked.waits and now >= self._ask_at:

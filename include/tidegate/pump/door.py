@@ -63,6 +63,6 @@ class Door:
     @property
     def _latest_ts(self) -> int:
         """PD may be ahead of this machine, and this machine's clock is there when PD can't be asked."""
-        told, since = self._clock
-        pd_ms = physical_ms(told) + (time.monotonic() - since) * 1000 if told else 0.0
+        tso, since = self._clock
+        pd_ms = physical_ms(tso) + (time.monotonic() - since) * 1000 if tso else 0.0
         return compose(int(max(pd_ms, time.time() * 1000)) + TIMESTAMP_AHEAD_SECONDS_MAX * 1000)

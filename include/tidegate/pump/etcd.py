@@ -51,8 +51,8 @@ class Etcd:
     def under(self, prefix: str) -> list[bytes]:
         """The values of all keys that begin so. Raises SourceUnavailable, SourceRefused."""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        found = self._ask("range", {"key": _text(prefix.encode()), "range_end": _text(end.encode())})
-        return [base64.b64decode(one.get("value", "")) for one in found.get("kvs", ())]
+        answer = self._ask("range", {"key": _text(prefix.encode()), "range_end": _text(end.encode())})
+        return [base64.b64decode(pair.get("value", "")) for pair in answer.get("kvs", ())]
 
     def swap(self, key: str, value: bytes, revision: int) -> tuple[bool, Entry]:
         """(True, the new entry), or, where the key isn't at that revision, (False, the present one). revision: 0 makes
@@ -116,6 +116,6 @@ def _text(value: bytes) -> str:
 
 
 def _entry(answer: dict[str, Any]) -> Entry:
-    for one in answer.get("kvs", ()):
-        return Entry(base64.b64decode(one.get("value", "")), int(one["mod_revision"]))
+    for pair in answer.get("kvs", ()):
+        return Entry(base64.b64decode(pair.get("value", "")), int(pair["mod_revision"]))
     return Entry()

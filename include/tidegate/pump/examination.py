@@ -30,11 +30,11 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
     if entry.pd:  # first: a TiDB that finds no Pump in PD doesn't start
         yield registered_line(source, entry, lambda: time.sleep(2 * PUMP_HEARTBEAT_SECONDS))
     yield from sql_lines(source, sql)
-    there = LiveTables.from_text(History(sql).tables_at(0))
+    tables = LiveTables.from_text(History(sql).tables_at(0))
     yield _fates(source, entry, History(sql))
     if len(pipeline.pumps(source)) == 1:
         yield Line(source, Verdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
-    kept = sorted(".".join(name) for name, _ in there if name[0] not in OWN_DATABASES and pipeline.tables.keeps(*name))
+    kept = sorted(".".join(name) for name, _ in tables if name[0] not in OWN_DATABASES and pipeline.tables.keeps(*name))
     if kept:
         text = "tables that are there before the first Pump begins wait for a snapshot, once apply has run"
         yield Line(source, Verdict.NOTE, text, tuple(kept))
@@ -58,13 +58,13 @@ def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -
     """
     etcd, key = etcd_of(entry), key_of(entry.node or source)
     try:
-        found = etcd.get(key)
-        if found.value is None:
+        entry_in_pd = etcd.get(key)
+        if entry_in_pd.value is None:
             return Line(source, Verdict.NOTE, f"PD answers, and has no Pump {entry.node or source} yet")
-        node = Node.parse(found.value)
+        node = Node.parse(entry_in_pd.value)
         if node.host != entry.advertise and node.state in SERVING:
             pause()
-            lives = etcd.get(key).revision != found.revision
+            lives = etcd.get(key).revision != entry_in_pd.revision
             text = f"PD has a Pump {node.node_id} at {node.host}, {node.state}: "
             if lives:
                 return Line(source, Verdict.REFUSED, text + "it lives, so this one needs another `node`")

@@ -56,16 +56,16 @@ class LostDdl:
                 return None
             wanted = [ref for ref in refs if ref.flags & SegmentFlag.HAS_DDL and ref.min_commit_ts <= upto_ts]
             for _, segment in read_segments(self.lake, wanted):
-                told = summary_of(segment)
-                said = told.stamps[told.answered == lost.start_ts]
+                summary = summary_of(segment)
+                said = summary.stamps[summary.answered == lost.start_ts]
                 if len(said):
                     return int(said[0])  # another Pump, to which it came too, knows
-                states |= {start: one.schema_state for start, one in told.ddl.items() if one.job_id == lost.place}
+                states |= {start: ddl.schema_state for start, ddl in summary.ddl.items() if ddl.job_id == lost.place}
         if lost.start_ts not in states:
             self._tell(lost, "bronze doesn't have its prewrite yet")
             return None
-        mine = states[lost.start_ts]
-        later = any(start > lost.start_ts and state == mine for start, state in states.items())
+        own_state = states[lost.start_ts]
+        later = any(start > lost.start_ts and state == own_state for start, state in states.items())
         return ROLLED_BACK if later else lost.came_ts + 1
 
     def _tell(self, lost: Prewrite[int], why: str) -> None:

@@ -59,13 +59,13 @@ class Node:
     def parse(cls, text: bytes) -> Node:
         """Raises SourceRefused."""
         try:
-            found = json.loads(text)
+            fields = json.loads(text)
             return cls(
-                found["nodeId"],
-                found["host"],
-                NodeState(found["state"]),
-                int(found.get("maxCommitTS") or 0),
-                int(found.get("updateTS") or 0),
+                fields["nodeId"],
+                fields["host"],
+                NodeState(fields["state"]),
+                int(fields.get("maxCommitTS") or 0),
+                int(fields.get("updateTS") or 0),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise SourceRefused(

@@ -106,12 +106,12 @@ class Orphans:
     def _words(self, pairing: Pairing[int]) -> Iterator[tuple[Prewrite[int], int]]:
         """The decisions about those that TiDB can't tell of."""
         try:
-            told = self._decided.answer() or {}
+            decided = self._decided.answer() or {}
         except TidegateError as error:
             log.warning("the decisions about transactions beyond TiDB's knowledge aren't known yet: %s", error)
-            told = {}
-        self._ripe = {start_ts: one for start_ts, one in self._ripe.items() if pairing.waits(start_ts)}
-        for start_ts, fate in told.items():
+            decided = {}
+        self._ripe = {start_ts: ripe for start_ts, ripe in self._ripe.items() if pairing.waits(start_ts)}
+        for start_ts, fate in decided.items():
             if (prewrite := self._ripe.pop(start_ts, None)) is not None:
                 said = "rolled back" if fate == ROLLED_BACK else f"committed, at {fate}"
                 log.warning("transaction %d, of which TiDB can't tell, is decided: it counts as %s", start_ts, said)
@@ -125,26 +125,30 @@ class Orphans:
         latest_ts = pairing.latest_ts(node)
         old_ms = physical_ms(latest_ts) - self.seconds * 1000
         oldest = pairing.oldest(PUMP_ORPHANS_ROWS_MAX)
-        there = {prewrite.start_ts for prewrite in oldest}
-        self._absent = {start_ts: at_ts for start_ts, at_ts in self._absent.items() if start_ts in there}
-        wanted = [one for one in oldest if physical_ms(self._absent.get(one.start_ts, one.came_ts)) <= old_ms]
+        waiting = {prewrite.start_ts for prewrite in oldest}
+        self._absent = {start_ts: at_ts for start_ts, at_ts in self._absent.items() if start_ts in waiting}
+        wanted = [
+            prewrite
+            for prewrite in oldest
+            if physical_ms(self._absent.get(prewrite.start_ts, prewrite.came_ts)) <= old_ms
+        ]
         if wanted:
             self._asked.ask(partial(self._look_up, wanted, latest_ts))
 
     def _look_up(self, wanted: Sequence[Prewrite[int]], at_ts: int) -> list[_Look]:
         """Those that can be told. Raises SourceUnavailable, SourceRefused."""
         assert self.fates is not None, "else none is asked for"
-        found: list[tuple[Prewrite[int], int | None]] = []
-        for one in wanted:
+        looks: list[tuple[Prewrite[int], int | None]] = []
+        for prewrite in wanted:
             try:
-                found.append((one, self.fates.fate(one.key, one.start_ts)))
+                looks.append((prewrite, self.fates.fate(prewrite.key, prewrite.start_ts)))
             except SourceUnavailable:
-                if not found:
+                if not looks:
                     raise
                 break  # what is told by now counts; the rest is asked for again
-        nothing = any(told == NOTHING for _, told in found)
+        nothing = any(fate == NOTHING for _, fate in looks)
         safe_point = self.fates.safe_point() if nothing else 0
-        return [_Look(one, told, at_ts, safe_point) for one, told in found]
+        return [_Look(lookup, fate, at_ts, safe_point) for lookup, fate in looks]
 
     def _judged(self, look: _Look) -> int | None:
         """None: not yet."""

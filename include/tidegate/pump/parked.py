@@ -43,9 +43,15 @@ class Parked:
         file says. Raises LakeUnavailable, LakeRefused.
         """
         known = self._known(lost)
-        mine = [known[one.start_ts] for one in lost if one.start_ts in known]
-        answers = {one.start_ts: ROLLED_BACK for one in mine if one.state is PrewriteState.ROLLED_BACK}
-        return answers | {one.start_ts: one.answer_pos for one in mine if one.state is PrewriteState.COMMITTED}
+        decisions = [known[prewrite.start_ts] for prewrite in lost if prewrite.start_ts in known]
+        answers = {
+            decision.start_ts: ROLLED_BACK for decision in decisions if decision.state is PrewriteState.ROLLED_BACK
+        }
+        return answers | {
+            decision.start_ts: decision.answer_pos
+            for decision in decisions
+            if decision.state is PrewriteState.COMMITTED
+        }
 
     def _known(self, lost: Sequence[pairing.Prewrite[int]]) -> dict[int, Prewrite]:
         """The record of each by start_ts, once all are written down.
@@ -54,16 +60,20 @@ class Parked:
         would stop their TiDB's apply for good.
         """
         tables, counter = ControlTables(self.lake), f"tidegate/{self.owner}/parked"
-        told: dict[int, Prewrite] = {}  # of DDL, what history says
+        by_history: dict[int, Prewrite] = {}  # of DDL, what history says
         while True:  # each turn ends it, or another Pump has written something down
             number = application_version(self.lake, PREWRITES, counter) or 0
-            known = {one.start_ts: one for one in unsettled(self.lake).get(self.owner, ()) if of_pump(one)}
-            fresh = [self._parked(one) for one in lost if not one.place and one.start_ts not in known]
-            for one in lost:
-                row = known.get(one.start_ts)
-                if one.place and (row is None or row.waits):
-                    told.setdefault(one.start_ts, self._by_history(one))
-                    fresh += [told[one.start_ts]] if row is None or not told[one.start_ts].waits else []
+            known = {parked.start_ts: parked for parked in unsettled(self.lake).get(self.owner, ()) if of_pump(parked)}
+            fresh = [self._parked(orphan) for orphan in lost if not orphan.place and orphan.start_ts not in known]
+            for prewrite in lost:
+                row = known.get(prewrite.start_ts)
+                if prewrite.place and (row is None or row.waits):
+                    by_history.setdefault(prewrite.start_ts, self._by_history(prewrite))
+                    fresh += (
+                        [by_history[prewrite.start_ts]]
+                        if row is None or not by_history[prewrite.start_ts].waits
+                        else []
+                    )
             if not fresh:
                 return known
             record(tables, fresh, (counter, number + 1))

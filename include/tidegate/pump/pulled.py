@@ -52,9 +52,9 @@ class Pulls:
             index.refresh(max(sent_ts - 1, 0))
             index.check_reaches(sent_ts, [self.source])  # what is read and waits for its answer is here
             for ref in self._fresh(index, last_seq, after_ts):
-                for found in self._of(ref, pairing, sent_ts):
-                    sent_ts = found.commit_ts
-                    yield found
+                for pulled in self._of(ref, pairing, sent_ts):
+                    sent_ts = pulled.commit_ts
+                    yield pulled
                     if stopped():
                         return
                 last_seq = ref.seq
@@ -79,9 +79,9 @@ class Pulls:
             for payload in payloads_of(segment):
                 pairing.take(binlog_of(payload), self.node, payload)
             resolved_ts = min(segment.resolved_ts, pairing.resolved_ts)
-            for one in pairing.committed(resolved_ts):
-                sent_ts = one.commit_ts
-                yield Pulled(one.start_ts, sent_ts, committed_payload(binlog_of(one.place), sent_ts))
+            for committed in pairing.committed(resolved_ts):
+                sent_ts = committed.commit_ts
+                yield Pulled(committed.start_ts, sent_ts, committed_payload(binlog_of(committed.place), sent_ts))
             if resolved_ts > sent_ts:
                 sent_ts = resolved_ts
                 yield Pulled(resolved_ts, resolved_ts, fake_payload(resolved_ts))

@@ -173,8 +173,8 @@ class PumpReader:
 
     @property
     def resolved_ts(self) -> int:
-        found = 0 if self._begins else self._notes.below(self._pairing.resolved_ts)
-        self._resolved = max(self._resolved, found)
+        reached = 0 if self._begins else self._notes.below(self._pairing.resolved_ts)
+        self._resolved = max(self._resolved, reached)
         return self._resolved
 
     @property
@@ -282,15 +282,15 @@ class PumpReader:
         if not self._told_tso.waits:
             self._told_tso.ask(partial(self._timestamp, lists=self._begins))
         try:
-            told = self._told_tso.answer()
+            answer = self._told_tso.answer()
         except TidegateError as error:  # a refusal, too: who mends a password must not find TiDB's commits stopped
             self._fake_at = now + self._settings.fake_seconds
             log.warning("no timestamp: while TiDB writes nothing, resolved_ts stands still: %s", error)
             return
-        if told is None:
+        if answer is None:
             return
         self._fake_at = now + self._settings.fake_seconds
-        tso, listed = told
+        tso, listed = answer
         if self._server is not None:
             self._server.door.saw(tso)
         if listed is not None:
@@ -310,24 +310,24 @@ class PumpReader:
 
     def _segment(self, taken: list[tuple[bytes, Binlog]]) -> Segment:
         before, settings = self.checkpoint, self._settings
-        payload = joined(one for one, _ in taken)
+        payload = joined(payload_bytes for payload_bytes, _ in taken)
         binlogs = [binlog for _, binlog in taken]
         flags = SegmentFlag(0)
-        if any(one.tp is BinlogType.PREWRITE for one in binlogs):
+        if any(binlog.tp is BinlogType.PREWRITE for binlog in binlogs):
             flags |= SegmentFlag.HAS_PREWRITE
-        if any(one.ddl_job_id or one.tp in NOTES for one in binlogs):
+        if any(binlog.ddl_job_id or binlog.tp in NOTES for binlog in binlogs):
             flags |= SegmentFlag.HAS_DDL
-        if any(one.tp is BinlogType.COMMIT for one in binlogs):
+        if any(binlog.tp is BinlogType.COMMIT for binlog in binlogs):
             flags |= SegmentFlag.HAS_ANSWER
         return replace(
             following(before, settings.source, payload),
             kind=SegmentKind.TIDB,
             server_uuid="" if (cluster := self._cluster) is None else str(cluster),
-            min_commit_ts=min(one.start_ts for one in binlogs),
+            min_commit_ts=min(binlog.start_ts for binlog in binlogs),
             max_commit_ts=self._pairing.latest_ts(settings.node),
             resolved_ts=self.resolved_ts,
             tables=(TABLES_BY_ID,),
             flags=flags,
             event_count=len(binlogs),
-            txn_count=sum(one.tp is BinlogType.COMMIT for one in binlogs),
+            txn_count=sum(binlog.tp is BinlogType.COMMIT for binlog in binlogs),
         )

@@ -212,14 +212,16 @@ class Registration:
         self._revision, self._unsure = entry.revision, set()
         if swapped or entry.value is None:
             return swapped
-        found = Node.parse(entry.value)
-        if found.host != place.host:
+        writer = Node.parse(entry.value)
+        if writer.host != place.host:
             self._revision = None
             log.error(
-                "Pump %s in PD: another one wrote there, from %s; give each a node of its own", node.node_id, found.host
+                "Pump %s in PD: another one wrote there, from %s; give each a node of its own",
+                node.node_id,
+                writer.host,
             )
-        elif found.state in ASKED and found.state not in unsure and self._serving:
-            self._asked = found.state
-            if found.state is NodeState.PAUSING:
+        elif writer.state in ASKED and writer.state not in unsure and self._serving:
+            self._asked = writer.state
+            if writer.state is NodeState.PAUSING:
                 self._stop.set()
         return False

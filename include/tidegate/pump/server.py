@@ -153,14 +153,14 @@ class PumpServer:
         with self._changed:
             if not self._waiting:
                 self._changed.wait(timeout_seconds)
-            found, size = list[Write](), 0
+            writes, size = list[Write](), 0
             while self._waiting and size < bytes_max:
                 write = self._waiting.popleft()
                 size += len(write.payload)
-                found.append(write)
+                writes.append(write)
             self._bytes -= size
             self._changed.notify_all()
-        return found
+        return writes
 
     def refuse_prewrites(self, why: str) -> None:
         """Take answers alone from now on: TiDB gives its prewrites to another Pump."""
@@ -235,8 +235,8 @@ class PumpServer:
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{PUMP_PULL_THREADS} drainers pull already")
         assert self._drained is not None, "abort raises"
         try:
-            for found in self._drained.after(after_ts, lambda: bool(self._closed) or not context.is_active()):
-                yield pull_answer(found.start_ts, found.commit_ts, found.payload)
+            for pulled in self._drained.after(after_ts, lambda: bool(self._closed) or not context.is_active()):
+                yield pull_answer(pulled.start_ts, pulled.commit_ts, pulled.payload)
         except LakeRefused as error:
             context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
         except TidegateError as error:

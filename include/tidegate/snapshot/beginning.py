@@ -55,18 +55,18 @@ def beginnings(
     keyless = [name for name, version in versions.items() if not version.key]
     engines = without_views(asked.ask, keyless) if keyless else {}
     estimates = _estimates(asked, {database for database, _ in names})
-    found = {}
+    by_name = {}
     for name in names:
         version = versions.get(name)
         if reason := why_unfit(version, engines.get(name), changefeed=asked.changefeed):
-            found[name] = Beginning(reason)
+            by_name[name] = Beginning(reason)
             continue
         assert version is not None, "unfit otherwise"
         read_by = make_read_plan(version).key
         spans = divide(version, asked.ask, parts, rows_min) if read_by and name in to_divide else (WHOLE,)
         order = ordered_as(version)
-        found[name] = Beginning("", bool(version.key), read_by, order, spans, estimates.get(name, 0))
-    return found
+        by_name[name] = Beginning("", bool(version.key), read_by, order, spans, estimates.get(name, 0))
+    return by_name
 
 
 def _estimates(asked: WorkerConnection, databases: Iterable[str]) -> dict[Name, int]:
@@ -103,5 +103,5 @@ def why_otherwise(of: TableProgress, version: TableVersion | None) -> str:
         return f"it was read by {', '.join(of.read_by)}, and its key came or went since"
     if of.order is None or not version.key or is_ordered_alike(of.order, ordered_as(version)):
         return ""
-    now, before = (", ".join(one.rstrip(".") for one in order) for order in (ordered_as(version), of.order))
+    now, before = (", ".join(name.rstrip(".") for name in order) for order in (ordered_as(version), of.order))
     return f"its key is ordered as {now} now, and was as {before} when it began"

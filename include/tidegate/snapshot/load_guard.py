@@ -77,15 +77,15 @@ class LoadGuard:
 
 
 def _status(asked: WorkerConnection, name: str) -> int:
-    found = asked.ask(f"SHOW GLOBAL STATUS LIKE '{name}'")
-    return int(found[0][1]) if found else 0
+    rows = asked.ask(f"SHOW GLOBAL STATUS LIKE '{name}'")
+    return int(rows[0][1]) if rows else 0
 
 
 def _history_list(asked: WorkerConnection) -> int:
     if asked.is_mariadb:
         return _status(asked, "Innodb_history_list_length")
     try:
-        found = asked.ask("SELECT `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'")
+        rows = asked.ask("SELECT `COUNT` FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'")
     except (SourceRefused, SourceUnavailable) as error:
         if _code(error.__cause__) in _DENIED:
             raise SourceRefused(
@@ -94,7 +94,7 @@ def _history_list(asked: WorkerConnection) -> int:
                 remedy="GRANT PROCESS ON *.* to it, or leave snapshot.history_list_max out",
             ) from error
         raise
-    return int(found[0][0])
+    return int(rows[0][0])
 
 
 def _why_replica(info: ConnectionInfo, lag_max: int) -> str:
@@ -116,7 +116,7 @@ def _why_replica(info: ConnectionInfo, lag_max: int) -> str:
     lags = [row.get("seconds_behind_source") for row in rows]
     if None in lags:
         return f"replication stands still at {info.where}"
-    lag = max(int(one) for one in lags if one is not None)
+    lag = max(int(seconds) for seconds in lags if seconds is not None)
     over = f"the replica at {info.where} is {lag} s behind (snapshot.replica_lag_seconds_max: {lag_max})"
     return over if lag > lag_max else ""
 

@@ -88,7 +88,7 @@ class MomentReading:
         by_name: dict[Name, list[Chunk]] = {}
         for chunk in landed:
             by_name.setdefault(chunk.name, []).append(replace(chunk, payload=b""))
-        self._tables = [_Table(one, by_name.get(one.name, ())) for one in work]
+        self._tables = [_Table(todo, by_name.get(todo.name, ())) for todo in work]
         self._items = deque((table, span) for table in self._tables for span in table.left)
         self._lock = threading.Lock()
         self._waiting: list[Chunk] = []
@@ -115,8 +115,8 @@ class MomentReading:
         while left:
             done, left = wait(left, SNAPSHOT_LOOK_SECONDS, FIRST_EXCEPTION)
             try:
-                for one in done:
-                    one.result()
+                for work in done:
+                    work.result()
                 self._ends = self._ends or bool(left and self._way.stopped())
             except BaseException:
                 self._ends = True
@@ -155,9 +155,9 @@ class MomentReading:
     def _troubled(self, table: _Table, error: TidegateError) -> None:
         """When garbage collection has passed the timestamp, nothing more of it can be read."""
         with self._lock:
-            for one in self._tables if is_collected(error) else [table]:
-                if one.open and (one.is_begun or one is table):
-                    one.work.trouble = one.work.trouble or error
+            for stopped in self._tables if is_collected(error) else [table]:
+                if stopped.open and (stopped.is_begun or stopped is table):
+                    stopped.work.trouble = stopped.work.trouble or error
             if is_collected(error):
                 self._items.clear()
 
@@ -186,9 +186,9 @@ class MomentReading:
         while rest is not None:
             read = reader.read(rest, table.work.pace, self._way.bounds, self._wave)
             if reader.repeats:  # each of its chunks says that it is of all that the statement reads
-                found = list(read)
-                rest = found[-1][1]
-                yield [chunk for chunk, _ in found]
+                chunks = list(read)
+                rest = chunks[-1][1]
+                yield [chunk for chunk, _ in chunks]
                 continue
             for chunk, rest in read:  # noqa: B007 - what is left behind the last one
                 yield [chunk]
@@ -209,7 +209,11 @@ class MomentReading:
     def _land(self) -> None:
         if self._waiting:
             names = {chunk.name for chunk in self._waiting}
-            going = {one.work.name for one in self._tables if one.goes_on and one.work.name in names}
+            going = {
+                open_table.work.name
+                for open_table in self._tables
+                if open_table.goes_on and open_table.work.name in names
+            }
             self._land_chunks(self._waiting, going)
             self._waiting, self._waiting_bytes = [], 0
         self._landed_at = time.monotonic()

@@ -63,8 +63,8 @@ class MomentWaves:
 
         Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
         """
-        views = (one.view for one in todo if one.view is not None and one.view.token not in self._past)
-        view = next((one for one in views if not self._told.is_marked(one.token)), None)
+        views = (table.view for table in todo if table.view is not None and table.view.token not in self._past)
+        view = next((seen for seen in views if not self._told.is_marked(seen.token)), None)
         if view is None:
             marks.write(fresh.mark(MarkKind.LOW))
             return Moment(replace(fresh, at_ts=marks.at_ts), tuple(todo))
@@ -72,20 +72,20 @@ class MomentWaves:
         marks.go_on(view.at_ts)
         landed = tuple(ref.chunk for ref in chunk_refs(self._lake, fresh.source, [view.token]))
         wave = replace(fresh, wave=view.wave, token=view.token, at_ts=view.at_ts)
-        return Moment(wave, tuple(one for one in todo if one.view == view), view, landed)
+        return Moment(wave, tuple(table for table in todo if table.view == view), view, landed)
 
     def read(
         self, moment: Moment, work: Sequence[TableWork], writer: ChunkWriter, way: MomentWay, parallel: int
     ) -> bool:
         """Read what is left; False when it was stopped. Raises as MomentReading.run."""
-        by_name = {one.name: one for one in moment.tables}
-        told = set(by_name) if moment.view is not None else set()
+        by_name = {table.name: table for table in moment.tables}
+        recorded = set(by_name) if moment.view is not None else set()
 
         def land(chunks: Sequence[Chunk], names: Collection[Name]) -> None:
-            fresh = [self._tell.event(by_name[name], EventKind.VIEW) for name in sorted(set(names) - told)]
+            fresh = [self._tell.event(by_name[name], EventKind.VIEW) for name in sorted(set(names) - recorded)]
             wave = moment.wave
-            self._tell.record([replace(one, wave=wave.wave, token=wave.token, low_ts=wave.at_ts) for one in fresh])
-            told.update(names)
+            self._tell.record([replace(event, wave=wave.wave, token=wave.token, low_ts=wave.at_ts) for event in fresh])
+            recorded.update(names)
             writer.append(chunks)
             failpoint("snapshot_after_landing")
 
@@ -104,7 +104,7 @@ class MomentWaves:
 
     def counted(self, moment: Moment, work: Sequence[TableWork]) -> list[TableWork]:
         """Without tables that came too late for the timestamp through no fault of theirs."""
-        late = [one for one in work if one.trouble is not None and is_collected(one.trouble)]
+        late = [table for table in work if table.trouble is not None and is_collected(table.trouble)]
         if not late or late[0].trouble is None or not self.is_past(moment, late[0].trouble):
             return list(work)
-        return [one for one in work if one not in late]
+        return [table for table in work if table not in late]

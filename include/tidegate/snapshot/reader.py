@@ -130,25 +130,25 @@ class SnapshotReader:
             marks = marks_for(asked, marking, self._lake, names, self._settings.marks, self._report)
             captured = CapturedReading(self._lake, self._source, (asked.server_id, asked.server_uuid), self._info.where)
             while not stop():
-                active = [one for one in self._told.going(self._source) if one.state in _ACTIVE]
+                active = [table for table in self._told.going(self._source) if table.state in _ACTIVE]
                 if not active:
                     return
                 if lost := captured.lost(active):
-                    self._record([self._lost(one, token) for one, token in lost])
+                    self._record([self._lost(table, token) for table, token in lost])
                     continue
                 active = self._divided(self._not_refused_for_good(active), asked)
-                self._end([one for one in active if one.is_read], asked, marks)
+                self._end([table for table in active if table.is_read], asked, marks)
                 todo = self._not_too_far(active)
                 # Of tables that are busy, whichever asked first for theirs, nobody else has to wait.
-                ready = [one for one in todo if self._later.get(one.name, 0) < time.monotonic()]
+                ready = [table for table in todo if self._later.get(table.name, 0) < time.monotonic()]
                 if not ready or self._guard.is_busy(asked):
                     time.sleep(SNAPSHOT_LOOK_SECONDS)
                     continue
-                mine = [one for one in ready if one.snapshot == ready[0].snapshot]
-                keyed = [one for one in mine if self._keyed[one.name]]
+                of_snapshot = [table for table in ready if table.snapshot == ready[0].snapshot]
+                keyed = [table for table in of_snapshot if self._keyed[table.name]]
                 if keyed:
                     self._wave(keyed[:SNAPSHOT_WAVE_TABLES_MAX], asked, marks, writer)
-                if bare := [one for one in mine if not self._keyed.get(one.name, True)]:
+                if bare := [table for table in of_snapshot if not self._keyed.get(table.name, True)]:
                     several = self._moment_wave if asked.is_tidb else self._exact_wave
                     several(bare[: self._at_once], asked, marks, writer, stop)
 
@@ -160,19 +160,21 @@ class SnapshotReader:
         """
 
         def are_few(tables: Iterable[TableProgress]) -> bool:
-            return len({token for one in tables for token in one.waiting}) < self._settings.waves_waiting
+            return len({token for table in tables for token in table.waiting}) < self._settings.waves_waiting
 
         goes_on, is_held = list(active), self._settings.is_held
         if not are_few(active):
-            goes_on = [one for one in active if one.low_ts is None or not one.waiting or not is_held(one.name)]
-        return [one for one in goes_on if one.left] if are_few(goes_on) else []
+            goes_on = [
+                table for table in active if table.low_ts is None or not table.waiting or not is_held(table.name)
+            ]
+        return [table for table in goes_on if table.left] if are_few(goes_on) else []
 
     def _not_refused_for_good(self, active: Sequence[TableProgress]) -> list[TableProgress]:
         """Apply may never take a table: what it refuses each time from the first wave on is given up."""
-        bad = [one for one in active if one.low_ts is None and len(one.refused) >= SNAPSHOT_WAVE_ATTEMPTS_MAX]
-        self._record([self._event(one, EventKind.FAILED, reason=one.refused[-1]) for one in bad])
-        gone = {(one.snapshot, one.name) for one in bad}
-        return [one for one in active if (one.snapshot, one.name) not in gone] if bad else list(active)
+        bad = [table for table in active if table.low_ts is None and len(table.refused) >= SNAPSHOT_WAVE_ATTEMPTS_MAX]
+        self._record([self._event(table, EventKind.FAILED, reason=table.refused[-1]) for table in bad])
+        gone = {(table.snapshot, table.name) for table in bad}
+        return [table for table in active if (table.snapshot, table.name) not in gone] if bad else list(active)
 
     def _tell_busy(self, why: str) -> None:
         if going := self._told.going(self._source):
@@ -184,28 +186,28 @@ class SnapshotReader:
 
     def _divided(self, active: Sequence[TableProgress], asked: WorkerConnection) -> list[TableProgress]:
         """New tables are divided into ranges; unreadable ones are given up with the reason."""
-        fresh = [one for one in active if one.state is SnapshotState.REQUESTED or one.name not in self._keyed]
+        fresh = [table for table in active if table.state is SnapshotState.REQUESTED or table.name not in self._keyed]
         if not fresh:
             return list(active)
-        names = {one.name for one in fresh}
-        divided = {one.name for one in fresh if one.state is SnapshotState.REQUESTED}
+        names = {table.name for table in fresh}
+        divided = {table.name for table in fresh if table.state is SnapshotState.REQUESTED}
         rows_min = min(self._settings.chunk.rows, SNAPSHOT_DIVIDED_ROWS_MIN)
-        found = beginnings(names, divided, asked, self._source, self._settings.parallel, rows_min)
-        events, left = [], {one.name: one for one in active}
-        for one in fresh:
-            begun = found[one.name]
+        by_name = beginnings(names, divided, asked, self._source, self._settings.parallel, rows_min)
+        events, left = [], {table.name: table for table in active}
+        for progress in fresh:
+            begun = by_name[progress.name]
             if begun.reason:
-                events.append(self._event(one, EventKind.FAILED, reason=begun.reason))
-                del left[one.name]
+                events.append(self._event(progress, EventKind.FAILED, reason=begun.reason))
+                del left[progress.name]
                 continue
-            self._keyed[one.name] = begun.is_keyed
-            if one.state is not SnapshotState.REQUESTED:
+            self._keyed[progress.name] = begun.is_keyed
+            if progress.state is not SnapshotState.REQUESTED:
                 continue
-            event = self._event(one, EventKind.RANGES, spans=begun.spans)
+            event = self._event(progress, EventKind.RANGES, spans=begun.spans)
             events.append(replace(event, rows=begun.rows, options={"read_by": begun.read_by, "order": begun.order}))
-            if one.left == (WHOLE,):
-                told = replace(one, left=begun.spans, read_by=begun.read_by, order=begun.order)
-                left[one.name] = replace(told, state=SnapshotState.RUNNING)
+            if progress.left == (WHOLE,):
+                running = replace(progress, left=begun.spans, read_by=begun.read_by, order=begun.order)
+                left[progress.name] = replace(running, state=SnapshotState.RUNNING)
         self._record(events)
         return list(left.values())
 
@@ -224,7 +226,7 @@ class SnapshotReader:
         settings = self._settings
         reading = WaveReading(self._info, wave, work, settings.chunk, writer.append)
         reading.run(settings.parallel, settings.wave_bytes, started + settings.wave_seconds)
-        if any(one.chunks for one in work):
+        if any(read.chunks for read in work):
             failpoint("snapshot_after_landing")
         self._ended(todo, wave, work, marks, started)
 
@@ -233,11 +235,11 @@ class SnapshotReader:
     ) -> None:
         """Tables without a key, on a server with one moment per view: busy or stopped ones wait for another wave."""
         started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
-        names, enough = [one.name for one in todo], self._enough(started)
+        names, enough = [table.name for table in todo], self._enough(started)
 
         def look(name: Name) -> None:
             check_nobody_waits(asked, name)
-            states = {one.name: one.state for one in self._told.going(self._source)}
+            states = {table.name: table.state for table in self._told.going(self._source)}
             if stop() or states.get(name) not in _ACTIVE:
                 raise _Stopped
 
@@ -262,8 +264,8 @@ class SnapshotReader:
         moment = self._moments.begin(todo, self._begun(todo[0].snapshot, asked), marks, writer)
 
         def stopped() -> bool:
-            states = {one.name: one.state for one in self._told.going(self._source)}
-            return stop() or any(states.get(one.name) not in _ACTIVE for one in work)
+            states = {table.name: table.state for table in self._told.going(self._source)}
+            return stop() or any(states.get(read.name) not in _ACTIVE for read in work)
 
         try:
             work += self._work(moment.tables, asked, marks, keyed=False)
@@ -298,22 +300,22 @@ class SnapshotReader:
         went, left to the next wave.
         """
         asked.see(marks.at_ts)
-        versions = asked.versions(self._source, (one.name for one in todo))
+        versions = asked.versions(self._source, (table.name for table in todo))
         # an ALTER may have changed it
-        engines = {} if keyed or asked.is_tidb else without_views(asked.ask, (one.name for one in todo))
+        engines = {} if keyed or asked.is_tidb else without_views(asked.ask, (table.name for table in todo))
         events, work = [], []
-        for one in todo:
-            version = versions.get(one.name)
-            unfit = why_unfit(version, engines.get(one.name), changefeed=asked.changefeed)
-            if reason := unfit or why_otherwise(one, version):
-                events.append(self._event(one, EventKind.FAILED, reason=reason))
+        for progress in todo:
+            version = versions.get(progress.name)
+            unfit = why_unfit(version, engines.get(progress.name), changefeed=asked.changefeed)
+            if reason := unfit or why_otherwise(progress, version):
+                events.append(self._event(progress, EventKind.FAILED, reason=reason))
                 continue
             assert version is not None, "unfit otherwise"
             if bool(version.key) != keyed:
-                del self._keyed[one.name]
+                del self._keyed[progress.name]
                 continue
-            pace = self._paces.setdefault(one.name, Pace())
-            work.append(TableWork(version, list(one.left), pace, self._settings.zero_dates))
+            pace = self._paces.setdefault(progress.name, Pace())
+            work.append(TableWork(version, list(progress.left), pace, self._settings.zero_dates))
         self._record(events)
         return work
 
@@ -327,15 +329,15 @@ class SnapshotReader:
         at: str = "",
     ) -> None:
         """The high mark of what was read and landed, and the events. at: the mark's."""
-        done = [one for one in work if one.reads and not one.trouble]
+        done = [read for read in work if read.reads and not read.trouble]
         if done:
-            manifests = tuple(Manifest.of(one.name, one.chunks) for one in done)
+            manifests = tuple(Manifest.of(read.name, read.chunks) for read in done)
             marks.write(wave.mark(MarkKind.HIGH, manifests, at))
-        seconds, by_name = time.monotonic() - started, {one.name: one for one in todo}
-        events = [self._read(by_name[one.name], wave, one, seconds) for one in done]
+        seconds, by_name = time.monotonic() - started, {read.name: read for read in todo}
+        events = [self._read(by_name[read.name], wave, read, seconds) for read in done]
         events += self._given_up(by_name, work)
         self._record(events)
-        self._pause(sum(chunk.payload_bytes for one in done for chunk in one.chunks), seconds)
+        self._pause(sum(chunk.payload_bytes for read in done for chunk in read.chunks), seconds)
 
     def _read(self, of: TableProgress, wave: WaveOf, work: TableWork, seconds: float) -> SnapshotEvent:
         definition: dict[str, Any] = {}
@@ -358,13 +360,13 @@ class SnapshotReader:
     def _given_up(self, by_name: dict[Name, TableProgress], work: Sequence[TableWork]) -> list[SnapshotEvent]:
         """Tables whose statements fail for good, or too often."""
         events = []
-        for one in work:
-            if one.trouble is None:
-                self._troubles.pop(one.name, None)
+        for read in work:
+            if read.trouble is None:
+                self._troubles.pop(read.name, None)
                 continue
-            self._troubles[one.name] = self._troubles.get(one.name, 0) + 1
-            if self._troubles[one.name] >= SNAPSHOT_TABLE_ATTEMPTS_MAX:
-                events.append(self._event(by_name[one.name], EventKind.FAILED, reason=str(one.trouble)))
+            self._troubles[read.name] = self._troubles.get(read.name, 0) + 1
+            if self._troubles[read.name] >= SNAPSHOT_TABLE_ATTEMPTS_MAX:
+                events.append(self._event(by_name[read.name], EventKind.FAILED, reason=str(read.trouble)))
         return events
 
     def _pause(self, size: int, seconds: float) -> None:
@@ -374,12 +376,12 @@ class SnapshotReader:
     # --- behind the last one --------------------------------------------------------------------------
 
     def _end(self, whole: Sequence[TableProgress], asked: WorkerConnection, marks: Marks) -> None:
-        for snapshot in dict.fromkeys(one.snapshot for one in whole):
-            mine = [one for one in whole if one.snapshot == snapshot]
-            tables = tuple(Manifest(*one.name) for one in mine)
+        for snapshot in dict.fromkeys(table.snapshot for table in whole):
+            of_snapshot = [table for table in whole if table.snapshot == snapshot]
+            tables = tuple(Manifest(*table.name) for table in of_snapshot)
             marks.write(Mark(snapshot, 0, MarkKind.END, uuid.uuid4().hex, tables))
             at = {"server": (asked.server_id, asked.server_uuid)}
-            self._record([replace(self._event(one, EventKind.ENDED), options=at) for one in mine])
+            self._record([replace(self._event(table, EventKind.ENDED), options=at) for table in of_snapshot])
 
     def _event(self, of: TableProgress, kind: EventKind, *, reason: str = "", spans: Any = ()) -> SnapshotEvent:
         place = (of.snapshot, self._pipeline, self._source)

@@ -39,7 +39,7 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pac
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """conditions: SQL, each true of some of the keys; together of all. there: silver's rows with these keys.
+    """conditions: SQL, each true of some of the keys; together of all. silver: its rows with these keys.
 
     zero_dates: what the log's become. changefeed: the source is one, and its TiDB is read.
     """
@@ -47,7 +47,7 @@ class Wanted:
     database: str
     table: str
     conditions: tuple[str, ...]
-    there: pa.Table
+    silver: pa.Table
     zero_dates: ZeroDates = ZeroDates.NULL
     marks: SnapshotMarks = SnapshotMarks.AUTO
     changefeed: bool = False
@@ -73,10 +73,10 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
             raise _changed(wanted)
         chunks = _read(asked, info, version, wanted, wave)
         try:
-            there = wanted.there.select(schema_of(version).names).cast(schema_of(version))
+            silver = wanted.silver.select(schema_of(version).names).cast(schema_of(version))
         except (pa.ArrowException, KeyError) as error:
             raise _changed(wanted) from error
-        gone = _without(there, [rows_of(chunk) for chunk in chunks], version.silver_key)
+        gone = _without(silver, [rows_of(chunk) for chunk in chunks], version.silver_key)
         if gone.num_rows:
             chunks.append(_deletes(version, gone, wave))
         numbered = [replace(chunk, chunk=number) for number, chunk in enumerate(chunks, 1)]
@@ -89,25 +89,25 @@ def _read(
     asked: WorkerConnection, info: ConnectionInfo, version: TableVersion, wanted: Wanted, wave: WaveOf
 ) -> list[Chunk]:
     bounds = ChunkBounds(SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_STATEMENT_SECONDS)
-    found: list[Chunk] = []
+    chunks: list[Chunk] = []
     pace = Pace()
     for condition in wanted.conditions:
         reader = ChunkReader(asked.raw, info, version, condition, wanted.zero_dates)
         left = list[Span]([WHOLE])
         while left:
             for chunk, rest in reader.read(left.pop(), pace, bounds, wave):
-                found.append(chunk)
+                chunks.append(chunk)
                 after = rest
             if after is not None:
                 left.append(after)
-    return [chunk for chunk in found if chunk.rows] or found[:1]
+    return [chunk for chunk in chunks if chunk.rows] or chunks[:1]
 
 
 def _without(rows: pa.Table, others: Collection[pa.Table], key: Sequence[str]) -> pa.Table:
     """Rows whose key none of the others has."""
     known = {tuple(row.values()) for table in others for row in table.select(key).to_pylist()}
     keys = [tuple(row.values()) for row in rows.select(key).to_pylist()]
-    return rows.filter(pa.array([one not in known for one in keys], pa.bool_()))
+    return rows.filter(pa.array([key_cells not in known for key_cells in keys], pa.bool_()))
 
 
 def _deletes(version: TableVersion, rows: pa.Table, wave: WaveOf) -> Chunk:

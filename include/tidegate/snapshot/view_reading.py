@@ -72,8 +72,8 @@ def without_views(ask: Callable[[str], Sequence[Sequence[Any]]], names: Iterable
     """The engines of those tables that no view can show at one moment."""
     wanted = set(names)
     shown = ask("SELECT table_schema, table_name, engine FROM information_schema.tables WHERE engine IS NOT NULL")
-    told = {(str(database), str(table)): str(engine) for database, table, engine in shown}
-    return {name: told[name] for name in wanted & told.keys() if told[name].upper() not in _WITH_VIEWS}
+    engines = {(str(database), str(table)): str(engine) for database, table, engine in shown}
+    return {name: engines[name] for name in wanted & engines.keys() if engines[name].upper() not in _WITH_VIEWS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ class ExactView:
     def _placed(self) -> Position:
         """Open a view, in place of the one before; where it lies."""
         self.connection.ask(_BEGIN)
-        told = {str(name).lower(): value for name, value in self.connection.ask(_PLACE)}
-        file, offset = told.get("binlog_snapshot_file"), told.get("binlog_snapshot_position")
+        variables = {str(name).lower(): value for name, value in self.connection.ask(_PLACE)}
+        file, offset = variables.get("binlog_snapshot_file"), variables.get("binlog_snapshot_position")
         if not file or not offset:
             raise SourceRefused(
                 "the server doesn't say where in its log a view lies (binlog_snapshot_file is empty)",
@@ -175,17 +175,17 @@ class ExactView:
         A table's own trouble is noted, and no table behind it is read. Raises what ResultStream and `way` raise.
         """
         size = 0
-        for one in work:
+        for table_work in work:
             if size and way.enough(size):
                 return
             try:
-                self._read(one, wave, way)
+                self._read(table_work, wave, way)
             except TidegateError as error:
                 if not is_of_table(error):
                     raise
-                one.trouble = error
+                table_work.trouble = error
                 return  # the connection stands in the middle of a result
-            size += sum(chunk.payload_bytes for chunk in one.chunks)
+            size += sum(chunk.payload_bytes for chunk in table_work.chunks)
 
     def _read(self, work: TableWork, wave: WaveOf, way: Way) -> None:
         waiting: list[Chunk] = []
@@ -201,7 +201,7 @@ class ExactView:
         reader = ChunkReader(connection.raw, connection.info, work.version, zero_dates=work.zero_dates)
         for chunk in reader.read_whole(way.bounds, wave):
             waiting.append(replace(chunk, chunk=len(work.chunks) + len(waiting) + 1))
-            if sum(one.payload_bytes for one in waiting) >= SNAPSHOT_LAND_BYTES:
+            if sum(unlanded.payload_bytes for unlanded in waiting) >= SNAPSHOT_LAND_BYTES:
                 landed()
             if time.monotonic() - looked > SNAPSHOT_LOOK_SECONDS:
                 way.look(work.name)

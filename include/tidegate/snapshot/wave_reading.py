@@ -80,7 +80,7 @@ class WaveReading:
         self, info: ConnectionInfo, wave: WaveOf, work: Sequence[TableWork], bounds: ChunkBounds, land: Land
     ) -> None:
         self._info, self._wave, self._bounds, self._land = info, wave, bounds, land
-        self._items = deque((one, span, span) for one in work for span in one.left)
+        self._items = deque((todo, span, span) for todo in work for span in todo.left)
         self._lock = threading.Lock()
         self._waiting: list[Chunk] = []  # to be landed
         self._waiting_bytes = 0
@@ -164,20 +164,20 @@ class WaveReading:
 
 def connected(info: ConnectionInfo, wave: WaveOf) -> WorkerConnection:
     """A connection that reads for a wave: of its server, at its timestamp. Raises SourceRefused, SourceUnavailable."""
-    found = WorkerConnection(info)
-    if (found.server_id, found.server_uuid) != (wave.server_id, wave.server_uuid):
-        found.close()
+    connection = WorkerConnection(info)
+    if (connection.server_id, connection.server_uuid) != (wave.server_id, wave.server_uuid):
+        connection.close()
         raise SourceUnavailable(
             "another server answers now than the one that has the wave's mark",
             where=info.where,
             remedy="it is tried again; give the connection the address of one server",
         )
     try:
-        found.see(wave.at_ts)
+        connection.see(wave.at_ts)
     except BaseException:
-        found.close()
+        connection.close()
         raise
-    return found
+    return connection
 
 
 def is_of_table(error: TidegateError) -> bool:

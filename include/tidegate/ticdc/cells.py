@@ -119,15 +119,15 @@ def _latin(texts: pa.Array, asked: Asked) -> pa.Array:
     """Each character of the text is one byte of the value."""
     texts = _packed(texts)
     valid, offsets, data = texts.buffers()
-    found = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    bytes_of = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     ends = np.frombuffer(offsets, np.int32)[: len(texts) + 1]
-    found = found[: ends[-1]] if len(ends) else found
-    leads = found >= _ASCII_MAX + _LATIN_SHIFT
-    if np.any(leads & ~np.isin(found, _LATIN_LEADS)):
+    bytes_of = bytes_of[: ends[-1]] if len(ends) else bytes_of
+    leads = bytes_of >= _ASCII_MAX + _LATIN_SHIFT
+    if np.any(leads & ~np.isin(bytes_of, _LATIN_LEADS)):
         raise asked.wrong("bytes hold characters beyond ISO 8859-1, which TiCDC writes for none")
-    high = np.zeros(len(found), np.uint8)
-    high[1:][found[:-1] == _LATIN_LEADS[1]] = _LATIN_SHIFT
-    made = (found + high)[~leads]
+    high = np.zeros(len(bytes_of), np.uint8)
+    high[1:][bytes_of[:-1] == _LATIN_LEADS[1]] = _LATIN_SHIFT
+    made = (bytes_of + high)[~leads]
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(leads)])
     shifted = (ends - before[ends]).astype(np.int32)
     buffers = [valid, pa.py_buffer(shifted), pa.py_buffer(np.ascontiguousarray(made))]
@@ -174,12 +174,12 @@ def _members(asked: Asked) -> tuple[str, ...]:
 
 
 def _vector(texts: pa.Array, asked: Asked) -> pa.Array:
-    def one(text: str) -> list[float]:
+    def numbers(text: str) -> list[float]:
         if not (text.startswith("[") and text.endswith("]")):
             raise asked.wrong(f"{text[:80]!r} is no vector")
         return [float(part) for part in text[1:-1].split(",")] if text != "[]" else []
 
-    return pa.array([None if text is None else one(text) for text in texts.to_pylist()], asked.type.arrow)
+    return pa.array([None if text is None else numbers(text) for text in texts.to_pylist()], asked.type.arrow)
 
 
 def _dates(texts: pa.Array, asked: Asked) -> Cells:
@@ -213,8 +213,8 @@ def _real(texts: pa.Array) -> pa.Array:
         return shaped
     # Days that some months lack: looked at by value, each date once.
     coded = pc.utf8_slice_codeunits(texts, 0, 10).dictionary_encode()
-    there = [_in_calendar(text) for text in coded.dictionary.to_pylist()]
-    return pc.and_(shaped, pa.array(there, pa.bool_()).take(coded.indices))
+    is_real = [_in_calendar(text) for text in coded.dictionary.to_pylist()]
+    return pc.and_(shaped, pa.array(is_real, pa.bool_()).take(coded.indices))
 
 
 def _in_calendar(text: str) -> bool:

@@ -69,7 +69,7 @@ def decode_in_pieces(
     """A Decoder (capture/source.py). Raises StreamCorrupt."""
     assert known.answers is None, "a changefeed's files have no prewrites"
     form, ledger = form_of(segment), Ledger(len(segment.payload))
-    found: dict[Name, TableLines] = {}
+    by_name: dict[Name, TableLines] = {}
     for placed in pieces_of(segment):
         name = placed.piece.name
         if placed.piece.schema:
@@ -79,10 +79,10 @@ def decode_in_pieces(
         elif name not in windows:
             ledger.ignore(Rule.NOT_ASKED, placed.piece.length)
         else:
-            table = found.setdefault(name, TableLines(placed.at))
-            in_force = sorted(versions.get(name, ()), key=lambda one: one.commit_ts)
+            table = by_name.setdefault(name, TableLines(placed.at))
+            in_force = sorted(versions.get(name, ()), key=lambda version: version.commit_ts)
             sort_in(table, placed, form, windows[name], in_force, ledger)
-    yield _decoded(segment, form, versions, windows, found, ledger)
+    yield _decoded(segment, form, versions, windows, by_name, ledger)
 
 
 def sort_in(
@@ -114,17 +114,17 @@ def _decoded(
     form: Form,
     versions: Versions,
     windows: Mapping[Name, CommitSpan],
-    found: Mapping[Name, TableLines],
+    lines: Mapping[Name, TableLines],
     ledger: Ledger,
 ) -> DecodedSegment:
     changes: list[TableChanges] = []
     problems: list[Problem] = []
     ordinal = 0
-    for name, table in sorted(found.items()):
+    for name, table in sorted(lines.items()):
         made: list[TableChanges] = []
         nulled, at_ts = 0, 0
         try:
-            in_force = sorted(versions.get(name, ()), key=lambda one: one.commit_ts)
+            in_force = sorted(versions.get(name, ()), key=lambda known: known.commit_ts)
             for number, runs in sorted(table.runs.items()):
                 at_ts = table.first_ts[number]
                 version = version_of(in_force, number, table)

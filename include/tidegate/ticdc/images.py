@@ -39,14 +39,16 @@ def row_images(
 ) -> Iterator[LoggedImages]:
     """An ImageFeed (segments/images.py)."""
     del known  # a changefeed's files have no prewrites
-    form, found = form_of(segment), dict[Name, TableLines]()
-    in_force = {name: sorted(versions.get(name, ()), key=lambda one: one.commit_ts) for name in windows}
+    form, by_name = form_of(segment), dict[Name, TableLines]()
+    in_force = {
+        name: sorted(versions.get(name, ()), key=lambda table_version: table_version.commit_ts) for name in windows
+    }
     for placed in pieces_of(segment):
         name = placed.piece.name
         if not placed.piece.schema and name in windows:
-            table = found.setdefault(name, TableLines(placed.at))
+            table = by_name.setdefault(name, TableLines(placed.at))
             sort_in(table, placed, form, windows[name], in_force[name], Ledger(0))
-    for name, table in sorted(found.items()):
+    for name, table in sorted(by_name.items()):
         for number, runs in sorted(table.runs.items()):
             version = version_of(in_force[name], number, table)
             places = np.concatenate(table.places[number])
@@ -58,7 +60,7 @@ def _images(
 ) -> LoggedImages:
     names = [column.name for column in version.columns]
     lines = logged_of(runs, Wanted(form, names, version.key_names, whole_deletes=False))
-    kept = _first_of_each(lines, [names.index(one) for one in version.key_names])
+    kept = _first_of_each(lines, [names.index(key_name) for key_name in version.key_names])
     kept = kept[np.lexsort((places[lines.first[kept]], lines.kind[kept] != IMAGE_DELETE, lines.commit_ts[kept]))]
     is_update = lines.kind[kept] == IMAGE_BEFORE
     number = np.repeat(kept, 1 + is_update)  # per image the change that it is of
@@ -92,5 +94,5 @@ def _first_of_each(lines: Logged, key: Sequence[int]) -> _Numbers:
     for at in key:
         columns |= {f"new_{at}": lines.new[at], f"old_{at}": lines.old[at]}
     numbered = pa.table(columns | {"number": pa.array(np.arange(len(lines.kind)))})
-    found = numbered.group_by(list(columns), use_threads=False).aggregate([("number", "min")])
-    return np.sort(found["number_min"].to_numpy())
+    firsts = numbered.group_by(list(columns), use_threads=False).aggregate([("number", "min")])
+    return np.sort(firsts["number_min"].to_numpy())

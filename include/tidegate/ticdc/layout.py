@@ -36,14 +36,14 @@ class DataName(NamedTuple):
 
 
 def data_name(name: str) -> DataName | None:
-    found = _DATA.fullmatch(name)
-    return DataName(found[1] or "", int(found[2]), len(found[2])) if found else None
+    match = _DATA.fullmatch(name)
+    return DataName(match[1] or "", int(match[2]), len(match[2])) if match else None
 
 
 def schema_version(name: str) -> int | None:
     """The commit_ts of the DDL that made it, or of the changefeed's begin; None for another file."""
-    found = _SCHEMA.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _SCHEMA.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def has_partition(path: str) -> bool:
@@ -53,11 +53,11 @@ def has_partition(path: str) -> bool:
 
 def date_end(name: str) -> date | None:
     """The last day that a folder with this name may stand for, in the writer's time zone; None when it is no date."""
-    found = _DATE.fullmatch(name)
-    if found is None:
+    match = _DATE.fullmatch(name)
+    if match is None:
         return None
-    year, month = int(found[1]), int(found[2])
+    year, month = int(match[1]), int(match[2])
     try:
-        return date(year, month, int(found[3])) if found[3] else date(year + month // 12, month % 12 + 1, 1)
+        return date(year, month, int(match[3])) if match[3] else date(year + month // 12, month % 12 + 1, 1)
     except ValueError:
         return None

@@ -62,32 +62,32 @@ def split(form: Form, data: bytes, where: str) -> Lines:
 
 def unended_ts(form: Form, data: bytes) -> int:
     """The commit_ts of a line that has no end; 0 where it doesn't say any."""
-    found = _CANAL_TS.search(data) if form.protocol is Protocol.CANAL_JSON else head_pattern(form.csv).match(data)
-    return int(found[found.re.groups]) if found else 0
+    match = _CANAL_TS.search(data) if form.protocol is Protocol.CANAL_JSON else head_pattern(form.csv).match(data)
+    return int(match[match.re.groups]) if match else 0
 
 
 def _canal(data: bytes, starts: Numbers, where: str) -> Numbers:
-    found = [(match.start(), int(match[1])) for match in _CANAL_TS.finditer(data, 0, int(starts[-1]))]
-    at = np.array([place for place, _ in found], np.int64)
+    stamps = [(match.start(), int(match[1])) for match in _CANAL_TS.finditer(data, 0, int(starts[-1]))]
+    at = np.array([place for place, _ in stamps], np.int64)
     if len(at) != len(starts) - 1 or bool(np.any((at < starts[:-1]) | (at >= starts[1:]))):
         having = set((np.searchsorted(starts, at, side="right") - 1).tolist())
         number = next((n for n in range(len(starts) - 1) if n not in having), 0)
         raise _untimed(data, starts, number, where, "set enable-tidb-extension=true in the sink URI of the changefeed")
-    return np.array([commit_ts for _, commit_ts in found], np.int64)
+    return np.array([commit_ts for _, commit_ts in stamps], np.int64)
 
 
 def _csv(csv: Csv, data: bytes, starts: Numbers, where: str) -> Numbers:
     head = head_pattern(csv)
-    found = np.empty(len(starts) - 1, np.int64)
+    stamps = np.empty(len(starts) - 1, np.int64)
     for number in range(len(starts) - 1):
         match = head.match(data, int(starts[number]), int(starts[number + 1]))
         if match is not None:
-            found[number] = int(match[4])
+            stamps[number] = int(match[4])
         elif number == 0 and data.startswith(_HEADER):
-            found[number] = HEADER_TS
+            stamps[number] = HEADER_TS
         else:
             raise _untimed(data, starts, number, where, _CSV_REMEDY)
-    return found
+    return stamps
 
 
 @lru_cache(maxsize=16)

@@ -43,14 +43,14 @@ class Logged:
 
 def logged_of(runs: Sequence[bytes], wanted: Wanted) -> Logged:
     """runs: each of one file. Raises SchemaMismatch, StreamCorrupt, UnsupportedValue."""
-    found = raw_rows(runs, wanted)
+    raw = raw_rows(runs, wanted)
     if wanted.form.protocol is Protocol.CANAL_JSON:
-        return _canal(b"".join(runs), found, wanted)
-    return _csv(found, wanted)
+        return _canal(b"".join(runs), raw, wanted)
+    return _csv(raw, wanted)
 
 
-def _canal(data: bytes, found: RawRows, wanted: Wanted) -> Logged:
-    words, names = found.words.to_pylist(), wanted.names
+def _canal(data: bytes, raw: RawRows, wanted: Wanted) -> Logged:
+    words, names = raw.words.to_pylist(), wanted.names
     count = len(words)
     has_new, has_old = np.ones((len(names), count), np.bool_), np.zeros((len(names), count), np.bool_)
     old: list[list[str | None]] = [[None] * count for _ in names]
@@ -68,13 +68,13 @@ def _canal(data: bytes, found: RawRows, wanted: Wanted) -> Logged:
             if name in before or at in keys:
                 old[at][number], has_old[at, number] = before.get(name, row[name]), True
     kind = np.array([_KINDS[word] for word in words], np.int8)
-    texts = [pa.array(one, pa.string()) for one in old]
-    return Logged(kind, found.commit_ts, np.arange(count), found.columns, texts, has_new, has_old)
+    texts = [pa.array(cells, pa.string()) for cells in old]
+    return Logged(kind, raw.commit_ts, np.arange(count), raw.columns, texts, has_new, has_old)
 
 
-def _csv(found: RawRows, wanted: Wanted) -> Logged:
-    words = found.words.to_pylist()
-    half = found.is_update.to_pylist() if found.is_update is not None else [False] * len(words)
+def _csv(raw: RawRows, wanted: Wanted) -> Logged:
+    words = raw.words.to_pylist()
+    half = raw.is_update.to_pylist() if raw.is_update is not None else [False] * len(words)
     first, last = list[int](), list[int]()
     for number, word in enumerate(words):
         if word == "I" and half[number] and number and words[number - 1] == "D" and half[number - 1]:
@@ -89,5 +89,5 @@ def _csv(found: RawRows, wanted: Wanted) -> Logged:
     has_old = np.repeat(whole[np.newaxis], len(wanted.names), axis=0)
     for name in wanted.key:
         has_old[wanted.names.index(name)] |= kind == IMAGE_BEFORE
-    new, old = ([column.take(pa.array(at)) for column in found.columns] for at in (end, begin))
-    return Logged(kind, found.commit_ts[begin], begin, new, old, np.ones_like(has_old), has_old)
+    new, old = ([column.take(pa.array(at)) for column in raw.columns] for at in (end, begin))
+    return Logged(kind, raw.commit_ts[begin], begin, new, old, np.ones_like(has_old), has_old)

@@ -95,7 +95,7 @@ def pieces_of(segment: Segment) -> Iterator[Placed]:
 
 def _said(segment: Segment) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(bytes(segment.context))
+        context: dict[str, Any] = json.loads(bytes(segment.context))
     except ValueError as error:
         raise StreamCorrupt("its context can't be read", where=segment.where, remedy="report it") from error
-    return found
+    return context

@@ -75,11 +75,11 @@ class RawRows:
 
 def rows_of(runs: Sequence[bytes], wanted: Wanted) -> Rows:
     """runs: each of one file. Raises SchemaMismatch, StreamCorrupt, UnsupportedValue."""
-    found = raw_rows(runs, wanted)
-    deleted = pc.is_in(found.words, pa.array([_DELETE, "D"])).to_numpy(zero_copy_only=False)
+    raw = raw_rows(runs, wanted)
+    deleted = pc.is_in(raw.words, pa.array([_DELETE, "D"])).to_numpy(zero_copy_only=False)
     op = np.where(deleted, OP_DELETE, OP_UPSERT).astype(np.int8)
-    rows = Rows(op, found.commit_ts, found.columns)
-    return _split(rows, found.old, wanted) if found.old is not None else rows
+    rows = Rows(op, raw.commit_ts, raw.columns)
+    return _split(rows, raw.old, wanted) if raw.old is not None else rows
 
 
 def raw_rows(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
@@ -143,15 +143,15 @@ def _check_names(data: bytes, wanted: Wanted) -> bool:
     if not first:
         raise StreamCorrupt("no line is an INSERT, UPDATE or DELETE of a row", remedy="report it")
     for line in first:
-        found = json.loads(line)
-        names = set(found["data"][0])
-        bare = found["type"] == _DELETE and names < set(wanted.names) and names >= set(wanted.key)
+        message = json.loads(line)
+        names = set(message["data"][0])
+        bare = message["type"] == _DELETE and names < set(wanted.names) and names >= set(wanted.key)
         if bare and wanted.whole_deletes:
             what = "a deleted row has its key alone (delete-only-output-handle-key-columns), and soft_delete keeps all"
             raise UnsupportedValue(what, remedy=REFILL.after(_LAST_IMAGE))
         if names != set(wanted.names) and not bare:
             raise _other(sorted(names), sorted(wanted.names))
-        has_old = has_old or found["type"] == _UPDATE
+        has_old = has_old or message["type"] == _UPDATE
     return has_old
 
 
@@ -164,9 +164,9 @@ def _first_of_each(data: bytes) -> Iterator[bytes]:
             yield data[start : end if end >= 0 else len(data)]
 
 
-def _other(found: Sequence[str], known: Sequence[str]) -> SchemaMismatch:
+def _other(written: Sequence[str], known: Sequence[str]) -> SchemaMismatch:
     return SchemaMismatch(
-        f"lines have columns {', '.join(found)}; schema_history has {', '.join(known)}", remedy=REFILL
+        f"lines have columns {', '.join(written)}; schema_history has {', '.join(known)}", remedy=REFILL
     )
 
 
@@ -257,9 +257,9 @@ def _check_unquoted(data: bytes, wanted: Wanted) -> None:
         at = start + np.flatnonzero(begins)
         wrong = np.concatenate([start + np.flatnonzero(empty), at[~_are_words(cells, at, (csv.null, "true", "false"))]])
         if len(wrong):
-            found = data[int(wrong[0]) : int(wrong[0]) + 40].split(csv.delimiter.encode())[0].splitlines() or [b""]
+            bare_word = data[int(wrong[0]) : int(wrong[0]) + 40].split(csv.delimiter.encode())[0].splitlines() or [b""]
             raise StreamCorrupt(
-                f"{found[0]!r} stands without quotes, and is neither a number nor NULL, whose mark is"
+                f"{bare_word[0]!r} stands without quotes, and is neither a number nor NULL, whose mark is"
                 f" {csv.null!r} here",
                 remedy=REFILL.after("say csv.null, csv.quote and csv.delimiter as the changefeed's sink.csv does"),
             )

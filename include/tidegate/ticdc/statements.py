@@ -71,23 +71,23 @@ Pair: TypeAlias = tuple[tuple[str, str], tuple[str, str]]
 def ddl_statements(segment: Segment) -> list[DdlStatement]:
     """Raises StreamCorrupt."""
     form = form_of(segment)
-    found: list[DdlStatement] = []
+    statements: list[DdlStatement] = []
     for placed in pieces_of(segment):
         if not placed.piece.schema:
             continue
         file = schema_file(placed.data, f"{segment.file}/{placed.piece.path}")
         if placed.piece.found:
             said = EventSaid(atomic=True, with_rows=not form.all_rows)
-            found.append(_statement(segment, placed, segment.prev_commit_ts + 1, file.created, file, said))
+            statements.append(_statement(segment, placed, segment.prev_commit_ts + 1, file.created, file, said))
         elif file.action == RECOVER_TABLE:
             said = EventSaid(atomic=True, with_rows=True)
-            found.append(_statement(segment, placed, file.version, file.created, file, said))
+            statements.append(_statement(segment, placed, file.version, file.created, file, said))
         elif file.query and file.action not in _QUIET:
             said = EventSaid(atomic=True, of=(file.database, file.table), columns=file.said, of_made=True)
             # TiCDC writes it anew, and not every version says whether it was WITHOUT VALIDATION.
             sql = f"{file.query} WITHOUT VALIDATION" if file.action == EXCHANGE_PARTITION else file.query
-            found.append(_statement(segment, placed, file.version, sql, file, said))
-    return list(_merged(sorted(found, key=lambda one: one.commit_ts)))
+            statements.append(_statement(segment, placed, file.version, sql, file, said))
+    return list(_merged(sorted(statements, key=lambda statement: statement.commit_ts)))
 
 
 def _statement(
@@ -119,13 +119,13 @@ def _legible(sql: str, file: SchemaFile) -> str:
 
 def _merged(statements: list[DdlStatement]) -> Iterator[DdlStatement]:
     """One RENAME TABLE of several tables comes as a file for each, with one commit_ts: they are put together again."""
-    for _, same in groupby(statements, key=lambda one: one.commit_ts):
+    for _, same in groupby(statements, key=lambda statement: statement.commit_ts):
         group = list(same)
-        renames = [one for one in group if one.sql.lstrip()[:6].upper() == "RENAME"]
+        renames = [statement for statement in group if statement.sql.lstrip()[:6].upper() == "RENAME"]
         if len(renames) < 2:
             yield from group
             continue
-        yield from (one for one in group if one not in renames)
+        yield from (statement for statement in group if statement not in renames)
         yield from _renamed(renames)
 
 
@@ -135,8 +135,8 @@ def _renamed(renames: list[DdlStatement]) -> list[DdlStatement]:
     """
     server = ServerVersion.of(TIDB)
     pairs: list[Pair] = []
-    for one in renames:
-        parsed = read(one.sql, database=one.database, sql_mode=0, server=server)
+    for rename in renames:
+        parsed = read(rename.sql, database=rename.database, sql_mode=0, server=server)
         assert isinstance(parsed, RenameTables), "its text begins with RENAME"
         pairs += parsed.pairs
     ordered: list[Pair] = []
@@ -148,7 +148,7 @@ def _renamed(renames: list[DdlStatement]) -> list[DdlStatement]:
         ordered += free
         pairs = [pair for pair in pairs if pair not in free]
     sql = "RENAME TABLE " + ", ".join(f"{_whole(old)} TO {_whole(new)}" for old, new in [*ordered, *pairs])
-    last = max(renames, key=lambda one: one.pos)
+    last = max(renames, key=lambda statement: statement.pos)
     if not pairs:
         return [replace(last, sql=sql)]
     names = dict.fromkeys(name for pair in [*ordered, *pairs] for name in pair)

@@ -24,12 +24,12 @@ class Answers(Mapping[int, int]):
     stamps: Words
 
     @classmethod
-    def of(cls, told: Mapping[int, int]) -> Self:
-        if isinstance(told, cls):
-            return told
-        started = np.fromiter(told.keys(), np.int64, len(told))
+    def of(cls, fates: Mapping[int, int]) -> Self:
+        if isinstance(fates, cls):
+            return fates
+        started = np.fromiter(fates.keys(), np.int64, len(fates))
         order = np.argsort(started)
-        return cls(started[order], np.fromiter(told.values(), np.int64, len(told))[order])
+        return cls(started[order], np.fromiter(fates.values(), np.int64, len(fates))[order])
 
     def __len__(self) -> int:
         return len(self.started)

@@ -55,22 +55,22 @@ def decode_records(
     image_bytes = int((records[:, T.ROW_END] - records[:, T.ROW_START]).sum())
     cells = [(column.plan.cell, image_bytes + column.pad * (room + 1)) for column in plan.columns]
     buffer = lay_out(words, state, (T.OPS, T.COMMITS, T.ORDINALS), cells, room)
-    found = int(decode_rows(records.ctypes.data, len(records), words.ctypes.data, state.ctypes.data))
-    if found < 0:
+    count = int(decode_rows(records.ctypes.data, len(records), words.ctypes.data, state.ctypes.data))
+    if count < 0:
         return None
     columns = [
-        _finished(column, words[number], found, buffer, absent[number]) for number, column in enumerate(plan.columns)
+        _finished(column, words[number], count, buffer, absent[number]) for number, column in enumerate(plan.columns)
     ]
     stamps = [
-        pa.Array.from_buffers(pa.int8(), found, [None, part(buffer, int(state[T.OPS]), found)]),
-        pa.Array.from_buffers(pa.int64(), found, [None, part(buffer, int(state[T.COMMITS]), 8 * found)]),
-        pa.array(np.full(found, seq, np.int64)),
-        pa.Array.from_buffers(pa.int64(), found, [None, part(buffer, int(state[T.ORDINALS]), 8 * found)]),
+        pa.Array.from_buffers(pa.int8(), count, [None, part(buffer, int(state[T.OPS]), count)]),
+        pa.Array.from_buffers(pa.int64(), count, [None, part(buffer, int(state[T.COMMITS]), 8 * count)]),
+        pa.array(np.full(count, seq, np.int64)),
+        pa.Array.from_buffers(pa.int64(), count, [None, part(buffer, int(state[T.ORDINALS]), 8 * count)]),
     ]
     schema = pa.schema([*SYSTEM_FIELDS, *(column.field for column in plan.columns)])
     rows = pa.RecordBatch.from_arrays([*stamps, *columns], schema=schema)
     if state[T.TWIN_COUNT]:
-        rows = _without_same(rows, np.flatnonzero(twins[:found]), plan)
+        rows = _without_same(rows, np.flatnonzero(twins[:count]), plan)
     return Batch(moved_out(rows), int(words[:, L.NULL_DATES].sum()))
 
 
@@ -78,18 +78,18 @@ def _finished(
     column: PlannedColumn, described: Words, rows: int, buffer: pa.Buffer, absent: npt.NDArray[np.uint8]
 ) -> pa.Array:
     try:
-        found = finish_column(column.plan, described, rows, buffer)
+        array = finish_column(column.plan, described, rows, buffer)
     except Terminal as error:
         raise type(error)(f"column {column.plan.name}: {error.what}", remedy=error.remedy) from None
     if column.raw and column.is_json:
-        found = json_column(found)
+        array = json_column(array)
     elif column.raw:
-        cells = [None if value is None else datum(value, 0)[0] for value in found.to_pylist()]
-        found = column.converter.array(cells)
+        cells = [None if value is None else datum(value, 0)[0] for value in array.to_pylist()]
+        array = column.converter.array(cells)
     if column.default is not None and absent[:rows].any():
         missing = pa.array(absent[:rows].astype(np.bool_))
-        found = pc.if_else(missing, pa.scalar(column.default, column.field.type), found)
-    return found
+        array = pc.if_else(missing, pa.scalar(column.default, column.field.type), array)
+    return array
 
 
 def _without_same(rows: pa.RecordBatch, deletes: npt.NDArray[np.int64], plan: Plan) -> pa.RecordBatch:

@@ -73,8 +73,8 @@ class Reading:
 
     def cells(self, row: Cells) -> list[Cell]:
         if self.virtual:
-            found = computed(self.info, row)
-            return [found[column.id] for column in self.info.shown]
+            by_id = computed(self.info, row)
+            return [by_id[column.id] for column in self.info.shown]
         return [cell(column, row) for column in self.info.shown]
 
     def add(self, op: int, commit_ts: int, ordinal: int, cells: list[Cell]) -> None:
@@ -144,7 +144,14 @@ class Decoding:
         commit_ts, good, bad = self.answers[binlog.start_ts], False, False
         for table_id, kind, data in changes_of(binlog.prewrite_value):
             self.ordinal += 2
-            reading = next((one for one in self.readings.get(table_id, ()) if one.holds(commit_ts)), None)
+            reading = next(
+                (
+                    version_reading
+                    for version_reading in self.readings.get(table_id, ())
+                    if version_reading.holds(commit_ts)
+                ),
+                None,
+            )
             if reading is None or commit_ts not in self.windows[reading.name]:
                 continue
             if reading.name in self.problems:
@@ -184,8 +191,8 @@ class Decoding:
 
     def filled(self) -> list[Reading]:
         """Those with rows, by name and version."""
-        every = {id(one): one for same in self.readings.values() for one in same if one.rows}
-        return sorted(every.values(), key=lambda one: (one.name, one.version.version))
+        every = {id(reading): reading for same in self.readings.values() for reading in same if reading.rows}
+        return sorted(every.values(), key=lambda reading: (reading.name, reading.version.version))
 
     def _given(self, ledger: Ledger) -> DecodedSegment:
         changes = []
@@ -196,7 +203,7 @@ class Decoding:
 
     def taken(self, ledger: Ledger) -> list[tuple[Reading, pa.RecordBatch]]:
         """The readings' rows as batches, which they then have no more; not those of tables with a problem."""
-        found = []
+        batches = []
         for reading in self.filled():
             try:
                 batch = self.batch(reading, ledger)
@@ -205,18 +212,20 @@ class Decoding:
                 self.fail(reading.name, error, latest, self.segment.start_pos)
             else:
                 if reading.name not in self.problems:
-                    found.append((reading, batch))
+                    batches.append((reading, batch))
             reading.rows, reading.system = [], []
         self.waiting = 0
-        return found
+        return batches
 
     def batch(self, reading: Reading, ledger: Ledger) -> pa.RecordBatch:
         system = np.array(reading.system, np.int64).reshape(-1, 3)
-        columns = [one.array([row[at] for row in reading.rows]) for at, one in enumerate(reading.converters)]
-        for one in reading.converters:
-            ledger.null_dates += one.nulls
-            one.nulls = 0
-        fields = [one.field for one in reading.converters]
+        columns = [
+            converter.array([row[at] for row in reading.rows]) for at, converter in enumerate(reading.converters)
+        ]
+        for used in reading.converters:
+            ledger.null_dates += used.nulls
+            used.nulls = 0
+        fields = [converter.field for converter in reading.converters]
         stamps = [
             pa.array(system[:, 0].astype(np.int8)),
             pa.array(system[:, 1]),
@@ -234,10 +243,10 @@ def _other_key(old: Sequence[Cell], new: Sequence[Cell], reading: Reading) -> bo
     )
 
 
-def _reads_differently(converter: Converter, one: Cell, other: Cell) -> bool:
+def _reads_differently(converter: Converter, left: Cell, other: Cell) -> bool:
     """Whether silver has two values for two cells; of one that it can't have somebody else will say so."""
     try:
-        first, second = (converter.array([cell])[0].as_py() for cell in (one, other))
+        first, second = (converter.array([cell])[0].as_py() for cell in (left, other))
     except (DecodeError, UnsupportedValue):
         return True
     return bool(first != second)
@@ -247,25 +256,27 @@ def _readings(
     versions: Mapping[Name, Sequence[TableVersion]], windows: Mapping[Name, CommitSpan]
 ) -> dict[int, list[Reading]]:
     """The versions of the tables that are asked for, by table id."""
-    found: dict[int, list[Reading]] = {}
+    by_table: dict[int, list[Reading]] = {}
     for name, window in windows.items():
-        mine = versions.get(name, ())
-        ids = ids_of(mine)
-        for at, version in enumerate(mine):
-            upto_ts = mine[at + 1].commit_ts if at + 1 < len(mine) else _FOREVER
+        own_versions = versions.get(name, ())
+        ids = ids_of(own_versions)
+        for at, version in enumerate(own_versions):
+            upto_ts = own_versions[at + 1].commit_ts if at + 1 < len(own_versions) else _FOREVER
             info = info_of(version)
             if info is None or upto_ts <= window.after_ts or version.commit_ts > window.upto_ts:
                 continue
             if version.status is VersionStatus.ACTIVE:
                 reading = _reading(name, version, info, upto_ts, window.zero_dates)
                 for table_id in ids[at]:
-                    found.setdefault(table_id, []).append(reading)
-    return found
+                    by_table.setdefault(table_id, []).append(reading)
+    return by_table
 
 
 def _reading(name: Name, version: TableVersion, info: TableInfo, upto_ts: int, zero_dates: ZeroDates) -> Reading:
     pairs = zip(version.columns, info.shown, strict=True)
-    converters = [Converter(column, told, zero_dates, in_key=column.id in version.key) for column, told in pairs]
+    converters = [
+        Converter(column, described, zero_dates, in_key=column.id in version.key) for column, described in pairs
+    ]
     places = {column.id: at for at, column in enumerate(version.columns)}
     virtual = any(column.is_virtual for column in info.shown)
     return Reading(name, version, info, upto_ts, zero_dates, converters, virtual, [places[id_] for id_ in version.key])

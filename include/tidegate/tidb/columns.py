@@ -52,8 +52,8 @@ class Converter:
 
     def _by_kind(self) -> Convert:
         kind = self._kind.kind
-        if found := _PLAIN.get(kind):
-            return found
+        if convert := _PLAIN.get(kind):
+            return convert
         match kind:
             case Kind.DATE | Kind.DATETIME | Kind.TIMESTAMP:
                 return self._moment

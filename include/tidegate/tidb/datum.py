@@ -43,11 +43,11 @@ def _broken(what: str) -> DecodeError:
 
 def datums(data: bytes) -> list[Value]:
     """All of a row's datums."""
-    found, at = list[Value](), 0
+    values, at = list[Value](), 0
     while at < len(data):
         value, at = datum(data, at)
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def datum(data: bytes, at: int) -> tuple[Value, int]:
@@ -75,8 +75,8 @@ def datum(data: bytes, at: int) -> tuple[Value, int]:
         return _decimal(data, at)
     if flag == _JSON:
         size = json_size(data, at)
-        found, end = _taken(data, at, size)
-        return Json(found), end
+        document, end = _taken(data, at, size)
+        return Json(document), end
     raise _broken(f"flag {flag:#04x} isn't known")
 
 

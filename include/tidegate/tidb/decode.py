@@ -55,7 +55,7 @@ def decode_in_pieces(
         return
     for piece in pieces.read():
         changes = []
-        for reading, batch in piece.found:
+        for reading, batch in piece.batches:
             piece.ledger.rows += batch.num_rows
             changes.append(TableChanges(*reading.name, reading.version.version, batch))
         yield DecodedSegment(tuple(changes), tuple(slow.problems.values()), piece.ledger)
@@ -63,12 +63,14 @@ def decode_in_pieces(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some transactions, or some rows of a large one. found: per version that has any its rows, by name. rows: where
-    each row of the piece lies; first: so many were in earlier pieces.
+    """Some transactions, or some rows of a large one.
+
+    batches: the rows of each version that has any, by name. rows: where each row of the piece lies; first: so many were
+    in earlier pieces.
     """
 
     ledger: Ledger
-    found: list[tuple[Reading, pa.RecordBatch]]
+    batches: list[tuple[Reading, pa.RecordBatch]]
     rows: Words
     first: int
 
@@ -86,7 +88,9 @@ class Pieces:
         self.wanted = self._rules.pop("")
         counts = walk.row_counts(self.wanted)
         self.whole = counts is not None
-        self._widest = widest = max((len(one.converters) for same in slow.readings.values() for one in same), default=0)
+        self._widest = widest = max(
+            (len(reading.converters) for same in slow.readings.values() for reading in same), default=0
+        )
         self._bounds = [
             (np.cumsum(walk.payloads[self.wanted, T.VALUE_BYTES]), TIDB_PIECE_BYTES),
             (
@@ -129,14 +133,14 @@ class Pieces:
         good, bad = (np.zeros(len(payloads), np.bool_) for _ in range(2))
         edges = self._edges(rows) if len(numbers) == 1 else [0, len(rows)]
         for start, end in pairwise(edges):
-            part, found = rows[start:end], []
-            for name, mine in sorted(self._by_name(part).items()):
-                batches, failed = self._table(name, mine, ledger)
-                for _, records in mine:
+            part, made = rows[start:end], []
+            for name, own_rows in sorted(self._by_name(part).items()):
+                batches, failed = self._table(name, own_rows, ledger)
+                for _, records in own_rows:
                     lost = records[:, T.ROW_ORDINAL] >= failed
                     bad[records[lost, T.ROW_PAYLOAD]] = True
                     good[records[~lost, T.ROW_PAYLOAD]] = True
-                found += batches
+                made += batches
             if end == len(rows):
                 size = payloads[numbers, T.BYTES]
                 lost = bad[numbers] & ~good[numbers]
@@ -144,7 +148,7 @@ class Pieces:
                 ledger.quarantined_bytes += int(size[lost].sum())
                 ledger.decoded_bytes += int(size[~lost].sum())
             self._first += len(part)
-            yield Piece(ledger, found, part, self._first - len(part))
+            yield Piece(ledger, made, part, self._first - len(part))
             ledger = Ledger(0)
 
     def _edges(self, rows: Words) -> list[int]:
@@ -160,47 +164,47 @@ class Pieces:
 
     def _by_name(self, rows: Words) -> dict[Name, list[tuple[Reading, Words]]]:
         """The rows that are asked for, by table and version."""
-        found: dict[Name, list[tuple[Reading, Words]]] = {}
+        by_name: dict[Name, list[tuple[Reading, Words]]] = {}
         for table_id in np.unique(rows[:, T.ROW_TABLE_ID]).tolist():
             left = rows[rows[:, T.ROW_TABLE_ID] == table_id]
             for reading in self._slow.readings.get(table_id, ()):
                 stamps, window = left[:, T.ROW_COMMIT_TS], self._slow.windows[reading.name]
                 held = (stamps >= reading.version.commit_ts) & (stamps < reading.upto_ts)
-                mine = left[held & (stamps > window.after_ts) & (stamps <= window.upto_ts)]
-                if len(mine):
-                    found.setdefault(reading.name, []).append((reading, mine))
+                own_rows = left[held & (stamps > window.after_ts) & (stamps <= window.upto_ts)]
+                if len(own_rows):
+                    by_name.setdefault(reading.name, []).append((reading, own_rows))
                 left = left[~held]
-        return {name: _joined(mine) for name, mine in found.items()}
+        return {name: _joined(by_reading) for name, by_reading in by_name.items()}
 
     def _table(
-        self, name: Name, mine: list[tuple[Reading, Words]], ledger: Ledger
+        self, name: Name, rows: list[tuple[Reading, Words]], ledger: Ledger
     ) -> tuple[list[tuple[Reading, pa.RecordBatch]], int]:
         """A table's rows; and from which ordinal on they can't be had."""
         if name in self._slow.problems:
             return [], 0
-        found, null_dates = [], 0
-        for reading, records in sorted(mine, key=lambda one: one[0].version.version):
+        read, null_dates = [], 0
+        for reading, records in sorted(rows, key=lambda pair: pair[0].version.version):
             plan = plan_of(reading.version, reading.zero_dates)
             made = None
             with suppress(DecodeError, UnsupportedValue):  # the slow decoder says at which row
                 if plan is not None:
                     made = decode_records(self._walk.data, records, plan, self._slow.segment.seq, logged=self._logged)
             if made is None:
-                return self._by_row(mine, ledger)
-            found.append((reading, made.rows))
+                return self._by_row(rows, ledger)
+            read.append((reading, made.rows))
             null_dates += made.null_dates
         ledger.null_dates += null_dates
-        return found, _NEVER
+        return read, _NEVER
 
     def _by_row(
-        self, mine: list[tuple[Reading, Words]], ledger: Ledger
+        self, rows: list[tuple[Reading, Words]], ledger: Ledger
     ) -> tuple[list[tuple[Reading, pa.RecordBatch]], int]:
         """The same, value by value, in order of arrival."""
         payloads, start_pos, data = self._walk.payloads, self._slow.segment.start_pos, self._walk.data
-        of = np.concatenate([np.full(len(records), at) for at, (_, records) in enumerate(mine)])
-        every = np.concatenate([records for _, records in mine])
+        of = np.concatenate([np.full(len(records), at) for at, (_, records) in enumerate(rows)])
+        every = np.concatenate([records for _, records in rows])
         for number in np.argsort(every[:, T.ROW_ORDINAL], kind="stable").tolist():
-            record, reading = every[number].tolist(), mine[of[number]][0]
+            record, reading = every[number].tolist(), rows[of[number]][0]
             self._slow.ordinal = record[T.ROW_ORDINAL]
             row = data[record[T.ROW_START] : record[T.ROW_END]].tobytes()
             at = start_pos + int(payloads[record[T.ROW_PAYLOAD], T.AT])
@@ -220,12 +224,12 @@ class Pieces:
         return StreamCorrupt("rows aren't where their payload says", where=self._slow.segment.where, remedy=REPORT)
 
 
-def _joined(mine: list[tuple[Reading, Words]]) -> list[tuple[Reading, Words]]:
+def _joined(rows: list[tuple[Reading, Words]]) -> list[tuple[Reading, Words]]:
     """Each reading once: a table that was divided anew is told of under two ids."""
-    found: dict[int, tuple[Reading, list[Words]]] = {}
-    for reading, records in mine:
-        found.setdefault(id(reading), (reading, []))[1].append(records)
-    joined = [(reading, np.concatenate(parts)) for reading, parts in found.values()]
+    by_reading: dict[int, tuple[Reading, list[Words]]] = {}
+    for reading, records in rows:
+        by_reading.setdefault(id(reading), (reading, []))[1].append(records)
+    joined = [(reading, np.concatenate(parts)) for reading, parts in by_reading.values()]
     return [(reading, records[np.argsort(records[:, T.ROW_ORDINAL], kind="stable")]) for reading, records in joined]
 
 

@@ -65,16 +65,16 @@ def ids_of(versions: Sequence[TableVersion]) -> list[tuple[int, ...]]:
     PARTITION BY and REMOVE PARTITIONING give a table another id. An earlier transaction may commit after it, and names
     the table by its former one.
     """
-    found: list[tuple[int, ...]] = []
+    ids: list[tuple[int, ...]] = []
     for at, version in enumerate(versions):
-        mine = id_in(version.origin) if version.origin else 0
-        if found and found[-1] and found[-1][0] == mine:
-            found.append(found[-1])
-        elif found and found[-1] and mine and _was_divided(versions[at - 1], version):
-            found.append((mine, found[-1][0]))
+        own_id = id_in(version.origin) if version.origin else 0
+        if ids and ids[-1] and ids[-1][0] == own_id:
+            ids.append(ids[-1])
+        elif ids and ids[-1] and own_id and _was_divided(versions[at - 1], version):
+            ids.append((own_id, ids[-1][0]))
         else:
-            found.append((mine,) if mine else ())
-    return found
+            ids.append((own_id,) if own_id else ())
+    return ids
 
 
 def _was_divided(before: TableVersion, version: TableVersion) -> bool:
@@ -205,7 +205,7 @@ def _ids(
 
 
 def _column(info: ColumnInfo, id_: int, table: Mapping[str, Any]) -> Column:
-    cells = next(one for one in table["cols"] if one["id"] == info.id)
+    cells = next(described for described in table["cols"] if described["id"] == info.id)
     text = not info.is_binary and info.charset not in ("", "binary")
     default = existing_value_text(info) if _fills_rows(info) else None
     return Column(
@@ -253,15 +253,21 @@ def existing_value_text(column: ColumnInfo) -> str | None:
 
 
 def _indexes(info: TableInfo, cells: Mapping[str, Any], ids: Mapping[int, int]) -> tuple[Index, ...]:
-    by_offset = {one["offset"]: one["id"] for one in cells["cols"]}
-    found = []
-    for one in cells["index_info"]:
-        if one["state"] != PUBLIC:
+    by_offset = {column["offset"]: column["id"] for column in cells["cols"]}
+    indexes = []
+    for described in cells["index_info"]:
+        if described["state"] != PUBLIC:
             continue
-        kind = IndexKind.PRIMARY if one["is_primary"] else IndexKind.UNIQUE if one.get("is_unique") else IndexKind.PLAIN
-        parts = tuple(ids.get(by_offset[part["offset"]], 0) for part in one["idx_cols"])
-        whole = all(parts) and all(part.get("length", _WHOLE) == _WHOLE for part in one["idx_cols"])
-        found.append(Index(one["idx_name"]["O"], kind, parts, whole))
-    if info.key and not any(one.kind is IndexKind.PRIMARY for one in found):
-        found.append(Index("PRIMARY", IndexKind.PRIMARY, tuple(ids[id_] for id_ in info.key)))
-    return tuple(sorted(found, key=lambda one: one.name))
+        kind = (
+            IndexKind.PRIMARY
+            if described["is_primary"]
+            else IndexKind.UNIQUE
+            if described.get("is_unique")
+            else IndexKind.PLAIN
+        )
+        parts = tuple(ids.get(by_offset[part["offset"]], 0) for part in described["idx_cols"])
+        whole = all(parts) and all(part.get("length", _WHOLE) == _WHOLE for part in described["idx_cols"])
+        indexes.append(Index(described["idx_name"]["O"], kind, parts, whole))
+    if info.key and not any(index.kind is IndexKind.PRIMARY for index in indexes):
+        indexes.append(Index("PRIMARY", IndexKind.PRIMARY, tuple(ids[id_] for id_ in info.key)))
+    return tuple(sorted(indexes, key=lambda index: index.name))

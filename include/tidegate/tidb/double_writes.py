@@ -95,26 +95,26 @@ def _ends(update: bytes, insert: bytes) -> bool:
 
 def _found(update: bytes, image: bytes) -> bool:
     old, new = _sides(update)
-    told = _pairs(datums(image))
-    common = old.keys() & told.keys()
+    before = _pairs(datums(image))
+    common = old.keys() & before.keys()
     if not common or old.keys() != new.keys():
         return False
-    return all(old[id_] == told[id_] for id_ in common) and any(old[id_] != new[id_] for id_ in common)
+    return all(old[id_] == before[id_] for id_ in common) and any(old[id_] != new[id_] for id_ in common)
 
 
 def _left(update: bytes, insert: bytes) -> bool:
     _, new = _sides(update)
     if ROWID not in new:
         return False
-    told = _pairs(datums(insert)[1:])
-    return all(new.get(id_) == value for id_, value in told.items())
+    inserted = _pairs(datums(insert)[1:])
+    return all(new.get(id_) == value for id_, value in inserted.items())
 
 
 def _sides(update: bytes) -> tuple[dict[Value, Value], dict[Value, Value]]:
-    found = datums(update)
-    half = len(found) // 2
-    return _pairs(found[:half]), _pairs(found[half:])
+    listed = datums(update)
+    half = len(listed) // 2
+    return _pairs(listed[:half]), _pairs(listed[half:])
 
 
-def _pairs(found: list[Value]) -> dict[Value, Value]:
-    return dict(zip(found[::2], found[1::2], strict=False))
+def _pairs(listed: list[Value]) -> dict[Value, Value]:
+    return dict(zip(listed[::2], listed[1::2], strict=False))

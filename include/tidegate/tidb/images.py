@@ -39,7 +39,7 @@ def row_images(
     """An ImageFeed (segments/images.py)."""
     windows = {name: replace(window, zero_dates=ZeroDates.NULL) for name, window in windows.items()}
     # Nothing is merged by these keys: in one, too, a date that no calendar has is shown as NULL.
-    keyless = {name: [replace(version, key=()) for version in mine] for name, mine in versions.items()}
+    keyless = {name: [replace(version, key=()) for version in versions_of] for name, versions_of in versions.items()}
     slow = _Imaging(segment, keyless, windows, known.answers or {})
     walk = walk_of(segment.payload)
     pieces = Pieces(slow, walk, logged=True) if walk is not None else None
@@ -47,11 +47,11 @@ def row_images(
         for ledger in slow.read():
             yield from slow.images(ledger, versions)
         return
-    started = {slow.answers[one]: str(one) for one in walk.payloads[pieces.wanted, T.START_TS].tolist()}
+    started = {slow.answers[start_ts]: str(start_ts) for start_ts in walk.payloads[pieces.wanted, T.START_TS].tolist()}
     at = segment.start_pos + walk.payloads[:, T.AT]
     for piece in pieces.read():
         places = at[piece.rows[:, T.ROW_PAYLOAD]]
-        for reading, batch in piece.found:
+        for reading, batch in piece.batches:
             numbers = batch.column(tables.ORDINAL).to_numpy() // 2 - 1 - piece.first
             version = _version(reading, versions)
             yield LoggedImages(reading.name, version, batch, None, places[numbers], started)
@@ -59,7 +59,7 @@ def row_images(
 
 def _version(reading: Reading, versions: Mapping[Name, Sequence[TableVersion]]) -> TableVersion:
     """As it was asked for, with its key."""
-    return next(one for one in versions[reading.name] if one.version == reading.version.version)
+    return next(version for version in versions[reading.name] if version.version == reading.version.version)
 
 
 class _Imaging(Decoding):

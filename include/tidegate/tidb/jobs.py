@@ -224,12 +224,12 @@ class PartitionInfo:
             tuple(column["L"] for column in cells["columns"] or ()),
             tuple(
                 PartitionDefinition(
-                    one["id"],
-                    one["name"]["O"],
-                    tuple(one["less_than"] or ()),
-                    tuple(tuple(value) for value in one["in_values"] or ()),
+                    definition["id"],
+                    definition["name"]["O"],
+                    tuple(definition["less_than"] or ()),
+                    tuple(tuple(value) for value in definition["in_values"] or ()),
                 )
-                for one in cells["definitions"] or ()
+                for definition in cells["definitions"] or ()
             ),
         )
 
@@ -273,9 +273,9 @@ class TableInfo:
     @classmethod
     def from_json(cls, cells: Mapping[str, Any]) -> Self:
         is_base = not (cells.get("view") or cells.get("sequence"))
-        listed = [one for one in cells["cols"] or () if one["state"] == PUBLIC and is_base]
-        columns = tuple(ColumnInfo.from_json(one) for one in sorted(listed, key=lambda one: one["offset"]))
-        ids = [one["id"] for one in sorted(cells["cols"] or (), key=lambda one: one["offset"])]
+        listed = [column for column in cells["cols"] or () if column["state"] == PUBLIC and is_base]
+        columns = tuple(ColumnInfo.from_json(column) for column in sorted(listed, key=lambda column: column["offset"]))
+        ids = [column["id"] for column in sorted(cells["cols"] or (), key=lambda column: column["offset"])]
         key = tuple(
             ids[part["offset"]]
             for index in cells["index_info"] or ()
@@ -313,11 +313,11 @@ def _kept(cells: Mapping[str, Any]) -> str:
     def only(names: Collection[str], of: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return {name: of[name] for name in of if name in names} if of else None
 
-    found = {"id": cells["id"]} | {name: cells[name] for name in cells if name in _KEPT}
-    found["cols"] = [only(_KEPT_OF_COLUMN, one) for one in cells["cols"] or ()]
-    found["index_info"] = [only(_KEPT_OF_INDEX, one) for one in cells["index_info"] or ()]
-    found["partition"] = only(_KEPT_OF_PARTITION, cells.get("partition"))
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    kept = {"id": cells["id"]} | {name: cells[name] for name in cells if name in _KEPT}
+    kept["cols"] = [only(_KEPT_OF_COLUMN, column) for column in cells["cols"] or ()]
+    kept["index_info"] = [only(_KEPT_OF_INDEX, index) for index in cells["index_info"] or ()]
+    kept["partition"] = only(_KEPT_OF_PARTITION, cells.get("partition"))
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
 
 def id_in(text: str) -> int:

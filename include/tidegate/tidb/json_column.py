@@ -29,7 +29,9 @@ def json_column(datums: pa.Array) -> pa.Array:
     ends, out = pa.allocate_buffer(4 * (rows + 1)), pa.allocate_buffer(room + _VALUE_BYTES)
     undone, stack = np.empty(rows, np.uint8), np.empty(K.DEPTH * K.FRAME_WORDS, np.int64)
     state = np.zeros(K.STATE_WORDS, np.int64)
-    state[K.OFFSETS], state[K.DATA], state[K.ENDS], state[K.OUT] = (one.address for one in (offsets, data, ends, out))
+    state[K.OFFSETS], state[K.DATA], state[K.ENDS], state[K.OUT] = (
+        buffer.address for buffer in (offsets, data, ends, out)
+    )
     state[K.UNDONE_ROWS], state[K.STACK] = undone.ctypes.data, stack.ctypes.data
     used = K.json_texts(state.ctypes.data, rows)
     made = pa.Array.from_buffers(pa.string(), rows, [datums.buffers()[0], ends, out.slice(0, int(used))])
@@ -44,4 +46,6 @@ def json_column(datums: pa.Array) -> pa.Array:
 
 
 def _one_by_one(datums: pa.Array) -> pa.Array:
-    return pa.array([None if one is None else json_text(one[1:]) for one in datums.to_pylist()], pa.string())
+    return pa.array(
+        [None if document is None else json_text(document[1:]) for document in datums.to_pylist()], pa.string()
+    )

@@ -82,10 +82,10 @@ class LiveTables:
     def from_text(cls, text: str | bytes) -> LiveTables:
         """Raises StreamCorrupt."""
         try:
-            found = [(database, TableInfo.from_json(cells)) for database, cells in json.loads(text)]
+            listed = [(database, TableInfo.from_json(cells)) for database, cells in json.loads(text)]
         except (KeyError, TypeError, ValueError) as error:
             raise StreamCorrupt(f"a list of tables isn't as a Pump writes it: {error}", remedy=REPORT) from None
-        return cls({info.id: (database, info) for database, info in found})
+        return cls({info.id: (database, info) for database, info in listed})
 
     def take_in(self, changes: Iterable[TableChange]) -> None:
         """Tables that were there all the time."""
@@ -98,11 +98,11 @@ class LiveTables:
         database = job.database.lower()
         match job.type:
             case Action.DROP_SCHEMA:
-                went = {id_: one for id_, one in self._tables.items() if one[0] == database}
-                self._dropped = {id_: one for id_, one in self._dropped.items() if one[0] != database} | went
+                went = {id_: table for id_, table in self._tables.items() if table[0] == database}
+                self._dropped = {id_: table for id_, table in self._dropped.items() if table[0] != database} | went
                 return [self._drop(id_) for id_ in went]
             case Action.RECOVER_SCHEMA:
-                back = {id_: one for id_, one in self._dropped.items() if one[0] == database}
+                back = {id_: table for id_, table in self._dropped.items() if table[0] == database}
                 self._tables |= back
                 why = "its rows came back with FLASHBACK DATABASE"
                 return [
@@ -191,15 +191,15 @@ class LiveTables:
         before = dict(self._tables)
         for (*_, schema, _name), info in zip(pairs, job.tables, strict=True):
             self._tables[info.id] = (schema or session, info)
-        found = []
+        changes = []
         for table_id in dict.fromkeys(info.id for info in job.tables):
             database, info = self._tables[table_id]
             old = before.get(table_id)
             was = (old[0], old[1].name) if old else None
             why = "" if old else "nothing is known of it from before"
             if was != (database, info.name):
-                found.append(TableChange(Change.RENAME, (database, info.name), info, was, why))
-        return found
+                changes.append(TableChange(Change.RENAME, (database, info.name), info, was, why))
+        return changes
 
 
 def fold(jobs: Iterable[Job]) -> LiveTables:

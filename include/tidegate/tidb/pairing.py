@@ -79,10 +79,10 @@ class Pairing(Generic[P]):
     def resolved_ts(self) -> int:
         while self._oldest and self._oldest[0] not in self._unanswered:
             heapq.heappop(self._oldest)
-        found = min(self._latest.values(), default=self._resolved)
+        bound = min(self._latest.values(), default=self._resolved)
         if self._oldest:
-            found = min(found, self._oldest[0])
-        self._resolved = max(self._resolved, found)
+            bound = min(bound, self._oldest[0])
+        self._resolved = max(self._resolved, bound)
         return self._resolved
 
     def latest_ts(self, pump: str) -> int:

@@ -36,12 +36,12 @@ def partitioning_of(info: TableInfo) -> Partitioning | None:
         return None
     if partition.type is PartitionType.KEY:
         return Partitioning(unknown="where a row lies by KEY isn't known here")
-    found = read_partitioning(Cursor(_clause(partition), 0, _SERVER))
-    if partition.type is PartitionType.HASH and not found.unknown:
+    partitioning = read_partitioning(Cursor(_clause(partition), 0, _SERVER))
+    if partition.type is PartitionType.HASH and not partitioning.unknown:
         nullable = {column.name.lower() for column in info.columns if column.nullable}
-        if nullable & found.column_names:
+        if nullable & partitioning.column_names:
             return Partitioning(unknown="TiDB has rows whose HASH is NULL in another partition than MySQL")
-    return found
+    return partitioning
 
 
 def _clause(partition: PartitionInfo) -> str:
@@ -56,23 +56,23 @@ def _clause(partition: PartitionInfo) -> str:
         head = f"{method} ({partition.expression})"
     several = len(partition.columns) > 1
     listed = []
-    for one in partition.definitions:
-        name = "`" + one.name.replace("`", "``") + "`"
-        if one.less_than:
-            bound = ", ".join(one.less_than)
-            bare = one.less_than == ("MAXVALUE",) and not partition.columns
+    for definition in partition.definitions:
+        name = "`" + definition.name.replace("`", "``") + "`"
+        if definition.less_than:
+            bound = ", ".join(definition.less_than)
+            bare = definition.less_than == ("MAXVALUE",) and not partition.columns
             listed.append(f"PARTITION {name} VALUES LESS THAN {bound if bare else f'({bound})'}")
-        elif one.in_values == (("DEFAULT",),):
+        elif definition.in_values == (("DEFAULT",),):
             listed.append(f"PARTITION {name} VALUES IN DEFAULT")
         else:
-            values = [f"({', '.join(value)})" if several else ", ".join(value) for value in one.in_values]
+            values = [f"({', '.join(value)})" if several else ", ".join(value) for value in definition.in_values]
             listed.append(f"PARTITION {name} VALUES IN ({', '.join(values)})")
     return f"{head} ({', '.join(listed)})"
 
 
 def partitions_of(info: TableInfo) -> set[int]:
     """Their ids."""
-    return {one.id for one in info.partition.definitions} if info.partition else set()
+    return {definition.id for definition in info.partition.definitions} if info.partition else set()
 
 
 def action_of(job: Job, was: TableInfo, info: TableInfo) -> RowsAction | None:
@@ -93,4 +93,4 @@ def exchange_of(job: Job, was: TableInfo, gone: int, other: tuple[str, str]) -> 
 
 def _names(info: TableInfo, ids: Collection[int]) -> tuple[str, ...]:
     assert info.partition is not None, "it has partitions with these ids"
-    return tuple(one.name for one in info.partition.definitions if one.id in ids)
+    return tuple(definition.name for definition in info.partition.definitions if definition.id in ids)

@@ -83,12 +83,12 @@ def binlog_of(payload: bytes) -> Binlog:
         cells["tp"] = BinlogType(cells.get("tp", 0))
     except ValueError:
         raise UnknownEvent(f"a binlog of type {cells['tp']} isn't known", remedy=REPORT) from None
-    found = Binlog(**{"start_ts": 0} | cells)
-    if found.start_ts <= 0 or found.commit_ts < 0:
-        raise corrupt(f"start_ts {found.start_ts}, commit_ts {found.commit_ts}")
-    if found.tp is BinlogType.COMMIT and found.commit_ts <= found.start_ts:
-        raise corrupt(f"commit_ts {found.commit_ts} isn't above start_ts {found.start_ts}")
-    return found
+    binlog = Binlog(**{"start_ts": 0} | cells)
+    if binlog.start_ts <= 0 or binlog.commit_ts < 0:
+        raise corrupt(f"start_ts {binlog.start_ts}, commit_ts {binlog.commit_ts}")
+    if binlog.tp is BinlogType.COMMIT and binlog.commit_ts <= binlog.start_ts:
+        raise corrupt(f"commit_ts {binlog.commit_ts} isn't above start_ts {binlog.start_ts}")
+    return binlog
 
 
 def fake_payload(tso: int) -> bytes:
@@ -131,12 +131,14 @@ def mutations_of(prewrite_value: bytes) -> Iterator[tuple[int, Mutation, bytes]]
 
 def table_ids_of(prewrite_value: bytes) -> tuple[int, ...]:
     """Ids of the tables that it has rows of, without a look at the rows: an id is the first field of its table."""
-    found = dict[int, None]()
+    ids = dict[int, None]()
     for number, value in fields(prewrite_value):
         if number == 2 and isinstance(value, bytes):
-            first = next((signed(one) for of, one in fields(value) if of == 1 and isinstance(one, int)), 0)
-            found[first] = None
-    return tuple(found)
+            first = next(
+                (signed(table_id) for of, table_id in fields(value) if of == 1 and isinstance(table_id, int)), 0
+            )
+            ids[first] = None
+    return tuple(ids)
 
 
 def _in_sequence(table_mutation: bytes) -> Iterator[tuple[int, Mutation, bytes]]:
@@ -151,7 +153,7 @@ def _in_sequence(table_mutation: bytes) -> Iterator[tuple[int, Mutation, bytes]]
             sequence += [value] if isinstance(value, int) else _packed(value)
         elif number in (4, 5):
             raise corrupt("deletes in the form of before TiDB 1.0")
-    waiting = {kind: iter(found) for kind, found in rows.items()}
+    waiting = {kind: iter(rows_of_kind) for kind, rows_of_kind in rows.items()}
     if len(sequence) != sum(map(len, rows.values())):
         raise corrupt(f"{len(sequence)} mutations are announced, {sum(map(len, rows.values()))} rows are there")
     for code in sequence:
@@ -164,11 +166,11 @@ def _in_sequence(table_mutation: bytes) -> Iterator[tuple[int, Mutation, bytes]]
 
 
 def _packed(data: bytes) -> list[int]:
-    found, at = [], 0
+    numbers, at = [], 0
     while at < len(data):
         value, at = varint(data, at)
-        found.append(value)
-    return found
+        numbers.append(value)
+    return numbers
 
 
 # --- the requests of binlog.Pump (pump.proto) ------------------------------------------------------
@@ -197,7 +199,7 @@ def pull_request(message: bytes) -> tuple[int, int]:
         if number == 1 and isinstance(value, int):
             cluster = value
         elif number == 2 and isinstance(value, bytes):
-            offsets = (signed(one) for of, one in fields(value) if of == 2 and isinstance(one, int))
+            offsets = (signed(offset) for of, offset in fields(value) if of == 2 and isinstance(offset, int))
             after_ts = next(offsets, 0)
     return cluster, max(after_ts, 0)
 

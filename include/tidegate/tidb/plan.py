@@ -79,17 +79,17 @@ def plan_of(version: TableVersion, zero_dates: ZeroDates) -> Plan | None:
         return None
     words = np.zeros((len(version.columns), L.COLUMN_WORDS), np.int64)
     planned = []
-    for described, column, told in zip(words, version.columns, info.shown, strict=True):
+    for described, column, shown in zip(words, version.columns, info.shown, strict=True):
         in_key = column.id in version.key
         try:
-            made, read = _planned(column, told, zero_dates, in_key=in_key)
+            made, read = _planned(column, shown, zero_dates, in_key=in_key)
         except Terminal:
             return None
         described[L.KIND], described[T.READ_AS], described[L.WIDTH] = read.cell, read.read_as, read.width
         described[L.P1 : L.P1 + len(read.parameters)] = read.parameters
         described[L.KEY] = in_key
         described[L.DATES] = in_key or zero_dates is ZeroDates.ERROR
-        described[T.HANDLE] = info.handle.index(told.id) if told.id in info.handle else -1
+        described[T.HANDLE] = info.handle.index(shown.id) if shown.id in info.handle else -1
         planned.append(made)
     words.setflags(write=False)
     return Plan(tuple(planned), words, *_by_id(info), len(info.handle) or 1, _places(version))
@@ -106,16 +106,16 @@ def _by_id(info: TableInfo) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64
     return ids[order], order
 
 
-def _planned(column: Column, told: ColumnInfo, zero_dates: ZeroDates, *, in_key: bool) -> tuple[PlannedColumn, _Read]:
+def _planned(column: Column, info: ColumnInfo, zero_dates: ZeroDates, *, in_key: bool) -> tuple[PlannedColumn, _Read]:
     kind = canonical(column)
-    converter = Converter(column, told, zero_dates, in_key=in_key)
-    read = _READ.get(kind.kind, _raw)(kind, told)
-    default = origin_default(told)
+    converter = Converter(column, info, zero_dates, in_key=in_key)
+    read = _READ.get(kind.kind, _raw)(kind, info)
+    default = origin_default(info)
     value = converter.array([default])[0].as_py() if default is not None else None
     charset = "utf8mb4" if kind.kind is Kind.TEXT else ""
     raw = read.read_as == T.READ_RAW
     shown = CanonicalType(Kind.BINARY, pa.binary(), "binary", kind.text) if raw else kind
-    plan = ColumnPlan(column.name, shown, read.cell, charset, told.members)
+    plan = ColumnPlan(column.name, shown, read.cell, charset, info.members)
     return PlannedColumn(plan, read.pad, value, converter, converter.field, raw, kind.kind is Kind.JSON), read
 
 
@@ -143,8 +143,8 @@ def _word(bits: int) -> int:
     return bits - _HALF if bits >> 63 else bits
 
 
-def _time(_kind: CanonicalType, told: ColumnInfo) -> _Read:
-    return _Read(T.READ_TIME, L.CELL_TIME, (0, 0, max(told.digits, 0)), pad=24)
+def _time(_kind: CanonicalType, info: ColumnInfo) -> _Read:
+    return _Read(T.READ_TIME, L.CELL_TIME, (0, 0, max(info.digits, 0)), pad=24)
 
 
 def _bits(kind: CanonicalType, _told: ColumnInfo) -> _Read:
@@ -152,16 +152,16 @@ def _bits(kind: CanonicalType, _told: ColumnInfo) -> _Read:
     return _Read(T.READ_BITS, L.CELL_BITS, width=size, pad=size)
 
 
-def _enum(_kind: CanonicalType, told: ColumnInfo) -> _Read:
-    return _Read(T.READ_ENUM, L.CELL_ENUM, (len(told.members),))
+def _enum(_kind: CanonicalType, info: ColumnInfo) -> _Read:
+    return _Read(T.READ_ENUM, L.CELL_ENUM, (len(info.members),))
 
 
-def _set(_kind: CanonicalType, told: ColumnInfo) -> _Read:
-    return _Read(T.READ_SET, L.CELL_SET, (_word((1 << len(told.members)) - 1),))
+def _set(_kind: CanonicalType, info: ColumnInfo) -> _Read:
+    return _Read(T.READ_SET, L.CELL_SET, (_word((1 << len(info.members)) - 1),))
 
 
-def _bytes(kind: CanonicalType, told: ColumnInfo) -> _Read:
-    pad = told.length if kind.kind is Kind.BINARY and kind.text.base == "binary" else 0
+def _bytes(kind: CanonicalType, info: ColumnInfo) -> _Read:
+    pad = info.length if kind.kind is Kind.BINARY and kind.text.base == "binary" else 0
     return _Read(T.READ_BYTES, L.CELL_BYTES, (max(pad, 0),), pad=max(pad, 0) + 8)
 
 

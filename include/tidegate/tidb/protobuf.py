@@ -26,15 +26,15 @@ def corrupt(what: str) -> StreamCorrupt:
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """An unsigned number of up to 64 bits at a place, and the place behind it."""
-    found = shift = 0
+    bits = shift = 0
     while shift < _SHIFT_END:
         if at >= len(data):
             raise corrupt("a number is cut off")
         byte = data[at]
         at += 1
-        found |= (byte & 0x7F) << shift
+        bits |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return found & _U64, at
+            return bits & _U64, at
         shift += 7
     raise corrupt("a number has more than ten bytes")
 

@@ -42,8 +42,12 @@ class Recording:
         self.jobs = {job.id: job for job in self._jobs()}
         manifest = self._manifest()
         try:
-            self.orphans = {one["start_ts"]: _fate(one["mvcc"], one["start_ts"]) for one in manifest.get("orphans", ())}
-            self.checkpoints = [Checkpoint(one["tso"], one["dir"]) for one in manifest.get("checkpoints", ())]
+            self.orphans = {
+                orphan["start_ts"]: _fate(orphan["mvcc"], orphan["start_ts"]) for orphan in manifest.get("orphans", ())
+            }
+            self.checkpoints = [
+                Checkpoint(checkpoint["tso"], checkpoint["dir"]) for checkpoint in manifest.get("checkpoints", ())
+            ]
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise self._broken(
                 "manifest.json", f"its orphans or checkpoints aren't as they should be: {error!r}"
@@ -91,10 +95,10 @@ class Recording:
         if not (self._folder / "manifest.json").is_file():
             return {}
         try:
-            found = json.loads("\n".join(self._lines("manifest.json")))
+            manifest = json.loads("\n".join(self._lines("manifest.json")))
         except ValueError as error:
             raise self._broken("manifest.json", f"it is no JSON: {error}") from None
-        return found if isinstance(found, dict) else {}
+        return manifest if isinstance(manifest, dict) else {}
 
     def _broken(self, name: str, what: str) -> StreamCorrupt:
         return StreamCorrupt(what, where=str(self._folder / name), remedy="copy it again")
@@ -102,5 +106,5 @@ class Recording:
 
 def _fate(answer: dict[str, Any], start_ts: int) -> int | None:
     """It was asked for when the recording's TiDB had nothing to do any more: what it had nothing of never came."""
-    found = fate(answer, start_ts)
-    return ROLLED_BACK if found == NOTHING else found
+    known_fate = fate(answer, start_ts)
+    return ROLLED_BACK if known_fate == NOTHING else known_fate

@@ -31,13 +31,13 @@ class RowChange(NamedTuple):
 def row_change(kind: Mutation, data: bytes, table: TableInfo) -> RowChange:
     if kind is Mutation.INSERT:
         return RowChange(None, inserted(data, table))
-    found = datums(data)
+    listed = datums(data)
     if kind is Mutation.DELETE:
-        return RowChange(_pairs(found), None)
-    if len(found) % 4:
-        raise _broken(f"an update of {len(found)} datums")
-    half = len(found) // 2
-    before, after = _pairs(found[:half]), _pairs(found[half:])
+        return RowChange(_pairs(listed), None)
+    if len(listed) % 4:
+        raise _broken(f"an update of {len(listed)} datums")
+    half = len(listed) // 2
+    before, after = _pairs(listed[:half]), _pairs(listed[half:])
     if before.keys() != after.keys():
         raise _broken("an update's two sides name different columns")
     return RowChange(before, after)
@@ -45,13 +45,13 @@ def row_change(kind: Mutation, data: bytes, table: TableInfo) -> RowChange:
 
 def inserted(data: bytes, table: TableInfo) -> Cells:
     """The handle's datums come first; what they say isn't repeated for most kinds of keys."""
-    found = datums(data)
+    listed = datums(data)
     count = len(table.handle) or 1
-    if len(found) < count:
-        raise _broken(f"{len(found)} datums, of which the handle has {count}")
-    cells = _pairs(found[count:])
+    if len(listed) < count:
+        raise _broken(f"{len(listed)} datums, of which the handle has {count}")
+    cells = _pairs(listed[count:])
     columns = table.by_id()
-    for id_, value in zip(table.handle or (ROWID,), found[:count], strict=True):
+    for id_, value in zip(table.handle or (ROWID,), listed[:count], strict=True):
         column = columns.get(id_)
         if isinstance(value, int) and value < 0 and column is not None and column.unsigned:
             cells.setdefault(id_, value + (1 << 64))  # the handle of an unsigned key is written as a signed number
@@ -59,18 +59,18 @@ def inserted(data: bytes, table: TableInfo) -> Cells:
     return cells
 
 
-def _pairs(found: Sequence[Value]) -> Cells:
+def _pairs(listed: Sequence[Value]) -> Cells:
     """(column id, value) ..., or one NULL for a row in which nothing is to be said."""
-    if len(found) == 1 and found[0] is None:
+    if len(listed) == 1 and listed[0] is None:
         return {}
-    if len(found) % 2:
-        raise _broken(f"{len(found)} datums aren't pairs")
+    if len(listed) % 2:
+        raise _broken(f"{len(listed)} datums aren't pairs")
     cells: Cells = {}
-    for at in range(0, len(found), 2):
-        id_ = found[at]
+    for at in range(0, len(listed), 2):
+        id_ = listed[at]
         if not isinstance(id_, int):
             raise _broken("a column's id isn't a number")
-        cells[id_] = found[at + 1]
+        cells[id_] = listed[at + 1]
     return cells
 
 

@@ -64,14 +64,14 @@ class Summary:
         """A rough measure of what it takes in memory."""
         texts = sum(map(len, self.jobs.values())) + sum(map(len, self.tables.values()))
         arrays = self.started, self.of_table, self.table_ids, self.answered, self.stamps
-        return _EMPTY_BYTES + texts + _ENTRY_BYTES * len(self.ddl) + sum(one.nbytes for one in arrays)
+        return _EMPTY_BYTES + texts + _ENTRY_BYTES * len(self.ddl) + sum(array.nbytes for array in arrays)
 
 
 def summary_of(segment: Segment) -> Summary:
     """Raises StreamCorrupt, UnknownEvent."""
     walk = walk_of(segment.payload)
-    found = _of_walk(segment, walk) if walk is not None else None
-    return found or summary_by_payload(segment)
+    summary = _of_walk(segment, walk) if walk is not None else None
+    return summary or summary_by_payload(segment)
 
 
 def _of_walk(segment: Segment, walk: Walk) -> Summary | None:
@@ -83,9 +83,9 @@ def _of_walk(segment: Segment, walk: Walk) -> Summary | None:
     if tables is None:
         return None
     ids = each_once(started[tables[:, T.TABLE_PAYLOAD]], tables[:, T.TABLE_ID])
-    told = (tp == BinlogType.COMMIT) | ((tp == BinlogType.ROLLBACK) & (started != payloads[:, T.COMMIT_TS]))
+    is_answer = (tp == BinlogType.COMMIT) | ((tp == BinlogType.ROLLBACK) & (started != payloads[:, T.COMMIT_TS]))
     fates = np.where(tp == BinlogType.COMMIT, payloads[:, T.COMMIT_TS], ROLLED_BACK)
-    answers = each_once(started[told], fates[told])
+    answers = each_once(started[is_answer], fates[is_answer])
     others = np.flatnonzero(~of_rows & (tp != BinlogType.COMMIT) & (tp != BinlogType.ROLLBACK))
     few = summary_by_payload(segment, [walk.payload(number) for number in others.tolist()])
     return Summary(np.unique(started[of_rows]), *ids, *answers, few.ddl, few.jobs, few.tables)
@@ -120,12 +120,12 @@ def summary_by_payload(segment: Segment, payloads: Iterable[tuple[int, bytes]] |
                 )
             case BinlogType.PREWRITE:
                 rows[start_ts] = table_ids_of(binlog.prewrite_value)
-    ids = _pairs((start_ts, table_id) for start_ts, mine in rows.items() for table_id in mine)
+    ids = _pairs((start_ts, table_id) for start_ts, table_ids in rows.items() for table_id in table_ids)
     return Summary(np.array(sorted(rows), np.int64), *ids, *_pairs(answers), ddl, jobs, tables)
 
 
-def _pairs(told: Iterable[tuple[int, int]]) -> tuple[Words, Words]:
-    first, second = np.array([*told], np.int64).reshape(-1, 2).T
+def _pairs(entries: Iterable[tuple[int, int]]) -> tuple[Words, Words]:
+    first, second = np.array([*entries], np.int64).reshape(-1, 2).T
     return each_once(first, second)
 
 

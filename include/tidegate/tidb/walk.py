@@ -44,8 +44,8 @@ class Walk:
         """int64[n, TABLE_WORDS]: which tables the prewrites of these numbers have rows of."""
         arguments = (self.data.ctypes.data, self.payloads.ctypes.data, numbers.ctypes.data, len(numbers))
         count = int(read_all_tables(*arguments, 0))
-        found = np.empty((max(count, 0), T.TABLE_WORDS), np.int64)
-        return found if count >= 0 and int(read_all_tables(*arguments, found.ctypes.data)) == count else None
+        tables = np.empty((max(count, 0), T.TABLE_WORDS), np.int64)
+        return tables if count >= 0 and int(read_all_tables(*arguments, tables.ctypes.data)) == count else None
 
     def row_counts(self, numbers: Words) -> Words | None:
         """How many rows each of these prewrites has; None where their bytes aren't as TiDB writes them."""
@@ -59,11 +59,11 @@ class Walk:
         if counts is None:
             return None
         count = int(counts.sum())
-        found = np.zeros((count, T.ROW_WORDS), np.int64)
+        rows = np.zeros((count, T.ROW_WORDS), np.int64)
         arguments = (self.data.ctypes.data, self.payloads.ctypes.data, numbers.ctypes.data, len(numbers))
-        if int(read_all_rows(*arguments, found.ctypes.data)) != count:
+        if int(read_all_rows(*arguments, rows.ctypes.data)) != count:
             return None
-        return self._told_once(found)
+        return self._told_once(rows)
 
     def _told_once(self, rows: Words) -> Words:
         """Without what TiDB tells of twice: a table's rows of a transaction are looked at where some may be."""
@@ -73,13 +73,13 @@ class Walk:
         other = np.any(np.diff(rows[:, [T.ROW_PAYLOAD, T.ROW_TABLE_ID]], axis=0), axis=1)
         firsts = np.concatenate([[0], np.flatnonzero(other) + 1, [len(rows)]])
         kept = np.ones(len(rows), np.bool_)
-        for one in np.unique(np.searchsorted(firsts, np.flatnonzero(marks), side="right") - 1).tolist():
-            numbers = range(firsts[one], firsts[one + 1])
+        for group in np.unique(np.searchsorted(firsts, np.flatnonzero(marks), side="right") - 1).tolist():
+            numbers = range(firsts[group], firsts[group + 1])
             kept[numbers.start : numbers.stop] = False
-            told = [
+            changes = [
                 (Mutation(int(rows[number, T.ROW_KIND])), _Placed.of(self.data, rows, number)) for number in numbers
             ]
-            kept[[row.number for _, row in told_once(told) if isinstance(row, _Placed)]] = True
+            kept[[row.number for _, row in told_once(changes) if isinstance(row, _Placed)]] = True
         return np.ascontiguousarray(rows[kept])
 
 

@@ -63,11 +63,11 @@ class Alphabets:
 
 def _chosen(ends: Sequence[Sequence[str]]) -> set[str]:
     """Characters to be asked for, those of the two ends among them."""
-    there = {int(digits, 16) for end in ends for digits in end}
+    ends_have = {int(digits, 16) for end in ends for digits in end}
     first = [int(end[0], 16) for end in ends if end]
     low, high = min(first, default=0), max(first, default=0)
-    near = {n for one in first for n in range(one - _NEIGHBOURS, one + _NEIGHBOURS)}
-    near |= {n for one in there for n in range(one - _BESIDE, one + _BESIDE)}
+    near = {n for begins in first for n in range(begins - _NEIGHBOURS, begins + _NEIGHBOURS)}
+    near |= {n for point in ends_have for n in range(point - _BESIDE, point + _BESIDE)}
     between = set(range(low, high + 1, max(1, (high - low) // _BETWEEN)))
     usual = {n for n in {*_ASCII, *near, *between} if 0 < n <= sys.maxunicode}
-    return {f"{n:08X}" for n in there | {n for n in usual if unicodedata.category(chr(n))[0] in "LNPSZ"}}
+    return {f"{n:08X}" for n in ends_have | {n for n in usual if unicodedata.category(chr(n))[0] in "LNPSZ"}}

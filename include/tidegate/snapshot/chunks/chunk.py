@@ -106,12 +106,12 @@ def rows_of(chunk: Chunk) -> pa.Table:
         raise _damaged(chunk, "its payload's CRC-32C or length differs from what was landed")
     try:
         with pa.ipc.open_stream(pa.py_buffer(chunk.payload)) as reader:
-            found = reader.read_all()
+            rows = reader.read_all()
     except (pa.ArrowException, OSError) as error:
         raise _damaged(chunk, f"its payload isn't an Arrow stream: {error}") from error
-    if found.num_rows != chunk.rows or shape_of(found.schema) != chunk.shape:
+    if rows.num_rows != chunk.rows or shape_of(rows.schema) != chunk.shape:
         raise _damaged(chunk, "its payload has other rows or columns than it says")
-    return found
+    return rows
 
 
 def changes_of(chunk: Chunk, low_ts: int) -> list[pa.RecordBatch]:
@@ -123,7 +123,7 @@ def changes_of(chunk: Chunk, low_ts: int) -> list[pa.RecordBatch]:
     rows = rows_of(chunk)
     schema = pa.schema([*SYSTEM_FIELDS, *rows.schema])
     op = tables.OP_DELETE if chunk.deletes else tables.OP_UPSERT
-    found, before = list[pa.RecordBatch](), 0
+    changes, before = list[pa.RecordBatch](), 0
     for batch in rows.to_batches():
         count = batch.num_rows
         system = [
@@ -132,9 +132,9 @@ def changes_of(chunk: Chunk, low_ts: int) -> list[pa.RecordBatch]:
             pa.array(np.zeros(count, np.int64)),
             pa.array(np.arange(before, before + count, dtype=np.int64)),
         ]
-        found.append(pa.RecordBatch.from_arrays([*system, *batch.columns], schema=schema))
+        changes.append(pa.RecordBatch.from_arrays([*system, *batch.columns], schema=schema))
         before += count
-    return found
+    return changes
 
 
 def schema_of(version: TableVersion) -> pa.Schema:
@@ -144,8 +144,8 @@ def schema_of(version: TableVersion) -> pa.Schema:
 
 def shape_of(schema: pa.Schema) -> str:
     """32 hex digits of names and types."""
-    told = json.dumps([[field.name, str(field.type)] for field in schema], ensure_ascii=False)
-    return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    fields = json.dumps([[field.name, str(field.type)] for field in schema], ensure_ascii=False)
+    return hashlib.blake2b(fields.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _damaged(chunk: Chunk, what: str) -> StreamCorrupt:

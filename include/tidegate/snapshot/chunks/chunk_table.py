@@ -94,13 +94,13 @@ class ChunkFiles:
                 self._close()
                 handle = self._lake.open(ref.path)
                 self._open, self._path = (handle, pq.ParquetFile(handle)), ref.path
-            found = self._open[1].read_row_group(ref.row_group, columns=["payload"], use_threads=False)
+            row_group = self._open[1].read_row_group(ref.row_group, columns=["payload"], use_threads=False)
         except pa.ArrowException as error:
             self._close()
             raise StreamCorrupt(
                 f"a file of bronze/chunks can't be read: {error}", where=ref.path, remedy="restore it from a copy"
             ) from error
-        return replace(ref.chunk, payload=memoryview(found["payload"][0].as_buffer()).cast("B"))
+        return replace(ref.chunk, payload=memoryview(row_group["payload"][0].as_buffer()).cast("B"))
 
 
 class ChunkWriter:
@@ -128,10 +128,10 @@ class ChunkWriter:
             written: list[Action] = []
 
             def decide(state: TableState) -> Change | None:
-                there = state.transaction(self._app_id)
-                if there >> _EPOCH_BITS > number >> _EPOCH_BITS:
+                landed = state.transaction(self._app_id)
+                if landed >> _EPOCH_BITS > number >> _EPOCH_BITS:
                     raise self._overtaken(state)
-                if there >= number:
+                if landed >= number:
                     return None
                 if not written:
                     written.extend(self._files(chunks))
@@ -173,14 +173,14 @@ def chunk_refs(lake: LakeFiles, source: str, tokens: Collection[str]) -> list[Ch
     """The chunks of these waves, by wave, table and number. Raises LakeUnavailable, StreamCorrupt."""
     if not tokens:
         return []
-    found: list[ChunkRef] = []
+    refs: list[ChunkRef] = []
     try:
         for file in lake.log(CHUNKS.path).state().files:
             if file.action["partitionValues"]["source"] == source and _may_hold(file, tokens):
-                found += [ref for ref in _refs(lake, source, unquote(file.path)) if ref.chunk.low_token in tokens]
+                refs += [ref for ref in _refs(lake, source, unquote(file.path)) if ref.chunk.low_token in tokens]
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.uri(CHUNKS.path)) from error
-    return sorted(found, key=lambda ref: (ref.chunk.wave, ref.chunk.name, ref.chunk.chunk))
+    return sorted(refs, key=lambda ref: (ref.chunk.wave, ref.chunk.name, ref.chunk.chunk))
 
 
 def _refs(lake: LakeFiles, source: str, path: str) -> list[ChunkRef]:
@@ -212,8 +212,8 @@ def _write(sink: Any, chunks: Sequence[Chunk]) -> None:
 
 
 def _statistics(chunks: Sequence[Chunk]) -> str:
-    told = {name: [getattr(chunk, name) for chunk in chunks] for name in _BOUNDED}
-    short = {name: of for name, of in told.items() if not any(len(str(cell)) > _BOUNDED_CHARS_MAX for cell in of)}
+    cells = {name: [getattr(chunk, name) for chunk in chunks] for name in _BOUNDED}
+    short = {name: of for name, of in cells.items() if not any(len(str(cell)) > _BOUNDED_CHARS_MAX for cell in of)}
     return json.dumps(
         {
             "numRecords": len(chunks),

@@ -81,11 +81,11 @@ class _Table:
         does.
         """
         column, hint = self.key[len(piece.prefix)], f" FORCE {self._index}" if self._index else ""
-        found = self._ask(
+        rows = self._ask(
             f"SELECT {literal_sql(column)} FROM {self._place}{hint} WHERE {self.condition(piece, *more)}"
             f" ORDER BY {quote_name(column.name)} {way} LIMIT 1"
         )
-        return str(found[0][0]) if found else None
+        return str(rows[0][0]) if rows else None
 
     def condition(self, piece: _Piece, *more: str) -> str:
         """The condition for a piece's rows."""
@@ -111,7 +111,7 @@ def _cut(table: _Table, piece: _Piece) -> list[_Piece]:
         inside = replace(piece, prefix=(*piece.prefix, literal), after="", upto="")
         return _cut(table, inside) if len(inside.prefix) < len(table.key) else []
     sides = [replace(piece, upto=literal, end=(*piece.prefix, literal)), replace(piece, after=literal)]
-    return [replace(one, rows=table.rows(table.condition(one))) for one in sides]
+    return [replace(side, rows=table.rows(table.condition(side))) for side in sides]
 
 
 def _between(table: _Table, piece: _Piece, column: Column) -> tuple[str, bool] | None:
@@ -130,9 +130,9 @@ def _between(table: _Table, piece: _Piece, column: Column) -> tuple[str, bool] |
     # Most may share more places than the scale has. What is beside them goes first, then the scale is finer.
     guesses = [("<=", scale.literal(place)), ("<=", scale.literal(place + 1)), ("<", high)]
     for sign, guess in guesses:
-        found = table.end(piece, "DESC", compared(here, sign, guess))
-        if found not in (None, low, high):
-            return str(found), False
+        value = table.end(piece, "DESC", compared(here, sign, guess))
+        if value not in (None, low, high):
+            return str(value), False
     return low, False
 
 
@@ -141,8 +141,8 @@ def _even(table: _Table, piece: _Piece, here: str | ByNumber, scale: Scale) -> i
     low, high = scale.low, scale.high
     while high - low > 1:
         middle = (low + high) // 2
-        told = [table.condition(piece, compared(here, sign, scale.literal(middle))) for sign in ("<=", ">")]
-        sides = [table.rows(condition) for condition in told]
+        conditions = [table.condition(piece, compared(here, sign, scale.literal(middle))) for sign in ("<=", ">")]
+        sides = [table.rows(condition) for condition in conditions]
         if abs(sides[0] - sides[1]) * _EVEN <= sum(sides):
             return middle
         low, high = (low, middle) if sides[0] > sides[1] else (middle, high)

@@ -58,10 +58,10 @@ def _columns(version: TableVersion) -> list[tuple[str, str]]:
     """The key's columns up to one of which no literal is made: (name, its literal in SQL)."""
     if has_rowids(version):
         return [(ROWID_NAME, f"CAST({quote_name(ROWID_NAME)} AS CHAR)")]
-    found = []
+    literals = []
     for column in key_of(version):
         shown = literal_sql(column, "utf8mb4")  # a TiDB has text in UTF-8, and says it as the column is declared
         if not shown:
             break
-        found.append((column.name, shown))
-    return found
+        literals.append((column.name, shown))
+    return literals

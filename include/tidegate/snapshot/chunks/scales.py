@@ -52,28 +52,28 @@ def scale_of(column: Column, low: str, high: str) -> Scale | None:
     kind = canonical(column).kind
     match kind:
         case Kind.INT | Kind.UNSIGNED_BIGINT | Kind.BOOLEAN | Kind.BIT | Kind.ENUM | Kind.SET:
-            found = Scale(int(low), int(high), str)
+            scale = Scale(int(low), int(high), str)
         case Kind.YEAR:
-            found = Scale(int(low), int(high), lambda n: str(n if n >= _FIRST_YEAR else 0))
+            scale = Scale(int(low), int(high), lambda n: str(n if n >= _FIRST_YEAR else 0))
         case Kind.DECIMAL | Kind.DECIMAL_TEXT:
             digits = len(low.partition(".")[2])
-            found = Scale(_shifted(low, digits), _shifted(high, digits), lambda n: _decimal(n, digits))
+            scale = Scale(_shifted(low, digits), _shifted(high, digits), lambda n: _decimal(n, digits))
         case Kind.FLOAT | Kind.DOUBLE:
-            found = Scale(_bits(float(low)), _bits(float(high)), lambda n: _double(_float(n)))
+            scale = Scale(_bits(float(low)), _bits(float(high)), lambda n: _double(_float(n)))
         case Kind.DATE | Kind.DATETIME | Kind.TIMESTAMP:
             shown = _day if kind is Kind.DATE else _moment
-            found = Scale(_micros(low), _micros(high), lambda n: f"'{shown(n)}'")
+            scale = Scale(_micros(low), _micros(high), lambda n: f"'{shown(n)}'")
         case Kind.TIME:
-            found = Scale(_time_micros(low), _time_micros(high), _time)
+            scale = Scale(_time_micros(low), _time_micros(high), _time)
         case Kind.UUID:
-            found = _of_uuids(low, high)
+            scale = _of_uuids(low, high)
         case Kind.INET:
-            found = _of_addresses(low, high)
+            scale = _of_addresses(low, high)
         case Kind.BINARY:
-            found = _of_bytes(bytes.fromhex(low[2:-1]), bytes.fromhex(high[2:-1]))
+            scale = _of_bytes(bytes.fromhex(low[2:-1]), bytes.fromhex(high[2:-1]))
         case _:
             return None
-    return found if found.low < found.high else None
+    return scale if scale.low < scale.high else None
 
 
 def scale_of_text(
@@ -83,10 +83,10 @@ def scale_of_text(
     base = len(alphabet.characters) + 1  # 0: the text ends
 
     def number(text: Sequence[str]) -> int:
-        found = 0
+        digits = 0
         for n in range(_TEXT_PLACES):
-            found = found * base + (alphabet.places.get(text[n], 0) + 1 if n < len(text) else 0)
-        return found
+            digits = digits * base + (alphabet.places.get(text[n], 0) + 1 if n < len(text) else 0)
+        return digits
 
     def literal(place: int) -> str:
         digits = []
@@ -96,8 +96,8 @@ def scale_of_text(
         rest = b"".join(alphabet.characters[digit - 1] for digit in reversed(digits) if digit)
         return f"{introducer} x'{(shared + rest).hex()}'"
 
-    found = Scale(number(low), number(high), literal)
-    return found if found.low < found.high else None
+    scale = Scale(number(low), number(high), literal)
+    return scale if scale.low < scale.high else None
 
 
 # --- numbers --------------------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ def _clock(micros: int) -> str:
 
 
 def _time_micros(literal: str) -> int:
-    found = _TIME.fullmatch(literal.strip("'"))
-    assert found is not None, "as a server writes a TIME"
-    sign, hours, minutes, seconds, rest = found.groups()
+    parts = _TIME.fullmatch(literal.strip("'"))
+    assert parts is not None, "as a server writes a TIME"
+    sign, hours, minutes, seconds, rest = parts.groups()
     micros = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1_000_000 + int((rest or "").ljust(6, "0"))
     return -micros if sign else micros
 

@@ -82,9 +82,9 @@ class MarkWriter:
 
     def over(self, connection: Any) -> MarkWriter:
         """The same, over another connection."""
-        found = copy(self)
-        found._connection = connection  # noqa: SLF001 - of our own class
-        return found
+        writer = copy(self)
+        writer._connection = connection  # noqa: SLF001 - of our own class
+        return writer
 
     def write(self, mark: Mark) -> Position | None:
         """One mark, committed when this returns. Raises SourceRefused, SourceUnavailable (not known whether it is)."""
@@ -94,11 +94,11 @@ class MarkWriter:
                 if mark.kind is MarkKind.LOW and self._lists_branches:
                     see_commits(cursor)
         except (pymysql.err.MySQLError, OSError) as error:
-            found = self._refused(error)
-            if isinstance(found, MarksRefused):  # since begin(): as of a former primary
+            refusal = self._refused(error)
+            if isinstance(refusal, MarksRefused):  # since begin(): as of a former primary
                 remedy = "it is tried again, without marks in its log"
-                found = SourceUnavailable(found.what, where=self._info.where, remedy=remedy)
-            raise found from error
+                refusal = SourceUnavailable(refusal.what, where=self._info.where, remedy=remedy)
+            raise refusal from error
         if changed != 1:
             raise SourceUnavailable(
                 f"our row of {WATERMARK} is gone", where=self._info.where, remedy="leave that table to tidegate"
@@ -128,28 +128,28 @@ class MarkWriter:
             "SHOW VARIABLES WHERE Variable_name IN ('binlog_format', 'sql_log_bin', 'autocommit', 'log_bin',"
             " 'binlog_order_commits', 'read_only', 'gtid_mode', 'gtid_slave_pos', 'version')"
         )
-        told = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
-        on = {name: {"ON": "1", "OFF": "0"}.get(value, value) for name, value in told.items()}
-        if says_read_only(told.get("read_only", "")):
+        variables = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
+        on = {name: {"ON": "1", "OFF": "0"}.get(value, value) for name, value in variables.items()}
+        if says_read_only(variables.get("read_only", "")):
             raise MarksRefused("the server is read-only", where=self._info.where, remedy=_READ_ONLY)
-        self._check_replicates(cursor, told)
+        self._check_replicates(cursor, variables)
         for name, wanted in _NEEDED.items():
             if on.get(name, wanted) != wanted:
-                raise self._unfit(f"{name} is {told[name]}, and marks need {wanted}", f"set {name} there")
+                raise self._unfit(f"{name} is {variables[name]}, and marks need {wanted}", f"set {name} there")
         if on.get("binlog_order_commits", "1") != "1":
             what = "binlog_order_commits is OFF: what was logged before a mark may not be visible when it is"
             raise self._unfit(what, "set binlog_order_commits=ON at the source")
 
-    def _check_replicates(self, cursor: Any, told: Mapping[str, str]) -> None:
+    def _check_replicates(self, cursor: Any, variables: Mapping[str, str]) -> None:
         """A GTID of a replica's own is one that its primary lacks: replication breaks over it, sooner or later."""
-        mariadb = "MARIADB" in told.get("version", "")
-        if not mariadb and told.get("gtid_mode", "") not in GTIDS_GIVEN:
+        mariadb = "MARIADB" in variables.get("version", "")
+        if not mariadb and variables.get("gtid_mode", "") not in GTIDS_GIVEN:
             return
-        found, hidden = read_replications(cursor, mariadb=mariadb)
-        if found:
+        replications, hidden = read_replications(cursor, mariadb=mariadb)
+        if replications:
             remedy = f"{_READ_ONLY}; was it promoted, RESET REPLICA ALL (MariaDB: RESET SLAVE ALL) there says so"
             raise MarksRefused("the server is a replica", where=self._info.where, remedy=remedy)
-        if hidden and (not mariadb or told.get("gtid_slave_pos")):
+        if hidden and (not mariadb or variables.get("gtid_slave_pos")):
             grant = "REPLICA MONITOR" if mariadb else "REPLICATION CLIENT"
             remedy = f"{_READ_ONLY}; GRANT {grant} ON *.* TO {self._account} shows whether it was promoted"
             raise MarksRefused("the server may be a replica", where=self._info.where, remedy=remedy)
@@ -158,12 +158,12 @@ class MarkWriter:
         return SourceRefused(what, where=self._info.where, remedy=remedy)
 
     def _refused(self, error: BaseException) -> BaseException:
-        found, code = named(error, self._info), error.args[0] if error.args else 0
+        refusal, code = named(error, self._info), error.args[0] if error.args else 0
         if code == ER.OPTION_PREVENTS_STATEMENT:
             return MarksRefused("the server is read-only", where=self._info.where, remedy=_READ_ONLY)
-        if isinstance(found, SourceRefused):
+        if isinstance(refusal, SourceRefused):
             grants = f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {self._account}"
             if code in _MAY_NOT:
-                return MarksRefused(found.what, where=self._info.where, remedy=grants)
-            found.remedy = grants
-        return found
+                return MarksRefused(refusal.what, where=self._info.where, remedy=grants)
+            refusal.remedy = grants
+        return refusal

@@ -59,8 +59,8 @@ class UnloggedMarks:
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(SERVER_IDS)
-                told = {str(name).lower(): value for name, value in cursor.fetchall()}
-                if server_of(told) != (self._asked.server_id, self._asked.server_uuid):
+                variables = {str(name).lower(): value for name, value in cursor.fetchall()}
+                if server_of(variables) != (self._asked.server_id, self._asked.server_uuid):
                     raise SourceUnavailable(
                         "two connections came to two servers", where=self._info.where, remedy="give it one address"
                     )
@@ -110,11 +110,11 @@ class UnloggedMarks:
     def _end(self) -> Position:
         try:
             with self._connection.cursor() as cursor:
-                found = current_position(cursor)
+                position = current_position(cursor)
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self._info) from error
-        assert found is not None, "it was there as the wave began"
-        return found
+        assert position is not None, "it was there as the wave began"
+        return position
 
     def _read_between(self) -> tuple[int, int]:
         assert self._seen is not None, "the low mark comes first"
@@ -127,11 +127,11 @@ class UnloggedMarks:
     def _covered(self, end: Position) -> int:
         """Wait until capture has landed all up to a place."""
         until = time.monotonic() + SNAPSHOT_STANDING_SECONDS
-        while (found := self._places.covered_by(self._names[1], end.file, end.offset)) is None:
+        while (covered_ts := self._places.covered_by(self._names[1], end.file, end.offset)) is None:
             if time.monotonic() > until:
                 raise self._behind(str(end))
             time.sleep(SNAPSHOT_LOOK_SECONDS)
-        return found
+        return covered_ts
 
     def _behind(self, place: str) -> SourceUnavailable:
         return SourceUnavailable(

@@ -89,10 +89,16 @@ class Mark:
 
     def to_text(self) -> str:
         """JSON, as the column `mark` holds it."""
-        tables = [[one.database, one.table, one.chunks, one.crc] for one in self.tables]
-        told = {"snapshot": self.snapshot, "wave": self.wave, "kind": self.kind, "token": self.token, "tables": tables}
-        told |= {"at": self.at}
-        return json.dumps(told, separators=(",", ":"))
+        tables = [[manifest.database, manifest.table, manifest.chunks, manifest.crc] for manifest in self.tables]
+        fields = {
+            "snapshot": self.snapshot,
+            "wave": self.wave,
+            "kind": self.kind,
+            "token": self.token,
+            "tables": tables,
+        }
+        fields |= {"at": self.at}
+        return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: str) -> Self | None:
@@ -100,15 +106,15 @@ class Mark:
         if not text:
             return None
         try:
-            told = json.loads(text)
-            tables = tuple(Manifest(str(d), str(t), int(chunks), int(crc)) for d, t, chunks, crc in told["tables"])
+            fields = json.loads(text)
+            tables = tuple(Manifest(str(d), str(t), int(chunks), int(crc)) for d, t, chunks, crc in fields["tables"])
             return cls(
-                str(told["snapshot"]),
-                int(told["wave"]),
-                MarkKind(told["kind"]),
-                str(told["token"]),
+                str(fields["snapshot"]),
+                int(fields["wave"]),
+                MarkKind(fields["kind"]),
+                str(fields["token"]),
                 tables,
-                str(told["at"]),
+                str(fields["at"]),
             )
         except (ValueError, TypeError, KeyError) as error:
             raise DecodeError(

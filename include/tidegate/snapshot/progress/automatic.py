@@ -61,30 +61,34 @@ def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ..
     """Logical tables without all their rows, with the physical tables that have them. Raises LakeUnavailable."""
     states, patterns = last_states(lake), pipeline.tables
     wanted = {name for name, state in states.items() if state.lacks_rows}
-    found: dict[str, list[Physical]] = {}
+    physical_of: dict[str, list[Physical]] = {}
     gone: set[str] = set()
     servers = [name for name in pipeline.owners if not pipeline.lacks_snapshots(name)]
     for source in servers:
         for (database, table), status in newest_statuses(lake, source).items():
             *pair, is_routed = patterns.logical(database, table)
             name = ".".join(map(str, pair))
-            told = states.get(name)
-            goes_on = told is None or (is_routed and told.state in _GOES_ON)  # a shard waits by its version alone
+            last_state = states.get(name)
+            goes_on = last_state is None or (
+                is_routed and last_state.state in _GOES_ON
+            )  # a shard waits by its version alone
             kept = patterns.keeps(database, table) and database not in OWN_DATABASES  # a TiDB lists its own, too
             if not kept or (name not in wanted and not (goes_on and status.waits)):
                 continue
             if status is VersionStatus.DROPPED:
                 gone.add(name)
             else:
-                found.setdefault(name, []).append(Physical(source, database, table))
-    for of in found.values():
-        several = len({source for source, *_ in of}) > 1 and not any(patterns.logical(*one.pair).routed for one in of)
-        if several or patterns.mixes(one.pair for one in of):
+                physical_of.setdefault(name, []).append(Physical(source, database, table))
+    for of in physical_of.values():
+        several = len({source for source, *_ in of}) > 1 and not any(
+            patterns.logical(*shard.pair).routed for shard in of
+        )
+        if several or patterns.mixes(shard.pair for shard in of):
             of.clear()  # apply refuses the rows of either
-    for name in wanted - found.keys() - gone:  # no version is known of it: the reader asks the server
+    for name in wanted - physical_of.keys() - gone:  # no version is known of it: the reader asks the server
         places = [Physical(source, *pair) for source in servers for pair in splits(name) if patterns.keeps(*pair)]
-        found[name] = [one for one in places if not patterns.logical(*one.pair).routed]
-    return {name: tuple(sorted(physical)) for name, physical in found.items()}
+        physical_of[name] = [shard for shard in places if not patterns.logical(*shard.pair).routed]
+    return {name: tuple(sorted(physical)) for name, physical in physical_of.items()}
 
 
 def outlooks(
@@ -92,9 +96,9 @@ def outlooks(
 ) -> dict[str, Outlook]:
     """waits: as waiting() gives them. known: in order of their requests."""
     snapshots: dict[str, list[TableProgress]] = {}
-    for one in known:
-        if one.source in pipeline.sources:
-            snapshots.setdefault(pipeline.tables.logical(*one.name).name, []).append(one)
+    for table in known:
+        if table.source in pipeline.sources:
+            snapshots.setdefault(pipeline.tables.logical(*table.name).name, []).append(table)
     return {name: _of_all(pipeline, tuple(of), snapshots.get(name, ()), now) for name, of in waits.items()}
 
 
@@ -102,28 +106,32 @@ def _of_all(
     pipeline: Pipeline, physical: tuple[Physical, ...], past: Collection[TableProgress], now: datetime
 ) -> Outlook:
     """Each shard of a routed table waits for itself; what is due first says when."""
-    if not any(pipeline.tables.logical(*one.pair).routed for one in physical):
+    if not any(pipeline.tables.logical(*shard.pair).routed for shard in physical):
         return _outlook(pipeline, physical, past, now)
-    each = [_outlook(pipeline, (one,), [t for t in past if (t.source, *t.name) == one], now) for one in physical]
-    due = [one for one in each if one.is_due(now)]
+    each = [_outlook(pipeline, (shard,), [t for t in past if (t.source, *t.name) == shard], now) for shard in physical]
+    due = [outlook for outlook in each if outlook.is_due(now)]
     if due:
-        return replace(due[0], physical=tuple(shard for one in due for shard in one.physical))
-    under_way = [one for one in each if one.under_way]
-    later = sorted((one for one in each if one.due_at is not None), key=lambda one: one.due_at or now)
+        return replace(due[0], physical=tuple(shard for outlook in due for shard in outlook.physical))
+    under_way = [outlook for outlook in each if outlook.under_way]
+    later = sorted(
+        (outlook for outlook in each if outlook.due_at is not None), key=lambda outlook: outlook.due_at or now
+    )
     return (under_way or later or each)[0]
 
 
 def _outlook(
     pipeline: Pipeline, physical: tuple[Physical, ...], past: Collection[TableProgress], now: datetime
 ) -> Outlook:
-    is_open = [one for one in past if not one.state.is_over]
+    is_open = [table for table in past if not table.state.is_over]
     if is_open:
-        one = is_open[-1]
-        heard_at = now if one.waiting else one.told_at  # what waits for apply needs no reader
-        return Outlook(physical, None, one.reason, under_way=one.state, told_at=heard_at)
+        current = is_open[-1]
+        heard_at = now if current.waiting else current.told_at  # what waits for apply needs no reader
+        return Outlook(physical, None, current.reason, under_way=current.state, told_at=heard_at)
     last = list(past)[-1] if past else None
     in_vain = [
-        one for one in past if one.told_at > now - _DAY and (one.by_itself or one.state is not SnapshotState.DONE)
+        table
+        for table in past
+        if table.told_at > now - _DAY and (table.by_itself or table.state is not SnapshotState.DONE)
     ]
     tries = len(in_vain)
     why = last.reason if last is not None and last.state is not SnapshotState.DONE else ""
@@ -146,10 +154,10 @@ def seen(pipeline: Pipeline, lake: LakeFiles, statuses: Iterable[TableStatus]) -
     One whose snapshot was tried in vain, or that no reader takes, stays held, and says so. One of a source that no
     snapshot reads stays as it is. Raises LakeUnavailable.
     """
-    found = outlooks(pipeline, waiting(pipeline, lake), told(lake, pipeline.pipeline), now := datetime.now(UTC))
+    by_table = outlooks(pipeline, waiting(pipeline, lake), told(lake, pipeline.pipeline), now := datetime.now(UTC))
     return tuple(
-        _seen(pipeline.pipeline, status, found[status.table], now)
-        if status.table in found and not pipeline.lacks_snapshots(status.source)
+        _seen(pipeline.pipeline, status, by_table[status.table], now)
+        if status.table in by_table and not pipeline.lacks_snapshots(status.source)
         else status
         for status in statuses
     )
@@ -188,5 +196,5 @@ def due(
 ) -> list[Physical]:
     """Physical tables that are to be asked for now. waits, known: as in outlooks()."""
     now = datetime.now(UTC)
-    found = outlooks(pipeline, waits, known, now)
-    return sorted(one for outlook in found.values() if outlook.is_due(now) for one in outlook.physical)
+    by_table = outlooks(pipeline, waits, known, now)
+    return sorted(physical for outlook in by_table.values() if outlook.is_due(now) for physical in outlook.physical)

@@ -42,14 +42,17 @@ class CapturedReading:
             return []
         captured = self._checked()
         gone = [
-            (one, token) for one in active for token, server in one.waiting_at.items() if captured not in (None, server)
+            (table, token)
+            for table in active
+            for token, server in table.waiting_at.items()
+            if captured not in (None, server)
         ]
         for _, token in gone:
             if token not in self._lost_from:
                 self._lost_from[token] = max(file.resolved_ts for file in bronze_files(self._lake)[self._source])
         reached = cut_ts(self._lake) if gone else 0
         self._again_at = time.monotonic() + SNAPSHOT_WAITING_SECONDS
-        return [(one, token) for one, token in gone if self._lost_from[token] <= reached]
+        return [(table, token) for table, token in gone if self._lost_from[token] <= reached]
 
     def _checked(self) -> Server | None:
         captured = captured_server(self._lake, self._source)
@@ -64,6 +67,6 @@ class CapturedReading:
 
 def lost_ends(lake: LakeFiles, tables: Iterable[TableProgress]) -> list[TableProgress]:
     """Those whose end mark was written at another server than capture reads now. Raises LakeUnavailable."""
-    ended = [one for one in tables if one.state is SnapshotState.ENDED and one.ended_at is not None]
-    captured = {source: captured_server(lake, source) for source in {one.source for one in ended}}
-    return [one for one in ended if captured[one.source] not in (None, one.ended_at)]
+    ended = [table for table in tables if table.state is SnapshotState.ENDED and table.ended_at is not None]
+    captured = {source: captured_server(lake, source) for source in {table.source for table in ended}}
+    return [table for table in ended if captured[table.source] not in (None, table.ended_at)]

@@ -44,23 +44,23 @@ class EventLog:
 
     def look(self) -> tuple[bool, list[SnapshotEvent]]:
         """Whether what came before is told once more, and the events. Raises LakeUnavailable, LakeRefused."""
-        found = control.load(self.lake, SNAPSHOTS)
-        if found is None or found.version == self.version:
+        state = control.load(self.lake, SNAPSHOTS)
+        if state is None or state.version == self.version:
             return False, []
-        files = {file.path: file for file in found.files}
+        files = {file.path: file for file in state.files}
         gone = not self._files <= files.keys()
         wanted = [file for path, file in files.items() if gone or path not in self._files]
         schema = None if self.definitions else _WITHOUT
-        rows = control.rows_of(self.lake, SNAPSHOTS, found, schema, files=wanted)
+        rows = control.rows_of(self.lake, SNAPSHOTS, state, schema, files=wanted)
         keys = _keys(rows)
         anew = gone and not self._known <= set(keys)
         if anew:
             self._known = set()
         new = [number for number, key in enumerate(keys) if key not in self._known]
-        told = rows.take(np.array(new, dtype=np.int64)).to_pylist()
-        events = [SnapshotEvent.from_row({_DEFINITION: None, **row}) for row in told]
+        fresh = rows.take(np.array(new, dtype=np.int64)).to_pylist()
+        events = [SnapshotEvent.from_row({_DEFINITION: None, **row}) for row in fresh]
         self._known.update(map(_key, events))
-        self._files, self.version = frozenset(files), found.version
+        self._files, self.version = frozenset(files), state.version
         return anew, events
 
     def know(self, events: Iterable[SnapshotEvent]) -> None:
@@ -73,9 +73,9 @@ class EventLog:
         """
         if version != self.version + 1:
             return
-        found = control.load(self.lake, SNAPSHOTS)
-        if found is not None and found.version == version:
-            self._files, self.version = frozenset(file.path for file in found.files), version
+        state = control.load(self.lake, SNAPSHOTS)
+        if state is not None and state.version == version:
+            self._files, self.version = frozenset(file.path for file in state.files), version
 
 
 def _key(event: SnapshotEvent) -> Key:

@@ -276,7 +276,7 @@ class Tally:
     def take_in(self, events: Iterable[SnapshotEvent]) -> None:
         """events: in any order, of any number of snapshots."""
         touched: dict[TableKey, None] = {}
-        for event in sorted(events, key=lambda one: one.recorded_at):
+        for event in sorted(events, key=lambda said: said.recorded_at):
             key = TableKey(event.snapshot, event.source, *event.name)
             self.waves[event.snapshot] = max(event.wave, self.waves.get(event.snapshot, 0))
             if event.event is EventKind.MARKED:
@@ -302,13 +302,13 @@ class Tally:
         """Snapshots of which a table isn't over."""
         return self._going.keys()
 
-    def _count(self, key: TableKey, told: TableProgress) -> None:
-        self.tables[key] = told
+    def _count(self, key: TableKey, table: TableProgress) -> None:
+        self.tables[key] = table
         before = key in self.going
-        if told.state.is_over:
+        if table.state.is_over:
             self.going.pop(key, None)
         else:
-            self.going[key] = told
+            self.going[key] = table
         if before != (key in self.going):
             self._going[key.snapshot] += -1 if before else 1
             if not self._going[key.snapshot]:
@@ -317,37 +317,37 @@ class Tally:
     def _told(self, key: TableKey) -> TableProgress:
         snapshot, source, database, table = key
         places = ((source, database, table), ("", database, table), (source, "", ""), ("", "", ""))
-        mine = [one for place in places for one in self._said.get(TableKey(snapshot, *place), ())]
-        return _table(self._requests[key], sorted(mine, key=lambda one: one.recorded_at))
+        events = [event for place in places for event in self._said.get(TableKey(snapshot, *place), ())]
+        return _table(self._requests[key], sorted(events, key=lambda event: event.recorded_at))
 
 
 def progress(events: Iterable[SnapshotEvent]) -> dict[TableKey, TableProgress]:
     """(snapshot, source, database, table) -> how far it is. events: in any order, of any number of snapshots."""
-    found = Tally()
-    found.take_in(events)
-    return found.tables
+    tally = Tally()
+    tally.take_in(events)
+    return tally.tables
 
 
 def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress:
     state = SnapshotState.REQUESTED
-    for event in events:
-        after = _STATE_OF.get(event.event, state)
+    for step in events:
+        after = _STATE_OF.get(step.event, state)
         # What is over stays over; a range that is read while a person pauses doesn't resume, and what has ended is
         # beyond a pause.
-        paused = state is SnapshotState.PAUSED and event.event is EventKind.RANGES
-        ended = state is SnapshotState.ENDED and event.event is EventKind.PAUSED
+        paused = state is SnapshotState.PAUSED and step.event is EventKind.RANGES
+        ended = state is SnapshotState.ENDED and step.event is EventKind.PAUSED
         state = state if state.is_over or paused or ended else after
-    waves = sorted((one for one in events if one.event is EventKind.WAVE), key=lambda one: one.wave)
-    applied = [one for one in events if one.event is EventKind.APPLIED]
-    refused = {one.token: one for one in events if one.event is EventKind.REFUSED}
-    answered = refused.keys() | {one.token for one in applied}
-    last = max((one.wave for one in waves if one.token in answered), default=0)
-    lost = {one.token for one in waves if one.wave < last and one.token not in answered}
-    waiting = [one for one in waves if one.token not in answered | lost]
-    ranges = next((one.spans for one in reversed(events) if one.event is EventKind.RANGES), (WHOLE,))
-    counted = [one for one in waves if one.token not in refused.keys() | lost]
+    waves = sorted((event for event in events if event.event is EventKind.WAVE), key=lambda event: event.wave)
+    applied = [event for event in events if event.event is EventKind.APPLIED]
+    refused = {event.token: event for event in events if event.event is EventKind.REFUSED}
+    answered = refused.keys() | {event.token for event in applied}
+    last = max((event.wave for event in waves if event.token in answered), default=0)
+    lost = {event.token for event in waves if event.wave < last and event.token not in answered}
+    waiting = [event for event in waves if event.token not in answered | lost]
+    ranges = next((event.spans for event in reversed(events) if event.event is EventKind.RANGES), (WHOLE,))
+    counted = [event for event in waves if event.token not in refused.keys() | lost]
     # What is done has nothing left, even when upkeep has taken away what was read (worth_keeping.py).
-    reads = (ReadSpans(one.spans, one.token in refused.keys() | lost) for one in waves)
+    reads = (ReadSpans(event.spans, event.token in refused.keys() | lost) for event in waves)
     left = () if state is SnapshotState.DONE else left_of(ranges, reads)
     # A pause stops reading. What is read already is marked, and ends.
     state = SnapshotState.RUNNING if state is SnapshotState.PAUSED and not left else state
@@ -358,23 +358,23 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
         table=request.table,
         state=SnapshotState.RUNNING if state is SnapshotState.REQUESTED and waves else state,
         left=left,
-        waiting=tuple(one.token for one in waiting),
-        low_ts=min((one.low_ts for one in applied if one.low_ts is not None), default=None),
+        waiting=tuple(event.token for event in waiting),
+        low_ts=min((event.low_ts for event in applied if event.low_ts is not None), default=None),
         waves=len(counted),
-        rows=sum(one.rows for one in counted),
-        bytes=sum(one.bytes for one in counted),
-        refused=tuple(one.reason for one in refused.values()),
+        rows=sum(event.rows for event in counted),
+        bytes=sum(event.bytes for event in counted),
+        refused=tuple(event.reason for event in refused.values()),
         options=request.options,
-        reason=next((one.reason for one in reversed(events) if one.reason), ""),
+        reason=next((event.reason for event in reversed(events) if event.reason), ""),
         # Apply, which cancels what a DDL ends, says why.
-        by_hand=any(one.event is EventKind.CANCELLED and not one.reason for one in events),
+        by_hand=any(event.event is EventKind.CANCELLED and not event.reason for event in events),
         told_at=events[-1].recorded_at,
-        estimate=max((one.rows for one in events if one.event is EventKind.RANGES), default=0),
-        began_at=next((one.recorded_at for one in events if one.event is EventKind.RANGES), _NEVER),
-        read_at=max((one.recorded_at for one in waves), default=_NEVER),
-        waiting_at={one.token: server for one in waiting if (server := _server(one)) is not None},
-        ended_at=_server(ends[-1]) if (ends := [one for one in events if one.event is EventKind.ENDED]) else None,
-        view=_view(events, max((one.wave for one in waves), default=0)),
+        estimate=max((event.rows for event in events if event.event is EventKind.RANGES), default=0),
+        began_at=next((event.recorded_at for event in events if event.event is EventKind.RANGES), _NEVER),
+        read_at=max((event.recorded_at for event in waves), default=_NEVER),
+        waiting_at={event.token: server for event in waiting if (server := _server(event)) is not None},
+        ended_at=_server(ends[-1]) if (ends := [event for event in events if event.event is EventKind.ENDED]) else None,
+        view=_view(events, max((event.wave for event in waves), default=0)),
         read_by=_told(events, "read_by"),
         order=_told(events, "order"),
     )
@@ -382,17 +382,17 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
 
 def _view(events: list[SnapshotEvent], last: int) -> View | None:
     """The newest, unless a wave came behind it. last: the number of the last wave that was read."""
-    mine = [one for one in events if one.meaning is Meaning.VIEW_OF_TABLE and one.wave > last]
-    newest = max(mine, key=lambda one: one.wave, default=None)
+    views = [event for event in events if event.meaning is Meaning.VIEW_OF_TABLE and event.wave > last]
+    newest = max(views, key=lambda event: event.wave, default=None)
     return None if newest is None else View(newest.wave, newest.token, newest.low_ts or 0)
 
 
 def _told(events: list[SnapshotEvent], what: str) -> tuple[str, ...] | None:
     """The option of this name in the newest ranges."""
-    said = next((one.options.get(what) for one in reversed(events) if one.event is EventKind.RANGES), None)
+    said = next((event.options.get(what) for event in reversed(events) if event.event is EventKind.RANGES), None)
     return None if said is None else tuple(said)
 
 
 def _server(event: SnapshotEvent) -> Server | None:
-    told = event.options.get("server")
-    return (int(told[0]), str(told[1])) if told else None
+    server = event.options.get("server")
+    return (int(server[0]), str(server[1])) if server else None

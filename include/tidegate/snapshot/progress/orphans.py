@@ -58,7 +58,7 @@ def orphan_files(
         taken = _day(file) < kept_since  # whether it may go although apply took it
         if _wave(file) in whole:
             return taken and judge.is_below(_wave(file))
-        return all(judge.is_orphan(one, taken=taken) for one in chunks_in(lake, _source(file), unquote(file.path)))
+        return all(judge.is_orphan(chunk, taken=taken) for chunk in chunks_in(lake, _source(file), unquote(file.path)))
 
     return [file for file in old if goes(file)]
 
@@ -100,16 +100,16 @@ def vacuum_chunks(lake: LakeFiles) -> list[str]:
 
 class _Judge:
     def __init__(self, events: Iterable[SnapshotEvent], begins: Mapping[str, int]) -> None:
-        told, self._begins = list(events), begins
-        self._applied = {_pair(one) for one in told if one.event is EventKind.APPLIED}
-        self._refused = {_pair(one) for one in told if one.event is EventKind.REFUSED}
-        self._waves = [one for one in told if one.event is EventKind.WAVE]
-        self._tables = progress(told)
+        said, self._begins = list(events), begins
+        self._applied = {_pair(event) for event in said if event.event is EventKind.APPLIED}
+        self._refused = {_pair(event) for event in said if event.event is EventKind.REFUSED}
+        self._waves = [event for event in said if event.event is EventKind.WAVE]
+        self._tables = progress(said)
         goes_on = {key.snapshot for key, table in self._tables.items() if not table.state.is_over}
         self._lows = {  # of waves that apply took, where nothing of their snapshot is to come
-            (one.token, one.source): one.low_ts
-            for one in told
-            if one.event is EventKind.APPLIED and one.low_ts is not None and one.snapshot not in goes_on
+            (event.token, event.source): event.low_ts
+            for event in said
+            if event.event is EventKind.APPLIED and event.low_ts is not None and event.snapshot not in goes_on
         }
 
     def whole(self, files: Iterable[LiveFile]) -> set[_Wave]:
@@ -117,12 +117,12 @@ class _Judge:
         landed = Counter[_Wave]()
         for file in files:
             landed[_wave(file)] += file.rows or 0
-        told, doubted = Counter[_Wave](), {pair[:2] for pair in self._refused}
+        counted, doubted = Counter[_Wave](), {pair[:2] for pair in self._refused}
         for wave in self._waves:
-            told[wave.token, wave.source] += wave.chunks
+            counted[wave.token, wave.source] += wave.chunks
             if _pair(wave) not in self._applied:
                 doubted.add((wave.token, wave.source))
-        return {wave for wave, chunks in told.items() if chunks == landed[wave] and wave not in doubted}
+        return {wave for wave, chunks in counted.items() if chunks == landed[wave] and wave not in doubted}
 
     def is_below(self, wave: _Wave) -> bool:
         """Whether bronze begins above the low mark of a wave that apply took."""

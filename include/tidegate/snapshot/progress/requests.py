@@ -52,7 +52,9 @@ def tell_tables(
 ) -> None:
     """The same of single tables. Raises LakeUnavailable, LakeRefused."""
     now = datetime.now(UTC)
-    events = [SnapshotEvent(one.snapshot, pipeline, one.source, kind, now, *one.name, reason=reason) for one in tables]
+    events = [
+        SnapshotEvent(table.snapshot, pipeline, table.source, kind, now, *table.name, reason=reason) for table in tables
+    ]
     control.append(lake, SNAPSHOTS, [event.to_row() for event in events])
 
 
@@ -78,13 +80,13 @@ class Told:
         """As told(). Raises LakeUnavailable, LakeRefused."""
         with self._lock:
             self._look()
-            return [one for one in self._tally.tables.values() if source in ("", one.source)]
+            return [table for table in self._tally.tables.values() if source in ("", table.source)]
 
     def going(self, source: str = "") -> list[TableProgress]:
         """The tables among these whose snapshot isn't over. Raises LakeUnavailable, LakeRefused."""
         with self._lock:
             self._look()
-            return [one for one in self._tally.going.values() if source in ("", one.source)]
+            return [table for table in self._tally.going.values() if source in ("", table.source)]
 
     def last_wave(self, snapshot: str) -> int:
         """The largest number of a snapshot's waves; 0 before the first. Raises LakeUnavailable, LakeRefused."""
@@ -108,4 +110,4 @@ class Told:
         anew, events = self._log.look()
         if anew:
             self._tally = Tally()
-        self._tally.take_in(one for one in events if one.pipeline == self._pipeline)
+        self._tally.take_in(event for event in events if event.pipeline == self._pipeline)

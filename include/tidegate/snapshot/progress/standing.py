@@ -48,16 +48,16 @@ class Known:
     @classmethod
     def of(cls, events: Iterable[SnapshotEvent]) -> Known:
         """From events in any order."""
-        found = cls()
-        found.take_in(events)
-        return found
+        known = cls()
+        known.take_in(events)
+        return known
 
     @classmethod
     def read(cls, lake: LakeFiles) -> Known:
         """Raises LakeUnavailable, LakeRefused."""
-        found = cls(EventLog(lake))
-        found.look()
-        return found
+        known = cls(EventLog(lake))
+        known.look()
+        return known
 
     def look(self) -> None:
         """Take in what others have appended since. Raises LakeUnavailable, LakeRefused."""
@@ -69,33 +69,33 @@ class Known:
 
     def take_in(self, events: Sequence[SnapshotEvent] | Iterable[SnapshotEvent]) -> None:
         """One's own; of any order among themselves."""
-        told = list(events)
+        listed = list(events)
         if self._log is not None:
-            self._log.know(told)
-        self._take_in(told)
+            self._log.know(listed)
+        self._take_in(listed)
 
     def _take_in(self, events: Iterable[SnapshotEvent]) -> None:
-        told = sorted(events, key=lambda one: one.recorded_at)
-        self._tally.take_in(told)
-        for one in told:
-            physical = Physical(one.source, *one.name)
-            self._by_table.setdefault(physical, []).append(one)
-            if one.meaning is Meaning.BEGUN:
-                self._opened.setdefault(TableKey(one.snapshot, *physical), one)
+        by_time = sorted(events, key=lambda said: said.recorded_at)
+        self._tally.take_in(by_time)
+        for event in by_time:
+            physical = Physical(event.source, *event.name)
+            self._by_table.setdefault(physical, []).append(event)
+            if event.meaning is Meaning.BEGUN:
+                self._opened.setdefault(TableKey(event.snapshot, *physical), event)
                 self._filled.pop(physical, None)  # the newest stands last
-                self._filled[physical] = one
-            elif one.meaning is Meaning.WAVE_OPEN:
-                self._lows[one.source, one.token] = one.low_ts
-                if one.low_ts is not None:
-                    self._lowest[one.snapshot] = min(one.low_ts, self._lowest.get(one.snapshot, one.low_ts))
-            elif one.event is EventKind.DONE:
+                self._filled[physical] = event
+            elif event.meaning is Meaning.WAVE_OPEN:
+                self._lows[event.source, event.token] = event.low_ts
+                if event.low_ts is not None:
+                    self._lowest[event.snapshot] = min(event.low_ts, self._lowest.get(event.snapshot, event.low_ts))
+            elif event.event is EventKind.DONE:
                 self._filled.pop(physical, None)
-            elif one.event is EventKind.PLACED:
-                self._place(one.token, one.high_ts or 0)
-            elif one.event is EventKind.MARKED:
-                self._marks[one.token] = one
-                if one.token not in self._placed:  # by clocks of two machines it may be the younger one
-                    self._unplaced[one.token] = one
+            elif event.event is EventKind.PLACED:
+                self._place(event.token, event.high_ts or 0)
+            elif event.event is EventKind.MARKED:
+                self._marks[event.token] = event
+                if event.token not in self._placed:  # by clocks of two machines it may be the younger one
+                    self._unplaced[event.token] = event
 
     def _place(self, token: str, commit_ts: int) -> None:
         self._unplaced.pop(token, None)
@@ -132,8 +132,8 @@ class Known:
 
     def placed_in(self, after_ts: int, upto_ts: int) -> list[tuple[int, SnapshotEvent]]:
         """Such marks with their places, of (after_ts, upto_ts], in order."""
-        first = bisect_right(self._places, after_ts, key=lambda one: one[0])
-        last = bisect_right(self._places, upto_ts, key=lambda one: one[0])
+        first = bisect_right(self._places, after_ts, key=lambda place: place[0])
+        last = bisect_right(self._places, upto_ts, key=lambda place: place[0])
         return [(at, self._marks[token]) for at, token in self._places[first:last] if token in self._marks]
 
     def low_ts(self, source: str, token: str) -> int | None:
@@ -142,12 +142,12 @@ class Known:
 
     def open_lows(self) -> list[int]:
         """The lowest mark of the waves open at some window's end, of each unfinished snapshot."""
-        return [self._lowest[one] for one in self._tally.going_snapshots if one in self._lowest]
+        return [self._lowest[snapshot] for snapshot in self._tally.going_snapshots if snapshot in self._lowest]
 
     def began(self, snapshot: str, physical: Physical) -> int | None:
         """L0: from here on the snapshot's waves and the log are in silver; None before its first wave is."""
-        told = self.tables.get(TableKey(snapshot, *physical))
-        return told.low_ts if told is not None else None
+        table = self.tables.get(TableKey(snapshot, *physical))
+        return table.low_ts if table is not None else None
 
     def filled(self, physical: Physical) -> SnapshotEvent | None:
         """The `opened` event since which a table lacks rows; None when it lacks none by these events."""
@@ -162,7 +162,9 @@ class Known:
         """Whether a snapshot of a table isn't over, or rows that one read have a commit_ts above this."""
         if any(key[1:] == physical for key in self.going):
             return True
-        return any((one.low_ts or 0) > at_ts or (one.high_ts or 0) > at_ts for one in self._by_table.get(physical, ()))
+        return any(
+            (event.low_ts or 0) > at_ts or (event.high_ts or 0) > at_ts for event in self._by_table.get(physical, ())
+        )
 
     def opened(self, snapshot: str, physical: Physical) -> SnapshotEvent | None:
         """The event with which this snapshot began with an empty silver; None when it didn't."""
@@ -170,16 +172,16 @@ class Known:
 
     def begun_by(self, physical: Physical, low_ts: int) -> str:
         """Token of the wave whose low mark empties a table in silver; "" when nobody said so."""
-        mine = (one for one in reversed(self._by_table.get(physical, ())) if one.meaning is Meaning.BEGUN)
-        return next((one.token for one in mine if one.low_ts == low_ts), "")
+        beginnings = (event for event in reversed(self._by_table.get(physical, ())) if event.meaning is Meaning.BEGUN)
+        return next((event.token for event in beginnings if event.low_ts == low_ts), "")
 
     def definition(self, token: str, physical: Physical) -> Mapping[str, Any]:
         """The table as the server had it while a wave was read; {} when nobody said so."""
-        mine = (one for one in self._by_table.get(physical, ()) if one.token == token)
-        return next((one.definition for one in mine if one.definition), {})
+        of_wave = (event for event in self._by_table.get(physical, ()) if event.token == token)
+        return next((event.definition for event in of_wave if event.definition), {})
 
 
 def under_way(lake: LakeFiles) -> list[TableProgress]:
     """Tables whose snapshot isn't over, by name. Raises LakeUnavailable."""
-    found = Known.read(lake).going.values()
-    return sorted(found, key=lambda told: (told.source, told.name))
+    going = Known.read(lake).going.values()
+    return sorted(going, key=lambda table: (table.source, table.name))

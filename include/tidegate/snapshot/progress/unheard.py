@@ -56,31 +56,31 @@ class Unheard:
     def tables(self) -> list[Physical]:
         """A source that can't be asked now is asked again after a while. Raises LakeUnavailable."""
         version = control.version(self.lake, SCHEMA_HISTORY)
-        found: list[Physical] = []
+        unheard: list[Physical] = []
         for source, of in self.pipeline.sources.items():
-            if not isinstance(of, MysqlSource) or (told := self._of(source)) is None or not told.unknown:
+            if not isinstance(of, MysqlSource) or (heard := self._of(source)) is None or not heard.unknown:
                 continue
-            if told.at != version:
+            if heard.at != version:
                 known = newest_statuses(self.lake, source)
-                told.at, told.begun = version, bool(known)
-                told.unknown = {name: made_at for name, made_at in told.unknown.items() if name not in known}
-            if not told.unknown or not told.begun:  # else it is captured
+                heard.at, heard.begun = version, bool(known)
+                heard.unknown = {name: made_at for name, made_at in heard.unknown.items() if name not in known}
+            if not heard.unknown or not heard.begun:  # else it is captured
                 continue
             reached_ms = physical_ms(self._now_followed().position(source, cut_ts(self.lake)))
             before = reached_ms / 1000 - SNAPSHOT_UNHEARD_SECONDS
-            found += [Physical(source, *name) for name, made_at in told.unknown.items() if made_at < before]
-        return sorted(found)
+            unheard += [Physical(source, *name) for name, made_at in heard.unknown.items() if made_at < before]
+        return sorted(unheard)
 
     def _of(self, source: str) -> _Told | None:
         if source not in self._told and time.monotonic() >= self._again_at.get(source, 0.0):
             try:
-                there = tables_there(self.info_of(source))
+                present = tables_there(self.info_of(source))
             except TidegateError as error:  # who reads the source says it aloud
                 self.unasked[source] = error
                 self._again_at[source] = time.monotonic() + SNAPSHOT_AGAIN_SECONDS
             else:  # of one without a time of creation nobody knows whether it is older than the cut
                 self.unasked.pop(source, None)
-                made = {name: one.made_at for name, one in there.items() if one.made_at is not None}
+                made = {name: table.made_at for name, table in present.items() if table.made_at is not None}
                 self._told[source] = _Told({name: at for name, at in made.items() if self.pipeline.tables.keeps(*name)})
         return self._told.get(source)
 

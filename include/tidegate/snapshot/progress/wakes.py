@@ -85,21 +85,21 @@ class WaitingTables:
         versions, now = [tail.version() for tail in self._tails], _now().timestamp()
         if versions == self._seen and now < self._again_at:
             return None
-        found = self._needy(versions)
+        needy = self._needy(versions)
         self._seen = versions
         woken, selection = self._woken, self._selection()
         is_new = versions[-1] >= 0 and selection != woken.selection  # before there is a baseline all of it is in that
-        if not found and not is_new:
+        if not needy and not is_new:
             return None
         same = versions[0] == woken.version
         counts_to = woken.at + (woken.pause if same else SNAPSHOT_SILENT_SECONDS)
-        if set(found) <= set(woken.tables) and now < counts_to and not is_new:
+        if set(needy) <= set(woken.tables) and now < counts_to and not is_new:
             self._again_at = min(self._again_at, counts_to)
             return None
         pause = min(2 * woken.pause, SNAPSHOT_WAKE_SECONDS_MAX) if same else SNAPSHOT_SILENT_SECONDS
-        self._woken = _Woken(found, versions[0], now, pause, selection)
+        self._woken = _Woken(needy, versions[0], now, pause, selection)
         self._again_at = min(self._again_at, now + pause)
-        return {"tables": found}
+        return {"tables": needy}
 
     def _selection(self) -> int:
         from tidegate.lake.followed import Selection
@@ -117,19 +117,21 @@ class WaitingTables:
         now = _now()
         if versions[1:] != self._waits_at:
             self._waits, self._waits_at = waiting(self._pipeline, self._lake), versions[1:]
-        known = [one for one in self._told.tables() if one.source in self._pipeline.sources]
-        found = outlooks(self._pipeline, self._waits, known, now)
-        needy = {name for name, outlook in found.items() if outlook.is_due(now)}
-        times = [outlook.due_at for outlook in found.values() if outlook.due_at is not None]
-        for one in known:
-            silent_at = one.told_at + timedelta(seconds=SNAPSHOT_SILENT_SECONDS)
-            if one.state in (SnapshotState.REQUESTED, SnapshotState.RUNNING):
+        known = [table for table in self._told.tables() if table.source in self._pipeline.sources]
+        by_table = outlooks(self._pipeline, self._waits, known, now)
+        needy = {name for name, outlook in by_table.items() if outlook.is_due(now)}
+        times = [outlook.due_at for outlook in by_table.values() if outlook.due_at is not None]
+        for progress in known:
+            silent_at = progress.told_at + timedelta(seconds=SNAPSHOT_SILENT_SECONDS)
+            if progress.state in (SnapshotState.REQUESTED, SnapshotState.RUNNING):
                 times.append(silent_at)
                 if silent_at <= now:
-                    needy.add(".".join(one.name))
-            elif one.state is SnapshotState.ENDED:  # another server may be captured at any time before apply has it
+                    needy.add(".".join(progress.name))
+            elif (
+                progress.state is SnapshotState.ENDED
+            ):  # another server may be captured at any time before apply has it
                 times.append(now + timedelta(seconds=SNAPSHOT_SILENT_SECONDS))
-        needy |= {".".join(one.name) for one in lost_ends(self._lake, known)}
+        needy |= {".".join(table.name) for table in lost_ends(self._lake, known)}
         coming = [at.timestamp() for at in times if at > now]
         self._again_at = min(coming, default=float("inf"))
         return sorted(needy)

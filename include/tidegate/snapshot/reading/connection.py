@@ -32,8 +32,8 @@ class WorkerConnection:
         self.raw: Any = connect(info)
         try:
             self.raw.query(SESSION)
-            told = {str(_text(name)).lower(): _text(value) for name, value in self.ask(SERVER_IDS)}
-            version = told.get("version", "").lower()
+            variables = {str(_text(name)).lower(): _text(value) for name, value in self.ask(SERVER_IDS)}
+            version = variables.get("version", "").lower()
             self.is_mariadb, self.is_tidb = "mariadb" in version, "tidb" in version
             if changefeed:
                 self._check_is_tidb(version)
@@ -43,7 +43,7 @@ class WorkerConnection:
             self.close()
             raise
         # A TiDB's servers are one, and nothing that a Pump writes down is of one of them.
-        self.server_id, self.server_uuid = (0, "") if self.is_tidb else server_of(told)
+        self.server_id, self.server_uuid = (0, "") if self.is_tidb else server_of(variables)
         self.at_ts = 0
         self._definitions = Definitions(History(info), lower_tables=changefeed)
 
@@ -98,7 +98,7 @@ def _shown_versions(
             read = read_schema(connection, source, lambda *name: name in wanted, place, only=wanted)
     except (pymysql.err.MySQLError, OSError) as error:
         raise named(error, info) from error
-    return {(one.database, one.table): one for one in read if one.table}
+    return {(version.database, version.table): version for version in read if version.table}
 
 
 def _text(cell: Any) -> Any:

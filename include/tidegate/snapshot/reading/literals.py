@@ -39,15 +39,15 @@ def key_literals(plan: ReadPlan, row: bytes) -> Key | None:
         return (str(int(extra[-1] or b"")),)
     numbers = iter(extra)
     places = {column.id: n for n, column in enumerate(plan.version.columns)}
-    found = []
+    literals = []
     for column_id in plan.version.key:
         column = plan.version.columns[places[column_id]]
         listed = canonical(column).kind in (Kind.ENUM, Kind.SET)
         cell = next(numbers) if listed else kept[places[column_id]]
         if cell is None:
             raise StreamCorrupt(f"key column {column.name} is NULL", where=plan.version.name, remedy=REPORT)
-        found.append(str(int(cell)) if listed else literal(column, cell))
-    return tuple(found)
+        literals.append(str(int(cell)) if listed else literal(column, cell))
+    return tuple(literals)
 
 
 def _cells(plan: ReadPlan, row: bytes) -> Iterator[bytes | None]:

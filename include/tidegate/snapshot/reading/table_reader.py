@@ -221,13 +221,13 @@ class ChunkReader:
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, self._info) from error
         upto = (str(int(last[0][0])),) if last else span.upto
-        mine, left = Span(span.after, upto), None if upto == span.upto else Span(upto, span.upto)
+        own_span, left = Span(span.after, upto), None if upto == span.upto else Span(upto, span.upto)
         rows = 0
-        for made in self._pieces(self._rows(self.plan.select_list, mine), bounds, wave):
+        for made in self._pieces(self._rows(self.plan.select_list, own_span), bounds, wave):
             rows += made.rows
             if made.is_last:
                 pace.note(rows, self._stream.bytes, time.monotonic() - started)
-            yield self._chunk(made, mine, wave), left
+            yield self._chunk(made, own_span, wave), left
 
     def read_whole(self, bounds: ChunkBounds, wave: WaveOf) -> Iterator[Chunk]:
         """Chunks of all rows in no order, without their numbers, from one statement; each is of the WHOLE span.

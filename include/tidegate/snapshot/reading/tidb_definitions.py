@@ -37,10 +37,10 @@ class Definitions:
         if jobs != self._jobs:
             self._tables, self._jobs = LiveTables.from_text(self.history.tables_at(ts)), jobs
         wanted = set(names)
-        there = ((self._named(*name), info) for name, info in self._tables)
-        changes = [TableChange(Change.BASELINE, name, info) for name, info in there if name in wanted]
+        listed = ((self._named(*name), info) for name, info in self._tables)
+        changes = [TableChange(Change.BASELINE, name, info) for name, info in listed if name in wanted]
         made = versions_of(changes, Stands(ts, "", 0, ""), _Unknown(source))
-        return {(one.database, one.table): one for one in made}
+        return {(version.database, version.table): version for version in made}
 
     def _named(self, database: str, table: str) -> Name:
         return database, folded(table) if self.lower_tables else table

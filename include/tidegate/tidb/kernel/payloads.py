@@ -200,10 +200,10 @@ def count_rows(data: int, payload: int, table: int) -> int:
         size, at = _next_run(2, at, end)
         if at < 0:
             return rows if size == 0 else CUT
-        found = _skim(at, at + size, table)
-        if found < 0:
+        more = _skim(at, at + size, table)
+        if more < 0:
             return CUT
-        rows += found
+        rows += more
         at += size
     return rows
 
@@ -211,14 +211,14 @@ def count_rows(data: int, payload: int, table: int) -> int:
 @compiled(I(I, I), **FAST)
 def _last_id(at: int, end: int) -> int:
     """The id of a TableMutation that was skimmed; 0 when it has none."""
-    found = 0
+    table_id = 0
     while 0 <= at < end:
         tag, at = varint(at, end)
         if tag == 8 | VARINT:
-            found, at = varint(at, end)
+            table_id, at = varint(at, end)
         else:
             at = behind_field(tag & 7, at, end)
-    return found
+    return table_id
 
 
 @compiled(TRIPLE(I, I), **FAST)
@@ -285,12 +285,12 @@ def read_rows(data: int, payload: int, number: int, rows: int) -> int:
         size, at = _next_run(2, at, end)
         if at < 0:
             break
-        found = _in_sequence(at, at + size, rows + count * _ROW_BYTES, data)
-        if found < 0:
+        more = _in_sequence(at, at + size, rows + count * _ROW_BYTES, data)
+        if more < 0:
             return CUT
-        for row in range(count, count + found):
+        for row in range(count, count + more):
             set_word(rows + row * _ROW_BYTES, T.ROW_PAYLOAD, number)
-        count += found
+        count += more
         at += size
     return count
 
@@ -298,40 +298,40 @@ def read_rows(data: int, payload: int, number: int, rows: int) -> int:
 @compiled(I(I, I, I, I, I), **FAST)
 def read_all_tables(data: int, payloads: int, numbers: int, count: int, tables: int) -> int:
     """read_tables of several payloads, by number; how many tables, or CUT."""
-    found = 0
-    for one in range(count):
-        number = word(numbers, one)
+    tables_read = 0
+    for n in range(count):
+        number = word(numbers, n)
         more = read_tables(
-            data, payloads + number * _PAYLOAD_BYTES, number, tables + found * _TABLE_BYTES if tables else 0
+            data, payloads + number * _PAYLOAD_BYTES, number, tables + tables_read * _TABLE_BYTES if tables else 0
         )
         if more < 0:
             return CUT
-        found += more
-    return found
+        tables_read += more
+    return tables_read
 
 
 @compiled(I(I, I, I, I, I), **FAST)
 def count_all_rows(data: int, payloads: int, numbers: int, count: int, counts: int) -> int:
     """count_rows of several payloads, by number, into counts, which has room for one more; 0, or CUT."""
-    for one in range(count):
-        more = count_rows(data, payloads + word(numbers, one) * _PAYLOAD_BYTES, counts + 8 * one)
+    for n in range(count):
+        more = count_rows(data, payloads + word(numbers, n) * _PAYLOAD_BYTES, counts + 8 * n)
         if more < 0:
             return CUT
-        set_word(counts, one, more)
+        set_word(counts, n, more)
     return 0
 
 
 @compiled(I(I, I, I, I, I), **FAST)
 def read_all_rows(data: int, payloads: int, numbers: int, count: int, rows: int) -> int:
     """read_rows of several payloads, by number; how many rows, or CUT."""
-    found = 0
-    for one in range(count):
-        number = word(numbers, one)
-        more = read_rows(data, payloads + number * _PAYLOAD_BYTES, number, rows + found * _ROW_BYTES)
+    rows_read = 0
+    for n in range(count):
+        number = word(numbers, n)
+        more = read_rows(data, payloads + number * _PAYLOAD_BYTES, number, rows + rows_read * _ROW_BYTES)
         if more < 0:
             return CUT
-        found += more
-    return found
+        rows_read += more
+    return rows_read
 
 
 @compiled(types.boolean(I, I), **FAST)
@@ -344,7 +344,7 @@ def _same_table(row: int, last: int) -> bool:
 @compiled(I(I, I, I, I), **FAST)
 def find_told_twice(data: int, rows: int, count: int, marks: int) -> int:
     """marks: uint8[count], 1 for a row that may be the second writing of one before it (double_writes.py)."""
-    found = 0
+    suspects = 0
     for number in range(count):
         row = rows + number * _ROW_BYTES
         last = row - _ROW_BYTES
@@ -362,5 +362,5 @@ def find_told_twice(data: int, rows: int, count: int, marks: int) -> int:
             else:
                 marked = 1 if kind == _UPDATE and before == _DELETE else 0
         store8(marks + number, marked)
-        found += marked
-    return found
+        suspects += marked
+    return suspects

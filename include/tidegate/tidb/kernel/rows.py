@@ -92,9 +92,9 @@ def _same_ids(half: int, state: int) -> int:
     """Whether both sides of an update name the same columns in the same order, as TiDB writes them."""
     places = word(state, T.PLACES)
     for number in range(0, half, 2):
-        one, other = word(places, number), word(places, half + number)
-        size = word(places, number + 1) - one
-        if word(places, half + number + 1) - other != size or not equal_bytes(one, other, size):
+        left, other = word(places, number), word(places, half + number)
+        size = word(places, number + 1) - left
+        if word(places, half + number + 1) - other != size or not equal_bytes(left, other, size):
             return 0
     return 1
 
@@ -107,13 +107,13 @@ def _key_differs(columns: int, state: int) -> int:
     after = before + 8 * count
     for number in range(count):
         if word(columns + number * _COLUMN_BYTES, L.KEY):
-            one, other = word(before, number), word(after, number)
-            if one < 0 or other < 0:
-                if one != other:
+            left, other = word(before, number), word(after, number)
+            if left < 0 or other < 0:
+                if left != other:
                     return 1
                 continue
-            at, to = word(places, one), word(places, other)
-            size = word(places, one + 1) - at
+            at, to = word(places, left), word(places, other)
+            size = word(places, left + 1) - at
             if word(places, other + 1) - to != size or not equal_bytes(at, to, size):
                 return 1
     return 0

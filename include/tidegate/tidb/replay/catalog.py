@@ -63,7 +63,11 @@ class Catalog:
     def __iter__(self) -> Iterator[tuple[str, Table]]:
         """(database, table), in order of names; no views and no sequences."""
         named = [(self._schemas.get(table.schema_id, ""), table) for table in self._tables.values()]
-        return iter(sorted((one for one in named if one[1].info.is_base), key=lambda one: (one[0], one[1].info.name)))
+        return iter(
+            sorted(
+                (entry for entry in named if entry[1].info.is_base), key=lambda entry: (entry[0], entry[1].info.name)
+            )
+        )
 
     def change(self, prewrite_value: bytes, commit_ts: int = 0) -> int:
         """Do a transaction's changes. Returns how many rows changed."""
@@ -204,21 +208,21 @@ class Catalog:
         plain.info = replace(plain.info, id=next(iter(gone)))
         plain.rows.describe(plain.info)
         for rows, cells in ((table.rows, coming), (plain.rows, leaving)):
-            for one in cells:
-                rows.insert(one)
+            for row in cells:
+                rows.insert(row)
         self._tables[plain.info.id] = self._tables.pop(job.table_id)
 
     def _swapped(self, table: Table, plain: Table, gone: set[int], job: Job) -> tuple[list[Cells], list[Cells]]:
         """The rows leaving the partition, and those coming into it; none where one side's aren't known."""
         try:
-            for one in (table, plain):
-                if one.unknown is not None:
-                    raise one.unknown
+            for side in (table, plain):
+                if side.unknown is not None:
+                    raise side.unknown
             return table.rows.take_where(_lies_in(table.info, gone)), plain.rows.take_where(_every_row)
         except UnsupportedValue as error:
             error.where = error.where or _where(job)
-            for one in (table, plain):
-                one.lose(error)
+            for side in (table, plain):
+                side.lose(error)
             return [], []
 
     def _rename_all(self, job: Job) -> None:
@@ -250,7 +254,10 @@ def _bare(name: str) -> str:
 
 def _gone(was: TableInfo, info: TableInfo) -> set[int]:
     """Ids of partitions that the table has no more."""
-    old, new = ({one.id for one in side.partition.definitions} if side.partition else set() for side in (was, info))
+    old, new = (
+        {definition.id for definition in side.partition.definitions} if side.partition else set()
+        for side in (was, info)
+    )
     return old - new
 
 
@@ -285,7 +292,7 @@ def _follow(table: Table, info: TableInfo, job: Job) -> None:
 
 def _lies_in(table: TableInfo, ids: set[int]) -> Callable[[Cells], bool]:
     assert table.partition is not None
-    places = {at for at, one in enumerate(table.partition.definitions) if one.id in ids}
+    places = {at for at, definition in enumerate(table.partition.definitions) if definition.id in ids}
     locator = Locator(table)
 
     def test(cells: Cells) -> bool:

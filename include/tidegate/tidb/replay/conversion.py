@@ -40,13 +40,13 @@ def successors(was: TableInfo, info: TableInfo, job: Job) -> dict[int, ColumnInf
         return dict(zip(old, new, strict=True))
     before = {_bare(to): _bare(name) for name, to in _CHANGE.findall(job.query)}
     by_name = {column.name.lower(): id_ for id_, column in old.items()}
-    found = {}
+    taken_over = {}
     for column in new:
         name = column.name.lower()
         old_id = by_name.get(before.get(name, name))
         if old_id is not None:
-            found[old_id] = column
-    return found
+            taken_over[old_id] = column
+    return taken_over
 
 
 def _bare(name: str) -> str:

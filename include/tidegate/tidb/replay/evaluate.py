@@ -81,16 +81,16 @@ def evaluate(node: Any, row: Row) -> Sql:
         return int(text) if text.isdigit() else float(text) if "e" in text.lower() else Decimal(text)
     if kind in _LAZY:
         return _LAZY[kind](node, row)
-    found = _FUNCTIONS.get(kind)
-    if found is None:
+    function = _FUNCTIONS.get(kind)
+    if function is None:
         raise _unknown(str(kind).upper())
-    arguments = [evaluate(one, row) if isinstance(one, tuple) else one for one in node[1:]]
+    arguments = [evaluate(part, row) if isinstance(part, tuple) else part for part in node[1:]]
     try:
         if None in arguments and kind not in _TAKE_NULL:
             return None
-        return found(*arguments)
+        return function(*arguments)
     except (TypeError, ValueError, InvalidOperation, ArithmeticError, AttributeError):
-        shown = ", ".join(repr(one)[:30] for one in arguments)
+        shown = ", ".join(repr(argument)[:30] for argument in arguments)
         raise _unknown(f"{str(kind).upper()} of {shown}") from None
 
 
@@ -106,7 +106,7 @@ def _if(node: Any, row: Row) -> Sql:
 
 
 def _coalesce(node: Any, row: Row) -> Sql:
-    return next((found for one in node[1:] if (found := evaluate(one, row)) is not None), None)
+    return next((value for argument in node[1:] if (value := evaluate(argument, row)) is not None), None)
 
 
 def _case(node: Any, row: Row) -> Sql:
@@ -117,12 +117,12 @@ def _case(node: Any, row: Row) -> Sql:
         if word == "ELSE":
             return evaluate(words[0], row)
         test, _, result = words.pop(0), words.pop(0), words.pop(0)
-        found = evaluate(test, row)
+        outcome = evaluate(test, row)
         if against is not None:
             value = evaluate(against, row)
-            hit = value is not None and found is not None and compare(value, found) == 0
+            hit = value is not None and outcome is not None and compare(value, outcome) == 0
         else:
-            hit = bool(truth(found))
+            hit = bool(truth(outcome))
         if hit:
             return evaluate(result, row)
     return None
@@ -132,10 +132,10 @@ def _in(node: Any, row: Row) -> Sql:
     value = evaluate(node[1], row)
     if value is None:
         return None
-    found = [evaluate(one, row) for one in node[2][1:]]
-    if any(one is not None and compare(value, one) == 0 for one in found):
+    listed = [evaluate(argument, row) for argument in node[2][1:]]
+    if any(member is not None and compare(value, member) == 0 for member in listed):
         return 1
-    return None if None in found else 0
+    return None if None in listed else 0
 
 
 _LAZY: Final[Mapping[str, Callable[[Any, Row], Sql]]] = {
@@ -178,8 +178,8 @@ def _octets(value: Sql) -> bytes:
 def _cast(value: Sql, kind: str = "") -> Sql:
     word = re.split(r"[ (]", kind, maxsplit=1)[0]
     if word in ("signed", "unsigned"):
-        found = whole(value)
-        return found if word == "signed" or found >= 0 else found + (1 << 64)
+        integer = whole(value)
+        return integer if word == "signed" or integer >= 0 else integer + (1 << 64)
     if word == "char":
         text, size = plain_text(value), re.search(r"\((\d+)\)", kind)
         return text[: int(size[1])] if size else text
@@ -226,7 +226,7 @@ def _unix_timestamp(value: Sql) -> int:
 
 
 def _json_extract(document: Sql, *paths: Sql) -> Sql:
-    found = []
+    matches = []
     for path in paths:
         tree, legs = json.loads(json_of(document), parse_float=Decimal), _PATH.fullmatch(plain_text(path))
         if legs is None:
@@ -242,10 +242,10 @@ def _json_extract(document: Sql, *paths: Sql) -> Sql:
             if tree is _MISSING:
                 break
         if tree is not _MISSING:
-            found.append(tree)
-    if not found:
+            matches.append(tree)
+    if not matches:
         return None
-    return JsonText(json_shown(_floats(found[0] if len(paths) == 1 else found)))
+    return JsonText(json_shown(_floats(matches[0] if len(paths) == 1 else matches)))
 
 
 _MISSING: Final = object()
@@ -255,8 +255,8 @@ def _floats(tree: Any) -> Any:
     if isinstance(tree, Decimal):
         return float(tree)
     if isinstance(tree, list):
-        return [_floats(one) for one in tree]
-    return {key: _floats(one) for key, one in tree.items()} if isinstance(tree, dict) else tree
+        return [_floats(member) for member in tree]
+    return {key: _floats(member) for key, member in tree.items()} if isinstance(tree, dict) else tree
 
 
 def _json_length(document: Sql) -> Sql:
@@ -271,17 +271,17 @@ def _json_unquote(value: Sql) -> Sql:
 
 def _rounded(mode: str) -> Callable[..., Sql]:
     def compute(value: Sql, digits: Sql = 0) -> Sql:
-        found = number(value).quantize(Decimal(1).scaleb(-whole(digits)), mode)
+        rounded = number(value).quantize(Decimal(1).scaleb(-whole(digits)), mode)
         if isinstance(value, float):
-            return float(found)
-        return int(found) if isinstance(value, int) or not whole(digits) else found
+            return float(rounded)
+        return int(rounded) if isinstance(value, int) or not whole(digits) else rounded
 
     return compute
 
 
 def _least(*values: Sql) -> Sql:
-    found: Sql = min(values, key=numeric)
-    return found
+    least: Sql = min(values, key=numeric)
+    return least
 
 
 def _whole_by(mode: str) -> Callable[[Sql], int]:
@@ -289,13 +289,13 @@ def _whole_by(mode: str) -> Callable[[Sql], int]:
 
 
 def _absolute(value: Sql) -> Sql:
-    found: int | Decimal | float = abs(numeric(value))  # type: ignore[assignment]  # of one of the three
-    return found
+    absolute: int | Decimal | float = abs(numeric(value))  # type: ignore[assignment]  # of one of the three
+    return absolute
 
 
 def _greatest(*values: Sql) -> Sql:
-    found: Sql = max(values, key=numeric)
-    return found
+    greatest: Sql = max(values, key=numeric)
+    return greatest
 
 
 def _nullif(left: Sql, right: Sql) -> Sql:

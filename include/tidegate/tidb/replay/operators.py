@@ -21,58 +21,58 @@ def numeric(value: Sql) -> int | Decimal | float:
         return value
     if isinstance(value, JsonText | str | bytes):
         return float(number(value))
-    found = number(value)
-    return int(found) if found == found.to_integral_value() else found
+    decimal = number(value)
+    return int(decimal) if decimal == decimal.to_integral_value() else decimal
 
 
 def arithmetic(operator: Callable[[Any, Any], Any]) -> Callable[[Sql, Sql], Sql]:
     def compute(left: Sql, right: Sql) -> Sql:
-        one, other = numeric(left), numeric(right)
-        if isinstance(one, float) or isinstance(other, float):
-            return float(operator(float(one), float(other)))
-        found = operator(one, other)
-        return found if isinstance(found, int) else Decimal(found)
+        first, other = numeric(left), numeric(right)
+        if isinstance(first, float) or isinstance(other, float):
+            return float(operator(float(first), float(other)))
+        outcome = operator(first, other)
+        return outcome if isinstance(outcome, int) else Decimal(outcome)
 
     return compute
 
 
 def divide(left: Sql, right: Sql) -> Sql:
-    one, other = numeric(left), numeric(right)
+    dividend, other = numeric(left), numeric(right)
     if not other:
         return None
-    if isinstance(one, float) or isinstance(other, float):
-        return float(one) / float(other)
-    exponent = Decimal(one).as_tuple().exponent
+    if isinstance(dividend, float) or isinstance(other, float):
+        return float(dividend) / float(other)
+    exponent = Decimal(dividend).as_tuple().exponent
     assert isinstance(exponent, int)
-    return (Decimal(one) / Decimal(other)).quantize(Decimal(1).scaleb(exponent - _DIVISION_DIGITS), ROUND_HALF_UP)
+    return (Decimal(dividend) / Decimal(other)).quantize(Decimal(1).scaleb(exponent - _DIVISION_DIGITS), ROUND_HALF_UP)
 
 
 def integer_divide(left: Sql, right: Sql) -> Sql:
-    one, other = number(left), number(right)
-    return int(one / other) if other else None
+    dividend, other = number(left), number(right)
+    return int(dividend / other) if other else None
 
 
 def modulo(left: Sql, right: Sql) -> Sql:
-    one, other = numeric(left), numeric(right)
+    dividend, other = numeric(left), numeric(right)
     if not other:
         return None
-    if isinstance(one, float) or isinstance(other, float):
-        return float(number(one) % number(other))
-    found = Decimal(one) % Decimal(other)  # Decimal's sign is the dividend's, as SQL's
-    return int(found) if isinstance(one, int) and isinstance(other, int) else found
+    if isinstance(dividend, float) or isinstance(other, float):
+        return float(number(dividend) % number(other))
+    remainder = Decimal(dividend) % Decimal(other)  # Decimal's sign is the dividend's, as SQL's
+    return int(remainder) if isinstance(dividend, int) and isinstance(other, int) else remainder
 
 
 def compare(left: Sql, right: Sql) -> int:
     """-1, 0 or 1. Texts by their code points: a collation that orders them otherwise isn't known here."""
     if isinstance(left, str | bytes) and isinstance(right, str | bytes):
-        one, other = (v.encode() if isinstance(v, str) else v for v in (left, right))
+        first, other = (v.encode() if isinstance(v, str) else v for v in (left, right))
     elif isinstance(left, Dated) or isinstance(right, Dated):
-        one, other = dated(left).at, dated(right).at  # type: ignore[assignment]
+        first, other = dated(left).at, dated(right).at  # type: ignore[assignment]
     elif isinstance(left, Span) and isinstance(right, Span):
-        one, other = left.nanoseconds, right.nanoseconds  # type: ignore[assignment]
+        first, other = left.nanoseconds, right.nanoseconds  # type: ignore[assignment]
     else:
-        one, other = numeric(left), numeric(right)  # type: ignore[assignment]
-    return (one > other) - (one < other)
+        first, other = numeric(left), numeric(right)  # type: ignore[assignment]
+    return (first > other) - (first < other)
 
 
 def comparison(test: Callable[[int], bool]) -> Callable[[Sql, Sql], int]:

@@ -45,11 +45,12 @@ class Locator:
                 raise _refuse(f"column {name} isn't known")
             self._columns.append(column)
         self._bounds = [
-            [self._constant(n, text) for n, text in enumerate(one.less_than)] for one in self._info.definitions
+            [self._constant(n, text) for n, text in enumerate(definition.less_than)]
+            for definition in self._info.definitions
         ]
         self._values = [
-            [[self._constant(n, text) for n, text in enumerate(value)] for value in one.in_values]
-            for one in self._info.definitions
+            [[self._constant(n, text) for n, text in enumerate(value)] for value in definition.in_values]
+            for definition in self._info.definitions
         ]
 
     def _constant(self, n: int, text: str) -> Sql:
@@ -78,8 +79,8 @@ class Locator:
             case PartitionType.KEY:
                 return self._by_key(row)
             case PartitionType.HASH:
-                found = evaluate(parsed(self._info.expression), row)
-                size = _signed(whole(found)) if found is not None else 0
+                hashed = evaluate(parsed(self._info.expression), row)
+                size = _signed(whole(hashed)) if hashed is not None else 0
                 return abs(size) % len(self._info.definitions)
             case PartitionType.RANGE:
                 return self._by_range(self._sides(row))

@@ -66,13 +66,13 @@ class Rows:
 
     def take_where(self, test: Callable[[Cells], bool]) -> list[Cells]:
         """Rows with a true condition, no longer here."""
-        found = [cells for cells in self._rows.values() if test(cells)]
-        kept = [cells for cells in self._rows.values() if not test(cells)] if found else None
+        taken = [cells for cells in self._rows.values() if test(cells)]
+        kept = [cells for cells in self._rows.values() if not test(cells)] if taken else None
         if kept is not None:
             self._rows = dict(enumerate(kept, self._next))
             self._next += len(kept)
             self.describe(self._table)
-        return found
+        return taken
 
     def forget_rowids(self, test: Callable[[Cells], bool]) -> None:
         """TiDB gave these rows other ones, and doesn't tell which."""

@@ -95,10 +95,10 @@ def cell_value(column: ColumnInfo, value: Sql) -> Value | str:
     if value is None:
         return None
     try:
-        found = _stored(column, value)
+        stored = _stored(column, value)
     except (InvalidOperation, ValueError, OverflowError):
         refuse(column, value)
-    return found
+    return stored
 
 
 def _stored(column: ColumnInfo, value: Sql) -> Value | str:
@@ -144,10 +144,10 @@ def number(value: Sql) -> Decimal:
     if isinstance(value, JsonText):
         return number(json.loads(value, parse_float=Decimal))
     text = value.decode() if isinstance(value, bytes) else value or ""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    return Decimal(found[1])
+    return Decimal(match[1])
 
 
 def whole(value: Sql) -> int:
@@ -157,15 +157,15 @@ def whole(value: Sql) -> int:
     return int(number(value).to_integral_value(ROUND_HALF_UP))
 
 
-def _ranged(column: ColumnInfo, found: int) -> int:
+def _ranged(column: ColumnInfo, integer: int) -> int:
     bits = INTEGERS[column.tp]
     low, high = (0, (1 << bits) - 1) if column.unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
-    return found if low <= found <= high else refuse(column, found)
+    return integer if low <= integer <= high else refuse(column, integer)
 
 
-def _decimal(column: ColumnInfo, found: Decimal) -> Decimal:
+def _decimal(column: ColumnInfo, exact: Decimal) -> Decimal:
     digits = max(column.digits, 0)
-    sign, figures, exponent = found.as_tuple()
+    sign, figures, exponent = exact.as_tuple()
     assert isinstance(exponent, int)
     shift = exponent + digits
     units = int("".join(map(str, figures)))
@@ -175,26 +175,26 @@ def _decimal(column: ColumnInfo, found: Decimal) -> Decimal:
         units, rest = divmod(units, 10**-shift)
         units += int(2 * rest >= 10**-shift)
     if units >= 10**column.length or (column.unsigned and sign and units):
-        refuse(column, found)
+        refuse(column, exact)
     return Decimal((sign if units else 0, tuple(map(int, str(units))), -digits))
 
 
 def _float(column: ColumnInfo, value: Sql) -> float:
-    found = value if isinstance(value, float) else float(number(value))
+    real = value if isinstance(value, float) else float(number(value))
     if column.digits >= 0:
-        found = float(_decimal(ColumnInfo(0, column.name, Tp.DECIMAL, 0, 65, column.digits), Decimal(repr(found))))
-    if column.unsigned and found < 0:
+        real = float(_decimal(ColumnInfo(0, column.name, Tp.DECIMAL, 0, 65, column.digits), Decimal(repr(real))))
+    if column.unsigned and real < 0:
         refuse(column, value)
-    return float(np.float32(found)) if column.tp is Tp.FLOAT else found
+    return float(np.float32(real)) if column.tp is Tp.FLOAT else real
 
 
 def _year(column: ColumnInfo, value: Sql) -> int:
-    found = value.at.year if isinstance(value, Dated) else whole(value)
+    year = value.at.year if isinstance(value, Dated) else whole(value)
     if isinstance(value, str) and len(value) <= 2:
-        return found + (2000 if found < 70 else 1900)
-    if 1 <= found <= 99:
-        found += 2000 if found < 70 else 1900
-    return found if not found or 1901 <= found <= 2155 else refuse(column, value)
+        return year + (2000 if year < 70 else 1900)
+    if 1 <= year <= 99:
+        year += 2000 if year < 70 else 1900
+    return year if not year or 1901 <= year <= 2155 else refuse(column, value)
 
 
 def _member(column: ColumnInfo, value: Sql) -> int:
@@ -249,13 +249,13 @@ def dated(value: Sql) -> Dated:
     text = plain_text(value) if isinstance(value, str | bytes) else ""
     if isinstance(value, int):  # 20200102, 20200102030405
         text = _DIGITS.sub(r"\1-\2-\3 \4:\5:\6", str(value)).removesuffix(" ::")
-    found = _DATETIME.fullmatch(text.strip())
-    if found is None:
+    match = _DATETIME.fullmatch(text.strip())
+    if match is None:
         raise ValueError(text)
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-    fraction = found[7] or ""
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    fraction = match[7] or ""
     at = Moment(year, month, day, hour, minute, second, int(fraction.ljust(6, "0")))
-    return Dated(at, found[4] is None, len(fraction))
+    return Dated(at, match[4] is None, len(fraction))
 
 
 def _fitted(column: ColumnInfo, value: Dated) -> Moment:
@@ -278,17 +278,17 @@ def _span(column: ColumnInfo, value: Sql) -> int:
     step: int = 10 ** (9 - max(column.digits, 0))
     if isinstance(value, Dated):
         at = value.at
-        found = ((at.hour * 3600 + at.minute * 60 + at.second) * 10**6 + at.microsecond) * 1000
+        nanoseconds = ((at.hour * 3600 + at.minute * 60 + at.second) * 10**6 + at.microsecond) * 1000
     elif isinstance(value, Span):
-        found = value.nanoseconds
+        nanoseconds = value.nanoseconds
     else:
         read = _TIME.fullmatch(plain_text(value))
         if read is None:
             raise ValueError(value)
         seconds = int(read[2]) * 3600 + int(read[3]) * 60 + int(read[4])
-        found = (seconds * 10**6 + int((read[5] or "").ljust(6, "0"))) * 1000 * (-1 if read[1] else 1)
-    size = (2 * abs(found) + step) // (2 * step) * step
-    return (size if found >= 0 else -size) if size <= _TIME_MAX else refuse(column, value)
+        nanoseconds = (seconds * 10**6 + int((read[5] or "").ljust(6, "0"))) * 1000 * (-1 if read[1] else 1)
+    size = (2 * abs(nanoseconds) + step) // (2 * step) * step
+    return (size if nanoseconds >= 0 else -size) if size <= _TIME_MAX else refuse(column, value)
 
 
 # --- JSON ------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def json_of(value: Sql) -> str:
 def json_shown(tree: Any) -> str:
     """TiDB's spelling: keys in order of their bytes, one space behind commas and colons."""
     if isinstance(tree, dict):
-        members = sorted(tree.items(), key=lambda one: one[0].encode())
+        members = sorted(tree.items(), key=lambda member: member[0].encode())
         return "{" + ", ".join(f"{quoted(key)}: {json_shown(inner)}" for key, inner in members) + "}"
     if isinstance(tree, list):
         return "[" + ", ".join(map(json_shown, tree)) + "]"

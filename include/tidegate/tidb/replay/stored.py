@@ -45,11 +45,11 @@ def origin_default(column: ColumnInfo) -> Value | str:
 
 def computed(table: TableInfo, cells: Cells) -> dict[int, Value | str]:
     """Every cell of a row, by column id. Raises UnsupportedValue for a virtual column that isn't known here."""
-    found = {column.id: cell(column, cells) for column in table.columns if not column.is_virtual}
+    by_id = {column.id: cell(column, cells) for column in table.columns if not column.is_virtual}
     for column in table.columns:
         if column.is_virtual and not column.hidden:
-            found[column.id] = _virtual(table, column, found)
-    return found
+            by_id[column.id] = _virtual(table, column, by_id)
+    return by_id
 
 
 def row_of(table: TableInfo, cells: Cells) -> dict[str, Sql]:
@@ -59,14 +59,14 @@ def row_of(table: TableInfo, cells: Cells) -> dict[str, Sql]:
     }
 
 
-def _virtual(table: TableInfo, column: ColumnInfo, found: dict[int, Value | str]) -> Value | str:
+def _virtual(table: TableInfo, column: ColumnInfo, by_id: dict[int, Value | str]) -> Value | str:
     def value(name: str) -> Sql:
         other = table.column(name)
         if other is None:
             refuse(column, name)
-        if other.id not in found:
-            found[other.id] = _virtual(table, other, found)
-        return sql_value(other, found[other.id])
+        if other.id not in by_id:
+            by_id[other.id] = _virtual(table, other, by_id)
+        return sql_value(other, by_id[other.id])
 
     try:
         return cell_value(column, evaluate(parsed(column.expression), value))

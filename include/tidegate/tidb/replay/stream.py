@@ -142,13 +142,13 @@ def rows_hash(rows: list[list[str | None]]) -> str:
     return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()
 
 
-def differences(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+def differences(replayed: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """How a replayed table differs from a recorded one; "" when it doesn't."""
-    names = [[one["name"] for one in side["columns"]] for side in (found, expected)]
+    names = [[column["name"] for column in side["columns"]] for side in (replayed, expected)]
     if names[0] != names[1]:
         return f"columns {names[0]}, recorded {names[1]}"
-    if found["rows"] == expected["rows"]:
+    if replayed["rows"] == expected["rows"]:
         return ""
-    missing = [row for row in expected["rows"] if row not in found["rows"]]
-    extra = [row for row in found["rows"] if row not in expected["rows"]]
+    missing = [row for row in expected["rows"] if row not in replayed["rows"]]
+    extra = [row for row in replayed["rows"] if row not in expected["rows"]]
     return f"{len(missing)} rows are missing, such as {missing[:1]}; {len(extra)} too many, such as {extra[:1]}"

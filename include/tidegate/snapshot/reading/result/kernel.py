@@ -289,11 +289,11 @@ def _take(at: int, end: int, columns: int, state: int) -> int:
 @compiled(I(I, I, I, I), **FAST)
 def take_row(row: int, size: int, columns: int, state: int) -> int:
     """One whole row of `size` bytes at an address, joined from its packets; 0, or an ERROR_*."""
-    found = _take(row, row + size, columns, state)
-    set_word(state, ERROR, found)
-    if found == VALUE:
+    outcome = _take(row, row + size, columns, state)
+    set_word(state, ERROR, outcome)
+    if outcome == VALUE:
         set_word(state, ROWS, word(state, ROWS) + 1)
-    return found
+    return outcome
 
 
 @compiled(I(I, I, I), **FAST)
@@ -314,9 +314,9 @@ def walk(received: int, columns: int, state: int) -> int:
             return Stop.MORE.value
         if word(state, ROWS) == word(state, ROWS_ROOM) or word(state, TAKEN) + size > word(state, TAKEN_ROOM):
             return Stop.FULL.value
-        found = _take(packet + 4, packet + 4 + size, columns, state)
-        if found != VALUE:
-            set_word(state, ERROR, found)
+        outcome = _take(packet + 4, packet + 4 + size, columns, state)
+        if outcome != VALUE:
+            set_word(state, ERROR, outcome)
             return Stop.BAD.value
         set_word(state, LAST, read)
         set_word(state, READ, read + 4 + size)

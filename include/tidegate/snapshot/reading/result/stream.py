@@ -106,12 +106,12 @@ class Receiver:
         while self.have - self.read < 4 or self.have - self.read < 4 + self.size():
             self.more()
         at = self.read + 4
-        found = bytes(self.view[at : at + self.size()])
-        self.read = at + len(found)
-        if found[:1] == bytes([_ERR]):
-            said = _error(found)
+        payload = bytes(self.view[at : at + self.size()])
+        self.read = at + len(payload)
+        if payload[:1] == bytes([_ERR]):
+            said = _error(payload)
             raise named(said, self.info) from said
-        return found
+        return payload
 
     def size(self) -> int:
         return int.from_bytes(self.view[self.read : self.read + 3], "little")
@@ -208,8 +208,8 @@ class ResultStream:
         """A batch of one row, which may be as long as max_allowed_packet."""
         arena = _Arena(self.plan, 1, len(row))
         data = np.frombuffer(row, np.uint8)
-        found = K.take_row(data.ctypes.data, len(row), arena.words.ctypes.data, arena.state.ctypes.data)
-        if found < 0:
+        outcome = K.take_row(data.ctypes.data, len(row), arena.words.ctypes.data, arena.state.ctypes.data)
+        if outcome < 0:
             raise self._bad(arena)
         self.bytes += len(row)
         self._last_row = bytes(row)
