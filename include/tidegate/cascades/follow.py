@@ -167,14 +167,14 @@ class Cascades:
         """The effect of a rule on a table's rows isn't seen here: so another's rows may not depend on it either. goes:
         rows go.
         """
-        for one in self._of_parent.get(rule.child, ()):
-            touched = goes or not {*one.parent_columns}.isdisjoint(rule.columns)
-            action = (one.on_delete if goes else one.on_update) if touched else ""
-            if action and one.child != but and order[0] > self._begins.get(one.child, _NEVER):
-                why = f"what becomes of {'.'.join(one.parent)} isn't known here, and its foreign key hangs on it"
-                raise Doubt(why, one.child)
-            if action and one not in seen:
-                self._check_unseen(order, one, goes and action == "CASCADE", but, seen | {one})
+        for further in self._of_parent.get(rule.child, ()):
+            touched = goes or not {*further.parent_columns}.isdisjoint(rule.columns)
+            action = (further.on_delete if goes else further.on_update) if touched else ""
+            if action and further.child != but and order[0] > self._begins.get(further.child, _NEVER):
+                why = f"what becomes of {'.'.join(further.parent)} isn't known here, and its foreign key hangs on it"
+                raise Doubt(why, further.child)
+            if action and further not in seen:
+                self._check_unseen(order, further, goes and action == "CASCADE", but, seen | {further})
 
     def _check_unsure(self, rule: Rule, form: tuple[Any, ...], after: Mapping[str, Any] | None) -> None:
         """A value lost by rows and got by others meanwhile: a row with it, as it was read later, isn't one of the
@@ -222,8 +222,8 @@ def _changed(
     if after is None:
         return None
     pairs = zip(rule.columns, rule.parent_columns, strict=True)
-    found = {mine: after[theirs] for mine, theirs in pairs if before[theirs] != after[theirs]}
-    return {name: _fit(rule, name, value) for name, value in found.items()}
+    values = {own_column: after[theirs] for own_column, theirs in pairs if before[theirs] != after[theirs]}
+    return {name: _fit(rule, name, value) for name, value in values.items()}
 
 
 def _fit(rule: Rule, name: str, value: Any) -> Any:
@@ -232,10 +232,10 @@ def _fit(rule: Rule, name: str, value: Any) -> Any:
 
 def last_changes(effects: Sequence[Effect]) -> Iterator[tuple[Name, Key, Effect]]:
     """Per table and key its last effect; where the effect moved the row to another key, of both."""
-    found: dict[tuple[Name, Key], Effect] = {}
+    last_effects: dict[tuple[Name, Key], Effect] = {}
     for effect in effects:
-        found[effect.table, effect.before.key] = effect
+        last_effects[effect.table, effect.before.key] = effect
         if effect.after is not None:
-            found[effect.table, effect.after.key] = effect
-    for (table, key), effect in found.items():
+            last_effects[effect.table, effect.after.key] = effect
+    for (table, key), effect in last_effects.items():
         yield table, key, effect

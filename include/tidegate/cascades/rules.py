@@ -52,8 +52,8 @@ def rules_of(child: TableVersion, parents: Mapping[Name, TableVersion | None]) -
     keys = [key for key in child.foreign_keys if key.acts_unseen]
     if keys:
         _check_child(child)
-    there = [(key, parent) for key in keys if (parent := parents.get(key.parent)) is not None]
-    return [_rule(child, key, parent) for key, parent in there if parent.status is not VersionStatus.DROPPED]
+    with_parent = [(key, parent) for key in keys if (parent := parents.get(key.parent)) is not None]
+    return [_rule(child, key, parent) for key, parent in with_parent if parent.status is not VersionStatus.DROPPED]
 
 
 def check_definition(child: TableVersion) -> None:
@@ -87,7 +87,7 @@ def _rule(child: TableVersion, key: ForeignKey, parent: TableVersion) -> Rule:
         raise Doubt(f"the engine of {parent.name}, the parent of {named}, is {parent.engine.upper()}")
     if any(index.hidden_end for index in parent.indexes):
         raise Doubt(f"{parent.name}, the parent of {named}, is system-versioned")
-    mine = [_column(child, name, named) for name in key.columns]
+    own_columns = [_column(child, name, named) for name in key.columns]
     theirs = [_column(parent, name, named) for name in key.parent_columns]
     generated = [column.name for column in child.columns if column.generated is not Generated.NO]
     if generated and (key.on_update or key.on_delete == "SET NULL"):
@@ -96,12 +96,12 @@ def _rule(child: TableVersion, key: ForeignKey, parent: TableVersion) -> Rule:
         f"{child.database}/{key.name}",
         (child.database, child.table),
         key.parent,
-        tuple(column.silver for column in mine),
+        tuple(column.silver for column in own_columns),
         tuple(column.silver for column in theirs),
         key.on_delete,
         key.on_update,
-        tuple(likeness(one, other) for one, other in zip(mine, theirs, strict=True)),
-        frozenset(column.silver for column in mine if column.type.startswith("char")),
+        tuple(likeness(own, other) for own, other in zip(own_columns, theirs, strict=True)),
+        frozenset(column.silver for column in own_columns if column.type.startswith("char")),
     )
 
 
@@ -114,7 +114,7 @@ def _check_key(key: ForeignKey) -> None:
 
 
 def _column(version: TableVersion, name: str, named: str) -> Column:
-    column = next((one for one in version.columns if one.name.lower() == name.lower()), None)
+    column = next((candidate for candidate in version.columns if candidate.name.lower() == name.lower()), None)
     if column is None:
         raise Doubt(f"column {name} of {named} isn't a column of {version.name}")
     return column

@@ -84,17 +84,17 @@ class Likeness(Enum):
 
 def likeness(child: Column, parent: Column) -> Likeness:
     """Raises Doubt."""
-    mine, theirs = canonical(child), canonical(parent)
+    own_type, theirs = canonical(child), canonical(parent)
     what = f"{child.name} ({child.type}) refers to {parent.name} ({parent.type})"
     if Generated.NO not in (child.generated, parent.generated):
         raise Doubt(f"{what}, and both are generated")
-    if mine.kind is not theirs.kind or mine.arrow != theirs.arrow:
+    if own_type.kind is not theirs.kind or own_type.arrow != theirs.arrow:
         raise Doubt(f"{what}, another type")
-    if mine.kind in _EXACT_KINDS:
+    if own_type.kind in _EXACT_KINDS:
         return Likeness.EXACT
-    if mine.kind is Kind.BINARY and child.type == parent.type:
+    if own_type.kind is Kind.BINARY and child.type == parent.type:
         return Likeness.EXACT
-    if mine.kind is not Kind.TEXT:
+    if own_type.kind is not Kind.TEXT:
         raise Doubt(f"{what}, a type whose values aren't compared here")
     if child.collation != parent.collation:
         raise Doubt(f"{what} in another collation")

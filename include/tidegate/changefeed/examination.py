@@ -82,9 +82,9 @@ def _files(source: str, folders: Folders) -> Iterator[Line]:
 def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iterator[Line]:
     newest = [table.schemas[max(table.schemas)].file for table in tables if table.schemas]
     yield Line(source, Verdict.NOTE, f"{len(newest)} tables match tables.include")
-    found = [file for file in newest if not file.query]
+    without_ddl = [file for file in newest if not file.query]
     asked = [
-        (Verdict.NOTE if entry.all_rows or entry.sql_conn_id else Verdict.HELD, _rows_from_before(entry), found),
+        (Verdict.NOTE if entry.all_rows or entry.sql_conn_id else Verdict.HELD, _rows_from_before(entry), without_ddl),
         (
             Verdict.HELD,
             "have no primary key: TiCDC writes rows again after a restart, and which are new nobody could tell",
@@ -93,7 +93,7 @@ def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iter
         (
             Verdict.HELD,
             "have columns of type ENUM or SET whose members the files don't tell: protocol csv has their names",
-            [file for file in found if not _tells_members(entry) and _has_list(file)],
+            [file for file in without_ddl if not _tells_members(entry) and _has_list(file)],
         ),
     ]
     for verdict, text, files in asked:

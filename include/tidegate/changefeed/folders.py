@@ -80,17 +80,18 @@ class Folders:
             return 0
         where = f"{self._storage.where}/{METADATA}"
         try:
-            found = int(json.loads(data)["checkpoint-ts"])
+            checkpoint = int(json.loads(data)["checkpoint-ts"])
         except (ValueError, KeyError, TypeError) as error:
             raise StreamCorrupt(f"no checkpoint-ts is in it: {data[:80]!r}", where=where, remedy=REPORT) from error
         # It would be believed: all rows that come until then would be passed over.
-        if physical_ms(found) > (time.time() + TIMESTAMP_AHEAD_SECONDS_MAX) * 1000:
+        if physical_ms(checkpoint) > (time.time() + TIMESTAMP_AHEAD_SECONDS_MAX) * 1000:
             raise SourceRefused(
-                f"the checkpoint {found} is more than {TIMESTAMP_AHEAD_SECONDS_MAX} s ahead of this machine's clock",
+                f"the checkpoint {checkpoint} is more than {TIMESTAMP_AHEAD_SECONDS_MAX} s ahead of this machine's"
+                " clock",
                 where=where,
                 remedy="look who wrote it, and whether the clocks here and at PD are right",
             )
-        return found
+        return checkpoint
 
     def holds(self, path: str, start: int, end: int, checksum: int) -> bool:
         """Whether a data file has these very bytes. Raises SourceUnavailable, SourceRefused."""
@@ -115,10 +116,10 @@ class Folders:
             if not self._storage.is_local:
                 self._listed = self._lists.look(pool, lambda folder: self._captured(folder, oldest)).listed
             databases = self._listed("").folders
-            found: list[tuple[str, str]] = []
+            tables: list[tuple[str, str]] = []
             for database, listed in zip(databases, pool.map(self._listed, databases), strict=True):
-                found += [(database, table) for table in listed.folders]
-            shares = [found[at::TICDC_LOOKS_THREADS] for at in range(TICDC_LOOKS_THREADS)]
+                tables += [(database, table) for table in listed.folders]
+            shares = [tables[at::TICDC_LOOKS_THREADS] for at in range(TICDC_LOOKS_THREADS)]
             list(pool.map(lambda share: self._look_at_all(share, captured_ts, oldest), shares))
         self._listed = self._storage.listed
 
@@ -169,22 +170,22 @@ class Folders:
         if META not in listed.folders and not versions:
             return
         known_as = folded(database), folded(table)
-        there = self.tables.setdefault(known_as, TableFolders(*known_as))
+        folders = self.tables.setdefault(known_as, TableFolders(*known_as))
         if META in listed.folders:
             files = self._listed(f"{folder}/{META}").files
-            self._take_schemas(f"{folder}/{META}", files, there.schemas, captured_ts)
-        live = max((version for version in {*versions, *there.schemas} if version <= captured_ts), default=0)
-        there.live = live
-        for version in [*there.schemas]:
+            self._take_schemas(f"{folder}/{META}", files, folders.schemas, captured_ts)
+        live = max((version for version in {*versions, *folders.schemas} if version <= captured_ts), default=0)
+        folders.live = live
+        for version in [*folders.schemas]:
             if version < live:
-                del there.schemas[version]
-        for key in [key for key in there.streams if int(key[0].split("/")[2]) < live]:
-            del there.streams[key]
-        for key in [key for key, stream in there.streams.items() if stream.is_done and _is_past(key[0], oldest)]:
-            del there.streams[key]
+                del folders.schemas[version]
+        for key in [key for key in folders.streams if int(key[0].split("/")[2]) < live]:
+            del folders.streams[key]
+        for key in [key for key, stream in folders.streams.items() if stream.is_done and _is_past(key[0], oldest)]:
+            del folders.streams[key]
         for version, name in versions.items():
             if version >= live:
-                self._look_into(there, f"{folder}/{name}", captured_ts, oldest)
+                self._look_into(folders, f"{folder}/{name}", captured_ts, oldest)
 
     def _check_known(self, folder: str, others: list[str]) -> None:
         """A name with a slash is a deeper folder, and its rows would be nobody's. Raises SourceRefused."""

@@ -70,11 +70,11 @@ class Lists:
     def look(self, pool: Executor, captured: Captured) -> Tree:
         """Raises SourceUnavailable, SourceRefused."""
         ranges = [_Range(begin, end) for begin, end in self._edges()]
-        list(pool.map(lambda one: self._walk(one, captured), ranges))
-        self._begins = [begin for one in ranges for begin in one.begins]
+        list(pool.map(lambda part: self._walk(part, captured), ranges))
+        self._begins = [begin for part in ranges for begin in part.begins]
         tree = Tree()
-        for one in ranges:
-            for folder, files in one.found:
+        for walked in ranges:
+            for folder, files in walked.found:
                 tree.add(folder, files)
         return tree
 

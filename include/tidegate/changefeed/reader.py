@@ -208,15 +208,15 @@ class ChangefeedReader:
 
     def _schemas(self, after_ts: int, wave: Wave) -> list[tuple[Piece, bytes]]:
         """Schema files of the range, and those of found tables with their first lines."""
-        found: list[tuple[int, Piece, bytes]] = []
+        pieces: list[tuple[int, Piece, bytes]] = []
         for database, schemas in self._folders.databases.items():
-            found += _in_range(database, "", schemas, after_ts, wave.upto_ts)
+            pieces += _in_range(database, "", schemas, after_ts, wave.upto_ts)
         for name, table in self._folders.tables.items():
-            found += _in_range(*name, table.schemas, after_ts, wave.upto_ts)
+            pieces += _in_range(*name, table.schemas, after_ts, wave.upto_ts)
         versions = {(piece.name, int(piece.path.split("/")[2])) for piece, _ in wave.pieces}
         for name, version in sorted(versions):
-            found += self._found(self._folders.tables[name], version, after_ts)
-        return [(piece, data) for _, piece, data in sorted(found, key=lambda one: (one[0], one[1].path))]
+            pieces += self._found(self._folders.tables[name], version, after_ts)
+        return [(piece, data) for _, piece, data in sorted(pieces, key=lambda stamped: (stamped[0], stamped[1].path))]
 
     def _found(self, table: TableFolders, version: int, after_ts: int) -> Iterator[tuple[int, Piece, bytes]]:
         schema = table.schemas.get(version)

@@ -55,10 +55,10 @@ class Storage:
         """The entries of a folder itself; nothing for one that isn't there."""
         prefix = self._prefix + (f"{folder}/" if folder else "")
         with self._asked("listed", folder):
-            found = self._client.list_with_delimiter(prefix or None)
+            entries = self._client.list_with_delimiter(prefix or None)
             return Listed(
-                sorted(name.rstrip("/").rpartition("/")[2] for name in found["common_prefixes"]),
-                {one["path"].rpartition("/")[2]: one["size"] for one in found["objects"]},
+                sorted(name.rstrip("/").rpartition("/")[2] for name in entries["common_prefixes"]),
+                {entry["path"].rpartition("/")[2]: entry["size"] for entry in entries["objects"]},
             )
 
     def after(self, folder: str, name: str) -> dict[str, int]:
@@ -66,8 +66,8 @@ class Storage:
         prefix = f"{self._prefix}{folder}/"
         with self._asked("listed", folder):
             pages = self._client.list(prefix, offset=prefix + name)
-            found = ((one["path"].removeprefix(prefix), one["size"]) for page in pages for one in page)
-            return {path: size for path, size in found if "/" not in path and path > name}
+            files = ((entry["path"].removeprefix(prefix), entry["size"]) for page in pages for entry in page)
+            return {path: size for path, size in files if "/" not in path and path > name}
 
     def pages(self, begin: str) -> Iterator[list[tuple[str, int]]]:
         """All names and sizes behind a name, of any depth, in the order of their bytes: a list of the store's each.
@@ -77,7 +77,7 @@ class Storage:
         with self._asked("listed", ""):
             offset = self._prefix + begin if begin else None
             for page in self._client.list(self._prefix or None, offset=offset, chunk_size=TICDC_LIST_FILES_MAX):
-                yield [(one["path"].removeprefix(self._prefix), one["size"]) for one in page]
+                yield [(entry["path"].removeprefix(self._prefix), entry["size"]) for entry in page]
 
     def read(self, path: str) -> bytes | None:
         """The whole file; None when it isn't there."""

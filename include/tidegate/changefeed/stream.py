@@ -91,7 +91,7 @@ class Stream:
     def found(self, files: dict[str, int], captured_ts: int) -> None:
         """Take in what a look has found. Raises SourceRefused when a file is missing."""
         known = {file.number: at for at, file in enumerate(self._files)}
-        for name, size in sorted(files.items(), key=lambda one: _number(one[0])):
+        for name, size in sorted(files.items(), key=lambda named: _number(named[0])):
             said = data_name(name)
             if said is None or said.writer != self.writer or not size:
                 continue
@@ -193,16 +193,16 @@ class Stream:
 
     def take(self, after_ts: int, upto_ts: int) -> list[tuple[Piece, bytes]]:
         """The lines in (after_ts, upto_ts], in runs as they stand; what is at or below upto_ts is forgotten."""
-        found: list[tuple[Piece, bytes]] = []
+        pieces: list[tuple[Piece, bytes]] = []
         for chunk in self._chunks:
             wanted = _inside(chunk, after_ts, upto_ts)
             edges = np.flatnonzero(np.diff(wanted.astype(np.int8), prepend=0, append=0))
             for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
                 start, end = int(chunk.lines.starts[first]), int(chunk.lines.starts[last])
-                found.append((Piece(chunk.path, chunk.offset + start, end - start, *self.name), chunk.data[start:end]))
+                pieces.append((Piece(chunk.path, chunk.offset + start, end - start, *self.name), chunk.data[start:end]))
             chunk.given |= chunk.lines.commit_ts <= upto_ts
         self._chunks = [chunk for chunk in self._chunks if not chunk.given.all()]
-        return found
+        return pieces
 
 
 def _inside(chunk: _Chunk, after_ts: int, upto_ts: int) -> npt.NDArray[np.bool_]:

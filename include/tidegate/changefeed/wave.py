@@ -40,12 +40,12 @@ def next_wave(streams: Sequence[Stream], after_ts: int, ceiling_ts: int, segment
     chunk_bytes = max(min(TICDC_CHUNK_BYTES, share), TICDC_CHUNK_BYTES_MIN)
     upto_ts = _known_upto(streams, after_ts, ceiling_ts, chunk_bytes)
     waiting = [stream.waiting(after_ts, upto_ts) for stream in streams]
-    stamps = np.concatenate([found for found, _ in waiting]) if waiting else np.empty(0, np.int64)
+    stamps = np.concatenate([stamps_of for stamps_of, _ in waiting]) if waiting else np.empty(0, np.int64)
     if not len(stamps):
         for stream in streams:
             stream.take(after_ts, upto_ts)
         return Wave(upto_ts, [], (0, 0))
-    sizes = np.concatenate([found for _, found in waiting])
+    sizes = np.concatenate([sizes_of for _, sizes_of in waiting])
     order = np.argsort(stamps, kind="stable")
     taken = np.searchsorted(np.cumsum(sizes[order]), segment_bytes)
     if taken < len(order) - 1:

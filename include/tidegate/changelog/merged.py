@@ -105,13 +105,13 @@ class _Head:
 def _groups(lake: LakeFiles, table: Table, file: LiveFile, span: Span) -> Iterator[pa.Table]:
     """Its row groups in order; all at once where the file isn't in order, as those that others have packed."""
     with lake.open(f"{table.path}/{file.local_path}") as opened:
-        there = pq.ParquetFile(opened)
-        bounds = [_stamps(there.metadata.row_group(number)) for number in range(there.num_row_groups)]
+        parquet = pq.ParquetFile(opened)
+        bounds = [_stamps(parquet.metadata.row_group(number)) for number in range(parquet.num_row_groups)]
         needed = [at for at, (low, high) in enumerate(bounds) if high >= span.from_ts and low <= span.upto_ts]
-        is_ordered = all(_follows(there, before, at, bounds) for before, at in pairwise(needed))
-        names = [name for name in _SCHEMA.names if name in there.schema_arrow.names]
+        is_ordered = all(_follows(parquet, before, at, bounds) for before, at in pairwise(needed))
+        names = [name for name in _SCHEMA.names if name in parquet.schema_arrow.names]
         for numbers in [[number] for number in needed] if is_ordered else [needed]:
-            rows = there.read_row_groups(numbers, columns=names, use_threads=False)
+            rows = parquet.read_row_groups(numbers, columns=names, use_threads=False)
             for column in _SCHEMA:
                 if column.name not in names:  # another writer may leave out what is null
                     rows = rows.append_column(column, pa.nulls(rows.num_rows, column.type))
@@ -122,11 +122,14 @@ def _groups(lake: LakeFiles, table: Table, file: LiveFile, span: Span) -> Iterat
                 yield rows.sort_by(_ORDER)
 
 
-def _follows(there: pq.ParquetFile, before: int, at: int, bounds: Sequence[tuple[int, int]]) -> bool:
+def _follows(parquet: pq.ParquetFile, before: int, at: int, bounds: Sequence[tuple[int, int]]) -> bool:
     """Whether all rows of a row group are behind those of another. Within one commit its stamps don't tell."""
     if bounds[before][1] != bounds[at][0]:
         return bounds[before][1] < bounds[at][0]
-    ends = [there.read_row_group(one, columns=list(PLACE), use_threads=False).sort_by(_ORDER) for one in (before, at)]
+    ends = [
+        parquet.read_row_group(number, columns=list(PLACE), use_threads=False).sort_by(_ORDER)
+        for number in (before, at)
+    ]
     return placed(ends[0], ends[0].num_rows - 1) < placed(ends[1], 0)
 
 

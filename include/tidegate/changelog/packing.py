@@ -23,11 +23,11 @@ from tidegate.limits import CHANGELOG_GROUP_BYTES, CHANGELOG_PACKED_BYTES, CONTR
 from tidegate.tables_form import Table
 
 
-def pack_in_order(lake: LakeFiles, table: Table, found: TableState) -> None:
+def pack_in_order(lake: LakeFiles, table: Table, state: TableState) -> None:
     """Nothing where few files are small. Raises CommitConflict when another commit took one of them first."""
-    if sum(file.size < CHANGELOG_PACKED_BYTES // 2 for file in found.files) < CONTROL_PACKED_FILES_MIN:
+    if sum(file.size < CHANGELOG_PACKED_BYTES // 2 for file in state.files) < CONTROL_PACKED_FILES_MIN:
         return
-    for run in _runs(found.files):
+    for run in _runs(state.files):
         exchange(
             lake.log(table.path), run, [write_pieces(lake, table, _pieces(lake, table, run))], operation="OPTIMIZE"
         )
@@ -38,7 +38,7 @@ def _runs(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:
     run = list[LiveFile]()
     for file in sorted(files, key=first_place):
         is_large = file.size >= CHANGELOG_PACKED_BYTES // 2
-        if is_large or sum(one.size for one in run) >= CHANGELOG_PACKED_BYTES:
+        if is_large or sum(small.size for small in run) >= CHANGELOG_PACKED_BYTES:
             if len(run) > 1:
                 yield run
             run = []

@@ -46,25 +46,25 @@ def changes_after(
 ) -> Iterator[pa.Table]:
     """Raises ChangesMissing when changes behind the place have left the changelog; over_gaps: goes on without them."""
     seen = -1
-    while (found := control.load(lake, table)) is not None:
+    while (state := control.load(lake, table)) is not None:
         if not over_gaps:
-            _check_kept(lake, table, found, place)
+            _check_kept(lake, table, state, place)
         try:
-            for rows in _behind(lake, table, found, place, upto_ts):
+            for rows in _behind(lake, table, state, place, upto_ts):
                 place = place_of(rows, rows.num_rows - 1)
                 yield rows
         except FileNotFoundError as error:  # read for so long that maintain has packed what was next, and removed it
-            if found.version == seen:
+            if state.version == seen:
                 remedy = "restore the file; else take silver at a newer cut, and go on --from that cut"
                 raise ChangesMissing("a file of the changelog is gone", where=str(error), remedy=remedy) from error
-            seen = found.version
+            seen = state.version
         else:
             return
 
 
-def _behind(lake: LakeFiles, table: Table, found: TableState, place: Place, upto_ts: int) -> Iterator[pa.Table]:
+def _behind(lake: LakeFiles, table: Table, state: TableState, place: Place, upto_ts: int) -> Iterator[pa.Table]:
     span = Span(place.commit_ts, upto_ts)
-    files = chosen(found, (("commit_ts", ">=", span.from_ts), ("commit_ts", "<=", span.upto_ts)))
+    files = chosen(state, (("commit_ts", ">=", span.from_ts), ("commit_ts", "<=", span.upto_ts)))
     for piece in merged(lake, table, files, span):
         rows = piece.filter(behind(piece, (place.commit_ts, place.source, place.seq, place.ordinal)))
         if rows.num_rows:
@@ -76,13 +76,13 @@ def place_of(rows: pa.Table, at: int) -> Place:
     return Place(*placed(rows, at))
 
 
-def _check_kept(lake: LakeFiles, table: Table, found: TableState, place: Place) -> None:
+def _check_kept(lake: LakeFiles, table: Table, state: TableState, place: Place) -> None:
     """All behind a place is there when the oldest file begins at or below it, or is the first that there ever was."""
-    first = min(found.files, key=_bounds, default=None)
+    first = min(state.files, key=_bounds, default=None)
     if first is None or _bounds(first)[0] <= place.commit_ts:
         return
     oldest = _bounds(first)[0]
-    ops = control.rows_of(lake, table, found, pa.schema([SCHEMA.field("op")]), files=[first])["op"]
+    ops = control.rows_of(lake, table, state, pa.schema([SCHEMA.field("op")]), files=[first])["op"]
     if BEGIN not in ops.unique().to_pylist():
         raise ChangesMissing(
             f"changes up to {oldest} ({time_text(oldest)}) have left the changelog",

@@ -59,15 +59,15 @@ def segment_changes(
     Raises as the kind's row_images does; UnknownEvent for a segment of a kind that has no rows.
     """
     if segment.kind is tables.SegmentKind.BINLOG:
-        for one in row_images(segment, versions, windows, known=known):
-            yield one.name, _rows(segment, _of_binlog(one), owner)
+        for table_images in row_images(segment, versions, windows, known=known):
+            yield table_images.name, _rows(segment, _of_binlog(table_images), owner)
         return
     feed = _FEEDS.get(segment.kind)
     if feed is None:
         what = f"a changelog can't be made of segments of kind {segment.kind}"
         raise UnknownEvent(what, where=segment.where, remedy="read silver, or leave it out of tables.changelog")
-    for found in feed(segment, versions, windows, known=known):
-        yield found.name, _rows(segment, _of_other(found), owner)
+    for other_images in feed(segment, versions, windows, known=known):
+        yield other_images.name, _rows(segment, _of_other(other_images), owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +92,30 @@ def made_changes(
     plans = _plans(version)
     name, images = (version.database, version.table), Images(batch, None, 0)
     positions = np.array([pos for _, pos, _ in places], np.int64)
-    found = _Found(name, version, images, plans, positions, batch.column(tables.ORDINAL).to_numpy(), {})
-    rows, first = _changes(found, source)
-    there = [places[at] for at in first.tolist()]
+    imaged = _Found(name, version, images, plans, positions, batch.column(tables.ORDINAL).to_numpy(), {})
+    rows, first = _changes(imaged, source)
+    first_places = [places[at] for at in first.tolist()]
     columns = {
-        "file": pa.array([file for file, _, _ in there], pa.string()),
-        "gtid": pa.array([gtid for _, _, gtid in there], pa.string()),
+        "file": pa.array([file for file, _, _ in first_places], pa.string()),
+        "gtid": pa.array([gtid for _, _, gtid in first_places], pa.string()),
         "seq": batch.column(tables.SEQ).take(pa.array(first)),
-        "note": pa.repeat(BY_A_FOREIGN_KEY, len(there)),
+        "note": pa.repeat(BY_A_FOREIGN_KEY, len(first_places)),
     }
     return pa.table({**rows, **columns}).select(SCHEMA.names).cast(SCHEMA)
 
 
-def _of_binlog(one: TableImages) -> _Found:
-    shown = as_shown(one.plan, ShownZeroDates.NULL).shown
-    shown = shown[: len(shown) - one.plan.hidden]
-    return _Found(one.name, one.version, one.images, shown, one.positions, one.ordinals, one.gtids)
+def _of_binlog(logged: TableImages) -> _Found:
+    shown = as_shown(logged.plan, ShownZeroDates.NULL).shown
+    shown = shown[: len(shown) - logged.plan.hidden]
+    return _Found(logged.name, logged.version, logged.images, shown, logged.positions, logged.ordinals, logged.gtids)
 
 
-def _of_other(one: LoggedImages) -> _Found:
-    ordinals = one.batch.column(tables.ORDINAL).to_numpy()
-    images = Images(one.batch, one.present, 0)
-    return _Found(one.name, one.version, images, _plans(one.version), one.positions, ordinals, one.transactions)
+def _of_other(logged: LoggedImages) -> _Found:
+    ordinals = logged.batch.column(tables.ORDINAL).to_numpy()
+    images = Images(logged.batch, logged.present, 0)
+    return _Found(
+        logged.name, logged.version, images, _plans(logged.version), logged.positions, ordinals, logged.transactions
+    )
 
 
 def _plans(version: TableVersion) -> tuple[ShownJson, ...]:
@@ -121,22 +123,22 @@ def _plans(version: TableVersion) -> tuple[ShownJson, ...]:
     return tuple(ShownJson(plan, RawDate(_NO_CELL, 0, 0)) for plan in plans)
 
 
-def _rows(segment: Segment, found: _Found, owner: str) -> pa.Table:
-    rows, first = _changes(found, owner or segment.source)
+def _rows(segment: Segment, imaged: _Found, owner: str) -> pa.Table:
+    rows, first = _changes(imaged, owner or segment.source)
     count = len(first)
-    stamps = found.images.rows.column(tables.COMMIT_TS).to_numpy()[first]
+    stamps = imaged.images.rows.column(tables.COMMIT_TS).to_numpy()[first]
     columns = {
         "file": pa.repeat(segment.file, count),
-        "gtid": _gtids(found.gtids, stamps),
+        "gtid": _gtids(imaged.gtids, stamps),
         "seq": pa.array(np.full(count, segment.seq, np.int64)),
         "note": pa.nulls(count, pa.string()),
     }
     return pa.table({**rows, **columns}).select(SCHEMA.names).cast(SCHEMA)
 
 
-def _changes(found: _Found, source: str) -> tuple[dict[str, Any], npt.NDArray[np.int64]]:
+def _changes(imaged: _Found, source: str) -> tuple[dict[str, Any], npt.NDArray[np.int64]]:
     """Columns that hang on the images alone, and the first image of each change."""
-    changes = row_changes(found.images, found.shown, srids_apart=False)
+    changes = row_changes(imaged.images, imaged.shown, srids_apart=False)
     first = changes.first
     count = len(first)
     ops = pa.array([_OPS.get(code, "") for code in range(int(max(_OPS)) + 1)])
@@ -144,22 +146,22 @@ def _changes(found: _Found, source: str) -> tuple[dict[str, Any], npt.NDArray[np
         "op": ops.take(pa.array(changes.op.astype(np.int64))),
         "before": _side(changes.before, changes.op != IMAGE_INSERT),
         "after": _side(changes.after, changes.op != IMAGE_DELETE),
-        "commit_ts": found.images.rows.column(tables.COMMIT_TS).take(pa.array(first)),
+        "commit_ts": imaged.images.rows.column(tables.COMMIT_TS).take(pa.array(first)),
         "source": pa.repeat(source, count),
-        "database": pa.repeat(found.name[0], count),
-        "table": pa.repeat(found.name[1], count),
-        "pos": pa.array(found.positions[first]),
-        "ordinal": pa.array(found.ordinals[first]),
-        "version": pa.array(np.full(count, found.version.version, np.int64)),
+        "database": pa.repeat(imaged.name[0], count),
+        "table": pa.repeat(imaged.name[1], count),
+        "pos": pa.array(imaged.positions[first]),
+        "ordinal": pa.array(imaged.ordinals[first]),
+        "version": pa.array(np.full(count, imaged.version.version, np.int64)),
     }
     return columns, first
 
 
-def _side(objects: pa.Array | pa.Scalar, there: np.ndarray) -> pa.Array:
+def _side(objects: pa.Array | pa.Scalar, present: np.ndarray) -> pa.Array:
     """A side's objects; null where there is none."""
     if isinstance(objects, pa.Scalar):  # none of them has one
-        return pa.nulls(len(there), pa.string())
-    return pc.if_else(pa.array(there), objects, pa.scalar(None, objects.type))
+        return pa.nulls(len(present), pa.string())
+    return pc.if_else(pa.array(present), objects, pa.scalar(None, objects.type))
 
 
 def _gtids(gtids: Mapping[int, str], stamps: np.ndarray) -> pa.Array:

@@ -73,10 +73,10 @@ def _line_of(node: Any, keys: list[str]) -> int:
     line = 1
     for key in keys:
         if isinstance(node, yaml.MappingNode):
-            found = next(((k, v) for k, v in node.value if k.value == key), None)
-            if found is None:
+            pair = next(((k, v) for k, v in node.value if k.value == key), None)
+            if pair is None:
                 return line
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = pair[0].start_mark.line + 1, pair[1]
         elif isinstance(node, yaml.SequenceNode) and key.isdigit() and int(key) < len(node.value):
             node = node.value[int(key)]
             line = node.start_mark.line + 1

@@ -37,24 +37,26 @@ _WORDS: Final = {
 
 def as_one(error: ValidationError, where: str, line_of: Callable[[list[str]], int]) -> ConfigError:
     """line_of: keys from the file's root -> the line (from 1) of the deepest of them that is there."""
-    found = [(_keys(mistake), mistake) for mistake in error.errors()]
-    found.sort(key=lambda pair: pair[1]["type"] != "extra_forbidden")
-    meant = {(*keys[:-1], _meant(keys, mistake)) for keys, mistake in found if mistake["type"] == "extra_forbidden"}
+    mistakes = [(_keys(mistake), mistake) for mistake in error.errors()]
+    mistakes.sort(key=lambda pair: pair[1]["type"] != "extra_forbidden")
+    meant = {(*keys[:-1], _meant(keys, mistake)) for keys, mistake in mistakes if mistake["type"] == "extra_forbidden"}
     # A key that is misspelt is missing, too: one mistake.
-    found = [(keys, mistake) for keys, mistake in found if mistake["type"] != "missing" or tuple(keys) not in meant]
-    told = [_words(keys, mistake) for keys, mistake in found[:_SHOWN_MAX]]
-    told[1:] = [f"line {line_of(keys)}: {text}" for (keys, _), text in zip(found[1:], told[1:], strict=False)]
-    if len(found) > _SHOWN_MAX:
-        told.append(f"and {len(found) - _SHOWN_MAX} more")
-    keys, first = found[0]
-    remedy = "mend this value" if len(found) == 1 else "mend these values"
+    mistakes = [
+        (keys, mistake) for keys, mistake in mistakes if mistake["type"] != "missing" or tuple(keys) not in meant
+    ]
+    texts = [_words(keys, mistake) for keys, mistake in mistakes[:_SHOWN_MAX]]
+    texts[1:] = [f"line {line_of(keys)}: {text}" for (keys, _), text in zip(mistakes[1:], texts[1:], strict=False)]
+    if len(mistakes) > _SHOWN_MAX:
+        texts.append(f"and {len(mistakes) - _SHOWN_MAX} more")
+    keys, first = mistakes[0]
+    remedy = "mend this value" if len(mistakes) == 1 else "mend these values"
     if first["type"] == "extra_forbidden":
         meant_key = _meant(keys, first)
         remedy = f"known keys here: {', '.join(_owner(keys, first).model_fields)}"
         remedy = f"did you mean {meant_key}? {remedy}" if meant_key else remedy
     elif first["type"] == "missing":
         remedy = "add this key; docs/pipeline.md has all of them"
-    return ConfigError("; ".join(told), where=f"{where}:{line_of(keys)}", remedy=remedy)
+    return ConfigError("; ".join(texts), where=f"{where}:{line_of(keys)}", remedy=remedy)
 
 
 def _keys(mistake: Any) -> list[str]:

@@ -28,14 +28,14 @@ def named_tables(
     lacks: the words for an unknown one, "{}" standing for it. remedy: said where no name is near. Raises UsageError
     for the first one without a name or a match, and for an invalid pattern.
     """
-    names, found = frozenset(known), set[str]()
-    for one in sorted(given):
-        matched = {one} if one in names else _matched(one, names, where)
+    names, matches = frozenset(known), set[str]()
+    for name in sorted(given):
+        matched = {name} if name in names else _matched(name, names, where)
         if not matched:
-            close = difflib.get_close_matches(one, sorted(names), n=1)
-            raise UsageError(lacks.format(one), where=where, remedy=f"did you mean {close[0]}?" if close else remedy)
-        found |= matched
-    return frozenset(found)
+            close = difflib.get_close_matches(name, sorted(names), n=1)
+            raise UsageError(lacks.format(name), where=where, remedy=f"did you mean {close[0]}?" if close else remedy)
+        matches |= matched
+    return frozenset(matches)
 
 
 def _matched(given: str, names: Collection[str], where: str) -> set[str]:

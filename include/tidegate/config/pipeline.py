@@ -55,8 +55,8 @@ class Pipeline(Section):
             return [source]
         return [
             name
-            for name, one in self.sources.items()
-            if isinstance(one, TidbSource) and one.cluster_name == entry.cluster_name
+            for name, other in self.sources.items()
+            if isinstance(other, TidbSource) and other.cluster_name == entry.cluster_name
         ]
 
     @property
@@ -70,13 +70,13 @@ class Pipeline(Section):
 
     def server(self, source: str) -> MysqlSource:
         """A source that is a server with a binlog to ask for. Raises ConfigError for another kind."""
-        found = self.sources[source]
-        if not isinstance(found, MysqlSource):
+        server = self.sources[source]
+        if not isinstance(server, MysqlSource):
             raise ConfigError(
-                f"source {source} is of flavour {found.flavour}, no server with a binlog to ask for",
+                f"source {source} is of flavour {server.flavour}, no server with a binlog to ask for",
                 remedy="this works with sources of MySQL and MariaDB",
             )
-        return found
+        return server
 
     def answers_sql(self, source: str) -> bool:
         """Whether its tables can be read by SQL: not those of a changefeed of which no TiDB is named."""

@@ -26,14 +26,14 @@ _WITH_PASSWORD: Final = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 
 
 def _without_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    found = sorted(
+    secrets = sorted(
         key
         for key, value in options.items()
         if (_SECRET.search(key.lower()) and not _PLACE.search(key.lower())) or _WITH_PASSWORD.search(value)
     )
-    if found:
+    if secrets:
         raise ValueError(
-            f"a secret has no place in a pipeline file ({', '.join(found)}): give conn_id, and put it into that"
+            f"a secret has no place in a pipeline file ({', '.join(secrets)}): give conn_id, and put it into that"
             " connection's extra"
         )
     return dict(options)

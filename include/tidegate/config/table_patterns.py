@@ -74,11 +74,11 @@ def filled(template: str, pattern: str, database: str, table: str) -> tuple[str,
     Groups are counted over both halves, as \1, or named, as \g<name>; one that took no part is empty. A half with
     nothing in it is no name: None.
     """
-    found = [half.fullmatch(name) for half, name in zip(compile_pattern(pattern), (database, table), strict=True)]
-    if found[0] is None or found[1] is None:
+    halves = [half.fullmatch(name) for half, name in zip(compile_pattern(pattern), (database, table), strict=True)]
+    if halves[0] is None or halves[1] is None:
         return None
-    values = [*found[0].groups(""), *found[1].groups("")]
-    names = found[0].groupdict("") | found[1].groupdict("")
+    values = [*halves[0].groups(""), *halves[1].groups("")]
+    names = halves[0].groupdict("") | halves[1].groupdict("")
 
     def value(use: re.Match[str]) -> str:
         return names[use["name"]] if use["name"] is not None else values[int(use["number"]) - 1]

@@ -50,14 +50,14 @@ def show(report: Report, lag: str, console: Console) -> None:
 def _cells(result: TableResult) -> tuple[str, ...]:
     colour = _COLOURS[result.outcome]
     said = result.reason if result.outcome is Outcome.DROPPED else f"{result.outcome} {result.reason}"
-    told = f"[{colour}]{said.strip()}[/{colour}]"
+    shown = f"[{colour}]{said.strip()}[/{colour}]"
     if result.outcome in (Outcome.HELD, Outcome.DROPPED):
-        return result.table, "", "", "", "", told
+        return result.table, "", "", "", "", shown
     return (
         result.table,
         str(result.source_rows),
         str(result.silver_rows),
         result.source_hash[:_HASH_DIGITS],
         result.silver_hash[:_HASH_DIGITS],
-        told,
+        shown,
     )

@@ -87,7 +87,7 @@ class Progress:
         sources = status.sources(self.lake)
         cut = status.cut_ts(self.lake)
         now = time.time()
-        found = Snapshot(
+        snapshot = Snapshot(
             seconds=time.monotonic() - self._started,
             counters=self.counters,
             source=sources[0] if sources else None,
@@ -98,10 +98,10 @@ class Progress:
             applied_lag=now - physical_ms(cut) / 1000 if cut else None,
             waits=frozenset(waiting(self.pipeline, self.lake)),
         )
-        if sample and found.applied_lag is not None:
-            self.lags.append(found.applied_lag)
-        self._show(found)
-        return found
+        if sample and snapshot.applied_lag is not None:
+            self.lags.append(snapshot.applied_lag)
+        self._show(snapshot)
+        return snapshot
 
     @property
     def lag_summary(self) -> str:
@@ -110,35 +110,38 @@ class Progress:
             return "not seen: nothing was published while the shop was open"
         return f"p50 {median(self.lags):.1f} s, max {max(self.lags):.1f} s"
 
-    def _show(self, found: Snapshot) -> None:
+    def _show(self, snapshot: Snapshot) -> None:
         if self._live is not None:
-            self._live.update(_table(self.phase, found))
+            self._live.update(_table(self.phase, snapshot))
         elif time.monotonic() - self._line_at > _LINE_SECONDS:
             self._line_at = time.monotonic()
             self.console.print(
-                f"{found.seconds:5.0f} s  {self.phase}: {', '.join(_facts(found).values())}", soft_wrap=True
+                f"{snapshot.seconds:5.0f} s  {self.phase}: {', '.join(_facts(snapshot).values())}", soft_wrap=True
             )
 
 
-def _facts(found: Snapshot) -> dict[str, str]:
-    counters, source = found.counters, found.source
-    held = [table.table for table in found.tables if table.state is State.HELD]
+def _facts(snapshot: Snapshot) -> dict[str, str]:
+    counters, source = snapshot.counters, snapshot.source
+    held = [table.table for table in snapshot.tables if table.state is State.HELD]
     bronze = f"{source.segments} segments, {source.bytes / 1e6:.1f} MB" if source else "nothing yet"
-    silver = f"{len(found.tables)} tables" + (f", held: {', '.join(held)}" if held else "")
-    rows, over = sum(one.rows for one in found.snapshots), sum(one.state.is_over for one in found.snapshots)
+    silver = f"{len(snapshot.tables)} tables" + (f", held: {', '.join(held)}" if held else "")
+    rows, over = (
+        sum(table.rows for table in snapshot.snapshots),
+        sum(table.state.is_over for table in snapshot.snapshots),
+    )
     return {
         "source": f"{counters.committed} transactions, {counters.rolled_back} rolled back, {counters.ddl} DDL",
-        "bronze": f"{bronze}, {_seconds(found.captured_lag)} behind",
-        "snapshot": f"{rows:,} rows from before, {over} of {len(found.snapshots)} tables have all of theirs",
-        "silver": f"{silver}, {_seconds(found.applied_lag)} behind",
+        "bronze": f"{bronze}, {_seconds(snapshot.captured_lag)} behind",
+        "snapshot": f"{rows:,} rows from before, {over} of {len(snapshot.snapshots)} tables have all of theirs",
+        "silver": f"{silver}, {_seconds(snapshot.applied_lag)} behind",
     }
 
 
-def _table(phase: str, found: Snapshot) -> Table:
-    table = Table(title=f"{phase}  ({found.seconds:.0f} s)", title_justify="left", show_header=False)
-    for name, text in _facts(found).items():
+def _table(phase: str, snapshot: Snapshot) -> Table:
+    table = Table(title=f"{phase}  ({snapshot.seconds:.0f} s)", title_justify="left", show_header=False)
+    for name, text in _facts(snapshot).items():
         table.add_row(f"[bold]{name}", text)
-    table.add_row("[bold]cut", str(found.cut_ts or "-"))
+    table.add_row("[bold]cut", str(snapshot.cut_ts or "-"))
     return table
 
 

@@ -221,8 +221,8 @@ def _closed_at_the_end(workload: Workload) -> Iterator[None]:
         workload.stop()
 
 
-def _covers(found: Snapshot, wanted: MariadbGtidPosition) -> bool:
-    source = found.source
+def _covers(snapshot: Snapshot, wanted: MariadbGtidPosition) -> bool:
+    source = snapshot.source
     if source is None or not MariadbGtidPosition.parse(source.gtid_executed).covers(wanted):
         return False
-    return found.cut_ts >= source.max_commit_ts and not found.lacking
+    return snapshot.cut_ts >= source.max_commit_ts and not snapshot.lacking

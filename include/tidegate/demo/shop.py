@@ -323,8 +323,8 @@ def _customer(cursor: Cursor, dice: random.Random) -> int:
     cursor.execute(
         "SELECT id FROM customers WHERE id >= (SELECT max(id) FROM customers) * %s LIMIT 1", (dice.random(),)
     )
-    found: int = cursor.fetchone()[0]
-    return found
+    customer: int = cursor.fetchone()[0]
+    return customer
 
 
 def _skus(cursor: Cursor, dice: random.Random, count: int) -> list[str]:

@@ -63,8 +63,8 @@ class Airflow:
 
     @property
     def password(self) -> str:
-        found: dict[str, str] = json.loads(self._passwords.read_text())
-        return found[_ADMIN]
+        passwords: dict[str, str] = json.loads(self._passwords.read_text())
+        return passwords[_ADMIN]
 
     def start(self, *, keep: bool = False) -> None:
         """Start it; keep: with the runs and logs of before, if this version of Airflow wrote them.
@@ -109,9 +109,9 @@ class Airflow:
 
     def check_runs(self, dag_id: str) -> None:
         """Raises ProcessFailed, with the task log's place, when a run of the DAG has failed for good."""
-        found = self._try("GET", f"/api/v2/dags/{dag_id}/dagRuns?state=failed&limit=1")
-        if found and found["dag_runs"]:
-            run = found["dag_runs"][0]["dag_run_id"]
+        failed = self._try("GET", f"/api/v2/dags/{dag_id}/dagRuns?state=failed&limit=1")
+        if failed and failed["dag_runs"]:
+            run = failed["dag_runs"][0]["dag_run_id"]
             place = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run}"
             raise ProcessFailed(f"{dag_id} failed", where=str(place), remedy="see its log")
 
@@ -140,8 +140,8 @@ class Airflow:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)  # noqa: S310 - our own
         with _DIRECT.open(request, timeout=_CALL_SECONDS) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
+            reply: dict[str, Any] = json.load(answer)
+            return reply
 
     def stop(self) -> None:
         """End it with all its children: SIGTERM to standalone alone leaves some."""
@@ -222,11 +222,11 @@ class Airflow:
 
 def _sources_in(folder: Path) -> int:
     """The number of sources in all pipeline files; each has a task that never ends for long."""
-    found = 0
+    count = 0
     for path in folder.glob("*.yaml"):
         with contextlib.suppress(ConfigError):  # it becomes an import error, which Airflow shows
-            found += len(load(path).sources)
-    return found
+            count += len(load(path).sources)
+    return count
 
 
 def _airflow() -> str:

@@ -96,8 +96,8 @@ def _made_of(root: Path) -> str:
     """A digest of the JVM and of all jars: as the JVM judges them."""
     digest = hashlib.blake2b(digest_size=16)
     for path in _parts(root):
-        told = path.stat()
-        digest.update(f"{path} {told.st_size} {told.st_mtime_ns}\n".encode())
+        stat = path.stat()
+        digest.update(f"{path} {stat.st_size} {stat.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
@@ -107,9 +107,9 @@ def _parts(root: Path) -> Iterator[Path]:
     if java is not None:
         yield Path(java).resolve()
     yield from sorted((root / ".tidegate" / "jars").glob("*.jar"))
-    found = importlib.util.find_spec("pyspark")
-    if found is not None and found.origin is not None:
-        yield from sorted((Path(found.origin).parent / "jars").glob("*.jar"))
+    spec = importlib.util.find_spec("pyspark")
+    if spec is not None and spec.origin is not None:
+        yield from sorted((Path(spec.origin).parent / "jars").glob("*.jar"))
 
 
 if __name__ == "__main__":

@@ -55,14 +55,14 @@ def fetch(artifact: Artifact, folder: Path, *, cache: Path) -> Path:
             stamp.write_text(artifact.sha256)
             return target
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            found = _retrieve(artifact, Path(scratch), cache)
-            if (got := _sha256(found)) != artifact.sha256:
+            retrieved = _retrieve(artifact, Path(scratch), cache)
+            if (got := _sha256(retrieved)) != artifact.sha256:
                 raise DownloadFailed(
                     f"SHA-256 is {got}, not {artifact.sha256}",
                     where=str(artifact),
                     remedy=f"remove {cache} and try again; if it stays, the file was tampered with",
                 )
-            found.replace(target)
+            retrieved.replace(target)
         stamp.write_text(artifact.sha256)
     return target
 
@@ -94,8 +94,8 @@ def _retrieve(artifact: Artifact, scratch: Path, cache: Path) -> Path:
     if shutil.which("java") is None:
         raise HostLacks("no java on the PATH", remedy="apt-get install openjdk-17-jre-headless")
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"LC_ALL": "C"})
-    found = scratch / artifact.file_name
-    if not found.exists():
+    file = scratch / artifact.file_name
+    if not file.exists():
         lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         reason = next((line for line in reversed(lines) if "ERROR" in line or "FAILED" in line.upper()), "")
         raise DownloadFailed(
@@ -103,7 +103,7 @@ def _retrieve(artifact: Artifact, scratch: Path, cache: Path) -> Path:
             where=str(artifact),
             remedy="check the network, or put the file there yourself: " + str(scratch.parent / artifact.file_name),
         )
-    return found
+    return file
 
 
 def _ivy_jar() -> Path:

@@ -66,13 +66,13 @@ def _in_session(process: subprocess.Popen[Any] | None) -> list[int]:
     """The processes in the session that the process leads (it was started with start_new_session)."""
     if process is None:
         return []
-    found = []
+    pids = []
     for pid in _all_processes():
         with contextlib.suppress(OSError):  # ended meanwhile
             state = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
             if os.getsid(pid) == process.pid and pid != process.pid and state != "Z":
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def _all_processes() -> list[int]:
@@ -104,22 +104,22 @@ def _run_whole(command: list[str], environment: dict[str, str]) -> subprocess.Co
     )
     with process:
         try:
-            told, _ = process.communicate()
+            output, _ = process.communicate()
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise
-    return subprocess.CompletedProcess(command, process.returncode, stdout=told)
+    return subprocess.CompletedProcess(command, process.returncode, stdout=output)
 
 
 def marked(mark: str) -> list[int]:
     """Processes of ours, this one excluded, whose environment holds `NAME=value`."""
-    wanted, found = mark.encode(), []
+    wanted, pids = mark.encode(), []
     for pid in _all_processes():
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes()
         except OSError:
             continue  # ended meanwhile, or another user's
         if wanted in environment.split(b"\0"):
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids

@@ -218,6 +218,6 @@ def _worth_a_look(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 def _block(lines: Lines | None, start: int, stop: int | None) -> Iterator[Block]:
     if lines is not None:
-        found = as_bytes(lines.texts[start:stop])
-        if len(found):
-            yield found
+        text = as_bytes(lines.texts[start:stop])
+        if len(text):
+            yield text

@@ -41,16 +41,16 @@ def _mysql(cursor: ByteCursor) -> str:
     if head[7] not in (0, _TAGGED) or (tagged and head[0] != _TAGGED):
         raise DecodeError(f"PREVIOUS_GTIDS in format {head[7]}", remedy=f"{REPORT}, and the server's version")
     count = int.from_bytes(head[1:7] if tagged else head[:7], "little")
-    found = MysqlGtidSet()
+    gtids = MysqlGtidSet()
     for _ in range(count):
         name = str(uuid.UUID(bytes=cursor.take(16)))
         tag = _tag(cursor) if tagged else ""
         for _ in range(cursor.unsigned(8)):
             first, behind = cursor.unsigned(8), cursor.unsigned(8)
-            found.add(f"{name}:{tag}" if tag else name, first, behind - 1)
+            gtids.add(f"{name}:{tag}" if tag else name, first, behind - 1)
     if cursor:
         raise DecodeError("PREVIOUS_GTIDS has bytes left over", remedy=f"{REPORT}, and the server's version")
-    return str(found)
+    return str(gtids)
 
 
 def _tag(cursor: ByteCursor) -> str:
@@ -62,8 +62,8 @@ def _tag(cursor: ByteCursor) -> str:
 
 
 def _mariadb(cursor: ByteCursor) -> str:
-    found = MariadbGtidPosition()
+    position = MariadbGtidPosition()
     for _ in range(cursor.unsigned(4) & _COUNT_MASK):
         domain, server, sequence = cursor.unsigned(4), cursor.unsigned(4), cursor.unsigned(8)
-        found.domains[domain] = (server, sequence)
-    return str(found)
+        position.domains[domain] = (server, sequence)
+    return str(position)

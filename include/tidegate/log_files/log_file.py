@@ -155,22 +155,22 @@ class BinlogFile:
             begun_open, floor = _open(state), _floor(state)
             if not begun_open:
                 self._carried = ([], [])
-            found, reached, stopped = self._walk(at, end, state, looked=looked)
+            events, reached, stopped = self._walk(at, end, state, looked=looked)
             looked = False
-            if _open(state) and (begun := _last_begun(found)):
+            if _open(state) and (begun := _last_begun(events)):
                 # A transaction whose end isn't read yet: walk it again from its beginning.
-                reached = int(found[begun, F.OFFSET])
-                found = found[:begun]
+                reached = int(events[begun, F.OFFSET])
+                events = events[:begun]
                 state = scan.new_state(int(state[scan.BEFORE]), int(state[scan.CHECKSUM]))
                 stopped = F.FULL
             if reached:
                 frames, maps = self._carried
-                place = _Place(at, at + reached, floor, b"".join([self._description, *frames, *maps]), len(found))
+                place = _Place(at, at + reached, floor, b"".join([self._description, *frames, *maps]), len(events))
                 if _open(state):
-                    self._carry(found)
+                    self._carry(events)
                     held.append(place)
                 else:
-                    undone = bool(held) and self._rolled_back(found)
+                    undone = bool(held) and self._rolled_back(events)
                     for earlier in held:
                         yield replace(self._piece(earlier, self._read(earlier.start, earlier.end)), undone=undone)
                     held = []
@@ -228,8 +228,8 @@ class BinlogFile:
         named = type_name(header.type)
         if stopped == F.END:
             if at + header.size > end:
-                there = f"{end - at} bytes into event {named}, whose size is {header.size}"
-                return False, self._truncated(at, there)
+                cut_off = f"{end - at} bytes into event {named}, whose size is {header.size}"
+                return False, self._truncated(at, cut_off)
             if header.size > LOG_EVENT_BYTES_MAX:
                 return False, self._corrupt(at, f"event {named} has a length of {header.size} bytes")
             self._event_bytes = max(self._event_bytes, header.size)
@@ -257,22 +257,22 @@ class BinlogFile:
             raise self._corrupt(at, f"event FORMAT_DESCRIPTION (15) {_WORDS[F.BAD_CHECKSUM]}")
         self._description = bytes(event)
 
-    def _carry(self, found: npt.NDArray[np.int64]) -> None:
+    def _carry(self, events: npt.NDArray[np.int64]) -> None:
         """Keep the open transaction's FRAME events and live TABLE_MAPs for the next piece's context."""
         frames, maps = self._carried
-        bits = found[:, F.BITS]
+        bits = events[:, F.BITS]
         ended = np.flatnonzero(bits & scan.STATEMENT_END)
         live = int(ended[-1]) + 1 if len(ended) else 0
-        new_frames = found[(bits & scan.FRAME) != 0]
-        new_maps = found[live:][(bits[live:] & scan.TABLE_MAP) != 0]
+        new_frames = events[(bits & scan.FRAME) != 0]
+        new_maps = events[live:][(bits[live:] & scan.TABLE_MAP) != 0]
         self._carried = (
             frames + [self._event(row) for row in new_frames],
             ([] if live else maps) + [self._event(row) for row in new_maps],
         )
 
-    def _rolled_back(self, found: npt.NDArray[np.int64]) -> bool:
+    def _rolled_back(self, events: npt.NDArray[np.int64]) -> bool:
         """Whether the transaction that ends first is rolled back."""
-        last = found[int(np.flatnonzero(found[:, F.BITS] & scan.ENDS)[0])]
+        last = events[int(np.flatnonzero(events[:, F.BITS] & scan.ENDS)[0])]
         if last[F.TYPE] != EventType.QUERY or self.format is None:
             return False
         try:
@@ -327,9 +327,9 @@ def _open(state: npt.NDArray[np.int64]) -> bool:
     return bool(state[scan.PHASE] != scan.IDLE)
 
 
-def _last_begun(found: npt.NDArray[np.int64]) -> int:
+def _last_begun(events: npt.NDArray[np.int64]) -> int:
     """Which row begins a transaction last; 0 when none does, or the first."""
-    begins = np.flatnonzero(found[:, F.BITS] & scan.BEGINS)
+    begins = np.flatnonzero(events[:, F.BITS] & scan.BEGINS)
     return int(begins[-1]) if len(begins) else 0
 
 

@@ -77,9 +77,9 @@ def row_changes(images: Images, columns: tuple[ShownJson, ...], *, srids_apart: 
 def lines_of(images: Images, columns: tuple[ShownJson, ...], head: LineHead, positions: npt.NDArray[np.int64]) -> Lines:
     """positions: per image, where its rows event starts in the file."""
     rows = images.rows
-    found = row_changes(images, columns)
-    first = found.first
-    names = pa.DictionaryArray.from_arrays(pa.array(found.op, pa.int8()), pa.array(list(_OPS.values()), TEXT))
+    changes = row_changes(images, columns)
+    first = changes.first
+    names = pa.DictionaryArray.from_arrays(pa.array(changes.op, pa.int8()), pa.array(list(_OPS.values()), TEXT))
     place = f',"database":{_text(head.database)},"table":{_text(head.table)},"commit_ts":'
     texts = pc.binary_join_element_wise(
         pa.scalar('{"op":"', TEXT),
@@ -89,22 +89,22 @@ def lines_of(images: Images, columns: tuple[ShownJson, ...], head: LineHead, pos
         pa.scalar(f',"file":{_text(head.file)},"pos":', TEXT),
         _number(positions[first]),
         pa.scalar(',"before":', TEXT),
-        found.before,
+        changes.before,
         pa.scalar(',"after":', TEXT),
-        found.after,
-        found.ending,
+        changes.after,
+        changes.ending,
         _EMPTY,
     )
     return Lines(texts, rows.column(tables.ORDINAL).to_numpy()[first])
 
 
-def _side(objects: pa.Array, at: npt.NDArray[np.int64], there: npt.NDArray[np.bool_]) -> Any:
+def _side(objects: pa.Array, at: npt.NDArray[np.int64], present: npt.NDArray[np.bool_]) -> Any:
     """The objects at these numbers, `null` where there is none."""
-    if not there.any():
+    if not present.any():
         return _NULL
-    if len(at) == len(objects) and there.all():
+    if len(at) == len(objects) and present.all():
         return objects
-    return pc.fill_null(pc.take(objects, pa.array(at, mask=~there)), _NULL)
+    return pc.fill_null(pc.take(objects, pa.array(at, mask=~present)), _NULL)
 
 
 def _values(
@@ -115,8 +115,8 @@ def _values(
     for i, shown in enumerate(columns):
         array = images.rows.column(_SYSTEM_COLUMNS + i)
         if srids_apart and shown.column.type.kind is Kind.GEOMETRY:
-            array, found = without_srid(array)
-            srids[shown.column.name] = found if images.present is None else np.where(images.present[i], found, NONE)
+            array, numbers = without_srid(array)
+            srids[shown.column.name] = numbers if images.present is None else np.where(images.present[i], numbers, NONE)
         values.append(array)
     return values, srids
 
@@ -129,7 +129,8 @@ def _ending(
     """The end of each line. before, after: numbers of the images, and whether they are there."""
     if srids:
         sides = [
-            {name: np.where(there, found[at], NONE) for name, found in srids.items()} for at, there in (before, after)
+            {name: np.where(present, numbers[at], NONE) for name, numbers in srids.items()}
+            for at, present in (before, after)
         ]
         keys = srid_keys(*sides)
         if keys is not None:

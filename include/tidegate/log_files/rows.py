@@ -107,17 +107,17 @@ class RowDecoder:
         stops = self._stops(judged)
         parts: list[Lines] = []
         for content in np.unique(contents).tolist():
-            mine = numbers[contents == content]
+            of_content = numbers[contents == content]
             try:
                 name = self._name(index, content)
             except Terminal as error:
-                judged.fates[mine] = QUARANTINED
-                self._options.report(placed(error, index, int(mine[0])))
+                judged.fates[of_content] = QUARANTINED
+                self._options.report(placed(error, index, int(of_content[0])))
                 continue
             if self._options.wanted(*name):
-                parts += self._table(_Rows(index, name, content, mine, commit_ts), judged, stops, stats)
+                parts += self._table(_Rows(index, name, content, of_content, commit_ts), judged, stops, stats)
             else:
-                judged.fates[mine] = IGNORED["table not asked for"]
+                judged.fates[of_content] = IGNORED["table not asked for"]
         self._held |= set(stops)
         return in_order(parts) if parts else None
 

@@ -107,8 +107,8 @@ class SchemaPlans(LogPlans):
         which = np.searchsorted(starts, commit_ts, side="right") - 1
         chosen = []
         for at in np.unique(which).tolist():
-            mine = np.flatnonzero(which == at)
-            chosen.append((mine, self._plan(body, versions, at)))
+            of_version = np.flatnonzero(which == at)
+            chosen.append((of_version, self._plan(body, versions, at)))
         return chosen
 
     def _adopt(self, database: str) -> None:
@@ -144,9 +144,9 @@ class SchemaPlans(LogPlans):
         table_map = parse_table_map(body, mariadb=self._mariadb)
         if any(column.name is None for column in table_map.columns):
             return said
-        (_, found), *_ = super().choose(body, np.zeros(1, np.int64))
+        (_, own_plan), *_ = super().choose(body, np.zeros(1, np.int64))
         self._note(f"{table_map.name}: {said.what}; the log's own metadata is followed")
-        return found
+        return own_plan
 
 
 _REMEDY: Final = "give --schema as it was when these rows were written"

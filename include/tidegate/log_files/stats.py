@@ -173,11 +173,11 @@ class PieceFates:
         sizes = data[places].astype(np.int64) @ (np.int64(1) << np.arange(0, 32, 8))
         settled = []
         for fate in np.unique(worst).tolist():
-            mine = worst == fate
+            of_fate = worst == fate
             if fate != PENDING:
-                settled.append((fate, int(sizes[mine].sum()), 0))
+                settled.append((fate, int(sizes[of_fate].sum()), 0))
                 continue
             begun = commits[first]
-            per_branch = [(int(began), mine & (begun == began)) for began in np.unique(begun[mine])]
+            per_branch = [(int(began), of_fate & (begun == began)) for began in np.unique(begun[of_fate])]
             settled += [(fate, int(sizes[which].sum()), began) for began, which in per_branch]
         return settled

@@ -109,26 +109,26 @@ class Ground:
 def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: Ground) -> dict[str, Verdict]:
     """A verdict per logical table that some physical table joins or leaves; unchanged ones have none."""
     old, new = _by_logical(before), _by_logical(now)
-    found = {}
+    verdicts = {}
     for name in sorted(old.keys() | new.keys()):
         was, is_now = old.get(name, frozenset()), new.get(name, frozenset())
         joined, gone = tuple(sorted(is_now - was)), tuple(sorted(was - is_now))
         if not is_now:
-            found[name] = Verdict(
+            verdicts[name] = Verdict(
                 State.LEFT, ground.applied(name), f"{name}: the pipeline file no longer keeps it", gone
             )
         elif joined and not was:
-            found[name] = _comes(name, joined, ground)
+            verdicts[name] = _comes(name, joined, ground)
         else:
-            found[name] = _shards_join(name, joined, ground)
-    return {name: verdict for name, verdict in found.items() if verdict.state}
+            verdicts[name] = _shards_join(name, joined, ground)
+    return {name: verdict for name, verdict in verdicts.items() if verdict.state}
 
 
 def _by_logical(names: Mapping[Physical, str]) -> dict[str, frozenset[Physical]]:
-    found: dict[str, set[Physical]] = {}
+    by_name: dict[str, set[Physical]] = {}
     for physical, name in names.items():
-        found.setdefault(name, set()).add(physical)
-    return {name: frozenset(of) for name, of in found.items()}
+        by_name.setdefault(name, set()).add(physical)
+    return {name: frozenset(of) for name, of in by_name.items()}
 
 
 GOES_ON: Final = Verdict(None, 0, "")
@@ -153,8 +153,8 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
     if len(before) == 1 and all((physical, name) in ground.left for physical in joined):
         return _comes_back(name, joined, before.pop(), ground)
     begun = {physical: _begun(name, physical, ground) for physical in joined}
-    found = {physical: begin for physical, begin in begun.items() if begin is not None}
-    if not found:
+    beginnings = {physical: begin for physical, begin in begun.items() if begin is not None}
+    if not beginnings:
         # Nothing of it is at or below the cut. Should silver have such a name all the same, the rows are not its own.
         return (
             _held(name, joined, ground, Untold("silver has a table of this name already"))
@@ -163,12 +163,12 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
         )
     if before or ground.silver(name):
         return _held(name, joined, ground, Untold("silver has rows of it from another selection of tables"))
-    for physical, begin in sorted(found.items()):
+    for physical, begin in sorted(beginnings.items()):
         if isinstance(begin, Untold):
             return _held(name, joined, ground, begin)
         if begin < ground.begins.get(physical.source, 0):
             return _held(name, joined, ground, Untold("bronze no longer reaches back to its beginning"))
-    start = min(begin for begin in found.values() if isinstance(begin, int))
+    start = min(begin for begin in beginnings.values() if isinstance(begin, int))
     return Verdict(State.RELEASED, start, f"{name}: joins; it catches up from bronze", joined)
 
 
@@ -224,8 +224,8 @@ def _emptied_since(physical: Physical, left_ts: int, ground: Ground) -> int:
     known = [version for version in ground.versions(physical) if left_ts < version.commit_ts <= ground.cut_ts]
     for at in range(len(known) - 1, -1, -1):
         version = known[at]
-        told = version.commit_ts < gap_ts or any(v.commit_ts > gap_ts and _made(v) for v in known[: at + 1])
-        if version.status is VersionStatus.DROPPED or (_anew(version) and (told or not gap_ts)):
+        is_known = version.commit_ts < gap_ts or any(v.commit_ts > gap_ts and _made(v) for v in known[: at + 1])
+        if version.status is VersionStatus.DROPPED or (_anew(version) and (is_known or not gap_ts)):
             return version.commit_ts - 1
     return 0
 
@@ -247,11 +247,11 @@ def _gone_at(physical: Physical, commit_ts: int, ground: Ground) -> bool:
 
 def _since(ground: Ground, physical: Physical, after_ts: int) -> list[TableVersion]:
     """Versions in (after_ts, the cut] that a later CREATE or TRUNCATE doesn't make pointless."""
-    found: list[TableVersion] = []
+    versions: list[TableVersion] = []
     for version in ground.versions(physical):
         if after_ts < version.commit_ts <= ground.cut_ts:
-            found = [version] if _anew(version) else [*found, version]
-    return found
+            versions = [version] if _anew(version) else [*versions, version]
+    return versions
 
 
 def _held(name: str, joined: tuple[Physical, ...], ground: Ground, untold: Untold) -> Verdict:

@@ -50,21 +50,21 @@ def phases(
         (change for change in changes if after_ts < change[1].commit_ts <= upto_ts),
         key=lambda change: change[1].commit_ts,
     )
-    found: list[Phase] = []
+    made: list[Phase] = []
     at = after_ts
     for commit_ts, group in groupby(inside, key=lambda change: change[1].commit_ts):
         together = tuple(group)
         if commit_ts - 1 > at:
-            found.append(RowsPhase(at, commit_ts - 1))
+            made.append(RowsPhase(at, commit_ts - 1))
         if not rows_stay and any(empties(new) and not leaves(old, new) for old, new in together):
-            found = _given_away(found)
-        found.append(DdlPhase(commit_ts, together))
+            made = _given_away(made)
+        made.append(DdlPhase(commit_ts, together))
         at = commit_ts
         # A CREATE ... SELECT commits its rows at the DDL's own commit_ts: they belong after it.
-        found.append(RowsPhase(commit_ts - 1, commit_ts))
+        made.append(RowsPhase(commit_ts - 1, commit_ts))
     if upto_ts > at:
-        found.append(RowsPhase(at, upto_ts))
-    return _joined(found)
+        made.append(RowsPhase(at, upto_ts))
+    return _joined(made)
 
 
 def empties(version: TableVersion) -> bool:
@@ -72,16 +72,16 @@ def empties(version: TableVersion) -> bool:
     return version.kind in ("truncate", "snapshot") or version.status == VersionStatus.DROPPED
 
 
-def _given_away(found: list[Phase]) -> list[Phase]:
+def _given_away(begun: list[Phase]) -> list[Phase]:
     """The phases up to the last one in which rows of the table go on under another name."""
-    given = [isinstance(phase, DdlPhase) and any(gives(*change) for change in phase.changes) for phase in found]
-    return found[: len(given) - given[::-1].index(True)] if any(given) else []
+    given = [isinstance(phase, DdlPhase) and any(gives(*change) for change in phase.changes) for phase in begun]
+    return begun[: len(given) - given[::-1].index(True)] if any(given) else []
 
 
-def _joined(found: list[Phase]) -> list[Phase]:
+def _joined(apart: list[Phase]) -> list[Phase]:
     """Neighbouring row phases become one."""
     joined: list[Phase] = []
-    for phase in found:
+    for phase in apart:
         last = joined[-1] if joined else None
         if isinstance(phase, RowsPhase) and isinstance(last, RowsPhase):
             joined[-1] = RowsPhase(last.after_ts, phase.upto_ts)

@@ -17,11 +17,11 @@ _DIGITS: Final = dict(zip(_INTEGERS, (3, 5, 10, 19), strict=True))
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
-def wider(one: str, other: str) -> str | None:
+def wider(left: str, other: str) -> str | None:
     """Either of the two."""
-    if one == other or _fits(other, one):
-        return one
-    return other if _fits(one, other) else None
+    if left == other or _fits(other, left):
+        return left
+    return other if _fits(left, other) else None
 
 
 def _fits(narrow: str, wide: str) -> bool:
@@ -36,5 +36,5 @@ def _digits(kind: str) -> tuple[int, int] | None:
     """Before and behind the point."""
     if kind in _INTEGERS:
         return _DIGITS[kind], 0
-    found = _DECIMAL.fullmatch(kind)
-    return (int(found[1]) - int(found[2]), int(found[2])) if found else None
+    match = _DECIMAL.fullmatch(kind)
+    return (int(match[1]) - int(match[2]), int(match[2])) if match else None

@@ -100,12 +100,12 @@ def s3_place(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _s3_secret(root: str, options: Mapping[str, str]) -> str:
-    told = {
-        clause: literal(options[found])
+    given = {
+        clause: literal(options[option])
         for clause, names in _S3_SECRET.items()
-        if (found := next((name for name in names if options.get(name)), None)) is not None
+        if (option := next((name for name in names if options.get(name)), None)) is not None
     }
-    clauses = {"TYPE": "s3", **told, **s3_place(options), "SCOPE": literal(root)}
+    clauses = {"TYPE": "s3", **given, **s3_place(options), "SCOPE": literal(root)}
     return f"CREATE SECRET lake ({', '.join(f'{name} {value}' for name, value in clauses.items())})"
 
 

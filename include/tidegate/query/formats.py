@@ -34,15 +34,15 @@ def lines(rows: pa.Table, form: str, columns: Collection[str] | None = None) -> 
             continue
         for side in ("before", "after"):
             if row[side] is not None:
-                found = json.loads(row[side])
-                row[side] = found if columns is None else {k: found[k] for k in found if k in columns}
+                cells = json.loads(row[side])
+                row[side] = cells if columns is None else {k: cells[k] for k in cells if k in columns}
         yield json.dumps(write(row), ensure_ascii=False, separators=(",", ":"))
 
 
 def _plain(row: Change) -> dict[str, Any]:
     names = ("op", "database", "table", "commit_ts", "source", "file", "pos", "gtid", "before", "after")
-    told = {name: row[name] for name in names}
-    return told | ({"note": row["note"]} if row["note"] is not None else {})
+    message = {name: row[name] for name in names}
+    return message | ({"note": row["note"]} if row["note"] is not None else {})
 
 
 def _debezium(row: Change) -> dict[str, Any]:
@@ -74,13 +74,13 @@ def _canal(row: Change) -> dict[str, Any]:
 
 
 def _maxwell(row: Change) -> dict[str, Any]:
-    told: dict[str, Any] = {"database": row["database"], "table": row["table"]}
-    told |= {"type": _MAXWELL.get(row["op"], row["op"]), "ts": physical_ms(row["commit_ts"]) // 1000}
-    told |= {"xid": row["commit_ts"], "position": f"{row['file']}:{row['pos']}", "gtid": row["gtid"]}
+    message: dict[str, Any] = {"database": row["database"], "table": row["table"]}
+    message |= {"type": _MAXWELL.get(row["op"], row["op"]), "ts": physical_ms(row["commit_ts"]) // 1000}
+    message |= {"xid": row["commit_ts"], "position": f"{row['file']}:{row['pos']}", "gtid": row["gtid"]}
     if row["op"] not in ROW_OPS:
-        return told | {"sql": row["note"]}
-    told["data"] = row["after"] if row["after"] is not None else row["before"]
-    return told | ({"old": _changed(row)} if row["op"] == UPDATE else {})
+        return message | {"sql": row["note"]}
+    message["data"] = row["after"] if row["after"] is not None else row["before"]
+    return message | ({"old": _changed(row)} if row["op"] == UPDATE else {})
 
 
 def _changed(row: Change) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class PinnedCut:
     def _named(self, sql: str) -> Iterable[CutTable]:
         """Those whose names stand in a query; all where it asks what there is."""
         text = sql.lower().replace('""', '"')
-        return self._shown if _LISTS.search(text) else [one for one in self._shown if one.table.lower() in text]
+        return self._shown if _LISTS.search(text) else [table for table in self._shown if table.table.lower() in text]
 
     def sql(self, text: str) -> duckdb.DuckDBPyRelation:
         """DuckDB's answer to a query. Raises QueryRefused, CutForgotten."""
@@ -163,8 +163,8 @@ class PinnedCut:
         """The meaning of DuckDB's error. Raises CutForgotten when it is that files are gone."""
         self.check()
         absent = {**self.cut.missing, **self.unclear}
-        told = [f"{name}: {reason}" for name, reason in absent.items()]
-        remedy = f"not in this cut: {'; '.join(told)}" if told else "see DuckDB's documentation of its SQL"
+        reasons = [f"{name}: {reason}" for name, reason in absent.items()]
+        remedy = f"not in this cut: {'; '.join(reasons)}" if reasons else "see DuckDB's documentation of its SQL"
         return QueryRefused(" ".join(str(error).split()), remedy=remedy)
 
     def _incomplete(self, sql: str, error: str) -> QueryRefused | None:
@@ -189,17 +189,17 @@ class PinnedCut:
             return None
         whole = re.search(rf"\w+\.{re.escape(asked['name'])}", sql.replace('"', ""), re.IGNORECASE)
         name = whole.group() if whole else asked["name"]
-        whole_names = {one.lower(): one for one in self.cut.tables}
-        known = {one.partition(".")[2]: of for one, of in whole_names.items()} | whole_names
+        whole_names = {known_name.lower(): known_name for known_name in self.cut.tables}
+        known = {known_name.partition(".")[2]: of for known_name, of in whole_names.items()} | whole_names
         close = difflib.get_close_matches(name.lower(), known, n=1)
         remedy = f"did you mean {known[close[0]]}?" if close else "SHOW ALL TABLES says which there are"
         return QueryRefused(f"there is no table {name} in this cut", where=self.pipeline, remedy=remedy)
 
     def views_file(self) -> str:
         """A script for DuckDB that makes the same views, wherever the lake can be reached."""
-        told = [f"-- not in it: {name}: {reason}" for name, reason in {**self.cut.missing, **self.unclear}.items()]
+        reasons = [f"-- not in it: {name}: {reason}" for name, reason in {**self.cut.missing, **self.unclear}.items()]
         head = f"-- {self.pipeline} at cut {self.cut.cut_ts} ({time_text(self.cut.cut_ts)})"
-        lines = [head, *(" ".join(line.split()) for line in told), "INSTALL delta; LOAD delta;"]
+        lines = [head, *(" ".join(line.split()) for line in reasons), "INSTALL delta; LOAD delta;"]
         if not self.lake.is_local:
             lines += ["INSTALL httpfs; LOAD httpfs;", *self._reached()]
         made = [*self._schemas(), *(self._view(table) for table in self._shown)]

@@ -38,20 +38,20 @@ def oldest_readable(lake: LakeFiles, path: str) -> int:
     """The oldest version with log and files; the one behind the newest when not even that has all."""
     log = lake.log(path)
     newest = log.state().version
-    there = lake.written_ms(path).keys()
+    present = lake.written_ms(path).keys()
     low, high = 0, newest + 1  # high can be read, or is behind the newest
     while low < high:
         middle = (low + high) // 2
         state = log.state_at(middle)
-        if state is not None and _has_files(state, there):
+        if state is not None and _has_files(state, present):
             high = middle
         else:
             low = middle + 1
     return high
 
 
-def _has_files(state: TableState, there: Collection[str]) -> bool:
-    return all(file.local_path in there for file in state.files)
+def _has_files(state: TableState, present: Collection[str]) -> bool:
+    return all(file.local_path in present for file in state.files)
 
 
 def _oldest_cut(lake: LakeFiles, pipeline: str, above_ts: int, oldest: Mapping[str, int]) -> int:
@@ -60,8 +60,8 @@ def _oldest_cut(lake: LakeFiles, pipeline: str, above_ts: int, oldest: Mapping[s
     low, high = 0, len(stamps)
     while low < high:
         middle = (low + high) // 2
-        found = cut_at(lake, pipeline, stamps[middle]).tables.values()
-        if all(table.version >= oldest.get(table.path, 0) for table in found):
+        tables = cut_at(lake, pipeline, stamps[middle]).tables.values()
+        if all(table.version >= oldest.get(table.path, 0) for table in tables):
             high = middle
         else:
             low = middle + 1

@@ -129,10 +129,10 @@ class Subscription:
         self._database.register("changes", numbered)
         try:
             text = f"SELECT {_NUMBERED} FROM changes WHERE ({self._options.where}\n) ORDER BY {_NUMBERED}"
-            found = self._database.sql(text).to_arrow_table()
+            matches = self._database.sql(text).to_arrow_table()
         except db.Error as error:
             raise QueryRefused(" ".join(str(error).split()), where="--where", remedy="mend the condition") from error
-        return rows.take(found[_NUMBERED])
+        return rows.take(matches[_NUMBERED])
 
     def save(self, place: Place) -> None:
         """The group goes on behind this place, whoever runs it. Raises Overtaken; nothing without a group."""

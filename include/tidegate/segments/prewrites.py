@@ -87,9 +87,11 @@ class Prewrite:
         return cells | {"tables": list(self.tables), "recorded_at": recorded_at}
 
     def answered(self, answer: Answer, state: PrewriteState | None = None) -> Self:
-        found = state or (PrewriteState.COMMITTED if answer.committed else PrewriteState.ROLLED_BACK)
+        outcome = state or (PrewriteState.COMMITTED if answer.committed else PrewriteState.ROLLED_BACK)
         at = answer
-        return replace(self, state=found, answer_ts=at.commit_ts, answer_file=at.file, answer_pos=at.pos, decided_by="")
+        return replace(
+            self, state=outcome, answer_ts=at.commit_ts, answer_file=at.file, answer_pos=at.pos, decided_by=""
+        )
 
 
 class Prewrites:
@@ -100,20 +102,20 @@ class Prewrites:
         self._source = source
         self._by_id: dict[str, list[Prewrite]] = {}
         self._answered: set[str] = set()  # ids with an answer: a window looks at these, not at all that is open
-        for one in sorted(known, key=lambda one: one.start_ts):
-            self._by_id.setdefault(one.id, []).append(one)
-            if one.answer_ts:
-                self._answered.add(one.id)
+        for prewrite in sorted(known, key=lambda entry: entry.start_ts):
+            self._by_id.setdefault(prewrite.id, []).append(prewrite)
+            if prewrite.answer_ts:
+                self._answered.add(prewrite.id)
 
     def __iter__(self) -> Iterator[Prewrite]:
-        return (one for same in self._by_id.values() for one in same)
+        return (prewrite for same in self._by_id.values() for prewrite in same)
 
-    def take(self, found: Sequence[Pending | Answer]) -> list[Prewrite]:
+    def take(self, logged: Sequence[Pending | Answer]) -> list[Prewrite]:
         """The new prewrites with these, in log order; each prewrite once, in its last state."""
         changed: dict[tuple[str, int], Prewrite] = {}
-        self._answered.update(one.id for one in found if isinstance(one, Answer))
-        for one in found:
-            now = self._begin(one) if isinstance(one, Pending) else self._answer(one)
+        self._answered.update(answer.id for answer in logged if isinstance(answer, Answer))
+        for entry in logged:
+            now = self._begin(entry) if isinstance(entry, Pending) else self._answer(entry)
             if now is not None:
                 changed[now.id, now.start_ts] = now
         return list(changed.values())
@@ -122,35 +124,37 @@ class Prewrites:
         """Let go of what was answered at or below upto_ts."""
         for name in list(self._answered):
             same = self._by_id.get(name, [])
-            kept = [one for one in same if one.waits or one.decided_by or one.answer_ts > upto_ts]
+            kept = [
+                prewrite for prewrite in same if prewrite.waits or prewrite.decided_by or prewrite.answer_ts > upto_ts
+            ]
             if kept:
                 self._by_id[name] = kept
             else:
                 self._by_id.pop(name, None)
-            if not any(one.answer_ts for one in kept):
+            if not any(prewrite.answer_ts for prewrite in kept):
                 self._answered.remove(name)
 
     def answered_in(self, after_ts: int, upto_ts: int) -> list[Prewrite]:
         """Those whose answer is in (after_ts, upto_ts]."""
-        same = (one for name in self._answered for one in self._by_id.get(name, ()))
-        return [one for one in same if after_ts < one.answer_ts <= upto_ts]
+        same = (prewrite for name in self._answered for prewrite in self._by_id.get(name, ()))
+        return [prewrite for prewrite in same if after_ts < prewrite.answer_ts <= upto_ts]
 
     def _begin(self, pending: Pending) -> Prewrite | None:
         same = self._by_id.setdefault(pending.id, [])
-        if any(one.start_ts == pending.start_ts for one in same):
+        if any(prewrite.start_ts == pending.start_ts for prewrite in same):
             return None
         same.append(Prewrite.of(self._source, pending))
         return same[-1]
 
     def _answer(self, answer: Answer) -> Prewrite | None:
         same = self._by_id.setdefault(answer.id, [])
-        if any(one.answer_ts == answer.commit_ts for one in same):
+        if any(prewrite.answer_ts == answer.commit_ts for prewrite in same):
             return None
         for at in range(len(same) - 1, -1, -1):
             if same[at].waits and same[at].start_ts <= answer.commit_ts:
                 same[at] = same[at].answered(answer)
                 return same[at]
-        decided = next((one for one in reversed(same) if one.decided_by), None)
+        decided = next((prewrite for prewrite in reversed(same) if prewrite.decided_by), None)
         if decided is not None:
             return self._late(decided, answer)
         if not answer.committed:
@@ -161,51 +165,51 @@ class Prewrites:
     def orphans(self, upto_ts: int, prepared: Collection[str]) -> list[Prewrite]:
         """Open ones, begun at or below upto_ts and missing in the source's list of prepared names."""
         return [
-            one
-            for one in self
-            if one.state is PrewriteState.OPEN and one.start_ts <= upto_ts and one.id not in prepared
+            prewrite
+            for prewrite in self
+            if prewrite.state is PrewriteState.OPEN and prewrite.start_ts <= upto_ts and prewrite.id not in prepared
         ]
 
     def decide(self, orphan: Prewrite, state: PrewriteState, place: Answer, decided_by: str) -> Prewrite:
         """The decision about an orphan. place: where the source's word on its prepared branches stands in its log."""
         same = self._by_id[orphan.id]
         self._answered.add(orphan.id)
-        found = replace(orphan.answered(place, state), decided_by=decided_by)
-        same[same.index(orphan)] = found
-        return found
+        decision = replace(orphan.answered(place, state), decided_by=decided_by)
+        same[same.index(orphan)] = decision
+        return decision
 
     def _late(self, decided: Prewrite, answer: Answer) -> Prewrite | None:
         """An answer to what was decided without it: the same word is none; another one holds its tables."""
         if answer.committed == (decided.state is PrewriteState.COMMITTED):
             return None
-        found = replace(Prewrite.unknown(self._source, answer), tables=decided.tables)
-        self._by_id[answer.id].append(found)
-        return found
+        late = replace(Prewrite.unknown(self._source, answer), tables=decided.tables)
+        self._by_id[answer.id].append(late)
+        return late
 
 
-def within_segment(source: str, found: Iterable[Pending | Answer]) -> tuple[list[Prewrite], list[Pending | Answer]]:
+def within_segment(source: str, logged: Iterable[Pending | Answer]) -> tuple[list[Prewrite], list[Pending | Answer]]:
     """(prewrites wholly in one segment with their answers, the rest for others to answer).
 
-    found: of one segment, in log order.
+    logged: of one segment, in log order.
     """
     waiting: dict[str, Pending] = {}
     whole: list[Prewrite] = []
     rest: list[Pending | Answer] = []
-    for one in found:
-        mine = waiting.pop(one.id, None)
-        if isinstance(one, Pending):
-            rest += [mine] if mine is not None else []
-            waiting[one.id] = one
-        elif mine is None:
-            rest.append(one)
-        elif mine.began_seq != mine.ended_seq:
-            rest += [mine, one]
+    for entry in logged:
+        pending = waiting.pop(entry.id, None)
+        if isinstance(entry, Pending):
+            rest += [pending] if pending is not None else []
+            waiting[entry.id] = entry
+        elif pending is None:
+            rest.append(entry)
+        elif pending.began_seq != pending.ended_seq:
+            rest += [pending, entry]
         else:
-            whole.append(Prewrite.of(source, mine).answered(one))
+            whole.append(Prewrite.of(source, pending).answered(entry))
     rest += waiting.values()
     return whole, sorted(rest, key=_place)
 
 
-def _place(one: Pending | Answer) -> tuple[int, bool]:
+def _place(entry: Pending | Answer) -> tuple[int, bool]:
     """In log order; what is prepared and answered at once has one commit_ts."""
-    return (one.start_ts, False) if isinstance(one, Pending) else (one.commit_ts, True)
+    return (entry.start_ts, False) if isinstance(entry, Pending) else (entry.commit_ts, True)

@@ -60,8 +60,10 @@ class Known:
 
     def there_at(self, commit_ts: int) -> set[tuple[str, str]]:
         """The tables that were there."""
-        found = {name for name, since in self.tables.items() if since <= commit_ts}
-        return found | {n for n, times in self.gone.items() if any(since <= commit_ts < upto for since, upto in times)}
+        present = {name for name, since in self.tables.items() if since <= commit_ts}
+        return present | {
+            n for n, times in self.gone.items() if any(since <= commit_ts < upto for since, upto in times)
+        }
 
 
 NOTHING_KNOWN: Final = Known()

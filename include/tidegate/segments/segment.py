@@ -87,10 +87,10 @@ class Segment:
 
     def verify(self) -> None:
         """Whether the payload is still what was cut. Raises StreamCorrupt."""
-        found = crc32c(self.payload)
-        if found != self.payload_crc32c:
+        checksum = crc32c(self.payload)
+        if checksum != self.payload_crc32c:
             raise StreamCorrupt(
-                f"payload of segment {self.seq} has CRC-32C {found:#010x}, its row in bronze says"
+                f"payload of segment {self.seq} has CRC-32C {checksum:#010x}, its row in bronze says"
                 f" {self.payload_crc32c:#010x}: its bytes were changed after they were captured",
                 where=self.where,
                 remedy=REFILL.after("restore bronze's file from a copy, then `tidegate release`"),

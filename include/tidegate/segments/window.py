@@ -135,7 +135,7 @@ def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
     A ref may be missing where all of it is applied. This isn't so if it continues an unapplied transaction: behind a
     missing ref begins another one.
     """
-    found = list(refs)
+    marked = list(refs)
     for at, (ref, after) in enumerate(pairwise(refs)):
         goes_on = bool(after.flags & SegmentFlag.OPEN_AT_START) and after.seq == ref.seq + 1
         if not ref.flags & SegmentFlag.OPEN_AT_END or (goes_on and not after.flags & SegmentFlag.ROLLED_BACK):
@@ -143,10 +143,10 @@ def without_given_up(refs: Sequence[SegmentRef]) -> list[SegmentRef]:
         began = ref.max_commit_ts
         for back in range(at, -1, -1):
             here = refs[back]
-            found[back] = replace(here, rolled_back_ts=began) if goes_on else replace(here, given_up_ts=began)
+            marked[back] = replace(here, rolled_back_ts=began) if goes_on else replace(here, given_up_ts=began)
             if not here.flags & SegmentFlag.OPEN_AT_START or here.min_commit_ts < began:
                 break
-    return found
+    return marked
 
 
 def split_evenly(refs: Sequence[SegmentRef], count: int) -> list[list[SegmentRef]]:

@@ -54,8 +54,8 @@ class Moment:
 class MomentWaves:
     """Those of one source."""
 
-    def __init__(self, info: ConnectionInfo, lake: LakeFiles, told: Told, tell: Tell) -> None:
-        self._info, self._lake, self._told, self._tell = info, lake, told, tell
+    def __init__(self, info: ConnectionInfo, lake: LakeFiles, events: Told, tell: Tell) -> None:
+        self._info, self._lake, self._told, self._tell = info, lake, events, tell
         self._past: set[str] = set()  # tokens of waves whose timestamp garbage collection has passed
 
     def begin(self, todo: Sequence[TableProgress], fresh: WaveOf, marks: TimestampMarks, writer: ChunkWriter) -> Moment:

@@ -101,19 +101,19 @@ class LandedChunk(Protocol):
 
 def follow(open_wave: OpenWave | None, marks: Iterable[SeenMark]) -> Followed:
     """Go on from the wave that was open before a window. marks: the window's, in log order."""
-    found = Followed(open_wave)
+    followed = Followed(open_wave)
     for seen in marks:
         mark = seen.mark
         match mark.kind:
             case MarkKind.LOW:
-                found.open = OpenWave(mark.snapshot, mark.wave, mark.token, seen.commit_ts, seen.server_uuid)
+                followed.open = OpenWave(mark.snapshot, mark.wave, mark.token, seen.commit_ts, seen.server_uuid)
             case MarkKind.HIGH:
-                found.ended.append(_ended(found.open, seen))
-                found.open = None
+                followed.ended.append(_ended(followed.open, seen))
+                followed.open = None
             case MarkKind.END:
-                tables = (one.name for one in mark.tables)
-                found.whole += [WholeTable(mark.snapshot, *name, seen.commit_ts) for name in tables]
-    return found
+                tables = (manifest.name for manifest in mark.tables)
+                followed.whole += [WholeTable(mark.snapshot, *name, seen.commit_ts) for name in tables]
+    return followed
 
 
 def _ended(low: OpenWave | None, seen: SeenMark) -> EndedWave:
@@ -134,18 +134,20 @@ def refusals(wave: EndedWave, chunks: Sequence[LandedChunk], changed: Collection
 
     chunks: all in bronze with the wave's token. changed: tables with a DDL in (low_ts, high_ts].
     """
-    found: dict[Name, str] = {}
+    reasons: dict[Name, str] = {}
     by_name: dict[Name, list[LandedChunk]] = {}
     for chunk in chunks:
         by_name.setdefault((chunk.database, chunk.table), []).append(chunk)
-    for told in wave.tables:
-        mine = by_name.get(told.name, [])
+    for manifest in wave.tables:
+        landed = by_name.get(manifest.name, [])
         if wave.refused:
-            found[told.name] = wave.refused
-        elif told.name in changed:
-            found[told.name] = "a DDL changed the table while it was read"
-        elif Manifest.of(told.name, mine) != told:
-            found[told.name] = f"bronze has {len(mine)} chunks of it, or others than the {told.chunks} that were read"
-        elif any(chunk.server_uuid != wave.server_uuid for chunk in mine):
-            found[told.name] = "it was read from another server than the log is from"
-    return found
+            reasons[manifest.name] = wave.refused
+        elif manifest.name in changed:
+            reasons[manifest.name] = "a DDL changed the table while it was read"
+        elif Manifest.of(manifest.name, landed) != manifest:
+            reasons[manifest.name] = (
+                f"bronze has {len(landed)} chunks of it, or others than the {manifest.chunks} that were read"
+            )
+        elif any(chunk.server_uuid != wave.server_uuid for chunk in landed):
+            reasons[manifest.name] = "it was read from another server than the log is from"
+    return reasons

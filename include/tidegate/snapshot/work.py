@@ -72,19 +72,21 @@ def settings_of(section: Snapshot, zero_dates: ZeroDates = ZeroDates.NULL) -> Re
     )
 
 
-def logical_name(pipeline: Pipeline, one: TableProgress) -> str:
+def logical_name(pipeline: Pipeline, table: TableProgress) -> str:
     """The table as in silver."""
-    return pipeline.tables.logical(*one.name).name
+    return pipeline.tables.logical(*table.name).name
 
 
-def is_read(one: TableProgress) -> bool:
+def is_read(table: TableProgress) -> bool:
     """Whether nothing of it is left to the reader."""
-    return one.state in _READ
+    return table.state in _READ
 
 
 def newest(tables: Collection[TableProgress]) -> list[TableProgress]:
     """The last snapshot of each physical table. tables: in order of their requests."""
-    return sorted({(one.source, one.name): one for one in tables}.values(), key=lambda one: (one.source, one.name))
+    return sorted(
+        {(table.source, table.name): table for table in tables}.values(), key=lambda table: (table.source, table.name)
+    )
 
 
 @dataclass(slots=True)
@@ -128,8 +130,8 @@ class SnapshotWork:
         if not names:
             wanted = {name for name, state in held_tables(self.lake).items() if state.lacks_rows}
             waits = waiting(self.pipeline, self.lake)
-            shards = {one for name, of in waits.items() if name not in wanted for one in of}
-            shards = {one for one in shards if patterns.logical(*one.pair).routed}
+            shards = {shard for name, of in waits.items() if name not in wanted for shard in of}
+            shards = {shard for shard in shards if patterns.logical(*shard.pair).routed}
         if not wanted and not shards:
             return []
         kept = {
@@ -139,24 +141,26 @@ class SnapshotWork:
             for name in self._there(source)
             if patterns.keeps(*name)
         }
-        there = set(kept.values())
+        known_names = set(kept.values())
         if names:
             wanted = set(
                 named_tables(
                     names,
-                    there,
+                    known_names,
                     where=self.pipeline.pipeline,
                     lacks="no source has a table {} that the pipeline keeps",
                     remedy="give database.table as in silver; our account must have SELECT on it; tidegate status names"
                     " those that wait",
                 )
             )
-        found = [physical for physical, name in kept.items() if name in wanted or physical in shards]
-        for name in sorted(wanted - there):
+        asked_for = [physical for physical, name in kept.items() if name in wanted or physical in shards]
+        for name in sorted(wanted - known_names):
             self.report(f"{name} waits, but no snapshot can fill it: no source has it as a table of its own")
         known = self.told.tables()
-        had = {Physical(one.source, *one.name) for one in known if not one.state.is_over or one.snapshot == snapshot}
-        new = [physical for physical in found if physical not in had]
+        had = {
+            Physical(past.source, *past.name) for past in known if not past.state.is_over or past.snapshot == snapshot
+        }
+        new = [physical for physical in asked_for if physical not in had]
         if new:
             request(self.lake, self.pipeline.pipeline, new, snapshot=snapshot)
         return new
@@ -173,9 +177,9 @@ class SnapshotWork:
             if versions != self._waits_at:
                 self._waits, self._waits_at = waiting(self.pipeline, self.lake), versions
             waits = dict(self._waits)
-            for one in self._unheard.tables():
-                name = self.pipeline.tables.logical(*one.pair).name
-                waits[name] = tuple(sorted({*waits.get(name, ()), one}))
+            for physical in self._unheard.tables():
+                name = self.pipeline.tables.logical(*physical.pair).name
+                waits[name] = tuple(sorted({*waits.get(name, ()), physical}))
             new = due(self.pipeline, waits, self.told.tables())
             if new:
                 self._asked.add(request(self.lake, self.pipeline.pipeline, new, {BY_ITSELF: True}))
@@ -205,8 +209,8 @@ class SnapshotWork:
         if lost := lost_ends(self.lake, self.told.going()):
             reason = "its end mark was written at another server than capture reads now"
             tell_tables(self.lake, self.pipeline.pipeline, lost, EventKind.RESUMED, reason)
-        mine = self.told.going()
-        return [one for one in mine if one.state in _OPEN and one.source in self.pipeline.sources]
+        going = self.told.going()
+        return [table for table in going if table.state in _OPEN and table.source in self.pipeline.sources]
 
     def read(self, *, snapshot: str = "") -> list[TableProgress]:
         """Read what is open, all sources at the same time, until it is read and marked or `stop` is set; how far it is.
@@ -221,30 +225,36 @@ class SnapshotWork:
         running: dict[str, Future[None]] = {}  # by source; those that failed stay
         with ThreadPoolExecutor(len(self.pipeline.sources), "snapshots") as pool:
             while True:
-                active |= (now := {(one.snapshot, one.source, one.name) for one in self.open()})
+                active |= (now := {(table.snapshot, table.source, table.name) for table in self.open()})
                 for source in sorted({source for _, source, _ in now} - running.keys()):
                     if not self.stop.is_set():  # else the tables that are left are another run's
                         running[source] = pool.submit(self._read, source)
-                at_work = [one for one in running.values() if not one.done()]
+                at_work = [reading for reading in running.values() if not reading.done()]
                 if not at_work:
-                    failed = [error for one in running.values() if (error := one.exception()) is not None]
+                    failed = [error for reading in running.values() if (error := reading.exception()) is not None]
                     running.clear()
                     if failed or self.stop.is_set() or not self.ask():
                         break
                 wait(at_work, SNAPSHOT_WAITING_SECONDS, FIRST_COMPLETED)
-                for source in [name for name, one in running.items() if one.done() and one.exception() is None]:
+                for source in [
+                    name for name, reading in running.items() if reading.done() and reading.exception() is None
+                ]:
                     del running[source]  # it may come to have tables again, while others are read
         if failed:
             raise failed[0]
         after = self.told.tables()
-        mine = self._asked | {snapshot}
-        return [one for one in after if (one.snapshot, one.source, one.name) in active or one.snapshot in mine]
+        snapshots = self._asked | {snapshot}
+        return [
+            table
+            for table in after
+            if (table.snapshot, table.source, table.name) in active or table.snapshot in snapshots
+        ]
 
     def _read(self, source: str) -> None:
         try:
             info = self.info_of(source)
             with take_lease(self.lake, source, "snapshot", report=self.report, stop=self.stop) as lease:
-                rows = {name: there.rows for name, there in self._there(source).items()}
+                rows = {name: at_source.rows for name, at_source in self._there(source).items()}
                 watch, looks = _Watch(self, source, rows), Looks(time.monotonic())
 
                 def over() -> bool:
@@ -274,13 +284,13 @@ class SnapshotWork:
         """The tables by database and table. For a TiDB databases are in lower case here as everywhere
         (tidb/live_tables.py), for a changefeed tables are, too.
         """
-        found = tables_there(self.info_of(source))
+        tables = tables_there(self.info_of(source))
         match self.pipeline.sources[source]:
             case TidbSource():
-                return {(database.lower(), table): there for (database, table), there in found.items()}
+                return {(database.lower(), table): at_source for (database, table), at_source in tables.items()}
             case TicdcSource():
-                return {(folded(database), folded(table)): there for (database, table), there in found.items()}
-        return found
+                return {(folded(database), folded(table)): at_source for (database, table), at_source in tables.items()}
+        return tables
 
 
 @dataclass(slots=True)
@@ -315,7 +325,7 @@ class _Watch:
     def _take_in(self) -> None:
         """The tables that were read meanwhile, at anybody's request."""
         going = self._work.told.going(self._source)
-        self._mine |= {(one.snapshot, one.name) for one in going if one.state in _OPEN}
+        self._mine |= {(table.snapshot, table.name) for table in going if table.state in _OPEN}
 
     def look(self, *, last: bool = False) -> None:
         """A line, when it is time for one or this is the last."""
@@ -323,12 +333,12 @@ class _Watch:
         if not last and now - self._said < REPORT_SECONDS:
             return
         self._take_in()
-        tables = [one for one in self._work.told.tables(self._source) if (one.snapshot, one.name) in self._mine]
-        rows = sum(one.rows for one in tables)
+        tables = [table for table in self._work.told.tables(self._source) if (table.snapshot, table.name) in self._mine]
+        rows = sum(table.rows for table in tables)
         seconds, before = now - self._said, self._before
         self._said, self._before = now, rows
         rate = (rows - before) / seconds if before >= 0 and seconds > 0 else None
-        waits = where_others_are(self._work.lake, self._source) if any(one.waiting for one in tables) else ""
+        waits = where_others_are(self._work.lake, self._source) if any(table.waiting for table in tables) else ""
         self._work.report(progress_line(self._source, tables, self._rows, None if last else rate, waits))
 
 
@@ -351,14 +361,14 @@ def progress_line(
     waits: str = "",
 ) -> str:
     """estimates: of each table's rows. rate: rows a second; None when it isn't known. waits: where_others_are."""
-    rows, read = sum(one.rows for one in tables), sum(is_read(one) for one in tables)
+    rows, read = sum(table.rows for table in tables), sum(is_read(table) for table in tables)
     parts = [f"{read} of {counted(len(tables), 'table is', 'tables are')} read and marked", f"{rows:,} rows"]
     parts += [f"{rate:,.0f} rows/s"] if rate is not None else []
-    guesses = [estimates.get(one.name) for one in tables]
+    guesses = [estimates.get(table.name) for table in tables]
     total = sum(guess or 0 for guess in guesses)
     if total and None not in guesses and read < len(tables):
         parts.append(f"about {min(_SHARE_MAX, 100 * rows // total)} %")
-    waiting = {token for one in tables for token in one.waiting}
+    waiting = {token for table in tables for token in table.waiting}
     others = f" ({waits})" if waits else ""
     waves = counted(len(waiting), "wave waits", "waves wait")
     parts += [f"{waves} for capture and apply{others}"] if waiting else []

@@ -119,20 +119,20 @@ def _planned(column: Column, info: ColumnInfo, zero_dates: ZeroDates, *, in_key:
     return PlannedColumn(plan, read.pad, value, converter, converter.field, raw, kind.kind is Kind.JSON), read
 
 
-def _raw(_kind: CanonicalType, _told: ColumnInfo) -> _Read:
+def _raw(_kind: CanonicalType, _info: ColumnInfo) -> _Read:
     return _Read(T.READ_RAW, L.CELL_BYTES)
 
 
-def _integer(kind: CanonicalType, _told: ColumnInfo) -> _Read:
+def _integer(kind: CanonicalType, _info: ColumnInfo) -> _Read:
     width = TYPES[kind.text.base].width
     return _Read(T.READ_INT, INTEGER_CELLS[width][kind.text.unsigned], integer_range(kind))
 
 
 def _plain(read_as: int, cell: int, *parameters: int) -> _Reader:
-    return lambda _kind, _told: _Read(read_as, cell, parameters)
+    return lambda _kind, _info: _Read(read_as, cell, parameters)
 
 
-def _decimal(kind: CanonicalType, _told: ColumnInfo) -> _Read:
+def _decimal(kind: CanonicalType, _info: ColumnInfo) -> _Read:
     digits, scale = kind.arrow.precision, kind.arrow.scale
     end = 10**digits
     return _Read(T.READ_DECIMAL, L.CELL_DECIMAL, (scale, _word(end % _HALF), _word(end // _HALF)))
@@ -147,7 +147,7 @@ def _time(_kind: CanonicalType, info: ColumnInfo) -> _Read:
     return _Read(T.READ_TIME, L.CELL_TIME, (0, 0, max(info.digits, 0)), pad=24)
 
 
-def _bits(kind: CanonicalType, _told: ColumnInfo) -> _Read:
+def _bits(kind: CanonicalType, _info: ColumnInfo) -> _Read:
     size = (kind.text.numbers[0] + 7) // 8
     return _Read(T.READ_BITS, L.CELL_BITS, width=size, pad=size)
 

@@ -48,10 +48,10 @@ def _lead_bounds(file: LiveFile, field: pa.Field) -> tuple[int, int]:
         except UnsupportedValue:
             return WHOLE
         return lead_bounds(value.as_py(), value.as_py(), field.type)
-    found = file.bounds(field.name)
-    if found is None:
+    bounds = file.bounds(field.name)
+    if bounds is None:
         return WHOLE
-    low, high = (_value(bound, field.type) for bound in found)
+    low, high = (_value(bound, field.type) for bound in bounds)
     if low is None or high is None:
         return WHOLE
     return lead_bounds(low, _rounded(high) if isinstance(high, datetime) else high, field.type)
@@ -68,14 +68,14 @@ def lead_bounds(low: Any, high: Any, kind: pa.DataType) -> tuple[int, int]:
     if low is None or high is None:
         return WHOLE
     try:
-        found = leads(pa.array([low, high], kind))
+        ends = leads(pa.array([low, high], kind))
     except (pa.ArrowException, ValueError, TypeError, OverflowError, UnsupportedValue):
         return WHOLE
-    if found[0] > found[1]:
+    if ends[0] > ends[1]:
         return WHOLE
     # A float's text may stand for its neighbour once it went through a double.
     slack = _FLOAT_STEP if pa.types.is_float32(kind) else 0
-    return int(found[0]) - slack, int(found[1]) + slack
+    return int(ends[0]) - slack, int(ends[1]) + slack
 
 
 def _value(bound: Any, kind: pa.DataType) -> Any:
@@ -100,5 +100,5 @@ def _value(bound: Any, kind: pa.DataType) -> Any:
 
 
 def _instant(text: str, *, aware: bool) -> datetime | None:
-    found = datetime.fromisoformat(text)
-    return found if (found.tzinfo is not None) == aware else None
+    moment = datetime.fromisoformat(text)
+    return moment if (moment.tzinfo is not None) == aware else None

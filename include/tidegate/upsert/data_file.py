@@ -51,8 +51,8 @@ def order(rows: pa.Table, layout: FileLayout) -> npt.NDArray[np.int64] | None:
     if len(columns) == 1 and pc.all(pc.less_equal(columns[0][:-1], columns[0][1:])).as_py():
         return None
     keys = pa.table(columns, names=[str(i) for i in range(len(names))])
-    found = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
-    indices: npt.NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    sorted_at = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    indices: npt.NDArray[np.int64] = sorted_at.to_numpy().astype(np.int64)
     return indices
 
 

@@ -35,12 +35,12 @@ def read(lake: LakeFiles, table_path: str, descriptor: VectorDescriptor) -> Posi
             data = z85.decode(descriptor.path_or_inline)[: descriptor.size]
         else:
             data = _stored(lake, stored_path(lake, table_path, descriptor), descriptor)
-        found = roaring.decode(data)
+        positions = roaring.decode(data)
     except (DamagedBitmap, ValueError) as error:
         raise _damaged(table_path, descriptor, str(error)) from None
-    if len(found) != descriptor.cardinality:
-        raise _damaged(table_path, descriptor, f"{len(found)} positions, the log says {descriptor.cardinality}")
-    return found
+    if len(positions) != descriptor.cardinality:
+        raise _damaged(table_path, descriptor, f"{len(positions)} positions, the log says {descriptor.cardinality}")
+    return positions
 
 
 def stored_path(lake: LakeFiles, table_path: str, descriptor: VectorDescriptor) -> str:

@@ -72,18 +72,18 @@ def _of_file(
     vector = file.deletion_vector
     dead = deletion_vector.read(lake, table_path, vector) if vector else np.zeros(0, np.int64)
     with opened(lake, f"{table_path}/{file.local_path}") as parquet:
-        there = set(parquet.schema_arrow.names)
+        stored_names = set(parquet.schema_arrow.names)
         at = 0
         for number in range(parquet.num_row_groups):
             count = parquet.metadata.row_group(number).num_rows
-            looked = [name for name in wanted.columns if name in there]
+            looked = [name for name in wanted.columns if name in stored_names]
             narrow = parquet.read_row_group(number, columns=looked, use_threads=False)
             narrow = _whole(narrow, count, file, layout, wanted.columns)
             hits = _hits(narrow, wanted)
             hits = np.setdiff1d(hits, dead - at, assume_unique=True)
             at += count
             if len(hits):
-                names = [name for name in layout.schema.names if name in there]
+                names = [name for name in layout.schema.names if name in stored_names]
                 rows = parquet.read_row_group(number, columns=names, use_threads=False).take(pa.array(hits))
                 yield layout.fit(_whole(rows, len(hits), file, layout, layout.schema.names))
 
@@ -103,7 +103,7 @@ def _whole(rows: pa.Table, count: int, file: LiveFile, layout: FileLayout, names
 
 
 def _hits(rows: pa.Table, wanted: Wanted) -> npt.NDArray[np.int64]:
-    found: pa.Array | None = None
+    matches: pa.Array | None = None
     formed = []
     for at, name in enumerate(wanted.columns):
         cells = rows.column(name).combine_chunks()
@@ -113,9 +113,9 @@ def _hits(rows: pa.Table, wanted: Wanted) -> npt.NDArray[np.int64]:
         cells = cells if form is None else form(cells)
         formed.append(cells)
         has = pc.is_in(cells, value_set=pa.array(wanted.of_column(at), cells.type), skip_nulls=True)
-        found = has if found is None else pc.and_(found, has)
-    assert found is not None, "a key has columns"
-    hits = np.flatnonzero(found.to_numpy(zero_copy_only=False)).astype(np.int64)
+        matches = has if matches is None else pc.and_(matches, has)
+    assert matches is not None, "a key has columns"
+    hits = np.flatnonzero(matches.to_numpy(zero_copy_only=False)).astype(np.int64)
     if len(wanted.columns) == 1 or not len(hits):
         return hits
     values = zip(*(cells.take(pa.array(hits)).to_pylist() for cells in formed), strict=True)

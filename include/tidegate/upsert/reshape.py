@@ -124,7 +124,7 @@ class Reshaping:
         """Columns that go are not even read."""
         wanted = {self._source(name) for name in self.after.schema.names}
         wanted.update(self._reshape.own, self.state.partition_columns)
-        fields = [one for one in self._held.schema if one.name in wanted]
+        fields = [column for column in self._held.schema if column.name in wanted]
         return FileLayout(pa.schema(fields), (), self.state.partition_columns, ())
 
     def _pieces(self, rows: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -138,12 +138,12 @@ class Reshaping:
     def _changed(self, rows: pa.Table) -> pa.Table:
         own = self._own(rows)
         columns = {column.name: self._column(rows, column, own) for column in self.after.schema}
-        found = self.after.fit(pa.table(columns))
+        shaped = self.after.fit(pa.table(columns))
         if not self._reshape.hashed:
-            return found
-        hashes = row_hashes({name: found.column(name) for name in self._reshape.hashed})
-        at = found.schema.get_field_index(ROW_HASH)
-        return found.set_column(at, found.schema.field(at), hashes)
+            return shaped
+        hashes = row_hashes({name: shaped.column(name) for name in self._reshape.hashed})
+        at = shaped.schema.get_field_index(ROW_HASH)
+        return shaped.set_column(at, shaped.schema.field(at), hashes)
 
     def _column(self, rows: pa.Table, column: pa.Field, own: pa.ChunkedArray | None) -> Any:
         value, source = self._reshape.added.get(column.name), self._source(column.name)
@@ -151,17 +151,17 @@ class Reshaping:
             filled = pa.repeat(_cast(value, column), rows.num_rows)
             if own is None:
                 return filled
-            there = pa.nulls(rows.num_rows, column.type) if source is None else rows.column(source).cast(column.type)
-            return pc.if_else(own, filled, there)
+            held = pa.nulls(rows.num_rows, column.type) if source is None else rows.column(source).cast(column.type)
+            return pc.if_else(own, filled, held)
         return pa.nulls(rows.num_rows, column.type) if source is None else rows.column(source)
 
     def _own(self, rows: pa.Table) -> pa.ChunkedArray | None:
         """Which rows get values; None: all."""
-        found = None
+        own = None
         for name, text in self._reshape.own.items():
-            one = pc.fill_null(pc.equal(rows.column(name), text), fill_value=False)
-            found = one if found is None else pc.and_(found, one)
-        return found
+            matches = pc.fill_null(pc.equal(rows.column(name), text), fill_value=False)
+            own = matches if own is None else pc.and_(own, matches)
+        return own
 
 
 def value_of(value: Any, kind: pa.DataType) -> pa.Scalar:
@@ -182,5 +182,5 @@ def _cast(value: pa.Scalar, column: pa.Field) -> pa.Scalar:
 
 
 def _bytes(value: pa.Scalar) -> int:
-    found = value.as_py()
-    return len(found.encode()) if isinstance(found, str) else len(found) if isinstance(found, bytes) else 16
+    content = value.as_py()
+    return len(content.encode()) if isinstance(content, str) else len(content) if isinstance(content, bytes) else 16

@@ -85,11 +85,11 @@ def _leads(key_files: Sequence[KeyFile], lost: Any) -> tuple[Int64s, int]:
 
 
 def _new_files(key_files: Sequence[KeyFile], lost: Any) -> list[NewFile]:
-    found, at = [], 0
+    files, at = [], 0
     for file in key_files:
         gone = (lost[at : at + file.changes] == 1) & (file.row != DELETED)
         at += file.changes
         for index, add in enumerate(file.adds):
-            mine = gone & (file.file == index)
-            found.append(NewFile(add, np.sort(file.row[mine])))
-    return found
+            of_file = gone & (file.file == index)
+            files.append(NewFile(add, np.sort(file.row[of_file])))
+    return files

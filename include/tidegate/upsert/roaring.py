@@ -51,12 +51,12 @@ def _bitmap(values: Positions) -> list[bytes]:
     offsets = (8 + 8 * len(keys) + np.concatenate([[0], np.cumsum(sizes)[:-1]])).astype("<u4")
     parts = [struct.pack("<II", _NO_RUNS, len(keys)), described.tobytes(), offsets.tobytes()]
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
-        mine = low[start : start + count]
+        members = low[start : start + count]
         if count <= _ARRAY_MAX:
-            parts.append(mine.tobytes())
+            parts.append(members.tobytes())
             continue
         bits = np.zeros(1 << 16, np.uint8)
-        bits[mine] = 1
+        bits[members] = 1
         parts.append(np.packbits(bits, bitorder="little").tobytes())
     return parts
 
@@ -94,10 +94,10 @@ def decode(data: bytes | memoryview) -> Positions:
         last = key
     if reader.at != len(reader.data):
         raise DamagedBitmap(f"{len(reader.data) - reader.at} bytes behind the last container")
-    found = np.concatenate(parts)
-    if len(found) > 1 and not (found[1:] > found[:-1]).all():
+    positions = np.concatenate(parts)
+    if len(positions) > 1 and not (positions[1:] > positions[:-1]).all():
         raise DamagedBitmap("positions aren't ascending")
-    return found
+    return positions
 
 
 def _containers(reader: _Reader) -> list[Positions]:
@@ -125,12 +125,12 @@ def _container(reader: _Reader, cardinality: int, *, run: bool) -> Positions:
         pairs = reader.shorts(2 * reader.number(2)).reshape(-1, 2)
         lengths = pairs[:, 1] + 1
         firsts = np.repeat(pairs[:, 0] - np.concatenate([[0], np.cumsum(lengths)[:-1]])[: len(pairs)], lengths)
-        found = firsts + np.arange(len(firsts))
+        members = firsts + np.arange(len(firsts))
     elif cardinality <= _ARRAY_MAX:
-        found = reader.shorts(cardinality)
+        members = reader.shorts(cardinality)
     else:
         bits = np.frombuffer(reader.take(_BITMAP_BYTES), np.uint8)
-        found = np.flatnonzero(np.unpackbits(bits, bitorder="little")).astype(np.int64)
-    if len(found) != cardinality or (len(found) and found[-1] >= 1 << 16):
-        raise DamagedBitmap(f"a container of {len(found)} says {cardinality}")
-    return found
+        members = np.flatnonzero(np.unpackbits(bits, bitorder="little")).astype(np.int64)
+    if len(members) != cardinality or (len(members) and members[-1] >= 1 << 16):
+        raise DamagedBitmap(f"a container of {len(members)} says {cardinality}")
+    return members

@@ -122,12 +122,12 @@ class _Column:
         self.nulls += column.null_count
         if self.unknown or column.null_count == len(column):
             return
-        found = _extremes(column)
-        if found is None:
+        extremes = _extremes(column)
+        if extremes is None:
             self.unknown = True
             return
-        self.low = found[0] if self.low is None else min(self.low, found[0])
-        self.high = found[1] if self.high is None else max(self.high, found[1])
+        self.low = extremes[0] if self.low is None else min(self.low, extremes[0])
+        self.high = extremes[1] if self.high is None else max(self.high, extremes[1])
 
     def bounds(self) -> tuple[str | None, str | None]:
         """JSON text of (min, max); None for what has none."""
@@ -141,9 +141,9 @@ def _extremes(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
     kind = column.type
     if not _ordered(kind) or (pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py()):
         return None
-    found = pc.min_max(column)
+    ends = pc.min_max(column)
     try:
-        return found["min"].as_py(), found["max"].as_py()
+        return ends["min"].as_py(), ends["max"].as_py()
     except (ValueError, OverflowError):  # a date that Python can't hold
         return None
 

@@ -67,20 +67,20 @@ def misfit(snapshot: TableState, layout: FileLayout) -> str | None:
     held = {field.name: field for field in arrow_schema(snapshot.schema)}
     ours = {field.name: field.type for field in layout.schema}
     for name in sorted(held.keys() | ours.keys()):
-        there, here = held.get(name), ours.get(name)
-        if there is None or here is None:
-            return f"column {name} is not in {'silver' if there is None else 'the source'}"
-        if not _same(there.type, here):
-            return f"column {name} is {there.type} in silver and {here} at the source"
-        if not there.nullable:
+        in_silver, here = held.get(name), ours.get(name)
+        if in_silver is None or here is None:
+            return f"column {name} is not in {'silver' if in_silver is None else 'the source'}"
+        if not _same(in_silver.type, here):
+            return f"column {name} is {in_silver.type} in silver and {here} at the source"
+        if not in_silver.nullable:
             return f"column {name} is NOT NULL in silver"
     if snapshot.partition_columns != layout.partition_columns:
         return "its partition columns changed"
     return None
 
 
-def _same(there: pa.DataType, here: pa.DataType) -> bool:
+def _same(in_silver: pa.DataType, here: pa.DataType) -> bool:
     """Lists compare by what they hold: the names of their elements differ."""
-    if pa.types.is_list(there) and pa.types.is_list(here):
-        return bool(there.value_type == here.value_type)
-    return bool(there == here)
+    if pa.types.is_list(in_silver) and pa.types.is_list(here):
+        return bool(in_silver.value_type == here.value_type)
+    return bool(in_silver == here)

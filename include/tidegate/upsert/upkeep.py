@@ -75,20 +75,20 @@ def live_bytes(file: LiveFile) -> int:
 
 def tier(size: int) -> int:
     """0 below FIRST_TIER_BYTES, 1 below eight times that, and so on."""
-    found, bound = 0, FIRST_TIER_BYTES
+    number, bound = 0, FIRST_TIER_BYTES
     while size >= bound:
-        found, bound = found + 1, bound * TIER_FILES
-    return found
+        number, bound = number + 1, bound * TIER_FILES
+    return number
 
 
 def _tiers(files: Sequence[LiveFile]) -> list[list[LiveFile]]:
     """Files that aren't full, by tier and partition; the lowest tier first."""
-    found: dict[tuple[int, str], list[LiveFile]] = {}
+    by_tier: dict[tuple[int, str], list[LiveFile]] = {}
     for file in files:
         size = live_bytes(file)
         if size < FULL_BYTES:
-            found.setdefault((tier(size), str(sorted(file.partition_values.items()))), []).append(file)
-    return [found[name] for name in sorted(found)]
+            by_tier.setdefault((tier(size), str(sorted(file.partition_values.items()))), []).append(file)
+    return [by_tier[name] for name in sorted(by_tier)]
 
 
 def _fitting(group: Sequence[LiveFile], budget_bytes: int) -> list[LiveFile]:

@@ -110,10 +110,10 @@ def _packed(values: pa.Array, raw: RawDate, decimals: int) -> npt.NDArray[np.uin
 
 
 def _big_endian(columns: _Numbers) -> _Numbers:
-    found = np.zeros(len(columns), np.int64)
+    numbers = np.zeros(len(columns), np.int64)
     for i in range(columns.shape[1]):
-        found = found << 8 | columns[:, i]
-    return found
+        numbers = numbers << 8 | columns[:, i]
+    return numbers
 
 
 def _instant(seconds: _Numbers, micros: _Numbers, decimals: int) -> npt.NDArray[np.uint8]:

@@ -271,12 +271,12 @@ def holds(table: int, low: Any, high: Any) -> bool:
 def probe_rows(columns: int, count: int, rows: int, table: int, out: int) -> int:
     """Rows whose key is in the table, ascending, to int64[rows] at `out`; gives their number."""
     scratch = np.empty(2 * _SCRATCH_ROWS, np.uint64)
-    found = 0
+    hits = 0
     for first in range(0, rows, _SCRATCH_ROWS):
         some = min(_SCRATCH_ROWS, rows - first)
         hash_rows(columns, count, first, some, table + 8 * L.SEED, address(scratch))
         for i in range(some):
             if holds(table, scratch[2 * i], scratch[2 * i + 1]):
-                store64(out + 8 * found, first + i)
-                found += 1
-    return found
+                store64(out + 8 * hits, first + i)
+                hits += 1
+    return hits

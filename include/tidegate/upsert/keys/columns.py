@@ -65,10 +65,10 @@ class KeyColumns:
                     where=self.where,
                     remedy=REFILL,
                 )
-            found = arrow.field(field.name).type
-            if not _fits(found, field.type):
+            in_file = arrow.field(field.name).type
+            if not _fits(in_file, field.type):
                 raise SchemaMismatch(
-                    f"key column {field.name} is {found} in a data file, {field.type} in the table",
+                    f"key column {field.name} is {in_file} in a data file, {field.type} in the table",
                     where=self.where,
                     remedy=REFILL,
                 )
@@ -145,22 +145,24 @@ _TEXTS: Final = (
 )
 
 
-def _fits(found: pa.DataType, declared: pa.DataType) -> bool:
+def _fits(in_file: pa.DataType, declared: pa.DataType) -> bool:
     """Whether a file's type is a form of the declared one that compares the same."""
     types = pa.types
-    if types.is_dictionary(found):
-        return _fits(found.value_type, declared)
-    if found == declared:
+    if types.is_dictionary(in_file):
+        return _fits(in_file.value_type, declared)
+    if in_file == declared:
         return True
     if types.is_integer(declared):
-        return bool(types.is_signed_integer(found) and found.bit_width <= declared.bit_width)
+        return bool(types.is_signed_integer(in_file) and in_file.bit_width <= declared.bit_width)
     if types.is_decimal(declared):
-        return bool(types.is_decimal(found) and found.scale == declared.scale and found.precision <= declared.precision)
+        return bool(
+            types.is_decimal(in_file) and in_file.scale == declared.scale and in_file.precision <= declared.precision
+        )
     if types.is_timestamp(declared):
-        return bool(types.is_timestamp(found))
+        return bool(types.is_timestamp(in_file))
     if _textual(declared):
-        return _textual(found)
-    return any(family(declared) and family(found) for family in _FAMILIES)
+        return _textual(in_file)
+    return any(family(declared) and family(in_file) for family in _FAMILIES)
 
 
 def _textual(kind: pa.DataType) -> bool:

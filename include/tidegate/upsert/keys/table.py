@@ -82,8 +82,8 @@ class KeyTable:
     def probe(self, cells: Cells) -> Int64s:
         """Positions of the rows whose key is in the table, ascending; rows with a NULL in the key never are."""
         out = np.empty(cells.rows, np.int64)
-        found = probe_rows(cells.address, cells.count, cells.rows, self._words.ctypes.data, out.ctypes.data)
-        return out[:found]
+        hits = probe_rows(cells.address, cells.count, cells.rows, self._words.ctypes.data, out.ctypes.data)
+        return out[:hits]
 
     def may_lie_in(self, box: Int64s) -> bool:
         """Whether a key may lie in box: int64[columns, 2], inclusive bounds of leads."""
