@@ -34,13 +34,13 @@ class ApplyOperator(SparkJobOperator):
         super().execute(context)
         pipeline = pipelines.load(Path(self.pipeline_file))
         try:
-            found = silver_event(pipelines.open_lake(pipeline, lake_connection))
+            event = silver_event(pipelines.open_lake(pipeline, lake_connection))
         except (TidegateError, OSError) as error:  # the run has done its work
             self.log.warning("held tables can't be looked at: %s", error)
             return
-        for table, reason in found["held"].items():
+        for table, reason in event["held"].items():
             self.log.warning("%s is held: %s", table, reason)
-        context["outlet_events"][silver_asset(pipeline)].extra.update(found)
+        context["outlet_events"][silver_asset(pipeline)].extra.update(event)
 
     def configured(self, pipeline: Pipeline, context: Context) -> tuple[Pipeline, list[str]]:
         """The part `apply` with the run's params. Raises ConfigError for a param out of bounds."""

@@ -99,11 +99,11 @@ class ApproveOperator(HITLOperator):
 
         state = PrewriteState.COMMITTED if commit else PrewriteState.ROLLED_BACK
         asked = set(self.branches)
-        found = [one for one in _parked(pipeline, lake, self.table) if _key(one) in asked]
+        branches = [branch for branch in _parked(pipeline, lake, self.table) if _key(branch) in asked]
         prewrites.record(
-            control.ControlTables(lake), [prewrites.decided(one, state, f"{who} in Airflow") for one in found]
+            control.ControlTables(lake), [prewrites.decided(branch, state, f"{who} in Airflow") for branch in branches]
         )
-        self.log.info("%d of %d transactions are %s; %s goes on", len(found), len(asked), state, self.table)
+        self.log.info("%d of %d transactions are %s; %s goes on", len(branches), len(asked), state, self.table)
 
 
 def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
@@ -113,17 +113,17 @@ def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
 
     pipeline = pipelines.load(Path(pipeline_file))
     lake = pipelines.open_lake(pipeline, lake_connection)
-    waiting, found, pumps = held.questions(lake), [], prewrites.parked_by_pumps(lake)
+    waiting, questions, pumps = held.questions(lake), [], prewrites.parked_by_pumps(lake)
     for table in named or sorted([*waiting, *pumps]):
         if table in pumps:
-            found.append(_about_tidb(table, pipeline.pipeline, pumps[table]))
+            questions.append(_about_tidb(table, pipeline.pipeline, pumps[table]))
         if table not in waiting or (at := waiting[table].place) is None:
             continue
         if waiting[table].cause is not Cause.PARKED:
-            found.append(_about_ddl(waiting[table], at))
-        elif branches := [one for one in _parked(pipeline, lake, table) if one.answer_ts <= at.at_ts]:
-            found.append(_about_xa(waiting[table], at, branches))
-    return found
+            questions.append(_about_ddl(waiting[table], at))
+        elif branches := [branch for branch in _parked(pipeline, lake, table) if branch.answer_ts <= at.at_ts]:
+            questions.append(_about_xa(waiting[table], at, branches))
+    return questions
 
 
 def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
@@ -131,19 +131,19 @@ def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
     from tidegate.lake import prewrites
     from tidegate.prewrites_table import PrewriteState
 
-    def wrote(one: Prewrite) -> bool:
-        if prewrites.of_pump(one):
-            return one.source == table
-        named = (name.partition(".")[::2] for name in one.tables)
+    def wrote(prewrite: Prewrite) -> bool:
+        if prewrites.of_pump(prewrite):
+            return prewrite.source == table
+        named = (name.partition(".")[::2] for name in prewrite.tables)
         return table in {pipeline.tables.logical(*name).name for name in named if pipeline.tables.keeps(*name)}
 
-    found = (one for of_source in prewrites.unsettled(lake).values() for one in of_source)
-    return [one for one in found if one.state is PrewriteState.PARKED and wrote(one)]
+    unsettled = (prewrite for of_source in prewrites.unsettled(lake).values() for prewrite in of_source)
+    return [prewrite for prewrite in unsettled if prewrite.state is PrewriteState.PARKED and wrote(prewrite)]
 
 
-def _key(one: Prewrite) -> str:
+def _key(prewrite: Prewrite) -> str:
     """As `tidegate prewrites` names one: two sources may have transactions of one name, and a name may come again."""
-    return f"{one.source} {one.id} {one.start_ts}"
+    return f"{prewrite.source} {prewrite.id} {prewrite.start_ts}"
 
 
 def _about_ddl(held: Standing, at: Place) -> Question:
@@ -161,20 +161,23 @@ def _about_ddl(held: Standing, at: Place) -> Question:
     )
 
 
-def _listed(found: Sequence[Prewrite], line: Callable[[Prewrite], str]) -> str:
+def _listed(branches: Sequence[Prewrite], line: Callable[[Prewrite], str]) -> str:
     """The first of them, and how many more there are."""
-    shown = "".join(f"- {line(one)}\n" for one in found[:_BRANCHES_SHOWN_MAX])
-    more = len(found) - _BRANCHES_SHOWN_MAX
+    shown = "".join(f"- {line(branch)}\n" for branch in branches[:_BRANCHES_SHOWN_MAX])
+    more = len(branches) - _BRANCHES_SHOWN_MAX
     return f"{shown}{f'- and {more} more' if more > 0 else ''}"
 
 
 def _about_tidb(source: str, pipeline: str, parked: Sequence[Prewrite]) -> Question:
     from tidegate.commit_ts import time_text
 
-    last = sorted(parked, key=lambda one: one.start_ts)
+    last = sorted(parked, key=lambda prewrite: prewrite.start_ts)
     unknown = "what its TiDB knows no more"
     shown = _listed(
-        last, lambda one: f"`{one.id}`, begun {time_text(one.start_ts)}; wrote to {', '.join(one.tables) or unknown}"
+        last,
+        lambda prewrite: (
+            f"`{prewrite.id}`, begun {time_text(prewrite.start_ts)}; wrote to {', '.join(prewrite.tables) or unknown}"
+        ),
     )
     body = (
         f"{shown}\n\n"
@@ -188,7 +191,11 @@ def _about_tidb(source: str, pipeline: str, parked: Sequence[Prewrite]) -> Quest
     )
     subject = f"{source}: were these {len(last)} transactions of TiDB committed?"
     return Question(
-        table=source, at_ts=last[-1].start_ts, subject=subject, body=body, branches=[_key(one) for one in last]
+        table=source,
+        at_ts=last[-1].start_ts,
+        subject=subject,
+        body=body,
+        branches=[_key(prewrite) for prewrite in last],
     )
 
 
@@ -198,8 +205,9 @@ def _about_xa(held: Standing, at: Place, branches: Sequence[Prewrite]) -> Questi
     table = held.table
     shown = _listed(
         branches,
-        lambda one: (
-            f"`{one.id}` of `{one.source}`, prepared {time_text(one.start_ts)}; wrote to {', '.join(one.tables)}"
+        lambda branch: (
+            f"`{branch.id}` of `{branch.source}`, prepared {time_text(branch.start_ts)};"
+            f" wrote to {', '.join(branch.tables)}"
         ),
     )
     body = (
@@ -212,4 +220,6 @@ def _about_xa(held: Standing, at: Place, branches: Sequence[Prewrite]) -> Questi
         f"- **{KEEP}**: the table stays held; `tidegate prewrites {held.pipeline}` decides each by itself.\n"
     )
     subject = f"{table}: were these {len(branches)} XA transactions committed?"
-    return Question(table=table, at_ts=at.at_ts, subject=subject, body=body, branches=[_key(one) for one in branches])
+    return Question(
+        table=table, at_ts=at.at_ts, subject=subject, body=body, branches=[_key(branch) for branch in branches]
+    )

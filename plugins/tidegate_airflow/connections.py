@@ -65,15 +65,15 @@ def _unknown(conn_id: str) -> ConfigError:
     )
 
 
-def _taken(conn_id: str, found: Any) -> Connection:
+def _taken(conn_id: str, airflow_connection: Any) -> Connection:
     return Connection(
         f"Airflow connection {conn_id}",
-        found.conn_type or "",
-        found.host or "",
-        found.port,
-        found.login or "",
-        found.password or "",
-        found.extra_dejson,
+        airflow_connection.conn_type or "",
+        airflow_connection.host or "",
+        airflow_connection.port,
+        airflow_connection.login or "",
+        airflow_connection.password or "",
+        airflow_connection.extra_dejson,
     )
 
 

@@ -65,13 +65,15 @@ class SnapshotOperator(BaseOperator):
         by_itself = bool(context.get("triggering_asset_events"))
         new = work.ask() if by_itself else work.request(context["params"].get("tables") or (), snapshot=asked)
         self.log.info("%d tables are asked for; what is open goes on", len(new))
-        left = [one for one in work.read(snapshot=asked) if not is_read(one)]
+        left = [table for table in work.read(snapshot=asked) if not is_read(table)]
         if self._stop.is_set() and left:
             raise SnapshotStopped("the snapshot was told to end", where=pipeline.pipeline)
         if left:
-            told = "; ".join(f"{logical_name(pipeline, one)} is {one.state} {one.reason}".strip() for one in left)
+            unread = "; ".join(
+                f"{logical_name(pipeline, table)} is {table.state} {table.reason}".strip() for table in left
+            )
             raise SnapshotIncomplete(
-                f"not read: {told}", where=pipeline.pipeline, remedy="end what the line says, then trigger it again"
+                f"not read: {unread}", where=pipeline.pipeline, remedy="end what the line says, then trigger it again"
             )
         if by_itself and work.unasked:  # nobody else asks for the quiet tables that a changed pipeline file keeps
             raise work.unasked[0]

@@ -109,8 +109,8 @@ class SparkJobOperator(SparkSubmitOperator):
 
         def sifted(lines: Iterator[Any]) -> Iterator[Any]:
             for line in lines:
-                if found := _WARNING_LINE.match(line.strip()):
-                    self.log.warning("%s", found["line"])
+                if warning := _WARNING_LINE.match(line.strip()):
+                    self.log.warning("%s", warning["line"])
                 else:
                     yield line
 
@@ -151,14 +151,14 @@ _KINDS: dict[int | None, type[TidegateError]] = {
 def _spark_of_this_environment() -> dict[str, str]:
     """PATH and SPARK_HOME that lead to the pyspark installed beside this Python, whatever else the machine has."""
     scripts = str(Path(sys.executable).parent)
-    found = importlib.util.find_spec("pyspark")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
         raise ConfigError(
             "pyspark is not installed", where=sys.executable, remedy="install requirements.txt (make venv)"
         )
     return {
         "PATH": os.pathsep.join((scripts, os.environ.get("PATH", os.defpath))),
-        "SPARK_HOME": next(iter(found.submodule_search_locations)),
+        "SPARK_HOME": next(iter(spec.submodule_search_locations)),
     }
 
 

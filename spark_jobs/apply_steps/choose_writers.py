@@ -69,10 +69,10 @@ def _shares(app: Application, window: Window, committed: Sequence[PrewrittenSegm
     shares: dict[str, int] = {}
     for ref in window.refs:
         _share(shares, ref.payload_bytes, [app.names.logical_name(*pair) for pair in app.names.in_segment(ref)])
-    for one in committed:
-        _share(shares, one.ref.payload_bytes, [app.names.logical_name(*pair) for pair in one.names])
+    for segment in committed:
+        _share(shares, segment.ref.payload_bytes, [app.names.logical_name(*pair) for pair in segment.names])
     for name, entry in window.tables.items():
-        shares[name] = shares.get(name, 0) + sum(one.ref.chunk.payload_bytes for one in entry.chunks)
+        shares[name] = shares.get(name, 0) + sum(chunk.ref.chunk.payload_bytes for chunk in entry.chunks)
     return shares
 
 
@@ -148,7 +148,7 @@ def _load(snapshot: TableState, shape: SilverShape, share: int) -> cost.Load:
 
 def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState) -> UpsertTarget:
     """What workers need to know of the table."""
-    found = []
+    stages = []
     for planned in plan.phases:
         phase, shape = planned.phase, planned.shape
         if isinstance(phase, DdlPhase) or shape is None:
@@ -163,5 +163,5 @@ def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState) -> Upsert
         arrow |= {column.name: _SYSTEM_TYPES[column.type] for column in shape.system}
         columns = {column.name: arrow[column.name] for column in shape.all_columns}
         layout = FileLayout.planned(snapshot, columns, shape.key or (tables.ROW_HASH,))
-        found.append(StagePhase(phase.after_ts, phase.upto_ts, layout))
-    return UpsertTarget(entry.name, tables.silver_path(entry.database, entry.table), tuple(found))
+        stages.append(StagePhase(phase.after_ts, phase.upto_ts, layout))
+    return UpsertTarget(entry.name, tables.silver_path(entry.database, entry.table), tuple(stages))

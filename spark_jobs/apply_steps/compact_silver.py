@@ -77,7 +77,7 @@ def compact_silver(app: Application, window: Window, plans: Mapping[str, TablePl
 
 def _due(kept: Upkeep, targets: Sequence[UpsertTarget | None]) -> Iterator[UpsertTarget]:
     """Tables of the window whose files are to be looked at; counts the windows that wrote each since its last look."""
-    for target in (one for one in targets if one is not None):
+    for target in (given for given in targets if given is not None):
         wrote = kept.windows[target.name] = kept.windows.get(target.name, 0) + 1
         if wrote >= _LOOK_EVERY or target.name not in kept.saved:
             yield target

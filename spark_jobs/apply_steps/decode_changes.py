@@ -84,28 +84,30 @@ def decode_changes(
     chunks = [chunk for entry in window.tables.values() for chunk in entry.chunks]
     if not refs and not chunks and not later:
         return decoded
-    payloads = (*(ref.payload_bytes for ref in refs), *(one.ref.payload_bytes for one in later))
-    if _fits_driver(app, sum(payloads) + sum(one.ref.chunk.payload_bytes for one in chunks)):
-        found = chain(
+    payloads = (*(ref.payload_bytes for ref in refs), *(segment.ref.payload_bytes for segment in later))
+    if _fits_driver(app, sum(payloads) + sum(chunk.ref.chunk.payload_bytes for chunk in chunks)):
+        outcomes = chain(
             in_driver(refs, plan, here) if refs else (),
             decode_prewritten(later, plan, here),
             decode_chunks(chunks, plan, here),
         )
     else:
-        found = chain(in_workers(app.spark, refs, plan, chunks, later))
+        outcomes = chain(in_workers(app.spark, refs, plan, chunks, later))
     troubles = list[Trouble | NotStaged]()
-    for one in found:
-        match one:
+    for outcome in outcomes:
+        match outcome:
             case Accounted():
-                ledger.append(one)
+                ledger.append(outcome)
             case StagedUpsert():
-                tables.setdefault(one.name, StagedTable()).upserts.append(one)
+                tables.setdefault(outcome.name, StagedTable()).upserts.append(outcome)
             case StagedFile():
-                tables.setdefault(app.names.logical_name(one.database, one.table), StagedTable()).files.append(one)
+                tables.setdefault(app.names.logical_name(outcome.database, outcome.table), StagedTable()).files.append(
+                    outcome
+                )
             case DamagedChunk():
-                _send_below(app, window, one)
+                _send_below(app, window, outcome)
             case _:
-                troubles.append(one)
+                troubles.append(outcome)
     _hold(app, window, troubles)
     failpoint("apply_after_decode")
     if any(table.upserts for table in tables.values()):
@@ -136,8 +138,8 @@ def in_driver(refs: Sequence[SegmentRef], plan: DecodePlan, here: InDriver) -> I
         return list(decode_refs(run, plan, here, share))
 
     with ThreadPoolExecutor(len(runs), thread_name_prefix="decode") as pool:
-        for found in pool.map(decoded, runs):
-            yield from found
+        for outcomes in pool.map(decoded, runs):
+            yield from outcomes
 
 
 def decode_refs(
@@ -179,11 +181,11 @@ def decode_prewritten(
     if here is None:
         plan.lake.make_folder(plan.folder)
     stage = ChangesStage(plan, here, limits.STAGE_BYTES)
-    for found in prewritten_changes(segments, plan):
-        if not isinstance(found, Run):
-            yield found
+    for change in prewritten_changes(segments, plan):
+        if not isinstance(change, Run):
+            yield change
             continue
-        for source, changes in found.changes:
+        for source, changes in change.changes:
             yield from stage.add(source, changes)
         yield from stage.flush()
 
@@ -197,15 +199,15 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
         plan.lake.make_folder(plan.folder)
     stage = ChangesStage(plan, here, limits.STAGE_BYTES)
     with ChunkFiles(plan.lake) as files:
-        for one in sorted(chunks, key=lambda one: one.low_ts):
-            source, database, table = one.physical
+        for chunk in sorted(chunks, key=lambda by: by.low_ts):
+            source, database, table = chunk.physical
             try:
-                batches = snapshot_chunk.changes_of(files.read(one.ref), one.low_ts)
+                batches = snapshot_chunk.changes_of(files.read(chunk.ref), chunk.low_ts)
             except StreamCorrupt as error:
-                yield DamagedChunk(one.ref.chunk.low_token, one.physical, str(error))
+                yield DamagedChunk(chunk.ref.chunk.low_token, chunk.physical, str(error))
                 continue
             for batch in batches:
-                yield from stage.add(source, TableChanges(database, table, one.version, batch))
+                yield from stage.add(source, TableChanges(database, table, chunk.version, batch))
             failpoint("apply_in_chunks")
     yield from stage.flush()
 
@@ -241,8 +243,8 @@ def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[Fou
         if judged is not None:
             named = (database, table) in judged
         versions = plan.versions.get(ref.source, {}).get((database, table), ())
-        there = was_there(versions, ref.min_commit_ts) or was_there(versions, ref.max_commit_ts)
-        if named and there and ref.overlaps(wanted.after_ts, wanted.upto_ts):
+        existed = was_there(versions, ref.min_commit_ts) or was_there(versions, ref.max_commit_ts)
+        if named and existed and ref.overlaps(wanted.after_ts, wanted.upto_ts):
             place = (ref.file, ref.start_pos, ref.max_commit_ts)
             yield Trouble(ref.source, Problem.of((database, table), error, place))
     ledger = Ledger(payload_bytes=ref.payload_bytes, quarantined_bytes=ref.payload_bytes)
@@ -265,20 +267,20 @@ def in_workers(
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-        mine = [pickle.loads(packed[number]) for number in numbers]  # noqa: S301  (our own driver's bytes)
+        own_work = [pickle.loads(packed[number]) for number in numbers]  # noqa: S301  (our own driver's bytes)
         known = pickle.loads(plan_packed)  # noqa: S301
-        for found in (one for work, items in mine for one in work(items, known)):
-            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)])], names=["found"])
+        for outcome in (made for work, items in own_work for made in work(items, known)):
+            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(outcome)])], names=["found"])
 
     # One task per run: a range of n numbers in n partitions has one in each.
     for row in spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
         yield pickle.loads(row.found)  # noqa: S301
 
 
-def _send_below(app: Application, window: Window, found: DamagedChunk) -> None:
-    app.memory(DamagedWaves)[found.token, found.physical] = found.reason
-    what = f"{found.physical.shown}: it catches up without a wave that can't be taken: {found.reason}"
-    send_below(app, window, app.names.logical_name(*found.physical.pair), what)
+def _send_below(app: Application, window: Window, chunk: DamagedChunk) -> None:
+    app.memory(DamagedWaves)[chunk.token, chunk.physical] = chunk.reason
+    what = f"{chunk.physical.shown}: it catches up without a wave that can't be taken: {chunk.reason}"
+    send_below(app, window, app.names.logical_name(*chunk.physical.pair), what)
 
 
 def _hold(app: Application, window: Window, troubles: Sequence[Trouble | NotStaged]) -> None:

@@ -96,7 +96,7 @@ def _hold(app: Application, window: Window, source: str, children: Children, dou
     """Those that a doubt is about leave the window, and wait for rows."""
     about = [doubt.table] if doubt.table in children else []
     if not about and (parent := doubt.parent or doubt.table) is not None:
-        about = [one.pair for one in descendants(app, Physical(source, *parent)) if one.pair in children]
+        about = [child.pair for child in descendants(app, Physical(source, *parent)) if child.pair in children]
     for name in about or list(children):
         entry = children.pop(name)
         line = f"{entry.name}: its foreign keys act without row events, and can't be followed here: {doubt.why}"
@@ -129,8 +129,8 @@ class _Played:
     def __init__(self, app: Application, window: Window, given: _Given, source: str, children: Children) -> None:
         self._app, self._window, self._given, self._source, self._children = app, window, given, source, children
         self._begins = {name: entry.begins(Physical(source, *name)) for name, entry in children.items()}
-        above = {name: {one.pair for one in ancestors(app, Physical(source, *name))} for name in children}
-        self._tables: set[Name] = {*children, *(one for of in above.values() for one in of)}
+        above = {name: {ancestor.pair for ancestor in ancestors(app, Physical(source, *name))} for name in children}
+        self._tables: set[Name] = {*children, *(name for of in above.values() for name in of)}
         self._from = {
             table: min([self._begins[name] for name in children if table == name or table in above[name]])
             for table in self._tables
@@ -150,7 +150,7 @@ class _Played:
         self._told = {name: of.name for name, of in self._children.items() if keeps(of.database, of.table)}
         self._reader.keeps_places = bool(self._told)
         times = self._rules()
-        every = [rule for one in times for rule in one.rules]
+        every = [rule for rules_then in times for rule in rules_then.rules]
         looked = self._looked(every)
         acts = self._acts(every, looked)
         if not acts:
@@ -171,15 +171,15 @@ class _Played:
         }
         named |= {
             name
-            for one in self._given.committed
-            if one.source == self._source
-            for name in {*self._app.names.kept(self._source, one.ref.tables), *one.names}
+            for segment in self._given.committed
+            if segment.source == self._source
+            for name in {*self._app.names.kept(self._source, segment.ref.tables), *segment.names}
         }
         return {name for name in named if name in links and name in self._tables}
 
     def _check_readable(self, parents: Collection[Name]) -> None:
-        there = {physical.pair for entry in self._window.tables.values() for physical in entry.physical}
-        apart = {name: self._from[name] for name in parents if name not in there}
+        in_window = {physical.pair for entry in self._window.tables.values() for physical in entry.physical}
+        apart = {name: self._from[name] for name in parents if name not in in_window}
         if not apart:
             return
         held = self._app.histories[self._source].held
@@ -196,12 +196,12 @@ class _Played:
             for version in history.versions(*table)
             if low_ts < version.commit_ts <= self._window.cut_ts
         ]
-        found = []
+        rules_by_time = []
         for commit_ts in sorted({low_ts, *(version.commit_ts for version in made)}):
             rules = [rule for table in sorted(self._tables) for rule in self._rules_at(table, commit_ts)]
             emptied = [(v.database, v.table) for v in made if v.commit_ts == commit_ts and empties(v)]
-            found.append(_Rules(commit_ts, rules, emptied))
-        return found
+            rules_by_time.append(_Rules(commit_ts, rules, emptied))
+        return rules_by_time
 
     def _rules_at(self, table: Name, commit_ts: int) -> list[Rule]:
         try:
@@ -231,41 +231,41 @@ class _Played:
         parents = {rule.parent for rule in rules}
         wanted = {
             name: Looked(
-                one.begin_ts,
+                wanted_columns.begin_ts,
                 tuple(dict.fromkeys(column for rule in rules if rule.parent == name for column in rule.parent_columns)),
             )
-            for name, one in looked.items()
+            for name, wanted_columns in looked.items()
             if name in parents
         }
-        found = []
+        acting = []
         for change in self._reader.read(wanted, self._store, inserts=False):
             if change.checked and any(_acts(rule, change) for rule in rules if rule.parent == change.table):
-                found.append(change)
-            if len(found) > limits.CASCADE_LOGGED_ROWS_MAX:
+                acting.append(change)
+            if len(acting) > limits.CASCADE_LOGGED_ROWS_MAX:
                 raise Doubt(
                     "the window changes more rows of its parents than are followed in memory", parent=change.table
                 )
-        return found
+        return acting
 
     def _check_shapes(self, looked: Mapping[Name, Looked]) -> None:
         """What is compared must be the same all through the window; and no rows may come by way of renames."""
         history = self._app.histories[self._source]
         moved = {name for move in self._window.moves for name in (move.giver, move.taker)}
-        for name, one in looked.items():
+        for name, compared in looked.items():
             entry = self._children.get(name)
             if entry is not None and len(entry.physical) > 1:
                 raise Doubt("several tables flow into it", name)
             if entry is not None and entry.name in moved:
                 raise Doubt("rows come to it, or leave it, by a rename or a partition", name)
-            at = history.version_at(*name, one.begin_ts)
-            inside = [v for v in history.versions(*name) if one.begin_ts < v.commit_ts <= self._window.cut_ts]
-            shapes = {_compared(version, one) for version in (*inside, *([at] if at is not None else ()))}
+            at = history.version_at(*name, compared.begin_ts)
+            inside = [v for v in history.versions(*name) if compared.begin_ts < v.commit_ts <= self._window.cut_ts]
+            shapes = {_compared(version, compared) for version in (*inside, *([at] if at is not None else ()))}
             if len(shapes) > 1:
                 why = f"columns of {'.'.join(name)} that foreign keys compare changed meanwhile"
-                raise Doubt(why, name if one.key is not None else None, parent=name)
+                raise Doubt(why, name if compared.key is not None else None, parent=name)
 
     def _play(self, times: Sequence[_Rules], looked: Mapping[Name, Looked], acts: Sequence[Logged]) -> list[Effect]:
-        own = {name: one for name, one in looked.items() if one.key is not None}
+        own = {name: own_columns for name, own_columns in looked.items() if own_columns.key is not None}
         changes = [change for change in acts if change.table not in own]
         changes += self._reader.read(own, self._store, inserts=True)
         for name, entry in self._children.items():
@@ -273,12 +273,12 @@ class _Played:
                 changes += chunk_rows(self._app, entry, name, own[name], self._store)
         changes.sort(key=lambda change: change.order)
         self._positions = {change.order: change.pos for change in changes} if self._told else {}
-        there: dict[Name, dict[Any, Row]] = {name: {} for name in own}
+        stored: dict[Name, dict[Any, Row]] = {name: {} for name in own}
         given: dict[Rule, set[Any]] = {}
         for _ in range(limits.CASCADE_ATTEMPTS_MAX):
-            keys = {name: one.key or () for name, one in own.items()}
+            keys = {name: own_columns.key or () for name, own_columns in own.items()}
             world = Cascades(keys, self._begins, times[0].rules, limits.CASCADE_MADE_ROWS_MAX, self._unsure())
-            for name, rows in there.items():
+            for name, rows in stored.items():
                 for row in rows.values():
                     world.put(name, row)
             _run(world, times, changes)
@@ -290,17 +290,17 @@ class _Played:
                 given.setdefault(rule, set()).update(forms)
                 entry = self._children[rule.child]
                 for row in silver_rows(self._app, entry, rule, forms, own[rule.child], self._store):
-                    there[rule.child].setdefault(row.key, row)
+                    stored[rule.child].setdefault(row.key, row)
         raise Doubt("foreign keys act on one another more often than is followed")
 
     def _unsure(self) -> dict[Name, int]:
         """Up to where rows of children may be later ones, or lack: what snapshots read meanwhile."""
-        found = {}
+        unsure_from = {}
         for name, entry in self._children.items():
             state = self._app.states.get(entry.name)
             fills = bool(entry.chunks) or (state is not None and state.state is State.SNAPSHOT)
-            found[name] = _NEVER if fills else entry.again_ts
-        return found
+            unsure_from[name] = _NEVER if fills else entry.again_ts
+        return unsure_from
 
     def _check_again(self, effects: Sequence[Effect]) -> None:
         """Where silver is further than the window begins, values that a foreign key gave a row came later than it."""
@@ -315,10 +315,10 @@ class _Played:
         keeps = {name: plans[entry.name].keeps_deleted for name, entry in self._children.items()}
         made = list(changes_made(effects, self._version, self._store, keeps.__getitem__))
         for changes in made:
-            for one in stage.add(self._source, changes):
-                self._collect(one)
-        for one in stage.flush():
-            self._collect(one)
+            for staged in stage.add(self._source, changes):
+                self._collect(staged)
+        for staged in stage.flush():
+            self._collect(staged)
         if self._told:
             read = (self._source, self._reader, self._store)
             teller = Teller(self._told, self._unsure(), self._positions)
@@ -353,8 +353,8 @@ def _concerned(rules: Sequence[Rule], looked: Mapping[Name, Looked], acts: Seque
         below |= new
         waiting += new
     return {
-        name: one if name in below else replace(one, key=None)
-        for name, one in looked.items()
+        name: columns if name in below else replace(columns, key=None)
+        for name, columns in looked.items()
         if name in acting or name in below
     }
 

@@ -48,7 +48,7 @@ def merge_into_silver(
 
     A table that the positional writer gives back is released: it catches up by MERGE.
     """
-    works, versions, found = list[TableToWrite](), dict[str, int](), dict[str, Outcome]()
+    works, versions, outcomes = list[TableToWrite](), dict[str, int](), dict[str, Outcome]()
     for name, entry in window.tables.items():
         work = TableToWrite(entry, plans[name], staged.tables.get(name, StagedTable()))
         if work.staged.files or work.staged.upserts or work.plan.changes:
@@ -58,10 +58,10 @@ def merge_into_silver(
             if (silver := app.positions.silver(name)) is not None:
                 versions[name] = silver.version
             else:
-                found[name] = app.positions.unread[name]
-    found |= _kept(app, _write_all(app, window, ddl_times, works, staged.key_files))
+                outcomes[name] = app.positions.unread[name]
+    outcomes |= _kept(app, _write_all(app, window, ddl_times, works, staged.key_files))
     failures: dict[str, BaseException] = {}
-    for name, outcome in found.items():
+    for name, outcome in outcomes.items():
         if isinstance(outcome, int):
             app.positions.note_applied(name, window.cut_ts)
             versions[name] = outcome
@@ -83,19 +83,19 @@ def merge_into_silver(
             failures[name] = outcome
     remove_abandoned(app.lake, staged.tables.values())
     raise_failures(failures)
-    if found:
+    if outcomes:
         failpoint("apply_after_merge")
     return versions
 
 
-def _kept(app: Application, found: dict[str, Outcome]) -> dict[str, Outcome]:
+def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
     """The same outcomes; a table whose commit another writer has overwritten meanwhile has that as its outcome."""
 
     def look(name: str) -> None:
         app.lake.log(silver_path(*app.names.pair(name))).check_kept()
 
-    looks = {name: app.pool.submit(look, name) for name, outcome in found.items() if isinstance(outcome, int)}
-    return found | {name: error for name, done in looks.items() if (error := done.exception()) is not None}
+    looks = {name: app.pool.submit(look, name) for name, outcome in outcomes.items() if isinstance(outcome, int)}
+    return outcomes | {name: error for name, done in looks.items() if (error := done.exception()) is not None}
 
 
 def _write_all(
@@ -112,18 +112,18 @@ def _write_all(
             case _:
                 apart.append(work)
     upserts = [upsert_of(app, work, window.cut_ts) for work in together]
-    found = write_upserts(app, keys, [upsert for upsert in upserts if upsert is not None])
+    outcomes = write_upserts(app, keys, [upsert for upsert in upserts if upsert is not None])
     if apart or groups:
         with ThreadPoolExecutor(app.pipeline.apply.parallel_tables, thread_name_prefix="silver") as pool:
             writers = {work.name: SilverWriter(app, work, ddl_times) for work in apart}
             done = {name: pool.submit(_write, writer, keys) for name, writer in writers.items()}
             linked = [(group, LinkedWriter(app, window, ddl_times, group)) for group in groups.values()]
             runs = [(group, pool.submit(writer.run)) for group, writer in linked]
-        found |= {name: future.exception() or future.result() for name, future in done.items()}
+        outcomes |= {name: future.exception() or future.result() for name, future in done.items()}
         for group, run in runs:
             error = run.exception()
-            found |= dict.fromkeys((work.name for work in group), error) if error else run.result()
-    return found
+            outcomes |= dict.fromkeys((work.name for work in group), error) if error else run.result()
+    return outcomes
 
 
 def _write(writer: SilverWriter, keys: KeyFiles) -> int:

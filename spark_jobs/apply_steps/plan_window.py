@@ -105,19 +105,23 @@ def _frontier(app: Application, source: str) -> int:
 
 def _released(app: Application) -> dict[str, Collection[Physical]]:
     """Tables that catch up by themselves, with the physical tables of each; none that can't go further now."""
-    found: dict[str, Collection[Physical]] = {}
+    ready: dict[str, Collection[Physical]] = {}
     for name, state in app.states.of(State.RELEASED):
         if not state.source and state.applied_ts < app.cut_ts:
             physical = app.names.flows().get(name) or _unknown(app, name)
             if physical and state.applied_ts < target(app, physical):
-                found[name] = physical
-    return found
+                ready[name] = physical
+    return ready
 
 
 def _unknown(app: Application, name: str) -> set[Physical]:
     """The physical tables that a name stands for which no history knows."""
-    found = {Physical(source, *pair) for source in app.pipeline.sources for pair in splits(name)}
-    return {one for one in found if app.names.keeps(*one) and app.names.logical_name(*one.pair) == name}
+    candidates = {Physical(source, *pair) for source in app.pipeline.sources for pair in splits(name)}
+    return {
+        physical
+        for physical in candidates
+        if app.names.keeps(*physical) and app.names.logical_name(*physical.pair) == name
+    }
 
 
 def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Window | None:
@@ -126,11 +130,11 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
         return None
     low_ts = min(app.states[name].applied_ts for name in tables)
     wanted: dict[str, set[str]] = {}
-    for owner, database, table in {one for of in tables.values() for one in of}:
+    for owner, database, table in {physical for of in tables.values() for physical in of}:
         for source in app.pipeline.pumps(owner):
             names = wanted.setdefault(source, {WATERMARK, TABLES_BY_ID})
             names.add(f"{database}.{table}")
-            names.update(one.shown for one in ancestors(app, Physical(owner, database, table)))
+            names.update(parent.shown for parent in ancestors(app, Physical(owner, database, table)))
     upto_ts, refs = backlog(
         app.lake,
         {source: Wanted(low_ts, names) for source, names in wanted.items()},

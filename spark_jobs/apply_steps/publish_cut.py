@@ -37,28 +37,28 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT)
 def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: Mapping[str, int]) -> None:
     """Record held tables and what became of the others, then the cut; below it, how far a source is."""
     app.check_claim()
-    found = dict(window.held)
+    standings = dict(window.held)
     answers, by_waves = take_answers(app, window, waves)
     if window.main:
-        _found_above(app, window, found)
+        _found_above(app, window, standings)
     elif window.catches_up is not None:
-        _caught_up(app, window, window.catches_up, found)
-    found = by_waves | found
-    shards = _shards(app, window, found)
-    found |= shards
+        _caught_up(app, window, window.catches_up, standings)
+    standings = by_waves | standings
+    shards = _shards(app, window, standings)
+    standings |= shards
     back = _goes_back(app, window)
-    _hold_untrue(app, window, found, {*found, *back} - versions.keys())
+    _hold_untrue(app, window, standings, {*standings, *back} - versions.keys())
     # Its row of the cut comes before a table that caught up is active: were it the other way, a kill in between would
     # leave readers of the cut with the version from before, until the table changes again.
     if window.catches_up is None:
-        app.record_states(found)
+        app.record_states(standings)
     record_answers(app, answers)
     failpoint("apply_before_publish")
     named = dict.fromkeys((*versions, *window.held, *by_waves, *shards))
     if window.catches_up is not None:
-        named |= {name: None for name, state in found.items() if state.state != State.RELEASED}
+        named |= {name: None for name, state in standings.items() if state.state != State.RELEASED}
     named |= dict.fromkeys(back)
-    states = {name: found.get(name) or app.states.get(name) for name in named}
+    states = {name: standings.get(name) or app.states.get(name) for name in named}
     found_rows = (_row(app, window, name, state, versions.get(name)) for name, state in states.items())
     now = datetime.now(UTC)  # silver's commits are made
     rows = [{**row, "published_at": now} for row in found_rows if row is not None]
@@ -75,7 +75,7 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
         note_published(app, rows)
     if window.catches_up is not None:
         failpoint("apply_in_publish")
-        app.record_caught_up(window, found)
+        app.record_caught_up(window, standings)
     if window.behind is not None:
         source_reached(app, window.behind, window.cut_ts)
         if window.behind not in app.followed.behind:
@@ -87,12 +87,12 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
     failpoint("apply_after_publish")
 
 
-def _hold_untrue(app: Application, window: Window, found: dict[str, Standing], unwritten: Collection[str]) -> None:
+def _hold_untrue(app: Application, window: Window, standings: dict[str, Standing], unwritten: Collection[str]) -> None:
     """What is to go on, and has silver that can't be read or isn't as published: nobody asked, as this window wrote
     nothing to it. A row of the cut would have no version of it, or say of its newest one that all is well.
     """
     for name in sorted(set(unwritten) - window.held.keys()):
-        standing = found.get(name)
+        standing = standings.get(name)
         if standing is not None and standing.state not in _GOES_ON:
             continue
         silver = app.positions.silver(name)
@@ -103,49 +103,49 @@ def _hold_untrue(app: Application, window: Window, found: dict[str, Standing], u
             error = app.positions.unread[name]
         if error is not None:
             hold_for_error(app, window, name, error)
-            found[name] = window.held[name]
+            standings[name] = window.held[name]
 
 
-def _shards(app: Application, window: Window, found: Mapping[str, Standing]) -> dict[str, Standing]:
+def _shards(app: Application, window: Window, standings: Mapping[str, Standing]) -> dict[str, Standing]:
     """What the rows that shards lack make of their tables, where nothing else keeps those from going on."""
     if window.behind is not None:
         return {}
     made = {}
     for name, event in rest_shards(app, window).items():
-        before = found.get(name) or app.states.get(name)
+        before = standings.get(name) or app.states.get(name)
         standing = step(before, event, facts_of(app, name)).standing
         if standing is not None and standing is not before:
             made[name] = standing
     return made
 
 
-def _found_above(app: Application, window: Window, found: dict[str, Standing]) -> None:
+def _found_above(app: Application, window: Window, standings: dict[str, Standing]) -> None:
     """What dropped tables, and such as were released at the cut or above, are at the window's end."""
     names = set(window.tables)
     names |= {name for name, _ in app.states.of(State.RELEASED)}
     released = app.states.any(State.RELEASED)
     flows: Mapping[str, Collection[Physical]] = app.names.flows() if released else {}
     event = CutReached(window.low_ts, window.cut_ts)
-    for name in sorted(names - found.keys()):
+    for name in sorted(names - standings.keys()):
         entry = window.tables.get(name)
         # Of a shard that had no change here, too: its source may be the one that is behind.
         physical = flows.get(name) or (entry.physical if entry else ())
         standing = after(app, name, event, physical)
         if standing is not None:
-            found[name] = standing
+            standings[name] = standing
 
 
 def _caught_up(
-    app: Application, window: Window, released: Mapping[str, Collection[Physical]], found: dict[str, Standing]
+    app: Application, window: Window, released: Mapping[str, Collection[Physical]], standings: dict[str, Standing]
 ) -> None:
     """What becomes of tables that a window below the cut was for."""
     for name, physical in released.items():
         before = app.states.get(name)
-        if name in found or before is None or before.state != State.RELEASED:
+        if name in standings or before is None or before.state != State.RELEASED:
             continue
         standing = after(app, name, CaughtUp(window.cut_ts), physical)
         if standing is not None:
-            found[name] = standing
+            standings[name] = standing
 
 
 def _goes_back(app: Application, window: Window) -> list[str]:
@@ -157,15 +157,15 @@ def _goes_back(app: Application, window: Window) -> list[str]:
 
 def _back_with(app: Application, window: Window, source: str) -> dict[str, Standing]:
     """Its tables, once a source is no longer behind; such as lack rows still do."""
-    found = {}
+    standings = {}
     for name, state in app.states.of(State.RELEASED):
         standing = after(app, name, SourceBack(source)) if state.source == source else None
         if standing is not None:
-            found[name] = standing
+            standings[name] = standing
     for name, event in rest_shards(app, window).items():
-        if name in found:
-            found[name] = step(found[name], event, facts_of(app, name)).standing or found[name]
-    return found
+        if name in standings:
+            standings[name] = step(standings[name], event, facts_of(app, name)).standing or standings[name]
+    return standings
 
 
 def _row(

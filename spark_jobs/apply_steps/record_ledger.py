@@ -50,9 +50,9 @@ def record_ledger(app: Application, window: Window, accounted: Iterable[Accounte
 
 def _whole(accounted: Iterable[Accounted]) -> Iterator[Accounted]:
     """One entry per segment: rows that are prepared and committed in one window are read twice, and count once."""
-    found = list(accounted)
-    later = {(entry.source, entry.seq): entry for entry in found if entry.prewritten}
-    for entry in found:
+    entries = list(accounted)
+    later = {(entry.source, entry.seq): entry for entry in entries if entry.prewritten}
+    for entry in entries:
         if not entry.prewritten:
             twin = later.pop((entry.source, entry.seq), None)
             yield entry if twin is None else replace(entry, ledger=_both(entry.ledger, twin.ledger))

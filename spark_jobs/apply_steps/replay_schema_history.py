@@ -55,7 +55,7 @@ def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pa
     """Append the window's new table versions and hold what can't be followed."""
     window, ddl_times, new = planned.window, dict[tuple[str, int], int](), list[TableVersion]()
     refs = [ref for ref in (*window.refs, *window.gaps) if ref.flags & SegmentFlag.HAS_DDL and ref.whole]
-    clusters = [one for one in pairs if one.ddl or one.tables]
+    clusters = [pair for pair in pairs if pair.ddl or pair.tables]
     for ref in sorted(refs, key=lambda ref: (ref.source, ref.seq)):
         if ref.flags & SegmentFlag.GAP:
             new += app.histories[ref.source].pass_gap(ref.max_commit_ts, ref.file, ref.end_pos)
@@ -64,8 +64,8 @@ def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pa
             if window.low_ts < statement.commit_ts <= ref.upto(window.cut_ts):
                 ddl_times[(ref.source, statement.commit_ts)] = statement.timestamp_us
                 new += _replay(app, window, ref.source, statement)
-    for one in clusters:
-        new += replay_jobs(app, one)
+    for cluster in clusters:
+        new += replay_jobs(app, cluster)
     for history in app.histories.values():
         new += history.unfollowed
         history.unfollowed = []
@@ -140,12 +140,12 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
 def _touched(statement: DdlStatement, server: ServerVersion) -> list[tuple[str, str]]:
     """The tables that a statement changes; [] when that isn't known."""
     try:
-        found = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
+        statement_read = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
     except DdlNotRead as error:
         return [pair for text in error.tables for pair in splits(text)]
     except Exception:  # noqa: BLE001 - that is what brought us here
         return []
-    return list(touched_tables(found))
+    return list(touched_tables(statement_read))
 
 
 def _hold(

@@ -41,18 +41,20 @@ def resolve_prewrites(app: Application, window: Window) -> list[PrewrittenSegmen
     answered = answered_in(app, window)
     if not answered:
         return []
-    for one in answered:
-        if one.state is PrewriteState.UNKNOWN:
-            _hold_for_unknown(app, window, one)
-        elif one.state is PrewriteState.PARKED:
-            _hold_for_parked(app, window, one)
-    committed = [one for one in answered if one.state is PrewriteState.COMMITTED and _is_wanted(app, window, one)]
+    for prewrite in answered:
+        if prewrite.state is PrewriteState.UNKNOWN:
+            _hold_for_unknown(app, window, prewrite)
+        elif prewrite.state is PrewriteState.PARKED:
+            _hold_for_parked(app, window, prewrite)
+    answers = (known for known in answered if known.state is PrewriteState.COMMITTED)
+    committed = [known for known in answers if _is_wanted(app, window, known)]
     segments, lost = segments_of(app, window, committed)
-    for one in lost:
-        for database, table in app.names.kept(one.source, one.tables):
+    for prewrite in lost:
+        for database, table in app.names.kept(prewrite.source, prewrite.tables):
             reason = (
-                f"{database}.{table}: rows that {one.id} prepared in segment {one.began_seq} of {one.source} were"
-                f" committed at {one.answer_file}:{one.answer_pos}, and bronze no longer has that segment"
+                f"{database}.{table}: rows that {prewrite.id} prepared in segment {prewrite.began_seq} of"
+                f" {prewrite.source} were committed at {prewrite.answer_file}:{prewrite.answer_pos}, and bronze no"
+                " longer has that segment"
             )
             hold(
                 app,
@@ -63,38 +65,38 @@ def resolve_prewrites(app: Application, window: Window) -> list[PrewrittenSegmen
     return segments
 
 
-def _is_wanted(app: Application, window: Window, one: Prewrite) -> bool:
+def _is_wanted(app: Application, window: Window, prewrite: Prewrite) -> bool:
     """Let a committed prewrite's tables take part; whether the window wants rows of any."""
     wanted = False
-    for database, table in app.names.kept(one.source, one.tables):
-        name, physical = app.names.logical_name(database, table), Physical(one.source, database, table)
+    for database, table in app.names.kept(prewrite.source, prewrite.tables):
+        name, physical = app.names.logical_name(database, table), Physical(prewrite.source, database, table)
         if is_left_out(app, window, physical):
             continue
-        if one.answer_ts > window.low_ts and name not in window.tables:
+        if prewrite.answer_ts > window.low_ts and name not in window.tables:
             hold_where_unwhole(app, window, [physical])
-        if one.answer_ts > window.low_ts:
+        if prewrite.answer_ts > window.low_ts:
             take_in(app, window, physical)
         entry = window.tables.get(name)
-        wanted = wanted or (entry is not None and entry.after_ts < one.answer_ts)
+        wanted = wanted or (entry is not None and entry.after_ts < prewrite.answer_ts)
     return wanted
 
 
-def _hold_for_parked(app: Application, window: Window, one: Prewrite) -> None:
+def _hold_for_parked(app: Application, window: Window, prewrite: Prewrite) -> None:
     """Its tables wait where they are until a person decides, or an answer comes after all."""
-    for database, table in app.names.kept(one.source, one.tables):
+    for database, table in app.names.kept(prewrite.source, prewrite.tables):
         name = app.names.logical_name(database, table)
         if (
             app.positions.is_held(name)
-            or app.positions.applied(name) >= one.answer_ts
+            or app.positions.applied(name) >= prewrite.answer_ts
             or _is_elsewhere(app, window, name)
         ):
             continue
         reason = (
-            f"{name}: XA branch {one.id} wrote to {database}.{table}, isn't prepared at {one.source} any more, and"
-            f" the log has no answer to it up to {one.answer_file}:{one.answer_pos}; say what became of it:"
-            f" `tidegate prewrites {app.pipeline.pipeline} --commit` or `--rollback`"
+            f"{name}: XA branch {prewrite.id} wrote to {database}.{table}, isn't prepared at {prewrite.source} any"
+            f" more, and the log has no answer to it up to {prewrite.answer_file}:{prewrite.answer_pos}; say what"
+            f" became of it: `tidegate prewrites {app.pipeline.pipeline} --commit` or `--rollback`"
         )
-        place = Place(one.source, database, table, one.answer_file, one.answer_pos, one.answer_ts)
+        place = Place(prewrite.source, database, table, prewrite.answer_file, prewrite.answer_pos, prewrite.answer_ts)
         hold(app, window, name, Refused(Cause.PARKED, reason, place))
 
 
@@ -105,39 +107,41 @@ def _is_elsewhere(app: Application, window: Window, name: str) -> bool:
     return app.positions.waits_below(name, window.low_ts)
 
 
-def _hold_for_unknown(app: Application, window: Window, one: Prewrite) -> None:
+def _hold_for_unknown(app: Application, window: Window, prewrite: Prewrite) -> None:
     """Nobody knows what it committed: every table of its source that was there may lack it."""
-    said = app.histories.judged.get(one.source, {}).get((one.answer_file, one.answer_pos, one.answer_ts))
-    for name, source, database, table in _tables_of(app, one.source):
-        applied = app.positions.applied(name) >= one.answer_ts
+    said = app.histories.judged.get(prewrite.source, {}).get(
+        (prewrite.answer_file, prewrite.answer_pos, prewrite.answer_ts)
+    )
+    for name, source, database, table in _tables_of(app, prewrite.source):
+        applied = app.positions.applied(name) >= prewrite.answer_ts
         if applied or app.positions.is_held(name) or _is_elsewhere(app, window, name):
             continue
-        if one.tables and (database, table) not in set(app.names.kept(source, one.tables)):
+        if prewrite.tables and (database, table) not in set(app.names.kept(source, prewrite.tables)):
             continue
-        if not was_there(app.histories[source].versions(database, table), one.answer_ts):
+        if not was_there(app.histories[source].versions(database, table), prewrite.answer_ts):
             continue
         if said is not None and (database, table) not in said:
             continue
-        told = "a person judged that it changed this table: " if said else ""
+        by_person = "a person judged that it changed this table: " if said else ""
         error = UnknownEvent(
-            f"{told}{_what(one)}",
-            where=f"{name} at {one.answer_file}:{one.answer_pos} of {source}",
+            f"{by_person}{_what(prewrite)}",
+            where=f"{name} at {prewrite.answer_file}:{prewrite.answer_pos} of {source}",
             remedy=JUDGE,
         )
-        place = Place(source, database, table, one.answer_file, one.answer_pos, one.answer_ts)
+        place = Place(source, database, table, prewrite.answer_file, prewrite.answer_pos, prewrite.answer_ts)
         fault = type(error).__name__
         hold(app, window, name, Refused(Cause.EVENT_NOT_READ, error.line, place, needs=error.needs, fault=fault))
 
 
-def _what(one: Prewrite) -> str:
-    if one.tables:
-        return f"the answer to XA branch {one.id} isn't what was decided about it before"
-    return f"XA COMMIT {one.id} has no XA PREPARE in bronze, so its rows are unknown"
+def _what(prewrite: Prewrite) -> str:
+    if prewrite.tables:
+        return f"the answer to XA branch {prewrite.id} isn't what was decided about it before"
+    return f"XA COMMIT {prewrite.id} has no XA PREPARE in bronze, so its rows are unknown"
 
 
 def _tables_of(app: Application, source: str) -> Iterable[tuple[str, str, str, str]]:
     """Kept tables of a source: logical name, then the physical one."""
     for name, physical in sorted(app.names.flows().items()):
-        for one in sorted(physical):
-            if one.source == source:
-                yield (name, *one)
+        for table in sorted(physical):
+            if table.source == source:
+                yield (name, *table)

@@ -110,8 +110,10 @@ def _obeyed(app: Application, window: Window, waves: TakenWaves, begun: Begun, s
 
 def _is_changed(history: SchemaHistory, name: tuple[str, str], wave: EndedWave) -> bool:
     """Whether a DDL changed a table while a wave was read. What a snapshot's own wave begins is none."""
-    mine = history.versions(*name)
-    return any(wave.ddl_after_ts < one.commit_ts <= wave.high_ts and not begins_with(one, wave) for one in mine)
+    versions = history.versions(*name)
+    return any(
+        wave.ddl_after_ts < version.commit_ts <= wave.high_ts and not begins_with(version, wave) for version in versions
+    )
 
 
 def _is_here(app: Application, window: Window, physical: Physical, snapshot: str) -> bool:
@@ -137,7 +139,9 @@ def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version
     """
     emptied = begins_with(version, wave)
     if emptied:
-        entry.chunks = [one for one in entry.chunks if one.physical != physical or one.version >= version.version]
+        entry.chunks = [
+            chunk for chunk in entry.chunks if chunk.physical != physical or chunk.version >= version.version
+        ]
     if entry.routed:
         entry.shards[physical] = wave.after_ts if emptied else min(entry.begins(physical), wave.after_ts)
         entry.after_ts = min(entry.after_ts, wave.after_ts)
@@ -147,11 +151,11 @@ def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version
 
 def _take_dropped(app: Application, entry: TableWindow, wave: EndedWave) -> None:
     """Shards that went while their table was held: versions at the wave's low mark say that they are gone."""
-    for one in app.names.flows().get(entry.name, ()):
-        versions = app.histories[one.source].versions(*one.pair)
+    for shard in app.names.flows().get(entry.name, ()):
+        versions = app.histories[shard.source].versions(*shard.pair)
         if any(v.commit_ts == wave.low_ts and v.status is VersionStatus.DROPPED for v in versions):
-            entry.physical.add(one)
-            entry.shards[one] = wave.after_ts
+            entry.physical.add(shard)
+            entry.shards[shard] = wave.after_ts
 
 
 def _begin_lower(app: Application, window: Window, waves: TakenWaves) -> Window:
@@ -162,25 +166,27 @@ def _begin_lower(app: Application, window: Window, waves: TakenWaves) -> Window:
     refs = {(ref.source, ref.seq): ref for ref in window.refs}
     for entry in lower:
         names: dict[str, set[str]] = {}
-        for source, database, table in (one for one in entry.physical if entry.begins(one) < window.low_ts):
+        for source, database, table in (
+            physical for physical in entry.physical if entry.begins(physical) < window.low_ts
+        ):
             for log in app.pipeline.pumps(source):  # a Pump's segments name no tables: take_committed finds them
                 of = names.setdefault(log, set())
                 of.add(f"{database}.{table}")
-                of.update(one.shown for one in ancestors(app, Physical(source, database, table)))
-        found = below(app, window, {source: sorted(of) for source, of in names.items()}, entry.after_ts)
-        if found is None:
+                of.update(physical.shown for physical in ancestors(app, Physical(source, database, table)))
+        below_refs = below(app, window, {source: sorted(of) for source, of in names.items()}, entry.after_ts)
+        if below_refs is None:
             _refuse(app, window, waves, entry)
             continue
-        refs = {(ref.source, ref.seq): ref for ref in found} | refs
+        refs = {(ref.source, ref.seq): ref for ref in below_refs} | refs
     return replace(window, refs=[refs[place] for place in sorted(refs)])
 
 
 def _refuse(app: Application, window: Window, waves: TakenWaves, entry: TableWindow) -> None:
     """Bronze no longer reaches back to where its waves began."""
     reason = "bronze no longer reaches back to its low watermark"
-    for name, told in [one for one in waves.taken if one[0] == entry.name]:
-        waves.taken.remove((name, told))
-        waves.answers.append(as_refused(told, reason))
+    for name, event in [taken for taken in waves.taken if taken[0] == entry.name]:
+        waves.taken.remove((name, event))
+        waves.answers.append(as_refused(event, reason))
     entry.chunks.clear()
     entry.shards.clear()
     entry.after_ts = max(app.positions.applied(entry.name), window.low_ts)
@@ -200,7 +206,7 @@ def _end(app: Application, window: Window, waves: TakenWaves, source: str, whole
 def _began(app: Application, waves: TakenWaves, snapshot: str, physical: Physical) -> int | None:
     """L0 of a snapshot of a table, this window's waves included."""
     here = waves.lows.get(TableKey(snapshot, *physical))
-    known = [one for one in (app.snapshots.began(snapshot, physical), here) if one is not None]
+    known = [low_ts for low_ts in (app.snapshots.began(snapshot, physical), here) if low_ts is not None]
     return min(known, default=None)
 
 

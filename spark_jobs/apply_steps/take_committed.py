@@ -43,27 +43,27 @@ Name = tuple[str, str]
 def take_committed(app: Application, window: Window, paired: Iterable[Pairs]) -> Committed:
     """Raises StreamCorrupt, UnknownEvent."""
     clusters = {pairs.owner: pairs for pairs in paired}
-    found: dict[str, dict[Place, set[Name]]] = {}
+    names_of: dict[str, dict[Place, set[Name]]] = {}
     for owner, pairs in clusters.items():
         _hold_for_lost(app, window, pairs)
         _hold_for_late(app, window, pairs)
-        found[owner] = _names(app, window, pairs)
-        for physical in sorted({Physical(owner, *name) for names in found[owner].values() for name in names}):
+        names_of[owner] = _names(app, window, pairs)
+        for physical in sorted({Physical(owner, *name) for names in names_of[owner].values() for name in names}):
             hold_where_unwhole(app, window, [physical])
             take_in(app, window, physical)
     for owner, after_ts in _below(app, window).items():
         clusters[owner] = pairs_after(app, window, owner, after_ts)
         _hold_for_lost(app, window, clusters[owner], below=True)
-        found[owner] = _names(app, window, clusters[owner])
+        names_of[owner] = _names(app, window, clusters[owner])
     segments, ledger = list[PrewrittenSegment](), list[Accounted]()
     for owner, pairs in clusters.items():
         for place in sorted(pairs.rows):
-            there = sorted(found[owner].get(place, ()))
-            names = [name for name in there if app.names.logical_name(*name) in window.tables]
+            committed = sorted(names_of[owner].get(place, ()))
+            names = [name for name in committed if app.names.logical_name(*name) in window.tables]
             if names:
                 ref = pairs.refs[place]
                 segments.append(PrewrittenSegment(ref, pairs.rows[place], pairs.owner, tuple(names)))
-    taken = {(one.ref.source, one.ref.seq) for one in segments}
+    taken = {(segment.ref.source, segment.ref.seq) for segment in segments}
     for ref in window.refs:
         if not ref.whole and (ref.source, ref.seq) not in taken:
             ignored = Ledger(ref.payload_bytes, ignored={_NOT_ASKED_FOR: ref.payload_bytes})
@@ -73,13 +73,13 @@ def take_committed(app: Application, window: Window, paired: Iterable[Pairs]) ->
 
 def _below(app: Application, window: Window) -> dict[str, int]:
     """Clusters of which the wave of a snapshot lets a table begin below the window, and from where on."""
-    found: dict[str, int] = {}
+    begins_at: dict[str, int] = {}
     for entry in window.tables.values():
         for physical in entry.physical:
             of, begins = app.pipeline.sources.get(physical.source), entry.begins(physical)
             if isinstance(of, TidbSource) and begins < window.low_ts:
-                found[physical.source] = min(begins, found.get(physical.source, begins))
-    return found
+                begins_at[physical.source] = min(begins, begins_at.get(physical.source, begins))
+    return begins_at
 
 
 def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Name]]:
@@ -94,7 +94,7 @@ def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Na
         if app.names.keeps(pairs.owner, *name) and not is_left_out(app, window, Physical(pairs.owner, *name)):
             by_id.setdefault(table_id, []).append((name, from_ts, upto_ts))
     newest = newest_id(history)
-    found: dict[Place, set[Name]] = {}
+    names_of: dict[Place, set[Name]] = {}
     for place, touched in pairs.touched.items():
         for table_id, (low_ts, high_ts) in touched.items():
             if table_id > newest:
@@ -107,8 +107,8 @@ def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Na
             # What is in none of them is of a table that is gone: a transaction began before its DROP or TRUNCATE.
             for name, from_ts, upto_ts in by_id.get(table_id, ()):
                 if from_ts <= high_ts and low_ts < upto_ts:
-                    found.setdefault(place, set()).add(name)
-    return found
+                    names_of.setdefault(place, set()).add(name)
+    return names_of
 
 
 def _hold_for_lost(app: Application, window: Window, pairs: Pairs, *, below: bool = False) -> None:
@@ -142,7 +142,7 @@ def _hold_for_late(app: Application, window: Window, pairs: Pairs) -> None:
     if not pairs.late:
         return
     history = app.histories[pairs.owner]
-    start_ts, first_ts = min(pairs.late.items(), key=lambda one: one[1])
+    start_ts, first_ts = min(pairs.late.items(), key=lambda commit: commit[1])
     for name in history.tables():
         versions, logical = history.versions(*name), app.names.logical_name(*name)
         if (
@@ -165,6 +165,6 @@ def _was_there(versions: Sequence[TableVersion], late: Mapping[int, int]) -> boo
     last = versions[-1]
     if last.status is not VersionStatus.ACTIVE or not last.origin:
         return False
-    first = next(one for one in versions if one.origin and id_in(one.origin) == id_in(last.origin))
+    first = next(version for version in versions if version.origin and id_in(version.origin) == id_in(last.origin))
     begins = first.kind in (Change.CREATE, Change.TRUNCATE)
     return not begins or any(first.commit_ts <= commit_ts for commit_ts in late.values())

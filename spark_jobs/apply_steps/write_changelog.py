@@ -91,17 +91,17 @@ def write_changelog(
         return
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
     for source in sorted({physical.source for physical in of}):
-        mine = {physical.pair: log for physical, log in of.items() if physical.source == source}
+        own_logs = {physical.pair: log for physical, log in of.items() if physical.source == source}
         whole = [_Asked(ref, source) for ref in window.refs if ref.whole and ref.source == source]
-        later = [one for one in committed if one.source == source]
-        answered = [_Asked(one.ref, source, one.answers, one.names) for one in later]
+        later = [segment for segment in committed if segment.source == source]
+        answered = [_Asked(segment.ref, source, segment.answers, segment.names) for segment in later]
         for given in (whole, answered):
-            for found in _read(app, window, mine, given):
-                for name, rows in found:
-                    log = mine[name]
+            for changes in _read(app, window, own_logs, given):
+                for name, rows in changes:
+                    log = own_logs[name]
                     log.appending.add(finer(rows) if log.entry.name in by_keys.told else rows)
                 _write_large([log.appending for log in logs])
-    for log in (one for one in logs if one.entry.name in window.tables):  # else held with one before it
+    for log in (own for own in logs if own.entry.name in window.tables):  # else held with one before it
         for rows in by_keys.told.get(log.entry.name, ()):
             log.appending.add(rows.filter(pc.greater(rows["commit_ts"], log.after_ts)))
         log.lost = log.lost or by_keys.lacking.get(log.entry.name, "")
@@ -156,20 +156,21 @@ def _begins_anew(app: Application, name: str, after_ts: int) -> bool:
 def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Sequence[_Asked]) -> Iterator[_Changes]:
     """The changes of each segment. given: segments, each with what is wanted of it."""
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
-    asked = {(one.ref.source, one.ref.seq): one for one in given if not logs.keys().isdisjoint(one.tables(app))}
-    for ref, segment in segments_or_damage(app.lake, [one.ref for one in asked.values()]):
-        one = asked[ref.source, ref.seq]
-        there = {name for name in one.tables(app) if name in logs and not logs[name].lost}
+    asked = {(part.ref.source, part.ref.seq): part for part in given if not logs.keys().isdisjoint(part.tables(app))}
+    for ref, segment in segments_or_damage(app.lake, [part.ref for part in asked.values()]):
+        wanted_of = asked[ref.source, ref.seq]
+        readable = {name for name in wanted_of.tables(app) if name in logs and not logs[name].lost}
         if isinstance(segment, StreamCorrupt):
-            _lose([logs[name] for name in there], segment)
+            _lose([logs[name] for name in readable], segment)
             continue
-        versions = {name: app.histories[one.owner].versions(*name) for name in there}
-        upto_ts = ref.upto(window.cut_ts) if one.answers is None else window.cut_ts
+        versions = {name: app.histories[wanted_of.owner].versions(*name) for name in readable}
+        upto_ts = ref.upto(window.cut_ts) if wanted_of.answers is None else window.cut_ts
         afters = {
-            name: max(log.after_ts, log.entry.shards.get(Physical(one.owner, *name), 0)) for name, log in logs.items()
+            name: max(log.after_ts, log.entry.shards.get(Physical(wanted_of.owner, *name), 0))
+            for name, log in logs.items()
         }
-        spans = {name: CommitSpan(afters[name], upto_ts, zero_dates) for name in there}
-        known = Known(rolled_back_ts=ref.rolled_back_ts, answers=one.answers)
+        spans = {name: CommitSpan(afters[name], upto_ts, zero_dates) for name in readable}
+        known = Known(rolled_back_ts=ref.rolled_back_ts, answers=wanted_of.answers)
 
         def changes(
             of: Iterable[Name],
@@ -177,18 +178,18 @@ def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Seque
             versions: _Versions = versions,
             spans: _Spans = spans,
             known: Known = known,
-            owner: str = one.owner,
+            owner: str = wanted_of.owner,
         ) -> _Changes:
             wanted = {name: spans[name] for name in of}
             return list(segment_changes(segment, versions, wanted, known=known, owner=owner))
 
-        yield _of_each(changes, logs, there)
+        yield _of_each(changes, logs, readable)
 
 
 def _write_large(appending: Sequence[Appending]) -> None:
     """Of the largest, what is in memory becomes a file, as long as one is large, or all together are."""
-    while largest := max(appending, key=lambda one: one.pending_bytes, default=None):
-        together = sum(one.pending_bytes for one in appending)
+    while largest := max(appending, key=lambda table_changes: table_changes.pending_bytes, default=None):
+        together = sum(table_changes.pending_bytes for table_changes in appending)
         if largest.pending_bytes < CHANGELOG_FILE_BYTES and together < CHANGELOG_PENDING_BYTES:
             return
         largest.write()
@@ -205,7 +206,7 @@ def _of_each(changes: Callable[[Iterable[Name]], _Changes], logs: dict[Name, _Lo
             known = error.error if isinstance(error, HeldError | RowsError) else error
             _lose([logs[name] for name in names], known if isinstance(known, Terminal) else unexpected(error))
             return []
-    return [found for name in sorted(names) for found in _of_each(changes, logs, {name})]
+    return [rows for name in sorted(names) for rows in _of_each(changes, logs, {name})]
 
 
 def _lose(logs: Iterable[_Log], error: Terminal) -> None:

@@ -23,7 +23,7 @@ def snapshots_list(going: Sequence[TableProgress]) -> str:
     """A row per table, those of which something is read first; "" without any."""
     if not going:
         return ""
-    shown = sorted(going, key=lambda one: (not one.waves, one.source, one.name))[:_SHOWN]
+    shown = sorted(going, key=lambda table: (not table.waves, table.source, table.name))[:_SHOWN]
     rows = "".join(map(_row, shown))
     more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
     heads = "".join(f"<th scope='col'>{name}</th>" for name in ("Snapshot of", "State", "Rows read", "Left"))
@@ -33,9 +33,9 @@ def snapshots_list(going: Sequence[TableProgress]) -> str:
     )
 
 
-def _row(one: TableProgress) -> str:
-    left = counted(len(one.left), "key range", "key ranges") if one.left else "all read, being applied"
-    if one.left and one.estimate:
-        left = f"about {max(1, 100 - 100 * one.rows // one.estimate)} %"
-    cells = (f"{'.'.join(one.name)} of {one.source}", str(one.state), f"{one.rows:,}", left)
+def _row(table: TableProgress) -> str:
+    left = counted(len(table.left), "key range", "key ranges") if table.left else "all read, being applied"
+    if table.left and table.estimate:
+        left = f"about {max(1, 100 - 100 * table.rows // table.estimate)} %"
+    cells = (f"{'.'.join(table.name)} of {table.source}", str(table.state), f"{table.rows:,}", left)
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

@@ -27,7 +27,7 @@ def check_clusters(app: Application) -> None:
     if app.followed.selection is None:
         return
     before, sources = app.followed.selection.sources, app.pipeline.sources
-    clusters = {tuple(app.pipeline.pumps(name)) for name, one in sources.items() if isinstance(one, TidbSource)}
+    clusters = {tuple(app.pipeline.pumps(name)) for name, entry in sources.items() if isinstance(entry, TidbSource)}
     gone = sorted(before - sources.keys())
     for pumps in sorted(clusters):
         _check_owner(app, pumps)
@@ -52,15 +52,19 @@ def _check_owner(app: Application, pumps: tuple[str, ...]) -> None:
 def _check_left(app: Application, source: str, pumps: tuple[str, ...]) -> None:
     """source: gone from the pipeline file, where these Pumps, some of which were followed, still are."""
     app.index.refresh(app.cut_ts)
-    waits = [one for one in app.index.refs.get(source, ()) if max(one.max_commit_ts, one.resolved_ts) > app.cut_ts]
-    if any(not one.whole for one in waits):
+    waits = [
+        segment
+        for segment in app.index.refs.get(source, ())
+        if max(segment.max_commit_ts, segment.resolved_ts) > app.cut_ts
+    ]
+    if any(not segment.whole for segment in waits):
         raise ConfigError(
             f"Pump {source} is no longer in the pipeline file, and bronze has writes of it that silver lacks",
             where=app.lake.root,
             remedy=f"put {source} back; take it out of TiDB's configuration first, stop it when each of its"
             " transactions has its answer, and take it out of the file once an apply has run after that",
         )
-    if any(app.histories[one].tables() for one in pumps):
+    if any(app.histories[pump].tables() for pump in pumps):
         return
     rows = needed_rows(app.lake, {source}, lambda *_: app.cut_ts)[source].rows
     if any(row["origin"] for row in rows):
@@ -78,8 +82,8 @@ def _check_joins(app: Application, source: str) -> None:
     if not app.index.has(source):
         return
     left_ts = app.followed.sources_left.get(source, 0)
-    told = naming(app.lake, source, left_ts + 1, _FOREVER)
-    if any(one.flags & (SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER) for one in told):
+    written = naming(app.lake, source, left_ts + 1, _FOREVER)
+    if any(ref.flags & (SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER) for ref in written):
         raise ConfigError(
             f"Pump {source} joins, and TiDB has written to it already: silver is beyond that, and lacks it",
             where=app.lake.root,

@@ -31,25 +31,25 @@ def replay_jobs(app: Application, pairs: Pairs) -> list[TableVersion]:
     """Raises StreamCorrupt, UnknownEvent."""
     history = app.histories[pairs.owner]
     seen_ts = max((last.commit_ts for name in history.tables() if (last := history.last(name))), default=0)
-    stands: list[tuple[int, CommittedDdl | tuple[bytes, SegmentRef]]] = [(one.commit_ts, one) for one in pairs.ddl]
+    stands: list[tuple[int, CommittedDdl | tuple[bytes, SegmentRef]]] = [(ddl.commit_ts, ddl) for ddl in pairs.ddl]
     stands += [(tso, (text, ref)) for tso, text, ref in pairs.tables]
     made: list[TableVersion] = []
     live: LiveTables | None = None
-    for commit_ts, one in sorted(stands, key=lambda at: at[0]):
+    for commit_ts, definition in sorted(stands, key=lambda at: at[0]):
         if commit_ts <= seen_ts:
             continue
         live = live or live_tables(history)
-        if isinstance(one, CommittedDdl):
-            found = _of_job(one, pairs, live, history)
+        if isinstance(definition, CommittedDdl):
+            versions = _of_job(definition, pairs, live, history)
         else:
-            found = _of_list(commit_ts, *one, live, history)
-        history.add(found)
-        made += found
+            versions = _of_list(commit_ts, *definition, live, history)
+        history.add(versions)
+        made += versions
     return made
 
 
-def _of_job(one: CommittedDdl, pairs: Pairs, live: LiveTables, history: SchemaHistory) -> list[TableVersion]:
-    binlog = one.binlog
+def _of_job(ddl: CommittedDdl, pairs: Pairs, live: LiveTables, history: SchemaHistory) -> list[TableVersion]:
+    binlog = ddl.binlog
     where = f"{pairs.owner} at {binlog.file}:{binlog.pos}"
     text = pairs.jobs.get(binlog.job_id)
     if text is None:
@@ -68,7 +68,7 @@ def _of_job(one: CommittedDdl, pairs: Pairs, live: LiveTables, history: SchemaHi
     except TidegateError as error:
         error.where = error.where or f"{where}: {binlog.query[:120]}"
         raise
-    return versions_of(changes, Stands(one.commit_ts, binlog.file, binlog.pos, job.query), history)
+    return versions_of(changes, Stands(ddl.commit_ts, binlog.file, binlog.pos, job.query), history)
 
 
 def _of_list(tso: int, text: bytes, ref: SegmentRef, live: LiveTables, history: SchemaHistory) -> list[TableVersion]:

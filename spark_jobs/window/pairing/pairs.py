@@ -51,13 +51,13 @@ class Summaries:
         fresh = _summaries(app, unread)
         for ref in refs:
             place = (ref.source, ref.seq)
-            found = self.kept.get(place)
-            if found is None:
-                _, found = next(fresh)
-                self.kept[place] = found
-                self.held_bytes += found.held_bytes
+            summary = self.kept.get(place)
+            if summary is None:
+                _, summary = next(fresh)
+                self.kept[place] = summary
+                self.held_bytes += summary.held_bytes
             self.kept.move_to_end(place)  # the last ones are those that the next window looks at
-            yield ref, found
+            yield ref, summary
         while self.held_bytes > TIDB_KEPT_BYTES_MAX:
             _, gone = self.kept.popitem(last=False)
             self.held_bytes -= gone.held_bytes
@@ -111,13 +111,13 @@ class _Segments:
 
 def pairs_of(app: Application, window: Window) -> list[Pairs]:
     """The clusters whose prewrites and answers come apart. Raises StreamCorrupt, UnknownEvent."""
-    found = list[Pairs]()
+    clusters = list[Pairs]()
     for owner in dict.fromkeys(app.pipeline.owner(ref.source) for ref in window.refs if not ref.whole):
         segments = _segments(app, window, owner, window.low_ts)
         pairs = _paired(app, window, owner, segments, window.low_ts)
         pairs.late = _late(app, window, owner, segments)
-        found.append(pairs)
-    return found
+        clusters.append(pairs)
+    return clusters
 
 
 def pairs_after(app: Application, window: Window, owner: str, after_ts: int) -> Pairs:
@@ -129,51 +129,51 @@ def pairs_after(app: Application, window: Window, owner: str, after_ts: int) -> 
 
 def _paired(app: Application, window: Window, owner: str, segments: _Segments, low_ts: int) -> Pairs:
     """Of (low_ts, the window's end]."""
-    found, summaries = Pairs(owner), app.memory(Summaries)
-    told = list(summaries.of(app, segments.here))
-    for ref, summary in told:
-        found.jobs.update(summary.jobs)
-        found.tables += [(tso, text, ref) for tso, text in summary.tables.items() if low_ts < tso <= window.cut_ts]
-    wanted = _Wanted(found, _committed(told, low_ts, window.cut_ts))
-    for ref, summary in told:
+    pairs, summaries = Pairs(owner), app.memory(Summaries)
+    summarized = list(summaries.of(app, segments.here))
+    for ref, summary in summarized:
+        pairs.jobs.update(summary.jobs)
+        pairs.tables += [(tso, text, ref) for tso, text in summary.tables.items() if low_ts < tso <= window.cut_ts]
+    wanted = _Wanted(pairs, _committed(summarized, low_ts, window.cut_ts))
+    for ref, summary in summarized:
         wanted.take(ref, summary)
     for refs in _newest_first(segments.earlier):
         if not wanted.any:
             break
         for ref, summary in summaries.of(app, refs):
             wanted.take(ref, summary)
-    found.lost = dict(wanted.left())
-    found.ddl.sort(key=lambda one: one.commit_ts)
-    found.tables.sort(key=lambda one: one[0])
-    return found
+    pairs.lost = dict(wanted.left())
+    pairs.ddl.sort(key=lambda ddl: ddl.commit_ts)
+    pairs.tables.sort(key=lambda listed: listed[0])
+    return pairs
 
 
-def _committed(told: Sequence[tuple[SegmentRef, Summary]], low_ts: int, cut_ts: int) -> Answers:
+def _committed(summarized: Sequence[tuple[SegmentRef, Summary]], low_ts: int, cut_ts: int) -> Answers:
     """The commits of (low_ts, cut_ts]. Raises StreamCorrupt where two answers of one transaction differ."""
     started, stamps = [], []
-    for _, summary in told:
+    for _, summary in summarized:
         inside = (summary.stamps > low_ts) & (summary.stamps <= cut_ts)
         started.append(summary.answered[inside])
         stamps.append(summary.stamps[inside])
     empty = np.empty(0, np.int64)
-    found = Answers(*each_once(np.concatenate([empty, *started]), np.concatenate([empty, *stamps])))
-    twice = np.flatnonzero(found.started[1:] == found.started[:-1])
+    answers = Answers(*each_once(np.concatenate([empty, *started]), np.concatenate([empty, *stamps])))
+    twice = np.flatnonzero(answers.started[1:] == answers.started[:-1])
     if len(twice):
-        start_ts, (first, second) = int(found.started[twice[0]]), found.stamps[twice[0] : twice[0] + 2].tolist()
-        ref = next(ref for ref, summary in told if bool(np.any(summary.answered == start_ts)))
+        start_ts, (first, second) = int(answers.started[twice[0]]), answers.stamps[twice[0] : twice[0] + 2].tolist()
+        ref = next(ref for ref, summary in summarized if bool(np.any(summary.answered == start_ts)))
         raise StreamCorrupt(
             f"transaction {start_ts} was committed at {first}, says one answer, and at {second}, says another",
             where=f"{ref.source} at {ref.file}:{ref.start_pos}",
             remedy="ask TiDB which is true (HTTP /mvcc/hex), and report it",
         )
-    return found
+    return answers
 
 
 class _Wanted:
     """Commits whose prewrites are looked for; what is found of them goes to a Pairs."""
 
-    def __init__(self, found: Pairs, committed: Answers) -> None:
-        self._found, self._committed = found, committed
+    def __init__(self, pairs: Pairs, committed: Answers) -> None:
+        self._found, self._committed = pairs, committed
         self._waits = np.ones(len(committed), np.bool_)
         self._count = len(committed)
 
@@ -183,19 +183,19 @@ class _Wanted:
 
     def take(self, ref: SegmentRef, summary: Summary) -> None:
         """The first copy of a prewrite counts."""
-        mine = self._taken(summary.started)
-        if len(mine):
+        own_answers = self._taken(summary.started)
+        if len(own_answers):
             place = (ref.source, ref.seq)
             self._found.refs[place] = ref
-            self._found.rows[place] = mine
-            self._found.touched[place] = _touched(summary, mine)
+            self._found.rows[place] = own_answers
+            self._found.touched[place] = _touched(summary, own_answers)
         if summary.ddl:
             ddl = self._taken(np.array(sorted(summary.ddl), np.int64))
             self._found.ddl += [CommittedDdl(commit_ts, summary.ddl[start_ts]) for start_ts, commit_ts in ddl.items()]
 
     def _taken(self, started: npt.NDArray[np.int64]) -> Answers:
-        there = started[self._committed.among(started)]
-        at = np.searchsorted(self._committed.started, there)
+        wanted = started[self._committed.among(started)]
+        at = np.searchsorted(self._committed.started, wanted)
         at = at[self._waits[at]]
         self._waits[at] = False
         self._count -= len(at)
@@ -203,18 +203,18 @@ class _Wanted:
 
     def left(self) -> Iterator[tuple[int, int]]:
         """What has no prewrite."""
-        found = self._committed
-        return zip(found.started[self._waits].tolist(), found.stamps[self._waits].tolist(), strict=True)
+        committed = self._committed
+        return zip(committed.started[self._waits].tolist(), committed.stamps[self._waits].tolist(), strict=True)
 
 
-def _touched(summary: Summary, mine: Answers) -> dict[int, tuple[int, int]]:
-    inside = mine.among(summary.of_table)
-    ids, stamps = summary.table_ids[inside], mine.stamps_of(summary.of_table[inside])
-    found = {}
+def _touched(summary: Summary, answers: Answers) -> dict[int, tuple[int, int]]:
+    inside = answers.among(summary.of_table)
+    ids, stamps = summary.table_ids[inside], answers.stamps_of(summary.of_table[inside])
+    spans = {}
     for table_id in np.unique(ids).tolist():
         of_table = stamps[ids == table_id]
-        found[table_id] = int(of_table.min()), int(of_table.max())
-    return found
+        spans[table_id] = int(of_table.min()), int(of_table.max())
+    return spans
 
 
 def _late(app: Application, window: Window, owner: str, segments: _Segments) -> dict[int, int]:
@@ -238,18 +238,20 @@ def _late(app: Application, window: Window, owner: str, segments: _Segments) -> 
     return late
 
 
-def _drop_said(late: dict[int, int], told: Iterable[tuple[SegmentRef, Summary]]) -> None:
+def _drop_said(late: dict[int, int], summarized: Iterable[tuple[SegmentRef, Summary]]) -> None:
     """Those that were said in time."""
-    for ref, summary in told:
-        mine = summary.stamps > ref.prev_commit_ts
-        for start_ts, commit_ts in zip(summary.answered[mine].tolist(), summary.stamps[mine].tolist(), strict=True):
+    for ref, summary in summarized:
+        in_time = summary.stamps > ref.prev_commit_ts
+        for start_ts, commit_ts in zip(
+            summary.answered[in_time].tolist(), summary.stamps[in_time].tolist(), strict=True
+        ):
             if late.get(start_ts) == commit_ts:
                 del late[start_ts]
 
 
 def _segments(app: Application, window: Window, owner: str, low_ts: int) -> _Segments:
     """For (low_ts, the window's end]; of each Pump in order of seq."""
-    found = _Segments()
+    segments = _Segments()
     for source in app.pipeline.pumps(owner):
         here = {ref.seq: ref for ref in window.refs if ref.source == source}
         if low_ts < window.low_ts:
@@ -258,12 +260,12 @@ def _segments(app: Application, window: Window, owner: str, low_ts: int) -> _Seg
         if here:
             known = {ref.seq: ref for ref in app.index.refs.get(source, ())} | here
             earlier = lookback(app.lake, [known[seq] for seq in sorted(known)], source, low_ts)
-            found.here += [here[seq] for seq in sorted(here)]
-            found.earlier += [ref for ref in earlier if ref.seq not in here]
-    return found
+            segments.here += [here[seq] for seq in sorted(here)]
+            segments.earlier += [ref for ref in earlier if ref.seq not in here]
+    return segments
 
 
 def _newest_first(refs: Sequence[SegmentRef]) -> Iterator[list[SegmentRef]]:
     """What one row group of bronze has, over all Pumps by the latest timestamp that it names."""
-    groups = [list(mine) for _, mine in groupby(refs, key=lambda ref: (ref.source, ref.path, ref.row_group))]
-    return iter(sorted(groups, key=lambda mine: mine[-1].max_commit_ts, reverse=True))
+    groups = [list(group) for _, group in groupby(refs, key=lambda ref: (ref.source, ref.path, ref.row_group))]
+    return iter(sorted(groups, key=lambda group: group[-1].max_commit_ts, reverse=True))

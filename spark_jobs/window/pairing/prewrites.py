@@ -57,11 +57,11 @@ def answered_in(app: Application, window: Window) -> list[Prewrite]:
     for source, neighbours in by_source.items():
         rest: list[Pending | Answer] = []
         for ref, segment in read_segments(app.lake, [ref for ref in neighbours.values() if has_prewrites(ref)]):
-            told = [_from_its_beginning(one, ref, neighbours) for one in prewrites_of(segment)]
-            whole, left = within_segment(source, told)
+            logged = [_from_its_beginning(prewrite, ref, neighbours) for prewrite in prewrites_of(segment)]
+            whole, left = within_segment(source, logged)
             upto_ts = ref.upto(window.cut_ts)
-            answered += [one for one in whole if lowest < one.answer_ts <= upto_ts]
-            rest += [one for one in left if window.low_ts < _ts(one) <= upto_ts]
+            answered += [prewrite for prewrite in whole if lowest < prewrite.answer_ts <= upto_ts]
+            rest += [prewrite for prewrite in left if window.low_ts < _ts(prewrite) <= upto_ts]
         if rest and window.catches_up is None:
             news += app.histories.prewrites.setdefault(source, Prewrites(source)).take(rest)
     if window.main:
@@ -73,23 +73,25 @@ def answered_in(app: Application, window: Window) -> list[Prewrite]:
     return answered + _answered_elsewhere(app, window, lowest)
 
 
-def _from_its_beginning(one: Pending | Answer, ref: SegmentRef, neighbours: dict[int, SegmentRef]) -> Pending | Answer:
+def _from_its_beginning(
+    entry: Pending | Answer, ref: SegmentRef, neighbours: dict[int, SegmentRef]
+) -> Pending | Answer:
     """A prewrite that began in earlier segments begins there, and wrote to what they name."""
-    if not isinstance(one, Pending):
-        return one
-    if not (ref.flags & SegmentFlag.OPEN_AT_START and ref.min_commit_ts == one.start_ts):
-        return one
-    began_seq, named = ref.seq - 1, {*one.tables}
+    if not isinstance(entry, Pending):
+        return entry
+    if not (ref.flags & SegmentFlag.OPEN_AT_START and ref.min_commit_ts == entry.start_ts):
+        return entry
+    began_seq, named = ref.seq - 1, {*entry.tables}
     while (earlier := neighbours.get(began_seq)) is not None:  # all of them, where the window is the first to see it
         named.update(earlier.tables)
-        if not (earlier.flags & SegmentFlag.OPEN_AT_START and earlier.min_commit_ts == one.start_ts):
+        if not (earlier.flags & SegmentFlag.OPEN_AT_START and earlier.min_commit_ts == entry.start_ts):
             break
         began_seq -= 1
-    return replace(one, began_seq=began_seq, tables=tuple(sorted(named)))
+    return replace(entry, began_seq=began_seq, tables=tuple(sorted(named)))
 
 
-def _ts(one: Pending | Answer) -> int:
-    return one.start_ts if isinstance(one, Pending) else one.commit_ts
+def _ts(entry: Pending | Answer) -> int:
+    return entry.start_ts if isinstance(entry, Pending) else entry.commit_ts
 
 
 def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
@@ -98,29 +100,31 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
     An orphan is older than xa.orphan_timeout_seconds by the log's own time, isn't prepared at the source any more, and
     has no answer up to where the log ended after the source had said so. A long time alone decides nothing.
     """
-    if not any(one.waits for one in app.histories.prewrites[source]):
+    if not any(prewrite.waits for prewrite in app.histories.prewrites[source]):
         return []
-    told = [ref for ref in app.index.refs.get(source, ()) if ref.flags & SegmentFlag.HAS_PREPARED]
-    last = next((ref for ref in reversed(told) if window.low_ts < ref.resolved_ts <= window.cut_ts), None)
+    reports = [ref for ref in app.index.refs.get(source, ()) if ref.flags & SegmentFlag.HAS_PREPARED]
+    last = next((ref for ref in reversed(reports) if window.low_ts < ref.resolved_ts <= window.cut_ts), None)
     if last is None:
         return []
     names = set(json.loads(bytes(app.index.read(last).context)))
     timeout_ms = int(app.pipeline.xa.orphan_timeout_seconds * 1000)
     upto_ts = compose(max(physical_ms(last.resolved_ts) - timeout_ms, 0))
     known = app.histories.prewrites[source]
-    still = [one for one in known if one.waits and one.start_ts <= upto_ts and one.id in names]
+    still = [prewrite for prewrite in known if prewrite.waits and prewrite.start_ts <= upto_ts and prewrite.id in names]
     if still:
-        oldest = min(still, key=lambda one: one.start_ts)
+        oldest = min(still, key=lambda prewrite: prewrite.start_ts)
         since = f"{oldest.id} since {time_text(oldest.start_ts)}"
         what = f"{len(still)} XA branches of {source} are prepared for long, {since}"
         print(f"{what}; their rows wait for XA COMMIT or XA ROLLBACK", file=sys.stderr, flush=True)
     state, decider = recorded.by_policy(app.pipeline.xa.orphans)
     place = Answer("", False, last.resolved_ts, last.file, last.end_pos)
-    found = [known.decide(one, state, place, decider) for one in known.orphans(upto_ts, names)]
-    for one in found:
-        what = f"XA branch {one.id} of {source}, prepared at {time_text(one.start_ts)}, is an orphan: {one.state}"
+    decided = [known.decide(prewrite, state, place, decider) for prewrite in known.orphans(upto_ts, names)]
+    for orphan in decided:
+        what = (
+            f"XA branch {orphan.id} of {source}, prepared at {time_text(orphan.start_ts)}, is an orphan: {orphan.state}"
+        )
         print(what, file=sys.stderr, flush=True)
-    return found
+    return decided
 
 
 def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[Prewrite]:
@@ -130,11 +134,11 @@ def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[P
         return list(chain.from_iterable(below.values()))
     sources = [window.behind] if window.behind else app.histories.prewrites.keys() - app.followed.behind.keys()
     known = (app.histories.prewrites[source] for source in sources if source in app.histories.prewrites)
-    mine = [one for found in known for one in found.answered_in(window.low_ts, window.cut_ts)]
+    answered = [prewrite for prewrites in known for prewrite in prewrites.answered_in(window.low_ts, window.cut_ts)]
     if lowest < window.low_ts:
         below = recorded.answered_in(app.lake, lowest, window.low_ts)
-        mine += chain.from_iterable(below.values())
-    return mine
+        answered += chain.from_iterable(below.values())
+    return answered
 
 
 def segments_of(
@@ -144,20 +148,20 @@ def segments_of(
     wanted = list(committed)
     here = {(ref.source, ref.seq): ref for ref in window.refs}
     lacking: dict[str, set[int]] = {}
-    for one in wanted:
-        for seq in range(one.began_seq, one.ended_seq + 1):
-            if (one.source, seq) not in here:
-                lacking.setdefault(one.source, set()).add(seq)
+    for prewrite in wanted:
+        for seq in range(prewrite.began_seq, prewrite.ended_seq + 1):
+            if (prewrite.source, seq) not in here:
+                lacking.setdefault(prewrite.source, set()).add(seq)
     here |= recorded.refs_of(app.lake, lacking)
     answers: dict[tuple[str, int], dict[int, int]] = {}
     lost = []
-    for one in wanted:
-        places = [(one.source, seq) for seq in range(one.began_seq, one.ended_seq + 1)]
+    for prewrite in wanted:
+        places = [(prewrite.source, seq) for seq in range(prewrite.began_seq, prewrite.ended_seq + 1)]
         if not all(place in here for place in places):
-            lost.append(one)
+            lost.append(prewrite)
             continue
         for place in places:
-            answers.setdefault(place, {})[one.start_ts] = one.answer_ts
+            answers.setdefault(place, {})[prewrite.start_ts] = prewrite.answer_ts
     return [PrewrittenSegment(here[place], answers[place]) for place in sorted(answers)], lost
 
 
@@ -173,12 +177,18 @@ def release_decided(app: Application) -> None:
     if version != seen.version:  # looked at before it is read: who wrote in between is met by the next window
         app.histories.read_prewrites(app.positions)
         seen.version = version
-    waiting = (one for found in app.histories.prewrites.values() for one in found if one.state is PrewriteState.PARKED)
+    waiting = (
+        prewrite
+        for prewrites in app.histories.prewrites.values()
+        for prewrite in prewrites
+        if prewrite.state is PrewriteState.PARKED
+    )
     waits = {
         name
-        for one in waiting
-        for name in {app.names.logical_name(*of) for of in app.names.kept(one.source, one.tables)} & parked.keys()
-        if (place := parked[name].place) is None or one.answer_ts <= place.at_ts
+        for prewrite in waiting
+        for name in {app.names.logical_name(*of) for of in app.names.kept(prewrite.source, prewrite.tables)}
+        & parked.keys()
+        if (place := parked[name].place) is None or prewrite.answer_ts <= place.at_ts
     }
     for name in sorted(parked.keys() - waits):
         note(app, name, Answered())

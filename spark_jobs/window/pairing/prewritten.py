@@ -40,17 +40,17 @@ def prewritten_changes(
     """Each segment is read once for all of its prewrites. run_bytes: decoded rows held before they are given."""
     waiting: dict[_Owner, list[pa.RecordBatch]] = {}
     waiting_bytes = 0
-    by_place = {(one.ref.source, one.ref.seq): one for one in segments}
-    for ref, segment in segments_or_damage(plan.lake, [one.ref for one in segments]):
-        one = by_place[ref.source, ref.seq]
+    by_place = {(segment_rows.ref.source, segment_rows.ref.seq): segment_rows for segment_rows in segments}
+    for ref, segment in segments_or_damage(plan.lake, [segment_rows.ref for segment_rows in segments]):
+        prewritten = by_place[ref.source, ref.seq]
         ledger = Ledger(payload_bytes=0)
         try:
-            for done in changes_of(*_asked(one, segment, plan)):
+            for done in changes_of(*_asked(prewritten, segment, plan)):
                 for changes in done.changes:
-                    owner = (one.source, changes.database, changes.table, changes.version)
+                    owner = (prewritten.source, changes.database, changes.table, changes.version)
                     waiting.setdefault(owner, []).append(changes.batch)
                     waiting_bytes += changes.batch.nbytes
-                yield from (Trouble(one.source, problem) for problem in done.problems)
+                yield from (Trouble(prewritten.source, problem) for problem in done.problems)
                 ledger.add(done.ledger)
                 if waiting_bytes >= run_bytes:
                     yield _run(waiting)
@@ -58,9 +58,9 @@ def prewritten_changes(
         except (OSError, MemoryError, Transient):
             raise
         except Terminal as error:
-            yield from _lost(one, plan, error)
+            yield from _lost(prewritten, plan, error)
         except Exception as error:  # noqa: BLE001 - a fault of ours in one segment is that segment's
-            yield from _lost(one, plan, unexpected(error))
+            yield from _lost(prewritten, plan, unexpected(error))
         else:
             yield Accounted(ref.source, ref.seq, ledger, prewritten=True)
     if waiting:
@@ -68,31 +68,31 @@ def prewritten_changes(
 
 
 def _asked(
-    one: PrewrittenSegment, segment: Segment | StreamCorrupt, plan: DecodePlan
+    prewritten: PrewrittenSegment, segment: Segment | StreamCorrupt, plan: DecodePlan
 ) -> tuple[Segment, Mapping[Name, Sequence[TableVersion]], Mapping[Name, CommitSpan], Known]:
     if isinstance(segment, StreamCorrupt):
         raise segment
-    source = one.source
-    known = replace(plan.known[source], answers=one.answers)
+    source = prewritten.source
+    known = replace(plan.known[source], answers=prewritten.answers)
     return segment, plan.versions.get(source, {}), plan.windows.get(source, {}), known
 
 
 def _run(waiting: dict[_Owner, list[pa.RecordBatch]]) -> Run:
     """The versions of a table in their order, the rows of each in the order of their answers."""
-    found = []
+    changes = []
     for source, database, table, version in sorted(waiting):
         rows = pa.Table.from_batches(waiting[source, database, table, version])
         ordered = rows.sort_by([(name, "ascending") for name in _LOG_ORDER]).combine_chunks()
-        found += [(source, TableChanges(database, table, version, batch)) for batch in ordered.to_batches()]
+        changes += [(source, TableChanges(database, table, version, batch)) for batch in ordered.to_batches()]
     waiting.clear()
-    return Run(found)
+    return Run(changes)
 
 
-def _lost(one: PrewrittenSegment, plan: DecodePlan, error: Terminal) -> Iterator[Trouble]:
+def _lost(prewritten: PrewrittenSegment, plan: DecodePlan, error: Terminal) -> Iterator[Trouble]:
     """A problem for each table that the segment names and whose window has one of the answers."""
-    ref = one.ref
-    for (database, table), window in plan.windows.get(one.source, {}).items():
-        due = [answer_ts for answer_ts in one.answers.values() if answer_ts in window]
-        if due and (may_name(ref.tables, (database, table)) or (database, table) in one.names):
+    ref = prewritten.ref
+    for (database, table), window in plan.windows.get(prewritten.source, {}).items():
+        due = [answer_ts for answer_ts in prewritten.answers.values() if answer_ts in window]
+        if due and (may_name(ref.tables, (database, table)) or (database, table) in prewritten.names):
             place = (ref.file, ref.start_pos, max(due))
-            yield Trouble(one.source, Problem.of((database, table), error, place))
+            yield Trouble(prewritten.source, Problem.of((database, table), error, place))

@@ -70,12 +70,12 @@ def ancestors(app: Application, physical: Physical) -> Iterator[Physical]:
 
 
 def _reached(links: dict[Name, set[Name]], first: Name) -> Collection[Name]:
-    found, waiting = set[Name](), list(links.get(first, ()))
+    reached, waiting = set[Name](), list(links.get(first, ()))
     while waiting:
-        if (name := waiting.pop()) not in found:
-            found.add(name)
+        if (name := waiting.pop()) not in reached:
+            reached.add(name)
             waiting += links.get(name, ())
-    return sorted(found)
+    return sorted(reached)
 
 
 def rules_at(app: Application, source: str, child: Name, commit_ts: int) -> list[Rule]:

@@ -77,7 +77,7 @@ def plan_decode(
                 routed.setdefault(source, set()).add(name)
             windows.setdefault(source, {})[name] = CommitSpan(begin_ts, window.cut_ts, zero_dates, plan.keeps_deleted)
             versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
-    sources = {ref.source for ref in window.refs} | {one.source for one in committed}
+    sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     # Whoever writes keys to the source must not know which of them hash alike.
@@ -98,10 +98,10 @@ def _known(app: Application, window: Window, source: str) -> Known:
             held.add(name)
     history = app.histories.get(source)
     has_statements = any(ref.flags & tables.SegmentFlag.HAS_DDL for ref in refs)
-    there = history.standing if history is not None and has_statements else {}
+    standing = history.standing if history is not None and has_statements else {}
     gone: Mapping[Name, Sequence[tuple[int, int]]] = {}
     if history is not None and has_statements:
         # What apply keeps in memory of tables begins at the cut.
         gone = ended_in(history, window.low_ts) if window.main else ended(app.lake, source, window.low_ts)
     effects = app.pipeline.ddl.statement_effects is Effects.ALL
-    return Known(held, there, gone, app.histories.judged.get(source, {}), effects=effects)
+    return Known(held, standing, gone, app.histories.judged.get(source, {}), effects=effects)

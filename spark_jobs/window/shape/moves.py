@@ -24,7 +24,7 @@ def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
 
     A table that comes from a name that the pipeline doesn't keep waits by its status and is none of them.
     """
-    found: list[Move] = []
+    moves: list[Move] = []
     for history in app.histories.values():
         pairs = [(rename.old, rename.new) for rename in renames(history, low_ts, cut_ts)]
         for old, new in pairs + _between_tables(history, low_ts, cut_ts):
@@ -34,8 +34,8 @@ def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
                 continue
             taker = app.names.logical_name(new.database, new.table)
             if app.positions.applied(taker) < new.commit_ts:
-                found.append(Move(old, new, app.names.logical_name(old.database, old.table), taker))
-    return sorted(found, key=lambda move: move.commit_ts)
+                moves.append(Move(old, new, app.names.logical_name(old.database, old.table), taker))
+    return sorted(moves, key=lambda move: move.commit_ts)
 
 
 def _between_tables(history: SchemaHistory, low_ts: int, cut_ts: int) -> list[tuple[TableVersion | None, TableVersion]]:
@@ -71,9 +71,9 @@ def partners(moves: Iterable[Move], name: str) -> set[str]:
     for move in moves:
         links.setdefault(move.giver, set()).add(move.taker)
         links.setdefault(move.taker, set()).add(move.giver)
-    found, waiting = {name}, [name]
+    linked, waiting = {name}, [name]
     while waiting:
-        for other in links.get(waiting.pop(), set()) - found:
-            found.add(other)
+        for other in links.get(waiting.pop(), set()) - linked:
+            linked.add(other)
             waiting.append(other)
-    return found - {name}
+    return linked - {name}

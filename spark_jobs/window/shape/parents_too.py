@@ -23,8 +23,8 @@ from tidegate.table_names import Physical
 def bring_parents(app: Application, window: Window) -> Window:
     """Without them their rows would be passed over, and nothing would tell."""
     names: dict[str, set[str]] = {}
-    for owner, database, table in {one for of in (window.catches_up or {}).values() for one in of}:
-        above = {one.shown for one in ancestors(app, Physical(owner, database, table))}
+    for owner, database, table in {physical for of in (window.catches_up or {}).values() for physical in of}:
+        above = {parent.shown for parent in ancestors(app, Physical(owner, database, table))}
         for source in app.pipeline.pumps(owner) if above else ():
             names.setdefault(source, set()).update(above.difference(window.asked.get(source, ())))
     missing = {source: of for source, of in names.items() if of}

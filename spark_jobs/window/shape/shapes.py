@@ -62,7 +62,7 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: b
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
     """The version in force of every physical table that silver has rows of then, in order of name."""
-    return [one for one in there_at(app, entry, commit_ts) if not (entry.routed and one.status.waits)]
+    return [version for version in there_at(app, entry, commit_ts) if not (entry.routed and version.status.waits)]
 
 
 def there_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
@@ -83,22 +83,22 @@ def keeps_deleted(app: Application, entry: TableWindow) -> bool:
 def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[Change]:
     """(version before, version) of every schema version that begins in the table's window; what is ignored left out."""
     ignored = {kind for kind, policy in app.pipeline.ddl if policy is Policy.IGNORE}
-    found: list[Change] = []
+    own_changes: list[Change] = []
     for source, database, table in sorted(entry.physical):
         before, begin_ts = None, entry.begins(Physical(source, database, table))
         for version in app.histories[source].versions(database, table):
             if begin_ts < version.commit_ts <= cut_ts and not ignored.intersection(ddl_kinds(before, version)):
-                found.append((before, version))
+                own_changes.append((before, version))
             before = version
-    return found
+    return own_changes
 
 
 def planned_phases(
     app: Application, entry: TableWindow, changes: Sequence[Change], cut_ts: int
 ) -> tuple[PlannedPhase, ...]:
     """The table's window, cut where its schema changes. Raises SchemaMismatch."""
-    found = phases(entry.after_ts, cut_ts, changes, rows_stay=entry.routed or keeps_deleted(app, entry))
-    return tuple(_planned(app, entry, phase) for phase in found)
+    parts = phases(entry.after_ts, cut_ts, changes, rows_stay=entry.routed or keeps_deleted(app, entry))
+    return tuple(_planned(app, entry, phase) for phase in parts)
 
 
 def _planned(app: Application, entry: TableWindow, phase: Phase) -> PlannedPhase:
