@@ -3,9 +3,10 @@
 In:  the path; per folder up to which name everything is captured.
 Out: the folders and files of interest, and the number of lists for them.
 
-A store gives a thousand names a list, of all folders below a prefix, from any name on. Many tables therefore share a
-list, and where one ends among captured names, the next one begins behind them: a look costs a list per thousand names
-of interest, and at most one more for a table with many captured names.
+A store gives a thousand names a list, of all folders below a prefix, from any name on. Many tables
+therefore share a list, and where one ends among captured names, the next one begins behind them: a
+look costs a list per thousand names of interest, and at most one more for a table with many
+captured names.
 """
 
 from __future__ import annotations

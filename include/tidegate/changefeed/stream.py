@@ -1,12 +1,13 @@
 """The data files of one folder by one writer, as a stream of lines.
 
 In:  the folder's files, in order of their numbers; the commit_ts up to which all is captured.
-Out: the next lines with their commit_ts, some megabytes at a time; runs of them as pieces of a segment.
+Out: the next lines with their commit_ts, some megabytes at a time; runs of them as pieces of a
+     segment.
 
-TiCDC writes a table's rows in order of commit_ts, and after a restart begins again somewhere at or below its
-checkpoint. Where one line is at or below a commit_ts and the next one is above it, all later lines therefore stand
-behind that place, once or more often: capture needs no other memory than its commit_ts. A run that begins finds the
-place by the first lines of some files.
+TiCDC writes a table's rows in order of commit_ts, and after a restart begins again somewhere at or
+below its checkpoint. Where one line is at or below a commit_ts and the next one is above it, all
+later lines therefore stand behind that place, once or more often: capture needs no other memory
+than its commit_ts. A run that begins finds the place by the first lines of some files.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A long question on a thread of its own: the asker goes on, and looks for the answer.
 
 In:  a question, one at a time.
-Out: its answer once it is there; its error is raised in the asker, a fault of ours as one of our errors, too: stopping
-     TiDB's commits for it helps nobody.
+Out: its answer once it is there; its error is raised in the asker, a fault of ours as one of our
+     errors, too: stopping TiDB's commits for it helps nobody.
 
-A Pump that waited for TiDB's own answer would keep TiDB's commits waiting: TiDB gives a write up after 15 seconds, and
-a dead network answers nothing for thirty.
+A Pump that waited for TiDB's own answer would keep TiDB's commits waiting: TiDB gives a write up
+after 15 seconds, and a dead network answers nothing for thirty.
 """
 
 from __future__ import annotations

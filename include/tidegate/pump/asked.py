@@ -3,8 +3,8 @@
 In:  PD; the Pump's node id; what is asked.
 Out: lines as its state changes, until it is what was asked for.
 
-The Pump sees the state that is written here at its next heartbeat, on whatever machine it runs. binlogctl's
-`update-pump` with the states pausing and closing asks the same.
+The Pump sees the state that is written here at its next heartbeat, on whatever machine it runs.
+binlogctl's `update-pump` with the states pausing and closing asks the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The questions of a Pump to its cluster: a timestamp, and the result of a prewrite.
 
 In:  TiDB's SQL connection; the address of its status port.
-Out: a TSO of PD, by way of TiDB; what MVCC says of a key; the safe point of garbage collection. SourceUnavailable.
+Out: a TSO of PD, by way of TiDB; what MVCC says of a key; the safe point of garbage collection.
+     SourceUnavailable.
 """
 
 from __future__ import annotations

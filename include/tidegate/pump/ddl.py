@@ -1,11 +1,13 @@
 """The records of DDL jobs in TiDB's history, for a Pump to land beside their binlogs.
 
 In:  commits of DDL binlogs in a Pump's stream; a TiDB to ask.
-Out: payloads for the stream: a job's JSON once it is finished, and at the beginning the tables that are there.
+Out: payloads for the stream: a job's JSON once it is finished, and at the beginning the tables that
+     are there.
 
-A job's binlog has only its text and its id. The table afterwards, with the ids in rows, stands in TiDB's history
-alone. Resolved_ts therefore stays below a DDL until that is in the stream: replay years later needs no TiDB. While
-TiDB can't be asked everything behind the DDL waits, and TiDB's writes are taken as ever.
+A job's binlog has only its text and its id. The table afterwards, with the ids in rows, stands in
+TiDB's history alone. Resolved_ts therefore stays below a DDL until that is in the stream: replay
+years later needs no TiDB. While TiDB can't be asked everything behind the DDL waits, and TiDB's
+writes are taken as ever.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Keys of PD's etcd, by the HTTP/JSON gateway that PD has at its client URLs.
 
 In:  PD's URLs; a key.
-Out: its value with the revision of its last change, or a change of it if it is still at that revision.
+Out: its value with the revision of its last change, or a change of it if it is still at that
+     revision.
 """
 
 from __future__ import annotations

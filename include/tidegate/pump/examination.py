@@ -1,7 +1,8 @@
 """The part of `tidegate check` for a Pump's TiDB before it begins.
 
 In:  a pipeline, the name of a TiDB source in it, TiDB's SQL connection.
-Out: Lines: timestamps, the DDL history, the answers for orphans, PD's record, tables that will be held.
+Out: Lines: timestamps, the DDL history, the answers for orphans, PD's record, tables that will be
+     held.
 """
 
 from __future__ import annotations

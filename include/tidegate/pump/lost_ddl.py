@@ -1,12 +1,14 @@
 """DDL whose answer got lost and whose record garbage collection took away: TiDB's DDL history says what became of it.
 
-In:  the prewrite of a DDL job's binlog; TiDB's history; bronze, with what came to all Pumps of the cluster.
+In:  the prewrite of a DDL job's binlog; TiDB's history; bronze, with what came to all Pumps of the
+     cluster.
 Out: the commit_ts of its effect, ROLLED_BACK, or None while unknown.
 
-A job leaves its queue for the history in a transaction behind the one that its binlog is of, and stays there. Once the
-history has it, one of its prewrites of that schema state was therefore committed: above all timestamps named when it
-came, and below the job's FinishedTS. TiDB tries again what failed, and nothing else: of several prewrites it is the
-last one. All of them have come by then, so each Pump's bronze has to name FinishedTS before that is known.
+A job leaves its queue for the history in a transaction behind the one that its binlog is of, and
+stays there. Once the history has it, one of its prewrites of that schema state was therefore
+committed: above all timestamps named when it came, and below the job's FinishedTS. TiDB tries again
+what failed, and nothing else: of several prewrites it is the last one. All of them have come by
+then, so each Pump's bronze has to name FinishedTS before that is known.
 
 A job that the history doesn't have waits, however long: it may be in the queue yet.
 """

@@ -3,17 +3,21 @@
 In:  a Pump's pairing; a TiDB to ask.
 Out: answers that are certain. The others wait, and hold resolved_ts back.
 
-A commit or a rollback that TiDB has a record of is an answer at once. That it has nothing may mean two more things:
-the transaction is slow and will write yet, or garbage collection took its record away. Therefore:
+A commit or a rollback that TiDB has a record of is an answer at once. That it has nothing may mean
+two more things: the transaction is slow and will write yet, or garbage collection took its record
+away. Therefore:
 
-- a prewrite's age counts from when it came, by the timestamps that its Pump was told: a session may have begun hours
-  before it commits;
-- "nothing" counts when TiDB says it twice, orphan_seconds apart: what runs yet has a lock or a record by then;
-- it counts only while garbage collection's safe point, asked for behind the answer, is below every possible commit_ts
-  of the transaction: above all timestamps named when its prewrite came, and above all named at the first look.
+- a prewrite's age counts from when it came, by the timestamps that its Pump was told: a session may
+  have begun hours before it commits;
+- "nothing" counts when TiDB says it twice, orphan_seconds apart: what runs yet has a lock or a
+  record by then;
+- it counts only while garbage collection's safe point, asked for behind the answer, is below every
+  possible commit_ts of the transaction: above all timestamps named when its prewrite came, and
+  above all named at the first look.
 
-Past that nobody can tell. When TiDB has nothing at the second look, either, a person is asked, or the pipeline file
-says what becomes of such transactions; of a DDL TiDB's own history does (parked.py).
+Past that nobody can tell. When TiDB has nothing at the second look, either, a person is asked, or
+the pipeline file says what becomes of such transactions; of a DDL TiDB's own history does
+(parked.py).
 
 TiDB is asked aside (aside.py): its commits don't wait for what it answers here.
 """

@@ -1,13 +1,16 @@
 """Transactions of which TiDB can't tell any more whether they were committed: put before a person, and decided.
 
-In:  a Pump's prewrites whose records garbage collection took away; control/prewrites; the pipeline file's `xa.orphans`.
-Out: rows `parked` of control/prewrites; the answers of those that a person, or the pipeline file, decided. A DDL is
-     nobody's to decide: TiDB's history says what became of it (lost_ddl.py), and until then its row is `open`.
+In:  a Pump's prewrites whose records garbage collection took away; control/prewrites; the pipeline
+     file's `xa.orphans`.
+Out: rows `parked` of control/prewrites; the answers of those that a person, or the pipeline file,
+     decided. A DDL is nobody's to decide: TiDB's history says what became of it (lost_ddl.py), and
+     until then its row is `open`.
 
-All Pumps of a cluster write and read them under the first one's name: a prewrite may have come to two, and both must
-give it one answer. That answer becomes a Commit or Rollback in their streams; nobody else takes it from here, so a
-row's `answer_ts` stays 0. `answer_pos` is the commit_ts of its rows if they are to be applied: right above all
-timestamps named when its prewrite came. Every later change of its rows waited for its locks, and is above that.
+All Pumps of a cluster write and read them under the first one's name: a prewrite may have come to
+two, and both must give it one answer. That answer becomes a Commit or Rollback in their streams;
+nobody else takes it from here, so a row's `answer_ts` stays 0. `answer_pos` is the commit_ts of its
+rows if they are to be applied: right above all timestamps named when its prewrite came. Every later
+change of its rows waited for its locks, and is above that.
 """
 
 from __future__ import annotations

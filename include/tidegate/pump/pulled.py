@@ -2,12 +2,12 @@
 has them.
 
 In:  bronze of one Pump; the commit_ts behind which a drainer goes on.
-Out: payloads of Commits with their rows, each once and in order; between them timestamps that bound all later ones
-     from below. Without an end.
+Out: payloads of Commits with their rows, each once and in order; between them timestamps that bound
+     all later ones from below. Without an end.
 
-Bronze is read, not the value log: a drainer never waits on the thread that acknowledges TiDB's writes, and comes
-behind by the time that capture takes to land. A Pump of TiDB Binlog puts a Prewrite's rows into its Commit, too
-(pump/storage: PullCommitBinlog); Rollbacks are left out.
+Bronze is read, not the value log: a drainer never waits on the thread that acknowledges TiDB's
+writes, and comes behind by the time that capture takes to land. A Pump of TiDB Binlog puts a
+Prewrite's rows into its Commit, too (pump/storage: PullCommitBinlog); Rollbacks are left out.
 """
 
 from __future__ import annotations

@@ -3,19 +3,22 @@
 In:  a PumpServer's writes; timestamps; what became of orphans.
 Out: a PumpSource, whose readers keep the promises of capture/source.py.
 
-How it keeps them. Nobody can be asked again for what a Pump was told, so nothing is acknowledged before it is in the
-value log: every write asks for a reply (reply_due), capture cuts and syncs, then `acknowledge` answers. A kill in
-between leaves TiDB without an answer: it sends again, and the value log has it twice or once. Whatever runs together is
-one segment and one sync. TiDB commits nothing while no Pump answers, so whatever a Pump asks of TiDB is waited for
-beside the stream (aside.py).
+How it keeps them. Nobody can be asked again for what a Pump was told, so nothing is acknowledged
+before it is in the value log: every write asks for a reply (reply_due), capture cuts and syncs,
+then `acknowledge` answers. A kill in between leaves TiDB without an answer: it sends again, and the
+value log has it twice or once. Whatever runs together is one segment and one sync. TiDB commits
+nothing while no Pump answers, so whatever a Pump asks of TiDB is waited for beside the stream
+(aside.py).
 
-resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). A prewrite without an answer at the
-beginning of a run is found again in the segments that may hold it: those with a timestamp at or above resolved_ts.
+resolved_ts is what pairing says of this Pump's own stream (tidb/pairing.py). A prewrite without an
+answer at the beginning of a run is found again in the segments that may hold it: those with a
+timestamp at or above resolved_ts.
 
-A prewrite whose answer doesn't come is asked for at TiDB (orphans.py), once the timestamps have gone on far enough.
-The answer is written into the stream as the Commit or Rollback that got lost: from there on it is history, and a
-replay years later finds it. No answer: it waits, and holds resolved_ts back. A DDL does so, too, until its job's
-record in TiDB's history is in the stream, and a Pump that begins, until the list of present tables is (ddl.py).
+A prewrite whose answer doesn't come is asked for at TiDB (orphans.py), once the timestamps have
+gone on far enough. The answer is written into the stream as the Commit or Rollback that got lost:
+from there on it is history, and a replay years later finds it. No answer: it waits, and holds
+resolved_ts back. A DDL does so, too, until its job's record in TiDB's history is in the stream, and
+a Pump that begins, until the list of present tables is (ddl.py).
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 In:  the Pump's word on itself; its record in PD, in which somebody else may have written a state.
 Out: the record, anew at every heartbeat; what was asked of the Pump.
 
-A thread of its own writes, so that TiDB's commits never wait for PD. While PD can't be asked it says so, and tries
-again later; the Pump serves meanwhile. Every write is a swap against the last seen revision: a state written in
-between by binlogctl or `tidegate pump --ask` is seen, not overwritten.
+A thread of its own writes, so that TiDB's commits never wait for PD. While PD can't be asked it
+says so, and tries again later; the Pump serves meanwhile. Every write is a swap against the last
+seen revision: a state written in between by binlogctl or `tidegate pump --ask` is seen, not
+overwritten.
 
     online    it serves, and apply knows it (may_join)
     pausing   it serves no more, and isn't ended; on request likewise

@@ -1,14 +1,16 @@
 """The gRPC server for the writes of TiDB's pump client and the pulls of drainers.
 
-In:  addresses to listen at; WriteBinlog requests, each on a thread of its own that waits for its answer; PullBinlogs
-     requests, each on a thread for as long as it lasts.
-Out: writes in order of arrival, for one taker; each is answered by whoever took it. Streams of what is committed.
+In:  addresses to listen at; WriteBinlog requests, each on a thread of its own that waits for its
+     answer; PullBinlogs requests, each on a thread for as long as it lasts.
+Out: writes in order of arrival, for one taker; each is answered by whoever took it. Streams of what
+     is committed.
 
-The door decides about writers (door.py). An empty payload is TiDB's question whether a Pump that failed is back: it is
-answered, and nothing is stored. A payload other than a binlog is refused, so nobody finds it later. While too much
-waits, a request waits before it joins: TiDB tries again by itself, on another Pump when there is one. While waiting
-requests hold too much, a new one gets an error. TiDB tries it again for 15 seconds and more; gRPC's RESOURCE_EXHAUSTED
-it wouldn't: the transaction would fail at once.
+The door decides about writers (door.py). An empty payload is TiDB's question whether a Pump that
+failed is back: it is answered, and nothing is stored. A payload other than a binlog is refused, so
+nobody finds it later. While too much waits, a request waits before it joins: TiDB tries again by
+itself, on another Pump when there is one. While waiting requests hold too much, a new one gets an
+error. TiDB tries it again for 15 seconds and more; gRPC's RESOURCE_EXHAUSTED it wouldn't: the
+transaction would fail at once.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Whether a source has too much to do to be read from now, by bounds that a person gave.
 
 In:  bounds; connections to the source and to a replica of it.
-Out: is_busy(), asked before each wave; a line when reading pauses and why, and one when it goes on; the same to `tell`.
+Out: is_busy(), asked before each wave; a line when reading pauses and why, and one when it goes on;
+     the same to `tell`.
 
-An unavailable figure is an error when our account may not look, and a reason to pause where it may pass: a silent
-replica, or one with stopped replication, lags for all that is known.
+An unavailable figure is an error when our account may not look, and a reason to pause where it may
+pass: a silent replica, or one with stopped replication, lags for all that is known.
 """
 
 from __future__ import annotations

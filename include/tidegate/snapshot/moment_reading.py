@@ -3,13 +3,14 @@
 In:  a wave's timestamp, tables with their ranges of _tidb_rowid, the landed part of them.
 Out: chunks, landed as they come; per table its ranges, once it is whole; or the trouble.
 
-A TiDB shows rows as they were at the timestamp to any connection, now and later, until garbage collection comes by.
-Several readers may therefore read a table's chunks at once, and also a reader after a killed one: the chunks are of
-one moment, all that a table without a key needs. Each connection reads a range from its beginning, a statement's
-chunks are landed together, and a chunk has its own bounds; so the landed ones tell the rest.
+A TiDB shows rows as they were at the timestamp to any connection, now and later, until garbage
+collection comes by. Several readers may therefore read a table's chunks at once, and also a reader
+after a killed one: the chunks are of one moment, all that a table without a key needs. Each
+connection reads a range from its beginning, a statement's chunks are landed together, and a chunk
+has its own bounds; so the landed ones tell the rest.
 
-A table whose rows have no number (its primary key is made of prefixes) comes by one statement, and begins anew after a
-kill.
+A table whose rows have no number (its primary key is made of prefixes) comes by one statement, and
+begins anew after a kill.
 """
 
 from __future__ import annotations

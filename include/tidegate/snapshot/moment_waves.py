@@ -1,12 +1,13 @@
 """Waves of a TiDB's tables without a key; they outlast the run of their beginning.
 
 In:  tables to be read, control/snapshots, bronze/chunks.
-Out: the wave that a run begins or goes on with; events `view`, each before the first chunks of its table are landed.
+Out: the wave that a run begins or goes on with; events `view`, each before the first chunks of its
+     table are landed.
 
-A killed run leaves `view` events and chunks of one token. The next one reads at the same timestamp what the chunks
-lack, and then writes the mark of all of them. Nobody goes on with a wave whose mark is written (two marks of one token
-would be one to apply), or whose timestamp garbage collection has passed: its chunks count for nothing, and another one
-begins.
+A killed run leaves `view` events and chunks of one token. The next one reads at the same timestamp
+what the chunks lack, and then writes the mark of all of them. Nobody goes on with a wave whose mark
+is written (two marks of one token would be one to apply), or whose timestamp garbage collection has
+passed: its chunks count for nothing, and another one begins.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 In:  requests in control/snapshots, and apply's answers to earlier waves.
 Out: bronze/chunks, marks at the source, events.
 
-The order within a wave is what makes it exact: the low mark is committed; then the tables' columns are asked for; then
-rows are read, by several connections at once; the chunks are landed; then the high mark is written, and last the
-events. A kill before the high mark leaves chunks that no wave names. One behind it leaves a wave that apply takes and
-the reader reads again, without a change.
+The order within a wave is what makes it exact: the low mark is committed; then the tables' columns
+are asked for; then rows are read, by several connections at once; the chunks are landed; then the
+high mark is written, and last the events. A kill before the high mark leaves chunks that no wave
+names. One behind it leaves a wave that apply takes and the reader reads again, without a change.
 """
 
 from __future__ import annotations

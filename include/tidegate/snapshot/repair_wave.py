@@ -1,13 +1,16 @@
 """Keys of a table copied again: a wave of just these rows, which apply takes like any other.
 
 In:  a table at the source, conditions on keys, silver's rows with them.
-Out: a wave: chunks of the source's rows, a chunk of deletes for silver's rows unknown to the source; its token.
+Out: a wave: chunks of the source's rows, a chunk of deletes for silver's rows unknown to the
+     source; its token.
 
-A delete at the low watermark L is as exact as a row there (snapshot/__init__.py): the key wasn't at the source at some
-moment between both marks, so either the log changes it above L, which wins, or it isn't there at the end either.
+A delete at the low watermark L is as exact as a row there (snapshot/__init__.py): the key wasn't at
+the source at some moment between both marks, so either the log changes it above L, which wins, or
+it isn't there at the end either.
 
-Nothing is asked for in control/snapshots, and no end mark is written: nothing is swept, and when this process dies the
-wave has no high mark and counts for nothing. A rebuild finds marks and chunks in bronze.
+Nothing is asked for in control/snapshots, and no end mark is written: nothing is swept, and when
+this process dies the wave has no high mark and counts for nothing. A rebuild finds marks and chunks
+in bronze.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  tables with what is left of them, bounds of a wave, where chunks are landed.
 Out: per table its chunks, landed, and their spans; or the trouble, and then none of it counts.
 
-An error of a table's statement is that table's trouble. A connection that breaks, or another server behind the same
-address, ends the wave: nothing of it is marked.
+An error of a table's statement is that table's trouble. A connection that breaks, or another server
+behind the same address, ends the wave: nothing of it is marked.
 """
 
 from __future__ import annotations

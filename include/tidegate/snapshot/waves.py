@@ -1,10 +1,11 @@
 """Waves as apply finds them in the log: open, ended, and refused ones.
 
-In:  marks of one pipeline and source in log order, with the commit_ts and server that the log gives them; chunks.
+In:  marks of one pipeline and source in log order, with the commit_ts and server that the log gives
+     them; chunks.
 Out: open and ended waves; per table a reason why a wave must be read again; tables that are whole.
 
-A reader writes its marks one after the other, so at most one wave is open: a low mark with another one open means its
-reader died or gave it up. That wave's chunks count for nothing.
+A reader writes its marks one after the other, so at most one wave is open: a low mark with another
+one open means its reader died or gave it up. That wave's chunks count for nothing.
 """
 
 from __future__ import annotations

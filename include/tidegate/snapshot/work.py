@@ -1,10 +1,13 @@
 """Snapshots as a person or a DAG wants them: tables are asked for, and read until they are marked.
 
-In:  a pipeline, its lake, how to reach its sources; names of logical tables, or none for all that wait.
-Out: requests in control/snapshots; SnapshotReader's work; lines about the progress; TableProgress at the end.
+In:  a pipeline, its lake, how to reach its sources; names of logical tables, or none for all that
+     wait.
+Out: requests in control/snapshots; SnapshotReader's work; lines about the progress; TableProgress
+     at the end.
 
-Where to go on stands in the lake alone, so whoever is stopped, killed or tried again reads what is left. One reader per
-source: the lease says who has it, and a former holder's chunks are refused by the epoch of claim_reader.
+Where to go on stands in the lake alone, so whoever is stopped, killed or tried again reads what is
+left. One reader per source: the lease says who has it, and a former holder's chunks are refused by
+the epoch of claim_reader.
 """
 
 from __future__ import annotations

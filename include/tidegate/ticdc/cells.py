@@ -1,11 +1,12 @@
 """A column's texts as its canonical Arrow type.
 
 In:  an Arrow array of texts, as a data file has them, and the column of a table version.
-Out: an array of the canonical type; UnsupportedValue where a text is no such value. Exact: Arrow's own casts take a
-     text that means the value and nothing else, and what they can't do is done here.
+Out: an array of the canonical type; UnsupportedValue where a text is no such value. Exact: Arrow's
+     own casts take a text that means the value and nothing else, and what they can't do is done
+     here.
 
-Differences between the protocols: canal-json has the numbers of enum and set members and bytes as ISO 8859-1 text, csv
-has the members' names and bytes in base64 or hexadecimal digits.
+Differences between the protocols: canal-json has the numbers of enum and set members and bytes as
+ISO 8859-1 text, csv has the members' names and bytes in base64 or hexadecimal digits.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """A segment's changes, table by table: lines in, Arrow batches out.
 
-In:  a segment of kind ticdc, the table versions of schema_history, the windows of commit time that are wanted.
-Out: one DecodedSegment. A table that can't be decoded becomes a Problem and its changes are left out; others go on.
+In:  a segment of kind ticdc, the table versions of schema_history, the windows of commit time that
+     are wanted.
+Out: one DecodedSegment. A table that can't be decoded becomes a Problem and its changes are left
+     out; others go on.
 
-Order: a table's rows may come from several files, of partitions or of several writers, each ordered by itself. They are
-put in order of commit_ts, deletes first: a transaction changes a key once, or deletes its row and then inserts it, and
-TiCDC splits an UPDATE of a key into these two. A line that TiCDC writes again after a restart says the same as the
-first, and where it stands makes no difference for a table with a key; a table without one is held.
+Order: a table's rows may come from several files, of partitions or of several writers, each ordered
+by itself. They are put in order of commit_ts, deletes first: a transaction changes a key once, or
+deletes its row and then inserts it, and TiCDC splits an UPDATE of a key into these two. A line that
+TiCDC writes again after a restart says the same as the first, and where it stands makes no
+difference for a table with a key; a table without one is held.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Row images of a changefeed's lines, as they were written.
 
 In:  a segment of kind ticdc, as decode.py takes it.
-Out: LoggedImages. An image has the columns that its line has: of an UPDATE that tells no old values, and of a DELETE
-     that tells its key alone, the side before has the key.
+Out: LoggedImages. An image has the columns that its line has: of an UPDATE that tells no old
+     values, and of a DELETE that tells its key alone, the side before has the key.
 
-A line that TiCDC wrote again after a restart is left out: all lines of a commit_ts are in one segment, and within a
-transaction a key is changed once, or its row is deleted and then inserted. Deletes stand before them, as in decode.py.
+A line that TiCDC wrote again after a restart is left out: all lines of a commit_ts are in one
+segment, and within a transaction a key is changed once, or its row is deleted and then inserted.
+Deletes stand before them, as in decode.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The names of a changefeed's files.
 
 In:  a name in a folder.
-Out: what it says: the number of a data file and who wrote it; the version of a schema file; a folder's date.
+Out: what it says: the number of a data file and who wrote it; the version of a schema file; a
+     folder's date.
 
     metadata                                               {"checkpoint-ts": ...}
     <database>/meta/schema_<version>_<checksum>.json       DDL of a database

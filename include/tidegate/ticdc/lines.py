@@ -3,9 +3,10 @@ r"""Where the lines of a data file begin and end, and the commit_ts of each.
 In:  bytes of a file from a line's beginning on.
 Out: Lines: those that are whole. StreamCorrupt for one without a commit_ts.
 
-Of canal-json a line is an object; of csv a record, which may have line breaks in quotes. Nothing else of a line is
-looked at: a segment is cut by commit_ts alone. A commit_ts is found by its key `"_tidb":{"commitTs":`, which stands in
-no text of a row: there each quote has a backslash before it, and no column has an object as its value.
+Of canal-json a line is an object; of csv a record, which may have line breaks in quotes. Nothing
+else of a line is looked at: a segment is cut by commit_ts alone. A commit_ts is found by its key
+`"_tidb":{"commitTs":`, which stands in no text of a row: there each quote has a backslash before
+it, and no column has an object as its value.
 """
 
 from __future__ import annotations

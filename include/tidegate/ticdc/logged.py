@@ -3,8 +3,9 @@
 In:  whole lines of data files, as rows.py takes them.
 Out: Logged; errors as rows_of has them.
 
-Of canal-json an UPDATE's old values are looked up line by line: a column that isn't named there is unchanged, which a
-column of NULLs wouldn't tell. Of csv a D that says it is of an update and the I behind it are one change.
+Of canal-json an UPDATE's old values are looked up line by line: a column that isn't named there is
+unchanged, which a column of NULLs wouldn't tell. Of csv a D that says it is of an update and the I
+behind it are one change.
 """
 
 from __future__ import annotations

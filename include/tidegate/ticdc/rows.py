@@ -1,12 +1,13 @@
 """Lines of one table as texts: operations, commit_ts, and a column of texts for each of the table's.
 
 In:  whole lines of data files, all with the columns of one table version.
-Out: Rows; SchemaMismatch where the lines have other columns, StreamCorrupt where they are no lines of the protocol.
+Out: Rows; SchemaMismatch where the lines have other columns, StreamCorrupt where they are no lines
+     of the protocol.
 
-pyarrow's readers parse them, every value as text. In JSON a column that a line lacks would read as NULL, so the names
-that stand in a file are compared with the version's by one line of each operation: within a file they are the same,
-as TiCDC begins another one with another definition of the table.
-An UPDATE that changes the key becomes a delete of the old row and the new one.
+pyarrow's readers parse them, every value as text. In JSON a column that a line lacks would read as
+NULL, so the names that stand in a file are compared with the version's by one line of each
+operation: within a file they are the same, as TiCDC begins another one with another definition of
+the table. An UPDATE that changes the key becomes a delete of the old row and the new one.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 In:  a column of text, its lowest and highest value; a way to ask the server.
 Out: a Scale between the two.
 
-It is asked for some hundred characters: printable ASCII, those of the two values with their neighbours, and some of
-what lies between. UTF-32 has each character in as many digits, whatever the column's character set is.
+It is asked for some hundred characters: printable ASCII, those of the two values with their
+neighbours, and some of what lies between. UTF-32 has each character in as many digits, whatever the
+column's character set is.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  record batches of canonical types, as decode yields a version's columns.
 Out: a row of bronze/chunks; changes at the chunk's low watermark, as decode hands changes to merge.
 
-The payload is an Arrow IPC stream (lz4 or zstd) of the columns under their names in silver. `shape` says which: apply
-takes a chunk only under a table version of the same shape.
+The payload is an Arrow IPC stream (lz4 or zstd) of the columns under their names in silver. `shape`
+says which: apply takes a chunk only under a table version of the same shape.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 In:  chunks of one source; tokens of waves.
 Out: commits; ChunkRefs, which say where a chunk's bytes lie; chunks.
 
-Why each is there once: a commit records, as the source's own transaction version, the number of its landing, which
-grows; a landing whose answer was lost finds its number there when it is tried again. A number begins with the epoch of
-its reader (ControlTables.claim on control/snapshots): a reader that another one has overtaken lands nothing more.
+Why each is there once: a commit records, as the source's own transaction version, the number of its
+landing, which grows; a landing whose answer was lost finds its number there when it is tried again.
+A number begins with the epoch of its reader (ControlTables.claim on control/snapshots): a reader
+that another one has overtaken lands nothing more.
 
 A chunk is a row group of its own, so a worker reads just that.
 """

@@ -3,8 +3,9 @@
 In:  a table version that a TiDB described, a way to ask it.
 Out: keys of rows, one for each region, in the key's order; whether rows are read by _tidb_rowid.
 
-A region is a run of rows that TiKV keeps together, 96 MB by default. TABLESAMPLE REGIONS() gives the first row of each
-and reads no others, so it costs as many rows as there are regions, whatever the table's size.
+A region is a run of rows that TiKV keeps together, 96 MB by default. TABLESAMPLE REGIONS() gives
+the first row of each and reads no others, so it costs as many rows as there are regions, whatever
+the table's size.
 """
 
 from __future__ import annotations

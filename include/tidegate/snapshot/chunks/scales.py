@@ -1,10 +1,11 @@
 """Values of a key's column as numbers, so a value between two others can be guessed.
 
-In:  a column, its lowest and highest value as literals, for text the alphabet that the server puts it in order by.
+In:  a column, its lowest and highest value as literals, for text the alphabet that the server puts
+     it in order by.
 Out: a Scale; None where nothing is known to lie between.
 
-A guess needn't be exact, nor the order: the server compares, and a bound is always an existing value. Where this order
-isn't the server's, ranges are less even, and no row is missed.
+A guess needn't be exact, nor the order: the server compares, and a bound is always an existing
+value. Where this order isn't the server's, ranges are less even, and no row is missed.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 In:  a connection whose account may create and write `tidegate.watermark`.
 Out: marks in the source's binlog, each in a transaction of its own.
 
-Why every commit before a low mark is visible to every read that begins after it: write() returns after the server's
-commit of the UPDATE, and the server makes transactions visible in the order of its binlog (MySQL:
-binlog_order_commits, checked; MariaDB does but for XA COMMIT, waited for). All reads go to the same server.
+Why every commit before a low mark is visible to every read that begins after it: write() returns
+after the server's commit of the UPDATE, and the server makes transactions visible in the order of
+its binlog (MySQL: binlog_order_commits, checked; MariaDB does but for XA COMMIT, waited for). All
+reads go to the same server.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
 """The marks of a wave at a server that may not be written to: they stand in control/snapshots, not in its log.
 
 In:  the server, bronze as capture lands it, the marks that a reader would write.
-Out: events of kind `marked` in control/snapshots: a mark, and between which commit_ts the wave was read.
+Out: events of kind `marked` in control/snapshots: a mark, and between which commit_ts the wave was
+     read.
 
-Why it is as exact as marks in the log. A chunk is a transaction at L, and its one need is this: every transaction at
-or below L is visible to its reads. Before the reads the server is therefore asked for the visible part of its log
-(mysql/visible.py), and L is the resolved_ts of the newest captured segment with an end at or before that: nothing at
-or below L comes any more, and all of it lies before that place. H must cover everything in the reads: behind them the
-server is asked for the end of its log, and H is a resolved_ts beyond that place. The mark is told when capture has
-come there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
+Why it is as exact as marks in the log. A chunk is a transaction at L, and its one need is this:
+every transaction at or below L is visible to its reads. Before the reads the server is therefore
+asked for the visible part of its log (mysql/visible.py), and L is the resolved_ts of the newest
+captured segment with an end at or before that: nothing at or below L comes any more, and all of it
+lies before that place. H must cover everything in the reads: behind them the server is asked for
+the end of its log, and H is a resolved_ts beyond that place. The mark is told when capture has come
+there. On a quiet server the log's end stays, and capture's heartbeats move resolved_ts.
 
-Apply has the last word on where such a wave ends in its order (spark_jobs/window/waves/unlogged_marks.py).
+Apply has the last word on where such a wave ends in its order
+(spark_jobs/window/waves/unlogged_marks.py).
 """
 
 from __future__ import annotations

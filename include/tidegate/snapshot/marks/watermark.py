@@ -3,8 +3,9 @@
 In:  a reader's marks; apply's findings in the log.
 Out: the text of a mark, the SQL to write it, the table version for decoding its rows.
 
-One row per pipeline and source, changed by an UPDATE that commits by itself. All facts of a mark are in one column,
-different each time: an image without unchanged columns (binlog_row_image=MINIMAL) still has all of it.
+One row per pipeline and source, changed by an UPDATE that commits by itself. All facts of a mark
+are in one column, different each time: an image without unchanged columns
+(binlog_row_image=MINIMAL) still has all of it.
 """
 
 from __future__ import annotations

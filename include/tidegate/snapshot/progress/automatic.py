@@ -1,15 +1,18 @@
 """Which tables are snapshotted without a person, and when.
 
-In:  a pipeline file; what control/table_states and schema_history say of tables, and control/snapshots of snapshots.
-Out: an Outlook per logical table without all its rows; the due physical tables; a person's view of them.
+In:  a pipeline file; what control/table_states and schema_history say of tables, and
+     control/snapshots of snapshots.
+Out: an Outlook per logical table without all its rows; the due physical tables; a person's view of
+     them.
 
-A table waits when it is held and only its rows, read anew, end that; or when its newest version says so and apply
-hasn't come to it yet, as on a pipeline's first start. The reader requests the due ones, and apply decides nothing: a
-vanished or unreadable table fails with its reason, in control/snapshots.
+A table waits when it is held and only its rows, read anew, end that; or when its newest version
+says so and apply hasn't come to it yet, as on a pipeline's first start. The reader requests the due
+ones, and apply decides nothing: a vanished or unreadable table fails with its reason, in
+control/snapshots.
 
-No loop spins. A table whose snapshots end within a day without ending its wait, by failure or since it is held again,
-is asked for ever more seldom. A person's requests with a good end don't count: the table was whole. One that a person
-cancelled isn't asked for until a person asks.
+No loop spins. A table whose snapshots end within a day without ending its wait, by failure or since
+it is held again, is asked for ever more seldom. A person's requests with a good end don't count:
+the table was whole. One that a person cancelled isn't asked for until a person asks.
 """
 
 from __future__ import annotations

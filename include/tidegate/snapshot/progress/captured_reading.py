@@ -1,15 +1,18 @@
 """Whether a reader reads capture's server, and its waves without an end for capture.
 
-In:  bronze/segments: the server of the newest one; tables with the waves that wait for apply's answer.
+In:  bronze/segments: the server of the newest one; tables with the waves that wait for apply's
+     answer.
 Out: SourceUnavailable once capture reads another server; waves that are lost, and end marks.
 
-Rows of another server than the log's are refused by apply each time, so who reads there reads for ever in vain. And a
-wave whose high mark was written at a server that died before capture got it is never answered. It is lost for certain
-once capture reads another server and apply has come to where capture was then: the mark would lie below. A reader may
-take one for lost and apply answers after all: its rows are read twice, and this changes nothing.
+Rows of another server than the log's are refused by apply each time, so who reads there reads for
+ever in vain. And a wave whose high mark was written at a server that died before capture got it is
+never answered. It is lost for certain once capture reads another server and apply has come to where
+capture was then: the mark would lie below. A reader may take one for lost and apply answers after
+all: its rows are read twice, and this changes nothing.
 
-An end mark can be lost likewise, when its reader is long gone. It is written again as soon as capture reads another
-server than has it: a table that ends twice is as whole as after the first time.
+An end mark can be lost likewise, when its reader is long gone. It is written again as soon as
+capture reads another server than has it: a table that ends twice is as whole as after the first
+time.
 """
 
 from __future__ import annotations

@@ -1,24 +1,25 @@
 """The events of snapshots, and their consequences.
 
 In:  events of control/snapshots: a person's requests, a reader's waves, apply's answers.
-Out: per table its snapshot's progress: its state, the unread part, the waves without apply's answer.
+Out: per table its snapshot's progress: its state, the unread part, the waves without apply's
+     answer.
 
 The author of each kind:
 - A person: requested, paused, resumed, cancelled.
-- The reader: ranges, wave (after its high watermark), ended (after its end mark, once apply has answered all waves of
-  the table), marked (where marks aren't in the log), failed; refused, of a wave whose marks capture will never get,
-  and resumed, of a table whose end mark it won't.
-- Apply: placed (each such mark, once), opened (a low mark at a cut, to keep everything above it), applied or refused
-  (each wave, once per table), done.
-- The reader, too: view, before it lands chunks of a wave for a later run to continue; and of a source when its load
-  makes it pause, and when it goes on. It isn't a kind of its own, since an apply of an earlier version beside a newer
-  reader knows no more kinds.
+- The reader: ranges, wave (after its high watermark), ended (after its end mark, once apply has
+  answered all waves of the table), marked (where marks aren't in the log), failed; refused, of a
+  wave whose marks capture will never get, and resumed, of a table whose end mark it won't.
+- Apply: placed (each such mark, once), opened (a low mark at a cut, to keep everything above it),
+  applied or refused (each wave, once per table), done.
+- The reader, too: view, before it lands chunks of a wave for a later run to continue; and of a
+  source when its load makes it pause, and when it goes on. It isn't a kind of its own, since an
+  apply of an earlier version beside a newer reader knows no more kinds.
 
-Apply answers a table's waves in order. One that it passed over, since its mark was lost with its server's log, counts
-as refused.
+Apply answers a table's waves in order. One that it passed over, since its mark was lost with its
+server's log, counts as refused.
 
-A wave unrecorded by its reader, dead after the high mark, is read again: its rows are applied twice, each time at
-their own low watermark, without a change.
+A wave unrecorded by its reader, dead after the high mark, is read again: its rows are applied
+twice, each time at their own low watermark, without a change.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ rebuild's reach.
 In:  bronze/chunks, control/snapshots, the time, where bronze begins.
 Out: files that can go, all of whose chunks are such; a commit without them.
 
-Apply answers each wave once per table. A chunk whose wave apply took stays as long as bronze has the segments from its
-low mark on: a rebuild reads both, and without the segments it could use neither. Without an answer it stays as long as
-its snapshot isn't over, since a held table may take it when it goes on; and a repair, without a request in
-control/snapshots, has no end but its answer. An unanswered chunk therefore goes by age, too, and nothing goes that is
-younger than a few days: a reader lands chunks before anybody hears of them.
+Apply answers each wave once per table. A chunk whose wave apply took stays as long as bronze has
+the segments from its low mark on: a rebuild reads both, and without the segments it could use
+neither. Without an answer it stays as long as its snapshot isn't over, since a held table may take
+it when it goes on; and a repair, without a request in control/snapshots, has no end but its answer.
+An unanswered chunk therefore goes by age, too, and nothing goes that is younger than a few days: a
+reader lands chunks before anybody hears of them.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 In:  events of control/snapshots.
 Out: Known: answers by token and by physical table.
 
-A table is filled if it wasn't whole at its snapshot's beginning: an `opened` event with its name says so, with the
-commit_ts of silver's emptying. Until the snapshot's `done` it lacks rows. An `opened` event that names no table says
-where a wave's low mark is.
+A table is filled if it wasn't whole at its snapshot's beginning: an `opened` event with its name
+says so, with the commit_ts of silver's emptying. Until the snapshot's `done` it lacks rows. An
+`opened` event that names no table says where a wave's low mark is.
 
-Answers for windows are carried forward with the events: no answer goes through all of them. Apply alone writes
-`opened`, `done` and `placed`, and has its own in memory in their order; the others' events don't depend on earlier
-ones.
+Answers for windows are carried forward with the events: no answer goes through all of them. Apply
+alone writes `opened`, `done` and `placed`, and has its own in memory in their order; the others'
+events don't depend on earlier ones.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  a row of a binary result set, its plan.
 Out: a Key, in order of the key's columns; conditions and an order over it.
 
-Text is its own bytes behind the introducer of its character set: a literal yields to the column's collation. Numbers,
-dates and times are as the server writes them; ENUM and SET are the numbers by which they are ordered. A FLOAT is the
-DOUBLE that it widens to, as the server compares it.
+Text is its own bytes behind the introducer of its character set: a literal yields to the column's
+collation. Numbers, dates and times are as the server writes them; ENUM and SET are the numbers by
+which they are ordered. A FLOAT is the DOUBLE that it widens to, as the server compares it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In:  TiDB's SQL port, a timestamp.
 Out: TableVersions with TiDB's own description, as apply makes them of DDL jobs.
 
-They come from TiDB's DDL history, as apply's do, and the history is read as of that very timestamp: a job is in it
-from its commit_ts on, its binlog's.
+They come from TiDB's DDL history, as apply's do, and the history is read as of that very timestamp:
+a job is in it from its commit_ts on, its binlog's.
 """
 
 from __future__ import annotations

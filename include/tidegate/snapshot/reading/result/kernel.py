@@ -3,9 +3,10 @@
 In:  addresses: of received bytes, of the columns' words (binlog/kernel/layout.py), of the state.
 Out: rows in the arena; why the walk stopped. A row is taken whole or not at all.
 
-Format: MySQL source docs, "Binary Protocol Resultset Row": a packet begins with 0x00, then a bitmap of NULLs that
-starts at bit 2, then the values: numbers little-endian, dates and times with a length byte (0: all zero), everything
-else with a length-encoded length. FLOAT and DOUBLE come as they are stored, which the text protocol can't say.
+Format: MySQL source docs, "Binary Protocol Resultset Row": a packet begins with 0x00, then a bitmap
+of NULLs that starts at bit 2, then the values: numbers little-endian, dates and times with a length
+byte (0: all zero), everything else with a length-encoded length. FLOAT and DOUBLE come as they are
+stored, which the text protocol can't say.
 """
 
 from __future__ import annotations

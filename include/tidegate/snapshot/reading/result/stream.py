@@ -3,8 +3,9 @@
 In:  an open PyMySQL connection whose session is SESSION's, a ReadPlan, a statement.
 Out: record batches, each good until the next is asked for; the newest row's key as literals.
 
-COM_STMT_PREPARE, COM_STMT_EXECUTE (MySQL source docs, "Command Phase"): PyMySQL logs in, with TLS when asked; then the
-socket is ours until the result has ended, and nothing copies a byte between it and the receive buffer.
+COM_STMT_PREPARE, COM_STMT_EXECUTE (MySQL source docs, "Command Phase"): PyMySQL logs in, with TLS
+when asked; then the socket is ours until the result has ended, and nothing copies a byte between it
+and the receive buffer.
 """
 
 from __future__ import annotations
