@@ -27,9 +27,9 @@ class Captured:
 
     def add(self, segments: Sequence[Segment]) -> None:
         """Segments that are durable now."""
-        found = [segment for segment in segments if segment.has_bytes]
-        if found:  # without the bytes: their memory is used again
-            self.tail = replace(found[-1], payload=b"", context=b"")
+        with_bytes = [segment for segment in segments if segment.has_bytes]
+        if with_bytes:  # without the bytes: their memory is used again
+            self.tail = replace(with_bytes[-1], payload=b"", context=b"")
 
     def newest_first(self) -> Iterator[Segment]:
         """Segments with bytes, those in memory, the value log and bronze, each once; without context and payload.

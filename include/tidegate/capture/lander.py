@@ -159,21 +159,21 @@ class Lander:
 
         Waits while the queue is full, up to slow_seconds. Raises what the thread failed with.
         """
-        for one in placed:
+        for logged in placed:
             with self._changed:
                 if not self._chaser.on:
                     room = self._changed.wait_for(self._has_room, self._settings.slow_seconds)
                     if not room:
                         self._turn_on(f"the lake took nothing more for {self._settings.slow_seconds:g} s")
                 self._raise()
-                self._last = one.pointer
+                self._last = logged.pointer
                 if self._chaser.on:
-                    self._next = self._next or one.pointer
-                    self._behind_bytes += one.pointer.bytes
+                    self._next = self._next or logged.pointer
+                    self._behind_bytes += logged.pointer.bytes
                     waiting = self._behind_bytes
                 else:
-                    self._queue.append(one)
-                    self._bytes += len(one.segment.payload)
+                    self._queue.append(logged)
+                    self._bytes += len(logged.segment.payload)
                     waiting = self._bytes
                 if waiting >= self._land_bytes:
                     self._changed.notify_all()
@@ -208,8 +208,8 @@ class Lander:
         self._chaser.turn_on(reason)
         self._next = self._queue[0].pointer if self._queue else None
         failpoint("capture_at_chase_start")
-        self._behind_bytes = sum(one.pointer.bytes for one in self._queue)
-        self._bytes -= sum(len(one.segment.payload) for one in self._queue)
+        self._behind_bytes = sum(logged.pointer.bytes for logged in self._queue)
+        self._bytes -= sum(len(logged.segment.payload) for logged in self._queue)
         self._queue = []
         self._due = True
         self._changed.notify_all()
@@ -227,7 +227,7 @@ class Lander:
                 if batch:
                     if self._chaser.on:
                         failpoint("capture_in_first_catch_up")
-                    self._land([one.segment for one in batch])
+                    self._land([logged.segment for logged in batch])
                     self._landed(batch)
         except BaseException as error:  # noqa: BLE001  handed to the reader, which raises it
             with self._changed:
@@ -270,7 +270,7 @@ class Lander:
         with self._changed:
             newest = batch[-1].pointer
             self._next = Pointer(newest.file, newest.end, 0)
-            self._behind_bytes -= sum(one.pointer.bytes for one in batch)
+            self._behind_bytes -= sum(logged.pointer.bytes for logged in batch)
             self._bytes += size
             self._due = self._behind_bytes > 0  # what follows is due already: it has waited
         return batch
@@ -304,8 +304,8 @@ class Lander:
     def _landed(self, batch: list[LoggedSegment]) -> None:
         with self._changed:
             self._landing_since = None
-            self.committed([one.segment for one in batch])
-            self._bytes -= sum(len(one.segment.payload) for one in batch)
+            self.committed([logged.segment for logged in batch])
+            self._bytes -= sum(len(logged.segment.payload) for logged in batch)
             self._changed.notify_all()
 
     def _try_return(self) -> None:
@@ -320,7 +320,7 @@ class Lander:
         rest: list[LoggedSegment] = []
         while True:
             if start is not None and last is not None:
-                rest += [LoggedSegment(*found) for found in self._value_log.segments_from(start, last)]
+                rest += [LoggedSegment(*placed) for placed in self._value_log.segments_from(start, last)]
             failpoint("capture_in_second_catch_up")  # the reader is held
             with self._changed:
                 # The reader may have been at work when it was held: what it then put is read in a second round.
@@ -337,7 +337,7 @@ class Lander:
         self._held_until = None
         if done:
             self._queue, self._next, self._behind_bytes = rest, None, 0
-            self._bytes += sum(len(one.segment.payload) for one in rest)
+            self._bytes += sum(len(logged.segment.payload) for logged in rest)
             self._due = True
             failpoint("capture_at_chase_end")
             log.info("the slow chaser is off: bronze has all but %d segments", len(rest))

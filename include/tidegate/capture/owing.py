@@ -49,8 +49,8 @@ class Debt:
     def decoded(cls, name: str, data: bytes) -> Self:
         """An unreadable object gives only its name."""
         try:
-            found = json.loads(data)
-            return cls(name, str(found["host"]), str(found["folder"]), int(found["since_ms"]))
+            values = json.loads(data)
+            return cls(name, str(values["host"]), str(values["folder"]), int(values["since_ms"]))
         except (ValueError, KeyError, TypeError):
             return cls(name, "", "", 0)
 
@@ -115,8 +115,8 @@ class Owing:
     def debts(self) -> list[Debt]:
         """The logs that owe, in order of their ids."""
         names = [entry.name for entry in self._store.names() if entry.name.endswith(".json")]
-        found = {name: self._store.get(name) for name in names}
-        return [Debt.decoded(name.removesuffix(".json"), data) for name, data in found.items() if data is not None]
+        objects = {name: self._store.get(name) for name in names}
+        return [Debt.decoded(name.removesuffix(".json"), data) for name, data in objects.items() if data is not None]
 
     def forget(self, log_id: str) -> None:
         """A log owes nothing any more, or a person accepts what it has alone as lost."""

@@ -68,31 +68,31 @@ def recover(bronze: Bronze, value_log: ValueLog, nothing: Checkpoint[Any]) -> Re
     Raises Fenced, LakeUnavailable.
     """
     try:
-        found = bronze.last_segments()
+        in_bronze = bronze.last_segments()
     except LakeUnavailable as error:
         return _without_bronze(value_log, nothing, error)
     checkpoint = nothing
-    for segment in found:
+    for segment in in_bronze:
         checkpoint = checkpoint.after(segment)
     first, last, size, tail = None, None, 0, None
     newest = value_log.newest()
     ahead = newest is not None and newest.seq > checkpoint.seq
     if newest is not None and not ahead:  # where bronze ends behind it, capture went on elsewhere
-        theirs = found[-1] if newest.seq == checkpoint.seq else bronze.segment(newest.seq)
+        theirs = in_bronze[-1] if newest.seq == checkpoint.seq else bronze.segment(newest.seq)
         check_alike(newest, theirs, value_log.folder)
     for record in value_log.heads(max(checkpoint.seq - 1, 0) if ahead else checkpoint.seq):
-        if found and record.segment.seq == checkpoint.seq:
-            check_alike(record.segment, found[-1], value_log.folder)
+        if in_bronze and record.segment.seq == checkpoint.seq:
+            check_alike(record.segment, in_bronze[-1], value_log.folder)
             continue
         if first is None:
-            check_belongs(record.segment, found[-1] if found else None, bronze.source, value_log.folder)
+            check_belongs(record.segment, in_bronze[-1] if in_bronze else None, bronze.source, value_log.folder)
             first = record.pointer
         checkpoint, last, size = checkpoint.after(record.segment), record.pointer, size + record.pointer.bytes
         tail = record.segment if record.segment.has_bytes else tail
-    tail = tail or next((segment for segment in reversed(found) if segment.has_bytes), None)
+    tail = tail or next((segment for segment in reversed(in_bronze) if segment.has_bytes), None)
     tail = tail or next(bronze.newest_first(), None)  # bronze ends with a heartbeat: one more look at its log
     backlog = Backlog(first, last, size) if first is not None and last is not None else None
-    return Recovered(checkpoint, found[-1] if found else None, backlog, tail)
+    return Recovered(checkpoint, in_bronze[-1] if in_bronze else None, backlog, tail)
 
 
 def _without_bronze(value_log: ValueLog, nothing: Checkpoint[Any], error: LakeUnavailable) -> Recovered:

@@ -145,12 +145,14 @@ class _Loop:
                 return reader
 
     def _recover(self, reader: SourceReader) -> None:
-        """Find where bronze and the value log end; a first start records its baseline. Raises PositionLost, Fenced."""
+        """Find where bronze and the value log end; a first start records its baseline. Raises
+        PositionLost, Fenced.
+        """
         name, run, settings, source = self.run.source_name, self.run, self.settings, self.source
         self.bronze = Bronze(run.lake, name, compression=settings.compression, continues=source.check_continues)
         budget = Budget(settings.value_log_bytes_max, settings.value_log_reserve_bytes)
         folder = settled_folder(
-            run.pipeline, name, run.state_dir, lambda one: is_landed(one, self.bronze.segment(one.seq))
+            run.pipeline, name, run.state_dir, lambda segment: is_landed(segment, self.bronze.segment(segment.seq))
         )
         remove_left(folder)
         self.value_log, self.recovered = open_and_recover(
@@ -161,9 +163,9 @@ class _Loop:
             if source.promises:
                 owes_newly = owing.begin(self.value_log)
             self.captured = Captured(self.bronze, self.value_log, self.recovered.tail)
-            found = self.recovered.checkpoint
-            if found.seq:
-                self.checkpoint = self._resumed(reader, found)
+            checkpoint = self.recovered.checkpoint
+            if checkpoint.seq:
+                self.checkpoint = self._resumed(reader, checkpoint)
             else:
                 self.checkpoint = reader.first_checkpoint(self.captured)
             failpoint("capture_after_first_start")

@@ -90,11 +90,11 @@ class Standing:
 
     @property
     def skew_seconds(self) -> float:
-        """The largest difference between the clocks of the sources that answered: rows of the fastest clock are
-        visible later by it.
+        """The largest difference between the clocks of the sources that answered: rows of the
+        fastest clock are visible later by it.
         """
-        told = [source.server.clock_ahead_seconds for source in self.sources if not source.server.error]
-        return max(told) - min(told) if told else 0.0
+        ahead = [source.server.clock_ahead_seconds for source in self.sources if not source.server.error]
+        return max(ahead) - min(ahead) if ahead else 0.0
 
     @property
     def nothing_missing(self) -> bool:
@@ -110,10 +110,10 @@ class Standing:
     def to_json(self) -> dict[str, Any]:
         """Plain values; what a source is in bronze stands in its entry itself."""
         sources = []
-        for found in self.sources:
-            captured = asdict(found.captured) if found.captured else {}
-            row = {key: value for key, value in asdict(found).items() if key != "captured"}
-            sources.append({**captured, **row, "source": found.source})
+        for source in self.sources:
+            captured = asdict(source.captured) if source.captured else {}
+            row = {key: value for key, value in asdict(source).items() if key != "captured"}
+            sources.append({**captured, **row, "source": source.source})
         tables = [asdict(table) | {"lag_seconds": self.seconds_behind(table)} for table in self.tables]
         return {
             "cut_ts": self.cut_ts,
@@ -132,7 +132,7 @@ class Standing:
 def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
     """Raises LakeUnavailable, OSError when the lake can't be read."""
     servers = {name: ask(name) for name in pipeline.sources}
-    captured = {found.source: found for found in lake_status.sources(lake)}
+    captured = {status.source: status for status in lake_status.sources(lake)}
     behind = followed.load(lake).behind
     silent = unheard(pipeline, captured, time.time())
     sources = tuple(
@@ -141,8 +141,8 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
     )
     cut_ts = lake_status.cut_ts(lake)
     tables = tuple(lake_status.table_statuses(lake, pipeline.lacks_snapshots))
-    there = {pipeline.tables.logical(*pair).name for server in servers.values() for pair in server.tables}
-    unseen = tuple(sorted(there - {table.table for table in tables}))
+    at_sources = {pipeline.tables.logical(*pair).name for server in servers.values() for pair in server.tables}
+    unseen = tuple(sorted(at_sources - {table.table for table in tables}))
     rebuilt = tuple(rebuilt_tables(lake, sorted({table.table.partition(".")[0] for table in tables})))
     outside = any(not isinstance(entry, MysqlSource) for entry in pipeline.sources.values())
     ahead = outside and physical_ms(cut_ts) / 1000 > time.time() + TIMESTAMP_AHEAD_SECONDS_MAX
@@ -160,12 +160,14 @@ def _source(name: str, captured: SourceStatus | None, server: Server, behind_ts:
 
 
 def _lag(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:
-    """The lag of the cut. When every change that was captured is in silver, it is as far behind as capture is."""
+    """The lag of the cut. When every change that was captured is in silver, it is as far behind as
+    capture is.
+    """
     if not cut_ts:
         return None
-    if any(found.captured is None or found.captured.max_commit_ts > cut_ts for found in sources):
+    if any(source.captured is None or source.captured.max_commit_ts > cut_ts for source in sources):
         return _age(cut_ts)
-    return max((found.lag_seconds or 0.0 for found in sources), default=0.0)
+    return max((source.lag_seconds or 0.0 for source in sources), default=0.0)
 
 
 def _age(commit_ts: int) -> float | None:

@@ -73,18 +73,18 @@ class StatusFile:
     ) -> CaptureStatus:
         """captured_bytes: of the run so far. A failed write is a warning: capture goes on."""
         self._retention = retention or self._retention
-        found = self._look(lander, last_seq, captured_bytes)
+        status = self._look(lander, last_seq, captured_bytes)
         now = time.monotonic()
         if lander.chasing and now - self._reported_at >= BEHIND_TOLD_SECONDS:
             self._reported_at = now
-            log.warning("the lake is behind by %s. %s", _size(found.behind_bytes), lasts_text(found))
+            log.warning("the lake is behind by %s. %s", _size(status.behind_bytes), lasts_text(status))
         path = self._value_log.folder / _FILE
         try:
-            path.with_suffix(".new").write_text(json.dumps(asdict(found)))
+            path.with_suffix(".new").write_text(json.dumps(asdict(status)))
             path.with_suffix(".new").replace(path)
         except OSError as error:
             log.warning("%s can't be written: %s", path, error.strerror)
-        return found
+        return status
 
     def _look(self, lander: Lander, last_seq: int, captured_bytes: int) -> CaptureStatus:
         now, status, clock = time.monotonic(), lander.status(), self._clock()
@@ -114,35 +114,35 @@ class StatusFile:
         )
 
 
-def lasts_text(found: CaptureStatus) -> str:
+def lasts_text(status: CaptureStatus) -> str:
     """How long this machine's disk keeps what the lake doesn't take."""
-    text = f"The value log has {_size(found.value_log_bytes)} and room for {_size(found.room_bytes)}"
-    if found.seconds_left is None:
+    text = f"The value log has {_size(status.value_log_bytes)} and room for {_size(status.room_bytes)}"
+    if status.seconds_left is None:
         return text + "; nothing comes at present"
-    rate = f"{found.bytes_per_second / 1e6:.1f} MB/s"
-    return f"{text}, which lasts {_duration(found.seconds_left)} at the present {rate}"
+    rate = f"{status.bytes_per_second / 1e6:.1f} MB/s"
+    return f"{text}, which lasts {_duration(status.seconds_left)} at the present {rate}"
 
 
-def clock_text(found: CaptureStatus) -> str:
+def clock_text(status: CaptureStatus) -> str:
     """A warning about the source's clock for people; "" when it is as it should be."""
     parts = []
-    if found.clock_doubted or abs(found.clock_ahead_seconds) > CLOCK_LEAP_SECONDS_MAX:
-        way = "ahead of" if found.clock_ahead_seconds > 0 else "behind"
-        parts.append(f"source's clock {_duration(abs(found.clock_ahead_seconds))} {way} this machine's")
-    if found.clock_doubted:
+    if status.clock_doubted or abs(status.clock_ahead_seconds) > CLOCK_LEAP_SECONDS_MAX:
+        way = "ahead of" if status.clock_ahead_seconds > 0 else "behind"
+        parts.append(f"source's clock {_duration(abs(status.clock_ahead_seconds))} {way} this machine's")
+    if status.clock_doubted:
         parts.append("it leapt and isn't believed yet")
-    if found.lowered:
-        parts.append(f"transactions say that they are later than it in {found.lowered} segments")
+    if status.lowered:
+        parts.append(f"transactions say that they are later than it in {status.lowered} segments")
     return "; ".join(parts)
 
 
 def read(folder: Path) -> CaptureStatus | None:
     """The newest status of a run here; None when there is none in a known form."""
     try:
-        found: dict[str, Any] = json.loads((folder / _FILE).read_text())
-        purging = found.get("retention")
-        state = ChaserState(found["state"])
-        return CaptureStatus(**found | {"state": state, "retention": Retention(**purging) if purging else None})
+        values: dict[str, Any] = json.loads((folder / _FILE).read_text())
+        purging = values.get("retention")
+        state = ChaserState(values["state"])
+        return CaptureStatus(**values | {"state": state, "retention": Retention(**purging) if purging else None})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -19,7 +19,7 @@ from tidegate.text_layout import age_text
 
 def unheard(pipeline: Pipeline, captured: Mapping[str, SourceStatus], now: float) -> dict[str, str]:
     """By the Pump's name; nothing for a pipeline without captured log. now: Unix time."""
-    found = {}
+    silent = {}
     for name, entry in pipeline.sources.items():
         if not isinstance(entry, TidbSource) or not captured:
             continue
@@ -29,8 +29,8 @@ def unheard(pipeline: Pipeline, captured: Mapping[str, SourceStatus], now: float
             continue
         what = "nothing came from this Pump yet" if seconds is None else f"nothing came from it for {age_text(seconds)}"
         work = next(work for work, sources in pipeline.captures.items() if name in sources)
-        found[name] = (
+        silent[name] = (
             f"{what}, and the cut may wait for it: is its capture running? In Airflow that is"
             f" {pipeline.pipeline}__{work}; a DAG that a release adds begins paused: unpause it"
         )
-    return found
+    return silent

@@ -49,7 +49,8 @@ def accept(
     with ExitStack() as ending:
         if lost:
             ending.enter_context(take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)))
-        value_log = ValueLog(settled_folder(loaded, name, folder, lambda one: is_landed(one, bronze.segment(one.seq))))
+        log_folder = settled_folder(loaded, name, folder, lambda logged: is_landed(logged, bronze.segment(logged.seq)))
+        value_log = ValueLog(log_folder)
         ending.callback(value_log.close)
         Owing(lake, name).check_none_elsewhere(value_log)  # a gap would get the numbers that its segments have
         recovered = recover(bronze, value_log, server.nothing)

@@ -23,16 +23,16 @@ _SETTING: Final = "AIRFLOW__CORE__PARALLELISM"
 
 def parallelism(environment: Mapping[str, str]) -> int | None:
     """None where nobody says it."""
-    told = environment.get(_SETTING)
-    if told is None:
+    setting = environment.get(_SETTING)
+    if setting is None:
         home = Path(environment.get(_HOME, "~/airflow")).expanduser()
-        found = configparser.ConfigParser(interpolation=None, strict=False)
+        airflow_cfg = configparser.ConfigParser(interpolation=None, strict=False)
         try:
-            found.read(home / "airflow.cfg")
+            airflow_cfg.read(home / "airflow.cfg")
         except (OSError, configparser.Error, UnicodeDecodeError):
             return None
-        told = found.get("core", "parallelism", fallback=None)
-    return int(told) if told is not None and told.strip().isdigit() else None
+        setting = airflow_cfg.get("core", "parallelism", fallback=None)
+    return int(setting) if setting is not None and setting.strip().isdigit() else None
 
 
 def airflow_lines(sources: int, environment: Mapping[str, str] = os.environ) -> list[Line]:

@@ -52,25 +52,27 @@ def check(
             elsewhere[name] = partial(pump_lines, loaded, name, ConnectionInfo.of(from_environment(source.conn_id)))
         else:
             pipelines.source_info(loaded, name, from_environment)
-    found = examine(loaded, lake, ConnectionInfo.from_env, elsewhere)
-    found.lines += airflow_lines(sum(len(file.pipeline.sources) for file in pipelines.good_files()))
-    found.lines += _unheard_lines(loaded, lake)
+    examination = examine(loaded, lake, ConnectionInfo.from_env, elsewhere)
+    examination.lines += airflow_lines(sum(len(file.pipeline.sources) for file in pipelines.good_files()))
+    examination.lines += _unheard_lines(loaded, lake)
     if as_json:
-        print(json.dumps(found.to_json(), ensure_ascii=False))
+        print(json.dumps(examination.to_json(), ensure_ascii=False))
     else:
         of = ""
-        for line in found.lines:
+        for line in examination.lines:
             if line.of != of:
                 print(f"source {line.of}:" if line.of in loaded.sources else f"{line.of}:")
                 of = line.of
             head = "" if line.verdict is Verdict.NOTE else f"{str(line.verdict).upper()}: "
             print("\n".join(paragraph("", head + str(line))[1:]))
-    bad = found.has(Verdict.REFUSED) or found.has(Verdict.HELD)
-    raise typer.Exit(EXIT_ERROR if bad else EXIT_TRANSIENT if found.has(Verdict.UNKNOWN) else 0)
+    bad = examination.has(Verdict.REFUSED) or examination.has(Verdict.HELD)
+    raise typer.Exit(EXIT_ERROR if bad else EXIT_TRANSIENT if examination.has(Verdict.UNKNOWN) else 0)
 
 
 def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
-    """The remedies for silent Pumps; nothing where the lake can't be read, since that is said already."""
+    """The remedies for silent Pumps; nothing where the lake can't be read, since that is said
+    already.
+    """
     from tidegate.capture.unheard import unheard
     from tidegate.lake.status import sources
     from tidegate.mysql.examination import Line, Verdict
@@ -78,7 +80,7 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     if not any(isinstance(source, TidbSource) for source in pipeline.sources.values()):
         return []
     try:
-        captured = {found.source: found for found in sources(lake)}
+        captured = {status.source: status for status in sources(lake)}
     except TidegateError:
         return []
     return [Line(name, Verdict.CAUTION, text) for name, text in unheard(pipeline, captured, time.time()).items()]

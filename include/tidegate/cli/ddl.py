@@ -56,8 +56,8 @@ def ddl(
             if trace:
                 print(json.dumps(named | _traced(step, server), ensure_ascii=False))
         if not trace:
-            found = {name: shown_table(version, server) for name, version in sorted(script.tables().items())}
-            print(json.dumps(named | {"tables": found, "unparsed": unparsed}, ensure_ascii=False))
+            shown = {name: shown_table(version, server) for name, version in sorted(script.tables().items())}
+            print(json.dumps(named | {"tables": shown, "unparsed": unparsed}, ensure_ascii=False))
         failed = failed or bool(unparsed)
     raise typer.Exit(EXIT_ERROR if failed else 0)
 

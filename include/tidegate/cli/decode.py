@@ -73,10 +73,10 @@ def decode(
             for block in changes.decode(log, counted[-1]):
                 out.write(block)
             commit_ts = log.commit_ts
-    _note_missing(changes.finish(), wanted - {name for one in counted for name in one.tables})
-    for one in counted if stats else ():
-        one.close()
-        out.write(json.dumps(one.as_dict(), ensure_ascii=False).encode() + b"\n")
+    _note_missing(changes.finish(), wanted - {name for file_stats in counted for name in file_stats.tables})
+    for of_file in counted if stats else ():
+        of_file.close()
+        out.write(json.dumps(of_file.as_dict(), ensure_ascii=False).encode() + b"\n")
     out.flush()
     raise typer.Exit(EXIT_ERROR if faults else 0)
 

@@ -47,17 +47,17 @@ def check(
     from tidegate.text_layout import counted
 
     loaded, lake = open_lake(pipeline)
-    found = check_silver(lake, loaded, Known.read(lake).touched_since)
-    unlike = [one for one in found if one.unlike is not None]
+    checked = check_silver(lake, loaded, Known.read(lake).touched_since)
+    unlike = [table for table in checked if table.unlike is not None]
     if as_json:
-        print(json.dumps({"tables": [one.to_json() for one in found]}))
+        print(json.dumps({"tables": [table.to_json() for table in checked]}))
     else:
-        for one in unlike:
-            print(one.what)
-        print(f"{counted(len(found), 'table', 'tables')}, {len(found) - len(unlike)} as published")
-        only = [one.table for one in found if not one.bronze]
-        if only and len(only) < len(found):
-            print(f"{counted(len(found) - len(only), 'table has', 'tables have')} all rows in bronze")
+        for differing in unlike:
+            print(differing.what)
+        print(f"{counted(len(checked), 'table', 'tables')}, {len(checked) - len(unlike)} as published")
+        only = [table.table for table in checked if not table.bronze]
+        if only and len(only) < len(checked):
+            print(f"{counted(len(checked) - len(only), 'table has', 'tables have')} all rows in bronze")
     if unlike:
         raise typer.Exit(EXIT_ERROR)
 

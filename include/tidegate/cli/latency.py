@@ -51,10 +51,10 @@ def latency(
     finally:
         connection.close()
     since = int(started * 1e6) + writer.ahead_us
-    found = measured.written_since(lake, since)
+    visible = measured.written_since(lake, since)
     end = time.monotonic() + MARKER_WAIT_SECONDS
-    while (found is None or found.markers < written) and time.monotonic() < end:
+    while (visible is None or visible.markers < written) and time.monotonic() < end:
         time.sleep(0.5)
-        found = measured.written_since(lake, since)
-    typer.echo(f"{found.markers if found else 0} of {written} markers are visible: {found or 'none'}")
-    raise typer.Exit(0 if found and found.markers >= written else EXIT_ERROR)
+        visible = measured.written_since(lake, since)
+    typer.echo(f"{visible.markers if visible else 0} of {written} markers are visible: {visible or 'none'}")
+    raise typer.Exit(0 if visible and visible.markers >= written else EXIT_ERROR)

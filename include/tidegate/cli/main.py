@@ -107,12 +107,12 @@ class Commands(typer.core.TyperGroup):
 def load(name: str) -> Any:
     """The command as typer runs it."""
     module, function, _ = COMMANDS[name]
-    found = getattr(importlib.import_module(module), function)
-    if not isinstance(found, typer.Typer):
+    command = getattr(importlib.import_module(module), function)
+    if not isinstance(command, typer.Typer):
         single = typer.Typer(add_completion=False)
-        single.command(name)(found)
-        found = single
-    return typer.main.get_command(found)
+        single.command(name)(command)
+        command = single
+    return typer.main.get_command(command)
 
 
 app = typer.Typer(

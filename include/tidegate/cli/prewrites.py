@@ -32,11 +32,11 @@ def prewrites(
     from tidegate.prewrites_table import PrewriteState
 
     loaded, lake = open_lake(pipeline)
-    waiting = [one for found in unsettled(lake).values() for one in found if one.waits]
+    waiting = [prewrite for of_source in unsettled(lake).values() for prewrite in of_source if prewrite.waits]
     if not commit and not rollback:
-        for one in sorted(waiting, key=lambda one: (one.state, one.start_ts)):
-            what = f"{one.source}  {one.id}  prepared {time_text(one.start_ts)}  {', '.join(one.tables)}"
-            typer.echo(f"{one.state}  {what}")
+        for waiter in sorted(waiting, key=lambda prewrite: (prewrite.state, prewrite.start_ts)):
+            what = f"{waiter.source}  {waiter.id}  prepared {time_text(waiter.start_ts)}  {', '.join(waiter.tables)}"
+            typer.echo(f"{waiter.state}  {what}")
         if not waiting:
             typer.echo("no prepared transaction waits for an answer")
         return
@@ -52,15 +52,15 @@ def prewrites(
 def _parked(waiting: list[Prewrite], wanted: str, pipeline: str) -> Prewrite:
     from tidegate.prewrites_table import PrewriteState
 
-    parked = [one for one in waiting if one.state is PrewriteState.PARKED]
-    found = [one for one in parked if wanted in (one.id, _in_full(one))]
-    if len(found) != 1:
-        known = "; ".join(_in_full(one) for one in found or parked) or "none"
-        what = "is no parked branch" if not found else "is parked more than once"
+    parked = [prewrite for prewrite in waiting if prewrite.state is PrewriteState.PARKED]
+    matches = [prewrite for prewrite in parked if wanted in (prewrite.id, _in_full(prewrite))]
+    if len(matches) != 1:
+        known = "; ".join(_in_full(prewrite) for prewrite in matches or parked) or "none"
+        what = "is no parked branch" if not matches else "is parked more than once"
         raise UsageError(f"{wanted} {what}", where=pipeline, remedy=f"name one of them, as here: {known}")
-    return found[0]
+    return matches[0]
 
 
-def _in_full(one: Prewrite) -> str:
+def _in_full(prewrite: Prewrite) -> str:
     """Two sources may have branches of one name, and a name may come again."""
-    return f"{one.source} {one.id} {one.start_ts}"
+    return f"{prewrite.source} {prewrite.id} {prewrite.start_ts}"

@@ -58,10 +58,10 @@ def _told(cut: PinnedCut) -> str:
     from tidegate.commit_ts import time_text
     from tidegate.text_layout import counted
 
-    found = cut.cut
-    absent = [f"not in it: {name}: {reason}" for name, reason in {**found.missing, **cut.unclear}.items()]
-    size = counted(len(found.tables), "table", "tables")
-    return "\n".join([f"cut {found.cut_ts} ({time_text(found.cut_ts)}): {size}", *absent])
+    published = cut.cut
+    absent = [f"not in it: {name}: {reason}" for name, reason in {**published.missing, **cut.unclear}.items()]
+    size = counted(len(published.tables), "table", "tables")
+    return "\n".join([f"cut {published.cut_ts} ({time_text(published.cut_ts)}): {size}", *absent])
 
 
 def _shell(cut: PinnedCut, *, as_json: bool) -> bool:
@@ -88,25 +88,27 @@ def _shell(cut: PinnedCut, *, as_json: bool) -> bool:
 
 
 def _answer(cut: PinnedCut, sql: str, *, as_json: bool) -> None:
-    """Print what the last statement gives. DuckDB reads rows while they are printed: its errors may come late."""
+    """Print what the last statement gives. DuckDB reads rows while they are printed: its errors may
+    come late.
+    """
     import duckdb
 
-    found = cut.sql(sql)
-    if found is None:  # a statement without rows
+    relation = cut.sql(sql)
+    if relation is None:  # a statement without rows
         return
     try:
         if as_json:
-            for line in _lines(found):
+            for line in _lines(relation):
                 print(line)
         else:
-            found.show(max_rows=_ROWS_SHOWN, max_width=10_000)
+            relation.show(max_rows=_ROWS_SHOWN, max_width=10_000)
     except duckdb.Error as error:
         raise cut.refused(error) from error
 
 
-def _lines(found: Any) -> Iterator[str]:
-    names = found.columns
-    while rows := found.fetchmany(_BATCH_ROWS):
+def _lines(relation: Any) -> Iterator[str]:
+    names = relation.columns
+    while rows := relation.fetchmany(_BATCH_ROWS):
         for row in rows:
             yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=_text)
 

@@ -59,12 +59,14 @@ def log(
         if before is not None and before.source != version.source:
             before = None
         at = datetime.fromtimestamp(physical_ms(version.commit_ts) / 1000, UTC).isoformat() if version.commit_ts else ""
-        found = changes(before, version)
+        lines = changes(before, version)
         if as_json:
-            told = {key: row[key] for key in ("source", "version", "commit_ts", "file", "pos", "kind", "ddl", "status")}
-            print(json.dumps({**told, "time": at, "changes": found}, ensure_ascii=False))
+            keys = ("source", "version", "commit_ts", "file", "pos", "kind", "ddl", "status")
+            facts = {key: row[key] for key in keys}
+            print(json.dumps({**facts, "time": at, "changes": lines}, ensure_ascii=False))
         place = f"{version.file}:{version.pos}"
-        cells = (version.source, str(version.version), at, place, version.kind, "\n".join(found), version.ddl[:120])
+        number, statement = str(version.version), version.ddl[:120]
+        cells = (version.source, number, at, place, version.kind, "\n".join(lines), statement)
         shown.add_row(*cells)
         before = version
     if not as_json:

@@ -89,7 +89,7 @@ def run(
             watch = pipelines.FileWatch(pipelines.find(pipeline), loaded, *_PARTS_READ)
         try:
             if work.open() or work.ask():
-                _tell_left(loaded, [one for one in work.read() if not is_read(one)])
+                _tell_left(loaded, [progress for progress in work.read() if not is_read(progress)])
                 said = ""
         except Transient as error:
             # `start` in another terminal: what it leaves is read afterwards. Or source or lake are down for a while.
@@ -113,22 +113,22 @@ def restart(pipeline: PipelineName, table: Tables = None) -> None:
 
     loaded, work = _work(pipeline)
     last = newest(told(work.lake, loaded.pipeline))
-    found = [one for one in last if one.state is not SnapshotState.DONE]
+    again = [progress for progress in last if progress.state is not SnapshotState.DONE]
     if table:
         named = named_tables(
             table,
-            {logical_name(loaded, one) for one in last},
+            {logical_name(loaded, progress) for progress in last},
             where=loaded.pipeline,
             lacks="{} had no snapshot",
             remedy="tidegate snapshot start begins one",
         )
-        found = [one for one in last if logical_name(loaded, one) in named]
-    if not found:
+        again = [progress for progress in last if logical_name(loaded, progress) in named]
+    if not again:
         typer.echo("no snapshot is to be begun again: each table's last one is done")
         return
-    is_open = [one for one in found if not one.state.is_over]
+    is_open = [progress for progress in again if not progress.state.is_over]
     tell_tables(work.lake, loaded.pipeline, is_open, EventKind.CANCELLED, "it is begun from its start again")
-    new = work.request(sorted({logical_name(loaded, one) for one in found}))
+    new = work.request(sorted({logical_name(loaded, progress) for progress in again}))
     typer.echo(f"{counted(len(new), 'table is', 'tables are')} asked for from the beginning", err=True)
     _read(loaded, work, beside_another=True)
 
@@ -171,32 +171,32 @@ def status(
     from tidegate.snapshot.work import newest, where_others_are
 
     loaded, lake = open_lake(pipeline)
-    told = Told(lake, loaded.pipeline)
-    found = newest(told.tables())
+    requests = Told(lake, loaded.pipeline)
+    last = newest(requests.tables())
 
     def lines(tables_max: int | None = None) -> str:
-        waits = sorted({one.source for one in found if one.waiting})
+        waits = sorted({progress.source for progress in last if progress.waiting})
         others = {source: where_others_are(lake, source) for source in waits}
-        return "\n".join(progress_lines(found, told.busy(), others, tables_max))
+        return "\n".join(progress_lines(last, requests.busy(), others, tables_max))
 
     if follow and not as_json:
         from rich.live import Live
         from rich.text import Text
 
         with Live(Text(""), auto_refresh=False, vertical_overflow="visible") as shown:
-            while any(not one.state.is_over for one in found):
+            while any(not progress.state.is_over for progress in last):
                 shown.update(Text(lines(_tables_that_fit())), refresh=True)
                 time.sleep(SNAPSHOT_WAITING_SECONDS)
-                found = newest(told.tables())
+                last = newest(requests.tables())
             shown.update(Text(lines()), refresh=True)
     elif as_json:
-        busy = told.busy()
-        print(json.dumps([_cells(one, busy) for one in found], ensure_ascii=False))
-    elif not found:
+        busy = requests.busy()
+        print(json.dumps([_cells(progress, busy) for progress in last], ensure_ascii=False))
+    elif not last:
         print("no snapshot was asked for")
     else:
         print(lines())
-    raise typer.Exit(EXIT_ERROR if any(one.state is SnapshotState.FAILED for one in found) else 0)
+    raise typer.Exit(EXIT_ERROR if any(progress.state is SnapshotState.FAILED for progress in last) else 0)
 
 
 def _work(pipeline: str) -> tuple[Pipeline, SnapshotWork]:
@@ -228,24 +228,27 @@ def _read(loaded: Pipeline, work: SnapshotWork, *, beside_another: bool = False)
     from tidegate.snapshot.work import is_read
 
     _end_on_signals(work)
-    found = _all_read(work) if beside_another else work.read()
-    left = [one for one in found if not is_read(one)]
+    asked_for = _all_read(work) if beside_another else work.read()
+    left = [progress for progress in asked_for if not is_read(progress)]
     if work.stop.is_set() and left:
         what = counted(len(left), "table is", "tables are")
         typer.echo(f"stopped; {what} left: tidegate snapshot run {loaded.pipeline} goes on", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
     _tell_left(loaded, left)
-    rows, read = sum(one.rows for one in found), counted(len(found) - len(left), "table is", "tables are")
+    rows, read = (
+        sum(progress.rows for progress in asked_for),
+        counted(len(asked_for) - len(left), "table is", "tables are"),
+    )
     typer.echo(f"{read} read, {rows:,} rows; each is whole when apply has come to its end")
     raise typer.Exit(EXIT_ERROR if left else 0)
 
 
 def _all_read(work: SnapshotWork) -> list[TableProgress]:
     """Read by this process, or by whoever holds the lease; how far what was open is."""
-    mine, held = {(one.snapshot, one.source, one.name) for one in work.open()}, False
+    own, held = {(progress.snapshot, progress.source, progress.name) for progress in work.open()}, False
     while True:
         try:
-            mine |= {(one.snapshot, one.source, one.name) for one in work.read()}
+            own |= {(progress.snapshot, progress.source, progress.name) for progress in work.read()}
         except LeaseHeld as error:
             if not held:
                 typer.echo(f"{error.where}: {error.what}: it reads what is asked for; this one waits", err=True)
@@ -253,15 +256,17 @@ def _all_read(work: SnapshotWork) -> list[TableProgress]:
             work.stop.wait(SNAPSHOT_WAITING_SECONDS)
             if not work.stop.is_set():
                 continue
-        return [one for one in work.told.tables() if (one.snapshot, one.source, one.name) in mine]
+        return [
+            progress for progress in work.told.tables() if (progress.snapshot, progress.source, progress.name) in own
+        ]
 
 
 def _tell_left(loaded: Pipeline, left: Collection[TableProgress]) -> None:
     from tidegate.snapshot.work import logical_name
 
-    for one in left:
-        why = f": {one.reason}" if one.reason else ""
-        typer.echo(f"{logical_name(loaded, one)} of {one.source} is {one.state}{why}", err=True)
+    for progress in left:
+        why = f": {progress.reason}" if progress.reason else ""
+        typer.echo(f"{logical_name(loaded, progress)} of {progress.source} is {progress.state}{why}", err=True)
 
 
 def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collection[SnapshotState]) -> None:
@@ -270,8 +275,8 @@ def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collec
     from tidegate.snapshot.work import logical_name
 
     loaded, lake = open_lake(pipeline)
-    fit = [one for one in told(lake, loaded.pipeline) if one.state in states]
-    known = sorted({logical_name(loaded, one) for one in fit})
+    fit = [progress for progress in told(lake, loaded.pipeline) if progress.state in states]
+    known = sorted({logical_name(loaded, progress) for progress in fit})
     more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
     named = named_tables(
         names,
@@ -280,14 +285,14 @@ def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collec
         lacks=f"{{}} has no snapshot that can be {kind}",
         remedy=f"tables with one: {', '.join(known[:_NAMED_MAX]) or 'none'}{more}",
     )
-    found = [one for one in fit if not names or logical_name(loaded, one) in named]
-    if kind is EventKind.PAUSED and (read := [one for one in found if not one.left]):
-        found = [one for one in found if one.left]
-        told_of = ", ".join(logical_name(loaded, one) for one in read)
+    meant = [progress for progress in fit if not names or logical_name(loaded, progress) in named]
+    if kind is EventKind.PAUSED and (read := [progress for progress in meant if not progress.left]):
+        meant = [progress for progress in meant if progress.left]
+        told_of = ", ".join(logical_name(loaded, progress) for progress in read)
         typer.echo(f"nothing is left to read, so these end by themselves once apply has taken it: {told_of}", err=True)
-    if found:
-        tell_tables(lake, loaded.pipeline, found, kind)
-    typer.echo(f"{kind}: {', '.join(logical_name(loaded, one) for one in found) or 'no table'}")
+    if meant:
+        tell_tables(lake, loaded.pipeline, meant, kind)
+    typer.echo(f"{kind}: {', '.join(logical_name(loaded, progress) for progress in meant) or 'no table'}")
 
 
 def _tables_that_fit() -> int:
@@ -295,20 +300,20 @@ def _tables_that_fit() -> int:
     return max(1, shutil.get_terminal_size().lines - _SCREEN_OTHERS)
 
 
-def _cells(one: TableProgress, busy: Mapping[str, str]) -> dict[str, object]:
+def _cells(progress: TableProgress, busy: Mapping[str, str]) -> dict[str, object]:
     return {
-        "snapshot": one.snapshot,
-        "source": one.source,
-        "database": one.database,
-        "table": one.table,
-        "state": str(one.state),
-        "rows": one.rows,
-        "bytes": one.bytes,
-        "estimate": one.estimate,
-        "rows_per_second": round(one.rate, 1),
-        "waves": one.waves,
-        "waiting": len(one.waiting),
-        "refused": list(one.refused),
-        "reason": one.reason,
-        "source_is_busy": busy.get(one.source, "") if is_to_read(one) else "",
+        "snapshot": progress.snapshot,
+        "source": progress.source,
+        "database": progress.database,
+        "table": progress.table,
+        "state": str(progress.state),
+        "rows": progress.rows,
+        "bytes": progress.bytes,
+        "estimate": progress.estimate,
+        "rows_per_second": round(progress.rate, 1),
+        "waves": progress.waves,
+        "waiting": len(progress.waiting),
+        "refused": list(progress.refused),
+        "reason": progress.reason,
+        "source_is_busy": busy.get(progress.source, "") if is_to_read(progress) else "",
     }

@@ -23,63 +23,64 @@ _TURNS: Final = ("failed", "running", "paused", "ended", "requested", "cancelled
 
 
 def progress_lines(
-    found: Sequence[TableProgress],
+    snapshots: Sequence[TableProgress],
     busy: Mapping[str, str],
     others: Mapping[str, str],
     tables_max: int | None = None,
 ) -> list[str]:
-    """found: of each table its last snapshot. busy: source -> why it isn't read now. others: of sources whose waves
-    wait how far capture and apply are. tables_max: more tables have no line of their own.
+    """snapshots: of each table its last snapshot. busy: source -> why it isn't read now. others: of
+    sources whose waves wait how far capture and apply are. tables_max: more tables have no line of
+    their own.
     """
-    first = list(found)
+    first = list(snapshots)
     if tables_max is not None and len(first) > tables_max:
-        first.sort(key=lambda one: _TURNS.index(one.state))
+        first.sort(key=lambda table: _TURNS.index(table.state))
         del first[tables_max:]
-    rows = [(one.source, ".".join(one.name), str(one.state), *_numbers(one)) for one in first]
-    reads = [one for one in found if one.state in ("requested", "running")]
+    rows = [(table.source, ".".join(table.name), str(table.state), *_numbers(table)) for table in first]
+    reads = [table for table in snapshots if table.state in ("requested", "running")]
     total = [_total(reads)] if len(reads) > 1 else []
     lines = columns([_HEAD, *rows, *total], right=_NUMBERS)
-    if rest := Counter(str(one.state) for one in found) - Counter(str(one.state) for one in first):
+    if rest := Counter(str(table.state) for table in snapshots) - Counter(str(table.state) for table in first):
         lines.append(f"and {rest.total():,} more: {', '.join(f'{of:,} {state}' for state, of in rest.items())}")
-    for source in sorted({one.source for one in found if is_to_read(one)} & busy.keys()):
+    for source in sorted({table.source for table in snapshots if is_to_read(table)} & busy.keys()):
         lines += ["", *paragraph(f"{source} isn't read now:", f"{busy[source]}; it goes on by itself")]
     for source, text in others.items():
-        waves = {token for one in found if one.source == source for token in one.waiting}
+        waves = {token for table in snapshots if table.source == source for token in table.waiting}
         what = counted(len(waves), "wave waits", "waves wait")
         lines += ["", *paragraph(f"{what} for capture and apply of {source}:", text)]
-    for one in first:
-        if (one.reason and not one.state.is_over) or one.state == "failed":
-            lines += ["", *paragraph(f"{'.'.join(one.name)} of {one.source}:", one.reason)]
+    for shown in first:
+        if (shown.reason and not shown.state.is_over) or shown.state == "failed":
+            lines += ["", *paragraph(f"{'.'.join(shown.name)} of {shown.source}:", shown.reason)]
     return lines
 
 
-def is_to_read(one: TableProgress) -> bool:
+def is_to_read(table: TableProgress) -> bool:
     """Whether a reader has something left to do of it."""
-    return one.state in ("requested", "running") and bool(one.left)
+    return table.state in ("requested", "running") and bool(table.left)
 
 
-def _numbers(one: TableProgress) -> tuple[str, ...]:
-    share, left = _guessed(one.rows, one.estimate, one.rate)
-    if one.state.is_over:
+def _numbers(table: TableProgress) -> tuple[str, ...]:
+    share, left = _guessed(table.rows, table.estimate, table.rate)
+    if table.state.is_over:
         share, left = "-", "-"
-    elif not one.left:
+    elif not table.left:
         share, left = "all read", "being applied"
-    elif one.state == "paused":
+    elif table.state == "paused":
         left = "-"
-    return f"{one.rows:,}", share, f"{one.rate:,.0f}", left, str(one.waves), str(len(one.waiting))
+    return f"{table.rows:,}", share, f"{table.rate:,.0f}", left, str(table.waves), str(len(table.waiting))
 
 
 def _total(reads: Sequence[TableProgress]) -> tuple[str, ...]:
     """The snapshots in progress, as one."""
-    begun = [one for one in reads if one.waves]
-    rows, seconds = sum(one.rows for one in reads), 0.0
+    begun = [table for table in reads if table.waves]
+    rows, seconds = sum(table.rows for table in reads), 0.0
     if begun:
-        last = max(one.read_at for one in begun)
-        seconds = (last - min(one.began_at for one in begun)).total_seconds()
+        last = max(table.read_at for table in begun)
+        seconds = (last - min(table.began_at for table in begun)).total_seconds()
     rate = rows / seconds if seconds > 0 else 0.0
-    known = all(one.estimate for one in reads)
-    share, left = _guessed(rows, sum(one.estimate for one in reads) if known else 0, rate)
-    if not any(one.left for one in reads):
+    known = all(table.estimate for table in reads)
+    share, left = _guessed(rows, sum(table.estimate for table in reads) if known else 0, rate)
+    if not any(table.left for table in reads):
         share, left = "all read", "being applied"
     return "", f"{len(reads)} tables that are open", "", f"{rows:,}", share, f"{rate:,.0f}", left, "", ""
 

@@ -54,79 +54,82 @@ def status(
     if statuses and not as_json:
         print("\n".join(_capture_lines(statuses)), end="\n\n")
     try:
-        found = pipelines.seen_standing(loaded, lake, pipelines.asking(loaded, lake, from_environment))
+        standing = pipelines.seen_standing(loaded, lake, pipelines.asking(loaded, lake, from_environment))
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
         snapshots = under_way(lake)
         layout = format_of(lake)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:
-        told = found.to_json() | {"capture": {name: asdict(one) for name, one in statuses.items()}}
-        told["format"] = {"version": layout.version, "upgraded": layout.is_ours, "release": layout.release}
-        told["snapshots"] = [_snapshot_cells(one) for one in snapshots]
-        print(json.dumps(told | {"latency": asdict(markers) if markers else None}))
+        cells = standing.to_json() | {"capture": {name: asdict(capture) for name, capture in statuses.items()}}
+        cells["format"] = {"version": layout.version, "upgraded": layout.is_ours, "release": layout.release}
+        cells["snapshots"] = [_snapshot_cells(snapshot) for snapshot in snapshots]
+        print(json.dumps(cells | {"latency": asdict(markers) if markers else None}))
     else:
-        print("\n".join([*status_lines(found), *snapshot_lines(snapshots)]))
+        print("\n".join([*status_lines(standing), *snapshot_lines(snapshots)]))
         if not layout.is_ours and layout.is_there:
             print("\n".join(["", *paragraph("the lake:", layout.told)]))
         if markers:
             print(f"\nCommit to visible, {markers.markers} markers of the last minutes: {markers}")
-    late = max_lag is not None and (found.lag_seconds is None or found.lag_seconds > max_lag)
-    raise typer.Exit(EXIT_ERROR if found.held or found.left_behind or found.ahead or late else 0)
+    late = max_lag is not None and (standing.lag_seconds is None or standing.lag_seconds > max_lag)
+    raise typer.Exit(EXIT_ERROR if standing.held or standing.left_behind or standing.ahead or late else 0)
 
 
-def status_lines(found: Standing) -> list[str]:
+def status_lines(standing: Standing) -> list[str]:
     """All but this machine's capture."""
-    lines = paragraph("", _headline(found), indent="")[1:]
-    for source in found.sources:
+    lines = paragraph("", _headline(standing), indent="")[1:]
+    for source in standing.sources:
         lines += _source_lines(source)
-    lines += _skew_lines(found)
+    lines += _skew_lines(standing)
     shown = [("table", "state", "behind")]
-    shown += [(table.table, table.state, age_text(found.seconds_behind(table))) for table in found.tables]
-    if found.tables:
+    shown += [(table.table, table.state, age_text(standing.seconds_behind(table))) for table in standing.tables]
+    if standing.tables:
         lines += ["", *columns(shown)]
-    if found.unseen and found.tables:
-        named = ", ".join(found.unseen[:_UNSEEN_NAMED]) + (", ..." if len(found.unseen) > _UNSEEN_NAMED else "")
-        lines += paragraph("", f"and {len(found.unseen)} more that had no change yet: {named}", indent="")[1:]
-    for table in found.held:
+    if standing.unseen and standing.tables:
+        named = ", ".join(standing.unseen[:_UNSEEN_NAMED]) + (", ..." if len(standing.unseen) > _UNSEEN_NAMED else "")
+        lines += paragraph("", f"and {len(standing.unseen)} more that had no change yet: {named}", indent="")[1:]
+    for table in standing.held:
         lines += ["", *held_lines(table)]
-    if found.rebuilt:
-        lines += ["", *paragraph("made by rebuild, and yours to remove:", ", ".join(found.rebuilt))]
+    if standing.rebuilt:
+        lines += ["", *paragraph("made by rebuild, and yours to remove:", ", ".join(standing.rebuilt))]
     return lines
 
 
 def snapshot_lines(snapshots: Sequence[TableProgress]) -> list[str]:
     """Tables whose rows are being read, and how far that is."""
     lines: list[str] = []
-    for one in snapshots:
-        parts = [f"{one.state}; {one.rows:,} rows of {counted(one.waves, 'wave', 'waves')} are read"]
-        parts += [f"{counted(len(one.left), 'key range is', 'key ranges are')} left"] if one.left else []
-        parts += [f"{counted(len(one.waiting), 'wave waits', 'waves wait')} for apply"] if one.waiting else []
-        if one.refused:
-            what = counted(len(one.refused), "wave was refused and is", "waves were refused and are")
-            parts.append(f"{what} read again, the last as {one.refused[-1]}")
-        lines += ["", *paragraph(f"snapshot of {one.database}.{one.table} of {one.source}:", ", ".join(parts))]
+    for snapshot in snapshots:
+        parts = [f"{snapshot.state}; {snapshot.rows:,} rows of {counted(snapshot.waves, 'wave', 'waves')} are read"]
+        parts += [f"{counted(len(snapshot.left), 'key range is', 'key ranges are')} left"] if snapshot.left else []
+        parts += [f"{counted(len(snapshot.waiting), 'wave waits', 'waves wait')} for apply"] if snapshot.waiting else []
+        if snapshot.refused:
+            what = counted(len(snapshot.refused), "wave was refused and is", "waves were refused and are")
+            parts.append(f"{what} read again, the last as {snapshot.refused[-1]}")
+        lines += [
+            "",
+            *paragraph(f"snapshot of {snapshot.database}.{snapshot.table} of {snapshot.source}:", ", ".join(parts)),
+        ]
     return lines
 
 
-def _snapshot_cells(one: TableProgress) -> dict[str, object]:
+def _snapshot_cells(snapshot: TableProgress) -> dict[str, object]:
     names = ("snapshot", "source", "database", "table", "state", "waves", "rows", "bytes", "low_ts", "reason")
-    told = {name: getattr(one, name) for name in names}
-    return told | {"left": len(one.left), "waiting": len(one.waiting), "refused": list(one.refused)}
+    cells = {name: getattr(snapshot, name) for name in names}
+    return cells | {"left": len(snapshot.left), "waiting": len(snapshot.waiting), "refused": list(snapshot.refused)}
 
 
-def _headline(found: Standing) -> str:
+def _headline(standing: Standing) -> str:
     from tidegate.tables import State
 
-    if not found.cut_ts:
-        return f"{found.pipeline}: nothing is applied yet"
-    behind = "nothing is missing" if found.nothing_missing else f"{age_text(found.lag_seconds)} behind"
-    if found.ahead:
+    if not standing.cut_ts:
+        return f"{standing.pipeline}: nothing is applied yet"
+    behind = "nothing is missing" if standing.nothing_missing else f"{age_text(standing.lag_seconds)} behind"
+    if standing.ahead:
         behind = "its cut is in the future, and apply goes no further: its log says why"
-    held = f", but for {len(found.held)} of {len(found.tables)} tables, held" if found.held else ""
-    filled = sum(table.state is State.SNAPSHOT for table in found.tables)
+    held = f", but for {len(standing.held)} of {len(standing.tables)} tables, held" if standing.held else ""
+    filled = sum(table.state is State.SNAPSHOT for table in standing.tables)
     held += f"; {filled} tables lack rows until their snapshots end" if filled else ""
-    return f"{found.pipeline}: {behind}{held}; cut of {_time(found.cut_ts)} ({found.cut_ts})"
+    return f"{standing.pipeline}: {behind}{held}; cut of {_time(standing.cut_ts)} ({standing.cut_ts})"
 
 
 def _source_lines(source: SourceStanding) -> list[str]:
@@ -165,12 +168,12 @@ def _source_lines(source: SourceStanding) -> list[str]:
     return lines
 
 
-def _skew_lines(found: Standing) -> list[str]:
+def _skew_lines(standing: Standing) -> list[str]:
     """With several sources the slowest clock decides when all are visible."""
-    if len(found.sources) < 2 or any(source.server.error for source in found.sources):
+    if len(standing.sources) < 2 or any(source.server.error for source in standing.sources):
         return []
-    text = f"clocks of the sources differ by {found.skew_seconds:.1f} s"
-    if found.skew_seconds <= CLOCK_SKEW_SECONDS_MAX:
+    text = f"clocks of the sources differ by {standing.skew_seconds:.1f} s"
+    if standing.skew_seconds <= CLOCK_SKEW_SECONDS_MAX:
         return [text]
     what = f"{text}: commits of the one that is furthest ahead are visible that much later, and commits of two sources"
     return paragraph("", f"{what} are ordered wrongly by that; use NTP", indent="")[1:]
@@ -198,16 +201,16 @@ def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
     from tidegate.mysql import retention
 
     lines = []
-    for name, found in statuses.items():
-        behind = found.behind_bytes > 0 or found.state != "direct"
-        parts = [f"said {age_text(max(0.0, time.time() - found.written_at))} ago"]
+    for name, capture in statuses.items():
+        behind = capture.behind_bytes > 0 or capture.state != "direct"
+        parts = [f"said {age_text(max(0.0, time.time() - capture.written_at))} ago"]
         if behind:
-            parts.append(f"{found.state} for {found.written_at - found.since:.0f} s: the lake lacks")
-            parts[-1] += f" {found.behind_bytes / 1e6:.1f} MB. {lasts_text(found)}"
+            parts.append(f"{capture.state} for {capture.written_at - capture.since:.0f} s: the lake lacks")
+            parts[-1] += f" {capture.behind_bytes / 1e6:.1f} MB. {lasts_text(capture)}"
         else:
-            parts.append(f"the lake has all of it, {found.value_log_bytes / 1e6:.1f} MB in the value log")
-        parts += [text for text in (found.reason if behind else "", found.lake_error, clock_text(found)) if text]
-        if found.retention and found.retention.seconds_left is not None:
-            parts.append(retention.purge_text(found.retention))
+            parts.append(f"the lake has all of it, {capture.value_log_bytes / 1e6:.1f} MB in the value log")
+        parts += [text for text in (capture.reason if behind else "", capture.lake_error, clock_text(capture)) if text]
+        if capture.retention and capture.retention.seconds_left is not None:
+            parts.append(retention.purge_text(capture.retention))
         lines += paragraph(f"capture of {name} on this machine:", "; ".join(parts))
     return lines

@@ -63,7 +63,7 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
         environment[STORAGE_OPTIONS_ENV] = json.dumps(pipelines.storage_options(loaded.lake, from_environment))
     if not Path(command[0]).is_file():
         raise HostLacks("pyspark is not installed", where=command[0], remedy="run: make environment")
-    told = False
+    has_error = False
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
         assert process.stdout is not None
@@ -71,14 +71,18 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
         jvm = threading.Thread(target=_pass_on, args=(process.stderr,))
         jvm.start()
         for text in process.stdout:  # spark-submit puts both of the job's streams there
-            found = _ERROR_LINE.match(text)
-            told = told or found is not None or text.startswith(DIFFERS)
-            print(f"tidegate: {found['line']}" if found else text.rstrip("\n"), flush=True, file=_stream(found))
+            error_line = _ERROR_LINE.match(text)
+            has_error = has_error or error_line is not None or text.startswith(DIFFERS)
+            print(
+                f"tidegate: {error_line['line']}" if error_line else text.rstrip("\n"),
+                flush=True,
+                file=_stream(error_line),
+            )
         jvm.join()
     code = process.returncode
     if ends.told and code != EXIT_OK:  # as after Ctrl-C, which a terminal sends to Spark, too
         return EXIT_INTERRUPTED
-    if code != 0 and not told and (code not in _KNOWN_CODES or code == EXIT_ERROR):
+    if code != 0 and not has_error and (code not in _KNOWN_CODES or code == EXIT_ERROR):
         how = f"was ended from outside (signal {-code})" if code < 0 else f"ended with exit code {code}"
         raise ProcessFailed(
             f"Spark {how}, without a line of its own",

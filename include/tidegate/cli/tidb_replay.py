@@ -51,9 +51,9 @@ def tidb_replay(
     for folder in folders:
         recording = Recording(folder)
         if check:
-            found = {"case": folder.name} | checked(folder, recording)
-            failed = failed or bool(found["differences"])
-            print(json.dumps(found, ensure_ascii=False))
+            report = {"case": folder.name} | checked(folder, recording)
+            failed = failed or bool(report["differences"])
+            print(json.dumps(report, ensure_ascii=False))
             continue
         replayed = Stream(recording, discard=discard_orphans).at(at)
         tables = {f"{table['db']}.{table['table']}": table for table in replayed.tables}
@@ -80,17 +80,17 @@ def checked(folder: Path, recording: Recording) -> dict[str, Any]:
 
     stream = Stream(recording)
     wanted = [("tables", None), *((checkpoint.folder, checkpoint.tso) for checkpoint in recording.checkpoints)]
-    found: list[str] = []
+    differences: list[str] = []
     count = 0
     for name, tso in wanted:
         replay = stream.at(tso)
         replayed = {(table["db"], table["table"]): table for table in replay.tables}
         expected = recorded_tables(folder / name)
         count += len(expected)
-        found += [f"{name}/{table}: it can't be told: {why}" for table, why in sorted(replay.unknown.items())]
-        there = {(table["db"], table["table"]): table for table in expected}
-        found += _compared(
-            name, replayed, {key: of for key, of in there.items() if ".".join(key) not in replay.unknown}
+        differences += [f"{name}/{table}: it can't be told: {why}" for table, why in sorted(replay.unknown.items())]
+        recorded = {(table["db"], table["table"]): table for table in expected}
+        differences += _compared(
+            name, replayed, {key: of for key, of in recorded.items() if ".".join(key) not in replay.unknown}
         )
     if (folder / _IF_DISCARDED).is_dir():
         # Recorded by doing the same in a database of its own: _tidb_rowid counts otherwise there.
@@ -99,24 +99,26 @@ def checked(folder: Path, recording: Recording) -> dict[str, Any]:
         }
         expected = recorded_tables(folder / _IF_DISCARDED)
         count += len(expected)
-        found += _compared(_IF_DISCARDED, replayed, {("", table["table"]): _without_rowid(table) for table in expected})
-    return {"tables": count, "differences": found}
+        differences += _compared(
+            _IF_DISCARDED, replayed, {("", table["table"]): _without_rowid(table) for table in expected}
+        )
+    return {"tables": count, "differences": differences}
 
 
 def recorded_tables(folder: Path) -> list[dict[str, Any]]:
     """DB.TABLE.json, or the same with .gz. Raises UsageError, StreamCorrupt."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}", remedy="--check compares with what was recorded of the tables")
-    found = []
+    recorded = []
     for path in sorted(folder.glob("*.json*")):
         data = path.read_bytes()
         try:
             table = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
-            found.append({key: table[key] for key in ("db", "table", "columns", "rows")} | table)
+            recorded.append({key: table[key] for key in ("db", "table", "columns", "rows")} | table)
         except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
             what = f"it isn't the JSON of a table: {error!r}"
             raise StreamCorrupt(what, where=str(path), remedy="copy it again") from None
-    return found
+    return recorded
 
 
 def _compared(
@@ -124,7 +126,7 @@ def _compared(
 ) -> list[str]:
     from tidegate.tidb.replay.stream import differences
 
-    found = []
+    lines = []
     for key in sorted(replayed.keys() | expected.keys()):
         said = (
             "it wasn't recorded"
@@ -134,8 +136,8 @@ def _compared(
             else differences(replayed[key], expected[key])
         )
         if said:
-            found.append(f"{name}/{'.'.join(part for part in key if part)}: {said}")
-    return found
+            lines.append(f"{name}/{'.'.join(part for part in key if part)}: {said}")
+    return lines
 
 
 def _without_rowid(table: dict[str, Any]) -> dict[str, Any]:

@@ -57,37 +57,37 @@ class Cell:
 def cell(name: str, data_type: str, column_type: str) -> Cell:
     """How to compare a column of this type. Raises VerifyError for a type that isn't known."""
     kind = data_type.lower()
-    here, there = quote_name(name), identifier(silver_column(name))
+    here, in_silver = quote_name(name), identifier(silver_column(name))
     if column_type.lower() == "year(2)":  # the server shows two digits of the year that it stores and logs
-        return Cell(name, f"{here} + 0", f"CAST({there} AS INTEGER) % 100", int)
+        return Cell(name, f"{here} + 0", f"CAST({in_silver} AS INTEGER) % 100", int)
     if kind in _INTEGERS:
         # Silver has booleans where the pipeline file asks for them, and decimal(20,0) for BIGINT UNSIGNED.
-        return Cell(name, f"{here} + 0", f"CAST({there} AS HUGEINT)", int)
+        return Cell(name, f"{here} + 0", f"CAST({in_silver} AS HUGEINT)", int)
     if kind == "bit":
         if column_type.lower() in ("bit", "bit(1)"):
-            return Cell(name, f"{here} + 0", f"CAST({there} AS INTEGER)", int)
-        return Cell(name, f"{here} + 0", there, int, _from_big_endian)
+            return Cell(name, f"{here} + 0", f"CAST({in_silver} AS INTEGER)", int)
+        return Cell(name, f"{here} + 0", in_silver, int, _from_big_endian)
     if kind == "decimal":
-        return Cell(name, here, decimal_text(there), _fixed_point)
+        return Cell(name, here, decimal_text(in_silver), _fixed_point)
     if kind in ("float", "double"):
-        return Cell(name, f"({here} + 0e0)", f"CAST({there} AS DOUBLE)", _positive_zero, _positive_zero)
+        return Cell(name, f"({here} + 0e0)", f"CAST({in_silver} AS DOUBLE)", _positive_zero, _positive_zero)
     if kind == "date":
         return Cell(
-            name, f"CAST({here} AS CHAR)", f"date_diff('day', DATE '1970-01-01', {there})", _days, shown=_date_text
+            name, f"CAST({here} AS CHAR)", f"date_diff('day', DATE '1970-01-01', {in_silver})", _days, shown=_date_text
         )
     if kind in ("datetime", "timestamp"):
-        return Cell(name, f"CAST({here} AS CHAR)", f"epoch_us({there})", _micros, shown=_moment_text)
+        return Cell(name, f"CAST({here} AS CHAR)", f"epoch_us({in_silver})", _micros, shown=_moment_text)
     if kind in _TEXTS:
-        return Cell(name, here, there, _text)
+        return Cell(name, here, in_silver, _text)
     if kind in _AS_TEXT:
-        return Cell(name, f"CAST({here} AS CHAR)", there, _text)
+        return Cell(name, f"CAST({here} AS CHAR)", in_silver, _text)
     if kind in _BINARIES:
-        return Cell(name, here, there, _bytes)
+        return Cell(name, here, in_silver, _bytes)
     if kind in _GEOMETRIES:
         # The column's own bytes: ST_AsBinary would lose the SRID, and swap the axes of a geographic one.
-        return Cell(name, f"HEX({here})", there, _geometry)
+        return Cell(name, f"HEX({here})", in_silver, _geometry)
     if kind == "vector":
-        return Cell(name, f"HEX({here})", there, bytes.fromhex, _packed)
+        return Cell(name, f"HEX({here})", in_silver, bytes.fromhex, _packed)
     raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy="report the type")
 
 
@@ -128,11 +128,11 @@ def _packed(value: list[float]) -> bytes:
 
 
 def _parts(value: Any) -> tuple[int, int, int, int, int, int, int] | None:
-    found = _DATETIME.fullmatch(_text(value))
-    if found is None:
+    match = _DATETIME.fullmatch(_text(value))
+    if match is None:
         raise VerifyError(f"the server shows a date as {value!r}", remedy=REPORT)
-    fraction = (found[7] or "").ljust(6, "0")
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    fraction = (match[7] or "").ljust(6, "0")
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     parts = (year, month, day, hour, minute, second, int(fraction))
     try:
         datetime(*parts)  # noqa: DTZ001  only whether the calendar has it

@@ -115,11 +115,13 @@ class Check:
         return self.cut.states.get(logical, ("", ""))
 
     def _version(self, logical: str) -> int:
-        """The table's Delta version at the cut, with people's later changes of it; -1 where there is none."""
-        there = self.cut.tables.get(logical)
-        if there is None or there.version < 0:
+        """The table's Delta version at the cut, with people's later changes of it; -1 where there
+        is none.
+        """
+        table = self.cut.tables.get(logical)
+        if table is None or table.version < 0:
             return -1
-        return self.lake.version_found(there.path, there.version)
+        return self.lake.version_found(table.path, table.version)
 
     def _without_source(self, logical: str) -> TableResult:
         state, reason = self._state(logical)
@@ -142,8 +144,8 @@ class Check:
 
     def _at(self, logical: str, version: int, only: tuple[tuple[str, str], ...] = ()) -> Silver:
         """A silver table as DuckDB can read it: where it lies, or a copy of it."""
-        there = self.cut.tables.get(logical)
-        path = there.path if there is not None else tables.silver_path(*tables.splits(logical)[0])
+        table = self.cut.tables.get(logical)
+        path = table.path if table is not None else tables.silver_path(*tables.splits(logical)[0])
         if self.lake.lake.is_local:
             return Silver(f"{self.lake.lake.root}/{path}", version, only)
         return Silver(self.copies.at(path, version), 0, only)
@@ -151,7 +153,9 @@ class Check:
     # --- a group of tables ----------------------------------------------------------------------------
 
     def _group(self, todo: list[Work]) -> Iterator[TableResult]:
-        """Take tables of one kind of side from the end of the list; what has to be begun again goes back there."""
+        """Take tables of one kind of side from the end of the list; what has to be begun again goes
+        back there.
+        """
         group: list[Work] = []
         rows = 0
         at_cuts = self._at_cuts(todo[-1])
@@ -175,18 +179,18 @@ class Check:
         settling = []
         for number, work in enumerate(group):
             try:
-                found = self._compare(work, f"prints_{number}")
+                result = self._compare(work, f"prints_{number}")
             except Again:
                 if (again := self._again(work)) is not None:
                     todo.append(again)
                     continue
-                found = work.result(Outcome.UNSETTLED, _REDEFINED)
+                result = work.result(Outcome.UNSETTLED, _REDEFINED)
             finally:
                 self.silver.drop(f"prints_{number}")
-            if found is None:
+            if result is None:
                 settling.append(work)
             else:
-                yield found
+                yield result
         yield from self._settle(settling, todo)
 
     def _at_cuts(self, work: Work) -> bool:
@@ -246,8 +250,8 @@ class Check:
             return work.result(Outcome.EQUAL, "empty at the source, not in silver yet")
         work.silver = self._silver(work)
         names = [silver_column(cell.name) for cell in table.cells]
-        there = self.silver.columns(work.silver.address, work.silver.version)
-        missing, extra = sorted(set(names) - set(there)), sorted(set(there) - set(names))
+        silver_names = self.silver.columns(work.silver.address, work.silver.version)
+        missing, extra = sorted(set(names) - set(silver_names)), sorted(set(silver_names) - set(names))
         work.owners = () if missing or work.only else self.lake.owners_columns(work.physical, extra)
         if missing or (len(extra) > len(work.owners) and not work.only):
             why = f"columns differ: missing in silver {missing}, only in silver {extra}"
@@ -273,17 +277,17 @@ class Check:
                 side = self.sources[source]
                 place = side.look()
                 try:
-                    for one in rounds:
-                        if one.work.source == source:
-                            one.read(side, place)
+                    for keys_read in rounds:
+                        if keys_read.work.source == source:
+                            keys_read.read(side, place)
                 finally:
                     side.looked()
             if not at_cuts:
                 self.wait(sources)
-            for one in rounds:
-                work = one.work
+            for keys_read in rounds:
+                work = keys_read.work
                 try:
-                    self._settle_some(one)
+                    self._settle_some(keys_read)
                 except Again:
                     works.remove(work)
                     if (again := self._again(work)) is not None:
@@ -295,35 +299,35 @@ class Check:
                     works.remove(work)
                     yield self._result(work)
 
-    def _settle_some(self, one: Round) -> None:
+    def _settle_some(self, keys_read: Round) -> None:
         """Raises Again."""
-        work = one.work
-        if one.failed or self._state(work.logical)[0] in _WAITS or work.logical not in self.cut.tables:
+        work = keys_read.work
+        if keys_read.failed or self._state(work.logical)[0] in _WAITS or work.logical not in self.cut.tables:
             raise Again
         table = self._checked(work)
         work.silver = self._silver(work)
-        ours, theirs = one.source, self.silver.rows(table, work.silver, one.keys)
+        ours, theirs = keys_read.source, self.silver.rows(table, work.silver, keys_read.keys)
         changed = None
-        if any(ours.get(key) != theirs.get(key) for key in one.keys):
-            after_ts = self.lake.visible_ts(work.source, one.place) if one.place else 0
+        if any(ours.get(key) != theirs.get(key) for key in keys_read.keys):
+            after_ts = self.lake.visible_ts(work.source, keys_read.place) if keys_read.place else 0
             changed = changed_keys(
                 self.lake.lake, work.physical, after_ts, self.cut.cut_ts, lambda rows: self.silver.keys_of(table, rows)
             )
-        if changed is not None and one.busy:
-            changed = one.busy | set(changed)
-        found = settle(one.keys, ours, theirs, changed)
-        del work.waiting[: len(one.keys)]
-        for key in found.left:
+        if changed is not None and keys_read.busy:
+            changed = keys_read.busy | set(changed)
+        settled = settle(keys_read.keys, ours, theirs, changed)
+        del work.waiting[: len(keys_read.keys)]
+        for key in settled.left:
             work.tries[key] += 1
             if work.tries[key] < self.options.rounds_max:
                 work.waiting.append(key)
             else:
                 work.unsettled, work.reason = work.unsettled + 1, work.reason or _CHANGES
-        work.rows_different += len(found.different)
-        for key, mine, other in found.different:
+        work.rows_different += len(settled.different)
+        for key, own_row, other in settled.different:
             work.different[key] = None
             if len(work.shown) < self.options.differences_max:
-                work.shown.append(difference(table, mine, other))
+                work.shown.append(difference(table, own_row, other))
 
     def _result(self, work: Work) -> TableResult:
         first, table, silver = work.first, work.table, work.silver

@@ -64,9 +64,9 @@ class Copies:
         names = {file.local_path for file in state.files}
         vectors = [file.deletion_vector for file in state.files]
         names |= {
-            stored_path(self._lake, path, one).removeprefix(f"{path}/")
-            for one in vectors
-            if one is not None and one.storage_type != "i"
+            stored_path(self._lake, path, vector).removeprefix(f"{path}/")
+            for vector in vectors
+            if vector is not None and vector.storage_type != "i"
         }
 
         def fetch(name: str) -> None:

@@ -86,12 +86,15 @@ class LakeReader(CapturedPlaces):
 
 
 def _of_a_window(actions: Sequence[Mapping[str, Any]], windows: str) -> bool:
-    """Whether apply made a commit, and not just to have the same rows in other files. windows: how its ids begin."""
-    if any(str(one["txn"]["appId"]).startswith(windows) for one in actions if "txn" in one):
+    """Whether apply made a commit, and not just to have the same rows in other files. windows: how
+    its ids begin.
+    """
+    if any(str(action["txn"]["appId"]).startswith(windows) for action in actions if "txn" in action):
         return True
     changes = any(
-        "metaData" in one or any(one[kind].get("dataChange", True) for kind in ("add", "remove") if kind in one)
-        for one in actions
+        "metaData" in action
+        or any(action[kind].get("dataChange", True) for kind in ("add", "remove") if kind in action)
+        for action in actions
     )
     return changes and made_by_us(actions)
 

@@ -144,9 +144,11 @@ def silver_hash(expression: str) -> str:
     return f"left(sha256({expression}), 32)"
 
 
-def decimal_text(there: str) -> str:
-    """A DECIMAL in DuckDB as a server writes it: DuckDB has no 0 before the point where all digits are behind it."""
-    return f"regexp_replace(CAST({there} AS VARCHAR), '^(-?)[.]', '\\10.')"
+def decimal_text(in_silver: str) -> str:
+    """A DECIMAL in DuckDB as a server writes it: DuckDB has no 0 before the point where all digits
+    are behind it.
+    """
+    return f"regexp_replace(CAST({in_silver} AS VARCHAR), '^(-?)[.]', '\\10.')"
 
 
 def _plain(text: str) -> str:
@@ -158,54 +160,56 @@ def _plain(text: str) -> str:
 def form(name: str, data_type: str, column_type: str, charset: str = "") -> Form:
     """How a column of this type is compared. Raises VerifyError for a type that isn't known."""
     kind, declared = data_type.lower(), column_type.lower()
-    here, there = quote_name(name), identifier(silver_column(name))
+    here, in_silver = quote_name(name), identifier(silver_column(name))
 
     def exact(source: str, silver: str) -> Form:
         return Form(name, FormKind.EXACT, source, silver, kind)
 
     if declared == "year(2)":  # the server shows two digits of the year that it stores and logs
-        return exact(f"CAST({here} + 0 AS CHAR)", f"CAST(CAST({there} AS INTEGER) % 100 AS VARCHAR)")
+        return exact(f"CAST({here} + 0 AS CHAR)", f"CAST(CAST({in_silver} AS INTEGER) % 100 AS VARCHAR)")
     if kind in _INTEGERS:
-        return exact(f"CAST({here} + 0 AS CHAR)", f"CAST(CAST({there} AS HUGEINT) AS VARCHAR)")
+        return exact(f"CAST({here} + 0 AS CHAR)", f"CAST(CAST({in_silver} AS HUGEINT) AS VARCHAR)")
     if kind == "bit":
         if declared in ("bit", "bit(1)"):
-            return exact(f"LPAD(HEX({here} + 0), 2, '0')", f"lpad(CAST(CAST({there} AS INTEGER) AS VARCHAR), 2, '0')")
+            return exact(
+                f"LPAD(HEX({here} + 0), 2, '0')", f"lpad(CAST(CAST({in_silver} AS INTEGER) AS VARCHAR), 2, '0')"
+            )
         digits = (int(declared[4:-1]) + 7) // 8 * 2
-        return exact(f"LPAD(HEX({here} + 0), {digits}, '0')", f"hex({there})")
+        return exact(f"LPAD(HEX({here} + 0), {digits}, '0')", f"hex({in_silver})")
     if kind == "decimal":
         value = f"{here} + 0" if "zerofill" in declared else here
-        return exact(f"CAST({value} AS CHAR)", decimal_text(there))
+        return exact(f"CAST({value} AS CHAR)", decimal_text(in_silver))
     if kind in ("float", "double"):
-        return Form(name, FormKind.NUMBER, f"CAST({here} + 0e0 AS CHAR)", f"CAST({there} AS DOUBLE)", kind)
+        return Form(name, FormKind.NUMBER, f"CAST({here} + 0e0 AS CHAR)", f"CAST({in_silver} AS DOUBLE)", kind)
     if kind == "date":
-        return exact(_if_dated(here, f"CAST({here} AS CHAR)"), f"strftime({there}, '%Y-%m-%d')")
+        return exact(_if_dated(here, f"CAST({here} AS CHAR)"), f"strftime({in_silver}, '%Y-%m-%d')")
     if kind in ("datetime", "timestamp"):
-        moment = f"timezone('UTC', {there})" if kind == "timestamp" else there
+        moment = f"timezone('UTC', {in_silver})" if kind == "timestamp" else in_silver
         return exact(_if_dated(here, f"CAST(CAST({here} AS DATETIME(6)) AS CHAR)"), f"strftime({moment}, '{_MOMENT}')")
     if kind in _SHOWN:
-        return exact(f"CAST({here} AS CHAR)", there)
-    source, silver = _bytes_of(kind, here, there)
+        return exact(f"CAST({here} AS CHAR)", in_silver)
+    source, silver = _bytes_of(kind, here, in_silver)
     if not source:
         raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy="report the type")
     return Form(name, FormKind.BYTES, source, silver, kind, charset if kind in _TEXTS else "")
 
 
-def _bytes_of(kind: str, here: str, there: str) -> tuple[str, str]:
+def _bytes_of(kind: str, here: str, in_silver: str) -> tuple[str, str]:
     if kind in _TEXTS:
-        return f"CONVERT({here} USING utf8mb4)", there
+        return f"CONVERT({here} USING utf8mb4)", in_silver
     if kind == "json":
-        return f"CAST({here} AS CHAR)", there
+        return f"CAST({here} AS CHAR)", in_silver
     if kind in _BINARIES:
-        return here, there
+        return here, in_silver
     if kind in _GEOMETRIES:
         # SRID (four bytes) and WKB -> WKB, or PostGIS's EWKB where there is one: its flag is in the type's last byte.
         whole = f"HEX({here})"
         ewkb = f"CONCAT(SUBSTR({whole}, 9, 8), '20', LEFT({whole}, 8), SUBSTR({whole}, 19))"
-        return f"IF(LEFT({whole}, 8) = '00000000', SUBSTR({whole}, 9), {ewkb})", f"hex({there})"
+        return f"IF(LEFT({whole}, 8) = '00000000', SUBSTR({whole}, 9), {ewkb})", f"hex({in_silver})"
     if kind == "vector":
         digits = "hex(CAST(CAST(x AS BIT) AS BLOB))"
         little = " || ".join(f"substr({digits}, {at}, 2)" for at in (7, 5, 3, 1))
-        return f"HEX({here})", f"array_to_string(list_transform({there}, lambda x: {little}), '')"
+        return f"HEX({here})", f"array_to_string(list_transform({in_silver}, lambda x: {little}), '')"
     return "", ""
 
 

@@ -33,8 +33,8 @@ def changed_keys(
 ) -> Collection[Key] | None:
     """keys_of: the keys of decoded rows. A DDL of the table, or what can't be decoded, is None.
 
-    A prepared transaction, or the answer to one, of whichever table, is in doubt, too: its rows lie elsewhere in the
-    log.
+    A prepared transaction, or the answer to one, of whichever table, is in doubt, too: its rows lie
+    elsewhere in the log.
     """
     if after_ts >= upto_ts:
         return ()
@@ -42,17 +42,17 @@ def changed_keys(
         return None
     source, database, table = of
     name = (database, table)
-    end_ts, there = backlog(lake, {source: Wanted(after_ts)}, upto_ts, sys.maxsize)
-    refs = [ref for ref in there if may_name(ref.tables, name)]
-    unclear = any(ref.flags & (SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER) for ref in there)
+    end_ts, all_refs = backlog(lake, {source: Wanted(after_ts)}, upto_ts, sys.maxsize)
+    refs = [ref for ref in all_refs if may_name(ref.tables, name)]
+    unclear = any(ref.flags & (SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER) for ref in all_refs)
     if end_ts < upto_ts or unclear or any(ref.flags & SegmentFlag.HAS_DDL for ref in refs):
         return None
     if not refs:
         return ()
     versions = [TableVersion.from_row(row) for row in table_rows(lake, *name) if row["source"] == source]
-    if any(after_ts < one.commit_ts <= upto_ts for one in versions):
+    if any(after_ts < version.commit_ts <= upto_ts for version in versions):
         return None
-    found: set[Key] = set()
+    keys: set[Key] = set()
     for ref, segment in segments_or_damage(lake, refs):
         if not isinstance(segment, Segment):
             return None
@@ -62,7 +62,7 @@ def changed_keys(
                 if part.problems:
                     return None
                 for changes in part.changes:
-                    found.update(keys_of(pa.Table.from_batches([changes.batch])))
+                    keys.update(keys_of(pa.Table.from_batches([changes.batch])))
         except TidegateError:
             return None
-    return found
+    return keys

@@ -33,18 +33,18 @@ def _rows(result: TableResult) -> Iterator[dict[str, Any]]:
     database, _, table = result.table.partition(".")
     names = {"source": result.source, "database": database, "table": table, "silver": result.silver}
     counts = {"seemed": 0, "different": 0, "unsettled": 0, "verified_through": result.verified_through}
-    for number, one in enumerate(result.ranges, 1):
+    for number, compared in enumerate(result.ranges, 1):
         yield (
             names
             | counts
             | {
                 "chunk": number,
-                "key_after": _key(one.after),
-                "key_upto": _key(one.upto),
-                "source_rows": one.source_rows,
-                "silver_rows": one.silver_rows,
-                "source_hash": one.source_hash,
-                "silver_hash": one.silver_hash,
+                "key_after": _key(compared.after),
+                "key_upto": _key(compared.upto),
+                "source_rows": compared.source_rows,
+                "silver_rows": compared.silver_rows,
+                "source_hash": compared.source_hash,
+                "silver_hash": compared.silver_hash,
                 "outcome": "",
                 "reason": "",
             }

@@ -49,17 +49,19 @@ class _Found:
 
 
 def settle(keys: Iterable[Key], source: Rows, silver: Rows, changed: Collection[Key] | None) -> Settled:
-    """One round. changed: keys that the log changes in (L, C]; None when nobody knows, so any may be."""
-    found, none = _Found(), Counter[Row]()
+    """One round. changed: keys that the log changes in (L, C]; None when nobody knows, so any may
+    be.
+    """
+    sorted_keys, none = _Found(), Counter[Row]()
     for key in keys:
         ours, theirs = source.get(key, none), silver.get(key, none)
         if ours == theirs:
-            found.equal.append(key)
+            sorted_keys.equal.append(key)
         elif changed is None or key in changed:
-            found.left.append(key)
+            sorted_keys.left.append(key)
         else:
-            found.different += _pairs(key, ours, theirs)
-    return Settled(tuple(found.equal), tuple(found.different), tuple(found.left))
+            sorted_keys.different += _pairs(key, ours, theirs)
+    return Settled(tuple(sorted_keys.equal), tuple(sorted_keys.different), tuple(sorted_keys.left))
 
 
 def _pairs(key: Key, ours: Counter[Row], theirs: Counter[Row]) -> list[tuple[Key, Row | None, Row | None]]:
@@ -68,4 +70,4 @@ def _pairs(key: Key, ours: Counter[Row], theirs: Counter[Row]) -> list[tuple[Key
     count = max(len(missing), len(extra))
     left: list[Row | None] = [*missing, *[None] * (count - len(missing))]
     right: list[Row | None] = [*extra, *[None] * (count - len(extra))]
-    return [(key, one, other) for one, other in zip(left, right, strict=True)]
+    return [(key, row, other) for row, other in zip(left, right, strict=True)]

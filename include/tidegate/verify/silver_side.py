@@ -108,11 +108,11 @@ class SilverSide:
         declared = ", ".join(f"{column} {kind}" for column, kind in columns.items())
         self._database.execute(f"CREATE OR REPLACE TABLE {name} (chunk INTEGER, {declared})")
         types = {column: pa.float64() if kind == "DOUBLE" else pa.string() for column, kind in columns.items()}
-        dated = {f"k{n}" for n, one in enumerate(table.key_forms) if one.kind is FormKind.EXACT}
+        dated = {f"k{n}" for n, form in enumerate(table.key_forms) if form.kind is FormKind.EXACT}
         chosen = ", ".join(f"nullif({column}, '')" if column in dated else column for column in columns)
         for number, some in enumerate(prints):
             if some.rows:
-                found = pacsv.read_csv(
+                taken = pacsv.read_csv(
                     pa.py_buffer(some.text),
                     read_options=pacsv.ReadOptions(column_names=list(columns)),
                     parse_options=pacsv.ParseOptions(quote_char=False),
@@ -121,7 +121,7 @@ class SilverSide:
                     ),
                 )
                 with self._database.cursor() as cursor:
-                    cursor.register("found", found)
+                    cursor.register("found", taken)
                     cursor.execute(f"INSERT INTO {name} SELECT {number if table.key else 0}, {chosen} FROM found")
             yield Prints(some.after, some.upto, some.rows, b"")
 
@@ -138,21 +138,21 @@ class SilverSide:
         rest = [column for column in columns if column not in keys]
         listed = ", ".join(columns)
         if table.key:
-            ours, there, times = name, "h", "1"
+            ours, filled, times = name, "h", "1"
             differs = " OR ".join(f"s.{column} IS DISTINCT FROM v.{column}" for column in rest)
             joined = " AND ".join(f"s.{column} = v.{column}" for column in keys)
         else:  # a row is there so many times
             ours = f"(SELECT 0 AS chunk, {listed}, count(*) AS n FROM {name} GROUP BY {listed})"
             theirs = f"(SELECT {listed}, count(*) AS n FROM {theirs} GROUP BY {listed})"
-            there, times, differs = "n", "n", "s.n IS DISTINCT FROM v.n"
+            filled, times, differs = "n", "n", "s.n IS DISTINCT FROM v.n"
             joined = " AND ".join(f"s.{column} IS NOT DISTINCT FROM v.{column}" for column in columns)
             columns["n"] = "BIGINT"
         self._execute(
             "CREATE OR REPLACE TABLE differing AS SELECT coalesce(s.chunk, -1) AS chunk,"
             f" {', '.join(f'coalesce(s.{column}, v.{column}) AS {column}' for column in keys)},"
             + ", ".join(
-                f" CASE WHEN {side}.{there} IS NULL THEN 0 ELSE {times.replace('n', f'{side}.n')} END AS {side}_rows,"
-                f" CASE WHEN {side}.{there} IS NULL THEN 0::UBIGINT ELSE"
+                f" CASE WHEN {side}.{filled} IS NULL THEN 0 ELSE {times.replace('n', f'{side}.n')} END AS {side}_rows,"
+                f" CASE WHEN {side}.{filled} IS NULL THEN 0::UBIGINT ELSE"
                 f" {_digest([f'{side}.{column}' for column in columns])} END AS {side}_digest"
                 for side in ("s", "v")
             )
@@ -172,16 +172,18 @@ class SilverSide:
         silver_rows: int,
         theirs: str,
     ) -> FirstPass:
-        """Silver's sum of a chunk is the source's, with the rows that differ taken out and silver's put in."""
+        """Silver's sum of a chunk is the source's, with the rows that differ taken out and silver's
+        put in.
+        """
         sql = (
             "SELECT chunk, sum(s_rows), sum(v_rows), bit_xor(s_digest), bit_xor(v_digest) FROM differing GROUP BY chunk"
         )
         differing = {int(row[0]): tuple(map(int, row[1:])) for row in self._run(sql, table.name)}
-        found = []
+        sums = []
         for number in range(chunks):
             rows, digest = source.get(number, (0, 0))
             ours, instead, minus, plus = differing.get(number, (0, 0, 0, 0))
-            found.append(ChunkSums(rows, digest, rows - ours + instead, digest ^ minus ^ plus))
+            sums.append(ChunkSums(rows, digest, rows - ours + instead, digest ^ minus ^ plus))
         extra = differing.get(-1, (0, 0, 0, 0))
         listed = ", ".join(keys)
         suspects = {
@@ -189,34 +191,34 @@ class SilverSide:
             for row in self._run(f"SELECT DISTINCT {listed} FROM differing LIMIT {VERIFY_SUSPECT_ROWS_MAX}", table.name)
         }
         ((seemed,),) = self._run(f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM differing)", table.name)
-        if table.key and silver_rows != sum(one.silver_rows for one in found) + extra[1]:
+        if table.key and silver_rows != sum(chunk.silver_rows for chunk in sums) + extra[1]:
             twice = (
                 f"SELECT {listed} FROM {theirs} GROUP BY {listed} HAVING count(*) > 1 LIMIT {VERIFY_SUSPECT_ROWS_MAX}"
             )
             known = len(suspects)
             suspects |= {tuple(row) for row in self._run(twice, table.name)}
             seemed += len(suspects) - known
-        return FirstPass(silver_rows, tuple(found), extra[3], int(seemed), tuple(suspects))
+        return FirstPass(silver_rows, tuple(sums), extra[3], int(seemed), tuple(suspects))
 
     # --- rows -----------------------------------------------------------------------------------------
 
     def rows(self, table: SourceTable, silver: Silver, keys: Sequence[Key]) -> dict[Key, Counter[Row]]:
         """Rows with these keys, in the form of the source's (cells.py)."""
         made, names, wanted = _wanted(table, keys)
-        cells = ", ".join(f"{one.silver_sql} AS c{n}" for n, one in enumerate(table.cells))
+        cells = ", ".join(f"{cell.silver_sql} AS c{n}" for n, cell in enumerate(table.cells))
         keyed = ", ".join(f"{text} AS {column}" for column, text in zip(names, made, strict=True))
-        found: dict[Key, Counter[Row]] = {}
+        counted: dict[Key, Counter[Row]] = {}
         sql = (
             f"SELECT * FROM (SELECT {keyed}, {cells} FROM {self._live(silver)}) v"
             f" SEMI JOIN wanted USING ({', '.join(names)})"
         )
         for row in self._run(sql, silver.address, wanted=wanted):
             cell_values = tuple(
-                value if value is None or one.from_silver is None else one.from_silver(value)
-                for one, value in zip(table.cells, row[len(made) :], strict=True)
+                value if value is None or cell.from_silver is None else cell.from_silver(value)
+                for cell, value in zip(table.cells, row[len(made) :], strict=True)
             )
-            found.setdefault(tuple(row[: len(made)]), Counter())[cell_values] += 1
-        return found
+            counted.setdefault(tuple(row[: len(made)]), Counter())[cell_values] += 1
+        return counted
 
     def whole_rows(self, table: SourceTable, silver: Silver, keys: Sequence[Key]) -> pa.Table:
         """Rows with these keys as silver has them, without its own columns."""
@@ -267,16 +269,16 @@ def _unread(error: Exception, address: str) -> VerifyError:
 
 def _columns(table: SourceTable) -> dict[str, str]:
     """Columns of a print, in the order of its line, with DuckDB's types."""
-    keys = {f"k{n}": "DOUBLE" if one.kind is FormKind.NUMBER else "VARCHAR" for n, one in enumerate(table.key_forms)}
+    keys = {f"k{n}": "DOUBLE" if form.kind is FormKind.NUMBER else "VARCHAR" for n, form in enumerate(table.key_forms)}
     rest = {"h": "VARCHAR"} if keys else {"k0": "VARCHAR"}
     return keys | rest | {f"f{n}": "DOUBLE" for n in range(len(table.numbers))}
 
 
 def _silver_prints(table: SourceTable) -> list[str]:
     """The same columns, made of silver's."""
-    parts = ", ".join(one.silver_hashed for one in table.hashed)
+    parts = ", ".join(form.silver_hashed for form in table.hashed)
     digest = silver_hash(f"concat_ws(',', {parts})") if parts else "'0'"
-    return [*(one.silver_key for one in table.key_forms), digest, *(one.silver for one in table.numbers)]
+    return [*(form.silver_key for form in table.key_forms), digest, *(form.silver for form in table.numbers)]
 
 
 def _wanted(table: SourceTable, keys: Sequence[Key]) -> tuple[list[str], list[str], pa.Table]:

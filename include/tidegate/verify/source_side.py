@@ -74,24 +74,28 @@ class SourceTable:
     @property
     def hashed(self) -> tuple[Form, ...]:
         """Columns of the row's hash: all but the key's, and but numbers."""
-        return tuple(one for n, one in enumerate(self.forms) if n not in self.key and one.kind is not FormKind.NUMBER)
+        return tuple(
+            column for n, column in enumerate(self.forms) if n not in self.key and column.kind is not FormKind.NUMBER
+        )
 
     @property
     def numbers(self) -> tuple[Form, ...]:
         """Columns that are compared as numbers, beside the hash."""
-        return tuple(one for n, one in enumerate(self.forms) if n not in self.key and one.kind is FormKind.NUMBER)
+        return tuple(
+            column for n, column in enumerate(self.forms) if n not in self.key and column.kind is FormKind.NUMBER
+        )
 
     @property
     def source_hash(self) -> str:
         """`?` where the server can't say the whole row within max_allowed_packet."""
-        parts = ", ".join(one.source_hashed for one in self.hashed)
+        parts = ", ".join(column.source_hashed for column in self.hashed)
         digest = source_hash(f"CONCAT_WS(',', {parts})")
         return f"IFNULL({digest}, '?')" if parts else "'0'"
 
     @property
     def source_keys(self) -> list[str]:
         """The name of a row; in a table without a key its hash."""
-        return [one.source_key for one in self.key_forms] or [self.source_hash]
+        return [column.source_key for column in self.key_forms] or [self.source_hash]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +155,8 @@ class SourceSide:
             raise named(error, self.info) from error
 
     def server(self) -> Server:
-        told = {str(name).lower(): value for name, value in self.ask(SERVER_IDS)}
-        return server_of(told)
+        variables = {str(name).lower(): value for name, value in self.ask(SERVER_IDS)}
+        return server_of(variables)
 
     def see(self, cut_ts: int) -> None:
         """A new cut for the comparison: nothing to a server whose reads see the present."""
@@ -181,13 +185,13 @@ class SourceSide:
         """
         try:
             with self._connection.cursor() as cursor:
-                found = visible_place(cursor, mariadb=self.mariadb, gtids=self._places)
+                place = visible_place(cursor, mariadb=self.mariadb, gtids=self._places)
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self.info) from error
         if not self._places:
             self.ask("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # a locking read locks no gaps
             self.ask(f"SET SESSION innodb_lock_wait_timeout = {VERIFY_LOCK_SECONDS}")
-        return found or Visible("", 0)
+        return place or Visible("", 0)
 
     def looked(self) -> None:
         """The round's reads have ended."""
@@ -209,13 +213,13 @@ class SourceSide:
     def describe(self, database: str, table: str) -> SourceTable:
         """Its columns, each with its way of comparing, and the key that names a row to people."""
         columns = self.ask(_COLUMNS_SQL, self._shown(database, table))
-        told = [
+        described = [
             (str(name), _text(kind), _text(declared), self._charset(_text(charset or "")))
             for name, kind, declared, charset in columns
         ]
-        cells = tuple(cell(name, kind, declared) for name, kind, declared, _ in told)
-        forms = tuple(form(*one) for one in told)
-        index, key = self._key(database, table, [one.name for one in cells])
+        cells = tuple(cell(name, kind, declared) for name, kind, declared, _ in described)
+        forms = tuple(form(*column) for column in described)
+        index, key = self._key(database, table, [named_cell.name for named_cell in cells])
         return SourceTable(database, table, cells, forms, key, index)
 
     def _key(self, database: str, table: str, names: list[str]) -> tuple[str, tuple[int, ...]]:
@@ -243,29 +247,31 @@ class SourceSide:
     # --- reading --------------------------------------------------------------------------------------
 
     def prints(self, table: SourceTable, chunk_rows: int) -> Iterator[Prints]:
-        """The prints of all rows, a chunk of the key after the other; each row that stays is in one of them."""
+        """The prints of all rows, a chunk of the key after the other; each row that stays is in one
+        of them.
+        """
         if not table.key:
             yield from self._prints_at_once(table)
             return
-        names = tuple(one.name for one in table.key_forms)
-        bounds = ", ".join(one.bound for one in table.key_forms)
+        names = tuple(column.name for column in table.key_forms)
+        bounds = ", ".join(column.bound for column in table.key_forms)
         source = f"{table.place} FORCE INDEX ({quote_name(table.index)})"
-        numbers = [f"IFNULL({one.source}, '')" for one in table.numbers]
+        numbers = [f"IFNULL({column.source}, '')" for column in table.numbers]
         line = ", ".join([*(f"IFNULL({key}, '')" for key in table.source_keys), table.source_hash, *numbers])
         select = f"SELECT COUNT(*), GROUP_CONCAT(CONCAT(CONCAT_WS(',', {line}), '\n') SEPARATOR '') FROM {source}"
         after: tuple[str, ...] | None = None
         while True:
             here = [above(names, after)] if after is not None else []
-            found = self.ask(
+            ends = self.ask(
                 f"SELECT {bounds} FROM {source} WHERE {_all(here)} ORDER BY {key_order(names)}"
                 f" LIMIT 1 OFFSET {chunk_rows - 1}"
             )
             end = tuple(
-                one.bound_literal(_text(value))
-                for row in found
-                for one, value in zip(table.key_forms, row, strict=True)
+                column.bound_literal(_text(value))
+                for row in ends
+                for column, value in zip(table.key_forms, row, strict=True)
             )
-            within = [*here, upto(names, end)] if found else here
+            within = [*here, upto(names, end)] if ends else here
             rows, text = self.ask(f"{select} WHERE {_all(within)}")[0]
             lines = _bytes(text or "")
             if not lines.endswith(b"\n" * bool(rows)) or lines.count(b"\n") != rows:
@@ -277,14 +283,14 @@ class SourceSide:
                     )
                 chunk_rows = max(1, chunk_rows // 4)
                 continue
-            yield Prints(after, end if found else None, int(rows), lines)
-            if not found:
+            yield Prints(after, end if ends else None, int(rows), lines)
+            if not ends:
                 return
             after = end
 
     def _prints_at_once(self, table: SourceTable) -> Iterator[Prints]:
         """Rows without a key have no order: one statement, whose rows come as they are read."""
-        numbers = [f"IFNULL({one.source}, '')" for one in table.numbers]
+        numbers = [f"IFNULL({column.source}, '')" for column in table.numbers]
         line = ", ".join([table.source_hash, *numbers])
         lines: list[bytes] = []
         for (text,) in self._stream(f"SELECT CONCAT_WS(',', {line}) FROM {table.place}"):
@@ -308,8 +314,10 @@ class SourceSide:
             connection.close()
 
     def rows(self, table: SourceTable, keys: Sequence[Key]) -> tuple[dict[Key, Counter[Row]], set[Key]]:
-        """Rows with these keys as they are now, between look() and looked(); keys that somebody holds a lock on."""
-        found: dict[Key, Counter[Row]] = {}
+        """Rows with these keys as they are now, between look() and looked(); keys that somebody
+        holds a lock on.
+        """
+        counted: dict[Key, Counter[Row]] = {}
         busy: set[Key] = set()
         for at in range(0, len(keys), VERIFY_STATEMENT_ROWS):
             some = keys[at : at + VERIFY_STATEMENT_ROWS]
@@ -323,11 +331,11 @@ class SourceSide:
                 continue
             for row in rows:
                 key, cells = self._converted(table, row)
-                found.setdefault(key, Counter())[cells] += 1
-        return found, busy
+                counted.setdefault(key, Counter())[cells] += 1
+        return counted, busy
 
     def _by_keys(self, table: SourceTable, keys: Sequence[Key]) -> str:
-        select = ", ".join([*table.source_keys, *(one.source_sql for one in table.cells)])
+        select = ", ".join([*table.source_keys, *(column.source_sql for column in table.cells)])
         # Without GTIDs MySQL doesn't say what of its log is visible already. A shared lock waits for who is committing.
         lock = " FOR SHARE" if table.key and not self._places else ""
         return f"SELECT {select} FROM {table.place} WHERE {keys_condition(table, keys)}{lock}"
@@ -340,30 +348,34 @@ class SourceSide:
             for n, value in enumerate(row[:count])
         )
         cells = tuple(
-            value if value is None or one.from_source is None else one.from_source(value)
-            for one, value in zip(table.cells, row[count:], strict=True)
+            value if value is None or column.from_source is None else column.from_source(value)
+            for column, value in zip(table.cells, row[count:], strict=True)
         )
         return key, cells
 
 
 def keys_condition(table: SourceTable, keys: Sequence[Key]) -> str:
-    """SQL that is true of the rows with these keys, and by a collation perhaps of others; no key may have a NULL."""
+    """SQL that is true of the rows with these keys, and by a collation perhaps of others; no key
+    may have a NULL.
+    """
     if not table.key:
         return f"{table.source_hash} IN ({', '.join(repr(str(key[0])) for key in keys)})"
     forms = table.key_forms
     if len(forms) == 1:
         literals = (forms[0].literal(key[0]) for key in keys)
-        return f"{quote_name(forms[0].name)} IN ({', '.join(one for one in literals if one is not None)})"
+        return f"{quote_name(forms[0].name)} IN ({', '.join(literal for literal in literals if literal is not None)})"
     return " OR ".join(
         "("
-        + " AND ".join(f"{quote_name(one.name)} = {one.literal(text)}" for one, text in zip(forms, key, strict=True))
+        + " AND ".join(
+            f"{quote_name(column.name)} = {column.literal(text)}" for column, text in zip(forms, key, strict=True)
+        )
         + ")"
         for key in keys
     )
 
 
 def _all(conditions: Sequence[str]) -> str:
-    return " AND ".join(f"({one})" for one in conditions) or "true"
+    return " AND ".join(f"({condition})" for condition in conditions) or "true"
 
 
 def _text(value: Any) -> str:

@@ -54,9 +54,9 @@ class TidbSide(SourceSide):
 
     def tables(self, keeps: Callable[[str, str], bool]) -> list[tuple[str, str]]:
         """Databases in lower case, as silver has them."""
-        found = super().tables(lambda database, table: keeps(*self._in_silver(database, table)))
-        self._names |= {self._in_silver(*name): name for name in found}
-        return [self._in_silver(*name) for name in found]
+        at_source = super().tables(lambda database, table: keeps(*self._in_silver(database, table)))
+        self._names |= {self._in_silver(*name): name for name in at_source}
+        return [self._in_silver(*name) for name in at_source]
 
     def _in_silver(self, database: str, table: str) -> tuple[str, str]:
         return database.lower(), table.lower() if self._lower_tables else table

@@ -29,8 +29,8 @@ def unread_tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str])
 
 
 def _tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str]) -> Iterator[Work]:
-    for source, found in sorted(needed_rows(lake, sources, lambda *_: _NO_ROWS).items()):
-        for database, table in sorted(found.standing):
+    for source, rows in sorted(needed_rows(lake, sources, lambda *_: _NO_ROWS).items()):
+        for database, table in sorted(rows.standing):
             if table and pipeline.tables.keeps(database, table):
                 to_database, to_table, _ = pipeline.tables.logical(database, table)
                 yield Work(source, database, table, f"{to_database}.{to_table}", ())

@@ -118,53 +118,57 @@ class LogFile:
 
     def footer(self) -> Footer:
         """The footer of a full file. Raises ValueLogError."""
-        found = decode_footer(self.at(max(self.bytes - FOOTER_BYTES, 0), FOOTER_BYTES))
-        if found is None:
+        footer = decode_footer(self.at(max(self.bytes - FOOTER_BYTES, 0), FOOTER_BYTES))
+        if footer is None:
             at = max(self.bytes - FOOTER_BYTES, 0)
             raise Damage(self.path, at, "the file isn't the last one, and its footer is damaged", at).error()
-        return found
+        return footer
 
     def segment(self, pointer: Pointer) -> Segment:
         """A record with all its bytes. Raises ValueLogError when they aren't what was written."""
-        found = self._judge(pointer.offset, whole=True, last=False)
-        if not isinstance(found, Record) or found.pointer != pointer:
-            damage = found if isinstance(found, Damage) else None
+        judged = self._judge(pointer.offset, whole=True, last=False)
+        if not isinstance(judged, Record) or judged.pointer != pointer:
+            damage = judged if isinstance(judged, Damage) else None
             what = damage.what if damage else "no record of this length begins here"
             raise Damage(self.path, pointer.offset, what, pointer.end).error()
-        return found.segment
+        return judged.segment
 
     def heads(self, offset: int = 0) -> Iterator[Record]:
-        """Records from an offset on, without their bulk and unchecked: for finding one's way. Raises ValueLogError."""
+        """Records from an offset on, without their bulk and unchecked: for finding one's way.
+        Raises ValueLogError.
+        """
         while offset < self.bytes:
             if self.bytes - offset == FOOTER_BYTES and decode_footer(self.at(offset, FOOTER_BYTES)):
                 return
-            found = self._head(offset)
-            if isinstance(found, Torn):
+            head = self._head(offset)
+            if isinstance(head, Torn):
                 return
-            if isinstance(found, Damage):
-                raise found.error()
-            yield found
-            offset = found.pointer.end
+            if isinstance(head, Damage):
+                raise head.error()
+            yield head
+            offset = head.pointer.end
 
     def walk(self, *, last: bool, whole: bool = False) -> Iterator[Record | Damage | Torn | End]:
-        """All that is in the file, every checksum compared, then an End. last: it may lack a footer, or be torn."""
+        """All that is in the file, every checksum compared, then an End. last: it may lack a
+        footer, or be torn.
+        """
         offset, newest, seq, damaged = 0, 0, 0, False
         while True:
-            found = self._judge(offset, whole=whole, last=last, newest=newest, seq=0 if damaged else seq)
-            yield found
-            if isinstance(found, End):
+            part = self._judge(offset, whole=whole, last=last, newest=newest, seq=0 if damaged else seq)
+            yield part
+            if isinstance(part, End):
                 return
-            if isinstance(found, Torn):
-                yield End(found.offset, None)
+            if isinstance(part, Torn):
+                yield End(part.offset, None)
                 return
-            if isinstance(found, Damage):
-                offset, damaged = found.next, True
+            if isinstance(part, Damage):
+                offset, damaged = part.next, True
                 if offset >= self.bytes:
                     yield End(offset, None)
                     return
             else:
-                offset = found.pointer.end
-                newest, seq = max(newest, commit_ts_of(found.segment)), found.segment.seq
+                offset = part.pointer.end
+                newest, seq = max(newest, commit_ts_of(part.segment)), part.segment.seq
 
     # --- one place of the file ----------------------------------------------------------------------------
 
@@ -253,11 +257,11 @@ class LogFile:
         at = offset
         while at < end:
             chunk = self.at(at, _CHUNK_BYTES + len(_MAGIC) - 1)
-            found = chunk.find(_MAGIC)
-            if found < 0:
+            hit = chunk.find(_MAGIC)
+            if hit < 0:
                 at += _CHUNK_BYTES
                 continue
-            at += found
+            at += hit
             if self._good(at):
                 return at
             at += 1

@@ -83,13 +83,15 @@ def remove_left(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """A folder whose name is on disk, as those of the folders above it that were made for it. Raises OSError."""
+    """A folder whose name is on disk, as those of the folders above it that were made for it.
+    Raises OSError.
+    """
     made = [folder]
     while not made[-1].parent.exists():
         made.append(made[-1].parent)
     folder.mkdir(parents=True, exist_ok=True)
-    for one in made:
-        sync(str(one.parent))
+    for new_folder in made:
+        sync(str(new_folder.parent))
 
 
 def log_id(folder: Path) -> str:
@@ -154,7 +156,7 @@ def _bring(folder: Path, source: str, landed: Callable[[Segment], bool]) -> None
 def _move(old: Path, folder: Path) -> None:
     """A log's files and its status, oldest first: a kill leaves a log in both places."""
     make_folder(folder)
-    for path in [*_files(old), *(one for one in [old / _STATUS] if one.exists())]:
+    for path in [*_files(old), *(status for status in [old / _STATUS] if status.exists())]:
         path.rename(folder / path.name)
         failpoint("capture_log_half_moved")
     sync(str(folder))
@@ -169,8 +171,8 @@ def _owner(folder: Path) -> str:
     """The source whose segments a log has; "" of one without any, or where there is none."""
     for path in _files(folder):
         if path.stat().st_size:
-            with opened(path) as found:
-                for record in found.heads():
+            with opened(path) as file:
+                for record in file.heads():
                     return record.segment.source
     return ""
 
@@ -178,9 +180,9 @@ def _owner(folder: Path) -> str:
 def _newest(folder: Path) -> Segment | None:
     for path in reversed(_files(folder)):
         if path.stat().st_size:
-            with opened(path) as found:
+            with opened(path) as file:
                 newest = None
-                for record in found.heads():
+                for record in file.heads():
                     newest = record.segment
                 if newest is not None:
                     return newest

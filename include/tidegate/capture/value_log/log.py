@@ -115,11 +115,13 @@ class ValueLog:
         return max((file.last_seq for file in self._files), default=0)
 
     def newest(self) -> Segment | None:
-        """The newest segment in here when it was opened, without context and payload; None when there was none."""
+        """The newest segment in here when it was opened, without context and payload; None when
+        there was none.
+        """
         for file in reversed(self._files):
             if file.newest is None and file.last_seq:
-                with opened(file.path) as found:
-                    for record in found.heads():
+                with opened(file.path) as log_file:
+                    for record in log_file.heads():
                         file.newest = record.segment
             if file.newest is not None:
                 return file.newest
@@ -166,11 +168,13 @@ class ValueLog:
             yield self.segment(record.pointer)
 
     def heads(self, after_seq: int = 0) -> Iterator[Record]:
-        """Where segments with a larger seq lie, in order, and what they are but for context and payload."""
+        """Where segments with a larger seq lie, in order, and what they are but for context and
+        payload.
+        """
         for file in self._files:
             if file.last_seq > after_seq:
-                with opened(file.path) as found:
-                    for record in found.heads():
+                with opened(file.path) as log_file:
+                    for record in log_file.heads():
                         if record.segment.seq > after_seq:
                             yield record
 
@@ -280,10 +284,12 @@ def _open_files(folder: Path) -> list[_File]:
     paths = log_files(folder)
     files = []
     for path in paths[:-1]:
-        with opened(path) as found:
-            footer = found.footer()
+        with opened(path) as log_file:
+            footer = log_file.footer()
             files.append(
-                _File(path, found.number, found.bytes, found.bytes, footer.max_commit_ts, footer.last_seq, True)
+                _File(
+                    path, log_file.number, log_file.bytes, log_file.bytes, footer.max_commit_ts, footer.last_seq, True
+                )
             )
     return [*files, *(_scan(path) for path in paths[-1:])]
 
@@ -291,8 +297,8 @@ def _open_files(folder: Path) -> list[_File]:
 def _scan(path: Path) -> _File:
     """Find the true end of the last file, and learn what it holds."""
     file = _File(path, file_number(path))
-    with opened(path) as found:
-        for part in found.walk(last=True):
+    with opened(path) as log_file:
+        for part in log_file.walk(last=True):
             if isinstance(part, Damage):
                 raise part.error()
             if isinstance(part, Record):

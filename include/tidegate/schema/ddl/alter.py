@@ -47,7 +47,9 @@ _PARTITION_WORK: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "
 
 
 def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ignore: bool) -> tuple[Action, ...]:
-    """All actions up to the end. ignore: ALTER IGNORE, under which adding a unique key deletes rows unseen."""
+    """All actions up to the end. ignore: ALTER IGNORE, under which adding a unique key deletes rows
+    unseen.
+    """
     actions: list[Action] = []
     tokens, partitions_at = cursor.tokens, definition_at(cursor)
     if partitions_at:  # stands behind the last action, without a comma
@@ -56,8 +58,8 @@ def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ign
         if cursor.take_mark(","):
             continue
         before = cursor.at
-        found = _action(cursor, database, touched)
-        actions.extend(found)
+        read = _action(cursor, database, touched)
+        actions.extend(read)
         _skip_rest(cursor, database, actions)
         if cursor.at == before:
             raise cursor.lost("an action of ALTER TABLE")
@@ -146,9 +148,9 @@ def _action(cursor: Cursor, database: str, touched: list[TableName]) -> list[Act
 
 
 def _partitions(cursor: Cursor, word: str) -> list[Action]:
-    found = read_partition_action(cursor, word)
+    action = read_partition_action(cursor, word)
     _skip_all(cursor)
-    return [found]
+    return [action]
 
 
 def _skip_all(cursor: Cursor) -> None:
@@ -158,14 +160,14 @@ def _skip_all(cursor: Cursor) -> None:
 
 def _charset(cursor: Cursor) -> Charset:
     """[DEFAULT] CHARACTER SET x [COLLATE y], in either order."""
-    found = Charset()
+    charset = Charset()
     while True:
         if starts_charset(cursor):
-            found = read_charset(cursor, found)
+            charset = read_charset(cursor, charset)
         elif cursor.now.upper == "DEFAULT" and cursor.ahead().upper in ("CHARSET", "CHARACTER", "COLLATE"):
             cursor.next()
         else:
-            return found
+            return charset
 
 
 def _add(cursor: Cursor) -> list[Action]:
@@ -195,10 +197,10 @@ def _add(cursor: Cursor) -> list[Action]:
 
 
 def _add_constraint(cursor: Cursor, if_not_exists: bool) -> list[Action]:
-    found = read_constraint(cursor)
-    if isinstance(found, tuple):
-        return [SetNotNull(found)] if found else []
-    return [AddIndex(found, if_not_exists)]
+    constraint = read_constraint(cursor)
+    if isinstance(constraint, tuple):
+        return [SetNotNull(constraint)] if constraint else []
+    return [AddIndex(constraint, if_not_exists)]
 
 
 def _if_not_exists_ahead(cursor: Cursor) -> bool:
@@ -228,8 +230,12 @@ def _drop(cursor: Cursor) -> list[Action]:
         return []
     if word == "PARTITION" and cursor.ahead().text not in ("", ","):
         cursor.next()
-        found = _partitions(cursor, "DROP")
-        return found if isinstance(found[0], DropPartitions) else [RowsChanged("DROP PARTITION deletes rows")]
+        partition_actions = _partitions(cursor, "DROP")
+        return (
+            partition_actions
+            if isinstance(partition_actions[0], DropPartitions)
+            else [RowsChanged("DROP PARTITION deletes rows")]
+        )
     if word == "SYSTEM" and after == "VERSIONING":
         cursor.at += 2
         return [SystemVersioning(on=False)]
@@ -295,11 +301,17 @@ def _convert(cursor: Cursor, database: str, touched: list[TableName]) -> list[Ac
 
 
 def _rows_changed(cursor: Cursor, database: str, touched: list[TableName], word: str) -> list[Action]:
-    """TRUNCATE / EXCHANGE PARTITION, DISCARD / IMPORT [PARTITION] TABLESPACE: rows change without row events."""
+    """TRUNCATE / EXCHANGE PARTITION, DISCARD / IMPORT [PARTITION] TABLESPACE: rows change without
+    row events.
+    """
     cursor.next()
     if word == "TRUNCATE" and cursor.take("PARTITION"):
-        found = _partitions(cursor, word)
-        return found if isinstance(found[0], TruncatePartitions) else [RowsChanged("TRUNCATE PARTITION deletes rows")]
+        partition_actions = _partitions(cursor, word)
+        return (
+            partition_actions
+            if isinstance(partition_actions[0], TruncatePartitions)
+            else [RowsChanged("TRUNCATE PARTITION deletes rows")]
+        )
     if word == "EXCHANGE" and cursor.take("PARTITION"):
         names = read_names(cursor)
         if len(names) != 1 or not cursor.take("WITH", "TABLE"):

@@ -42,16 +42,18 @@ _ANY_SERVER: Final = ServerVersion(mariadb=False, number=0)  # nothing of a spel
 
 
 def spelled(text: str, sql_mode: int, server: ServerVersion) -> str:
-    """The expression with strings in single quotes, names in backticks or bare, and `||` for CONCAT alone."""
+    """The expression with strings in single quotes, names in backticks or bare, and `||` for CONCAT
+    alone.
+    """
     try:
-        found = tokens(text, sql_mode, server)
+        all_tokens = tokens(text, sql_mode, server)
     except DDLError:
         return text
     pieces: list[str] = []
     end = at = 0
     apart = False
-    while at < len(found):
-        token, after = found[at], found[at + 1] if at + 1 < len(found) else None
+    while at < len(all_tokens):
+        token, after = all_tokens[at], all_tokens[at + 1] if at + 1 < len(all_tokens) else None
         at += 1
         if after is not None and after.text == "." and token.kind in (TokenKind.WORD, TokenKind.QUOTED):
             apart = apart or token.start > end
@@ -92,10 +94,10 @@ def read_expression(text: str) -> Any:
 
 def _read(text: str, names: Mapping[str, str]) -> Any:
     reader = _Reader(Cursor(text, PIPES_AS_CONCAT, _ANY_SERVER), names)
-    found = reader.expression(0)
+    tree = reader.expression(0)
     if not reader.cursor.ended:
         raise reader.cursor.lost("an operator")
-    return found
+    return tree
 
 
 def _form(text: str, names: Mapping[str, str]) -> Any:
@@ -189,25 +191,27 @@ class _Reader:
 
     def _marked(self, token: Token) -> Any:
         if token.text == "(":
-            found = self._arguments()
-            return found[0] if len(found) == 1 else ("list", *found)
+            arguments = self._arguments()
+            return arguments[0] if len(arguments) == 1 else ("list", *arguments)
         if token.text not in ("-", "+", "~", "!"):
             raise self.cursor.lost("an operand")
         inner = self.expression(_TIGHT)
         return inner if token.text == "+" else (token.text, inner)
 
     def _function(self, word: str) -> Any:
-        found = self._arguments()
-        if word in _DATE_ARITHMETIC and len(found) == 2 and found[1][0] == "interval":
-            return _DATE_ARITHMETIC[word], *found
-        return _SYNONYMS.get(word, word), *found
+        arguments = self._arguments()
+        if word in _DATE_ARITHMETIC and len(arguments) == 2 and arguments[1][0] == "interval":
+            return _DATE_ARITHMETIC[word], *arguments
+        return _SYNONYMS.get(word, word), *arguments
 
     def _column(self, name: str) -> Any:
         return "column", self._names.get(name.lower(), name).lower()
 
     def _arguments(self) -> list[Any]:
-        """Up to and with the closing parenthesis. Words between them, as in CAST(x AS CHAR(5)), count as they are."""
-        cursor, found = self.cursor, []
+        """Up to and with the closing parenthesis. Words between them, as in CAST(x AS CHAR(5)),
+        count as they are.
+        """
+        cursor, arguments = self.cursor, []
         while not cursor.take_mark(")"):
             if cursor.ended:
                 raise cursor.lost("`)`")
@@ -215,18 +219,18 @@ class _Reader:
                 while not (cursor.ended or cursor.is_mark(")")):
                     start = cursor.now
                     cursor.skip_one()
-                    found.append(cursor.sql[start.start : cursor.tokens[cursor.at - 1].end].lower())
+                    arguments.append(cursor.sql[start.start : cursor.tokens[cursor.at - 1].end].lower())
             elif word := cursor.take_any("FROM", "FOR", "DISTINCT"):
-                found.append(word)
+                arguments.append(word)
             elif not cursor.take_mark(","):
-                found.append(self.expression(0))
-        return found
+                arguments.append(self.expression(0))
+        return arguments
 
     def _case(self) -> Any:
-        found: list[Any] = ["case"]
+        parts: list[Any] = ["case"]
         while not self.cursor.take("END"):
-            found.append(self.cursor.take_any("WHEN", "THEN", "ELSE") or self.expression(0))
-        return tuple(found)
+            parts.append(self.cursor.take_any("WHEN", "THEN", "ELSE") or self.expression(0))
+        return tuple(parts)
 
 
 _NAME: Final = re.compile(
@@ -248,11 +252,11 @@ def renamed(expression: str, names: Mapping[str, str]) -> str:
     if "interval" in low or "extract(" in low:
         no_names |= _UNITS
 
-    def new(found: re.Match[str]) -> str:
-        name = found["bare"] or (found["quoted"] or "").replace("``", "`")
+    def new(match: re.Match[str]) -> str:
+        name = match["bare"] or (match["quoted"] or "").replace("``", "`")
         now = names.get(name.lower()) if name else None
-        if now is None or (found["bare"] and (name.upper() in _RESERVED or name.lower() in no_names)):
-            return found[0]
+        if now is None or (match["bare"] and (name.upper() in _RESERVED or name.lower() in no_names)):
+            return match[0]
         return "`" + now.replace("`", "``") + "`"
 
     return _NAME.sub(new, expression)

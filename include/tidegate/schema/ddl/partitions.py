@@ -153,11 +153,11 @@ def read_to_partition(cursor: Cursor, database: str) -> TableToPartition:
 
 def without_validation(cursor: Cursor) -> bool:
     """Whether WITHOUT VALIDATION stands further on; all is stepped over."""
-    found = False
+    without = False
     while not cursor.ended:
-        found = found or (cursor.now.upper == "WITHOUT" and cursor.ahead().upper == "VALIDATION")
+        without = without or (cursor.now.upper == "WITHOUT" and cursor.ahead().upper == "VALIDATION")
         cursor.skip_one()
-    return found
+    return without
 
 
 def definition_at(cursor: Cursor) -> int:
@@ -178,10 +178,10 @@ def read_definition(cursor: Cursor) -> DefinePartitions:
     if cursor.take("REMOVE", "PARTITIONING"):
         return DefinePartitions(None)
     cursor.at += 2
-    found = DefinePartitions(read_partitioning(cursor))
+    definition = DefinePartitions(read_partitioning(cursor))
     while not cursor.ended:
         cursor.skip_one()
-    return found
+    return definition
 
 
 # --- the clause -------------------------------------------------------------------------------------
@@ -237,13 +237,13 @@ def _method(cursor: Cursor) -> tuple[str, tuple[Node, ...]]:
 def _definitions(cursor: Cursor) -> tuple[Partition, ...]:
     """`(PARTITION p ..., ...)`."""
     cursor.expect_mark("(")
-    found = []
+    partitions = []
     while True:
-        found.append(_definition(cursor))
+        partitions.append(_definition(cursor))
         while not (cursor.ended or cursor.is_mark(",") or cursor.is_mark(")")):
             cursor.skip_one()  # ENGINE, COMMENT, subpartitions ...
         if cursor.take_mark(")"):
-            return tuple(found)
+            return tuple(partitions)
         cursor.expect_mark(",")
 
 
@@ -271,7 +271,7 @@ def _definition(cursor: Cursor, *, named: bool = False) -> Partition:
 def _list(cursor: Cursor) -> tuple[tuple[Node, ...], ...]:
     """`(1, 2)` or `((1, 'a'), (2, 'b'))`."""
     cursor.expect_mark("(")
-    found: list[tuple[Node, ...]] = []
+    values: list[tuple[Node, ...]] = []
     while True:
         before = cursor.at
         if cursor.is_mark("("):
@@ -279,21 +279,21 @@ def _list(cursor: Cursor) -> tuple[tuple[Node, ...], ...]:
             if not (cursor.is_mark(",") or cursor.is_mark(")")):  # (1 + 2) * 3
                 cursor.at = before
                 tuple_of = (_value(cursor),)
-            found.append(tuple_of)
+            values.append(tuple_of)
         else:
-            found.append((_value(cursor),))
+            values.append((_value(cursor),))
         if cursor.take_mark(")"):
-            return tuple(found)
+            return tuple(values)
         cursor.expect_mark(",")
 
 
 def _values(cursor: Cursor) -> tuple[Node, ...]:
     cursor.expect_mark("(")
-    found = [_value(cursor)]
+    nodes = [_value(cursor)]
     while cursor.take_mark(","):
-        found.append(_value(cursor))
+        nodes.append(_value(cursor))
     cursor.expect_mark(")")
-    return tuple(found)
+    return tuple(nodes)
 
 
 def _value(cursor: Cursor) -> Node:

@@ -264,15 +264,17 @@ def _create_table(
 
 
 def _table_elements(cursor: Cursor, columns: list[ColumnDefinition], indexes: list[IndexDefinition]) -> tuple[str, ...]:
-    """Inside of CREATE TABLE's parentheses, the closing one included. Returns the columns of its periods."""
+    """Inside of CREATE TABLE's parentheses, the closing one included. Returns the columns of its
+    periods.
+    """
     period: tuple[str, ...] = ()
     while True:
         if starts_constraint(cursor):
-            found = read_constraint(cursor)
-            if isinstance(found, tuple):
-                period += found
+            constraint = read_constraint(cursor)
+            if isinstance(constraint, tuple):
+                period += constraint
             else:
-                indexes.append(found)
+                indexes.append(constraint)
         elif not (cursor.is_mark(",") or cursor.is_mark(")")):
             columns.append(read_column(cursor))
         if cursor.take_mark(")"):
@@ -306,8 +308,8 @@ def _table_options(cursor: Cursor, database: str) -> _Options:
             partitioning = read_partitioning(cursor)
         elif query_starts(cursor):
             return _Options(charset, cursor.at, versioned, partitioning, storage)
-        elif found := read_storage(cursor, database):
-            storage = Storage(found.engine or storage.engine, storage.union if found.union is None else found.union)
+        elif added := read_storage(cursor, database):
+            storage = Storage(added.engine or storage.engine, storage.union if added.union is None else added.union)
         elif word in ("COMMENT", "CONNECTION", "PASSWORD"):
             cursor.next()
             cursor.take_mark("=")

@@ -86,10 +86,12 @@ _new = tuple.__new__  # NamedTuple's own __new__ costs as much as a regular expr
 
 
 def tokens(sql: str, sql_mode: int, server: ServerVersion) -> list[Token]:
-    """All tokens of one statement, a final `;` left out. Raises DDLError when a quote or comment is never closed."""
+    """All tokens of one statement, a final `;` left out. Raises DDLError when a quote or comment is
+    never closed.
+    """
     pattern = _PLAIN_TOKEN if sql_mode & NO_BACKSLASH_ESCAPES else _TOKEN
-    found: list[Token] = []
-    add, match = found.append, pattern.match
+    all_tokens: list[Token] = []
+    add, match = all_tokens.append, pattern.match
     at, depth = 0, 0
     while True:
         piece = match(sql, at)
@@ -113,9 +115,9 @@ def tokens(sql: str, sql_mode: int, server: ServerVersion) -> list[Token]:
             token = _token(str(kind), piece, sql_mode)
             add(token)
             at = token.end
-    while found and found[-1].text == ";" and found[-1].kind == TokenKind.MARK:
-        found.pop()
-    return found
+    while all_tokens and all_tokens[-1].text == ";" and all_tokens[-1].kind == TokenKind.MARK:
+        all_tokens.pop()
+    return all_tokens
 
 
 def _token(kind: str, piece: re.Match[str], sql_mode: int) -> Token:

@@ -142,24 +142,24 @@ def _literal_bit(_: Column, kind: CanonicalType, text: str) -> bytes:
 
 
 def _literal_date(_: Column, __: CanonicalType, text: str) -> date | None:
-    found = _DATE.match(text)
-    if found is None:
+    match = _DATE.match(text)
+    if match is None:
         raise ValueError(text)
-    year, month, day = (int(part) for part in found.groups())
+    year, month, day = (int(part) for part in match.groups())
     return date(year, month, day) if year and month and day else None
 
 
 def _literal_datetime(column: Column, kind: CanonicalType, text: str) -> datetime | None:
     in_utc = text.removesuffix(_UTC)
-    found = _DATETIME.fullmatch(in_utc)
-    if found is None:
+    match = _DATETIME.fullmatch(in_utc)
+    if match is None:
         raise ValueError(text)
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     if not (year and month and day):
         return None
     if kind.kind is Kind.TIMESTAMP and in_utc == text:
         raise _unknown(column, "a TIMESTAMP literal is in the session's time zone")
-    fraction = (found[7] or "").ljust(6, "0")
+    fraction = (match[7] or "").ljust(6, "0")
     if any(digit != "0" for digit in fraction[_fraction_digits(kind) :]):
         raise ValueError(text)  # the server rounds here, or cuts, depending on sql_mode
     zone = UTC if kind.kind is Kind.TIMESTAMP else None
@@ -167,14 +167,14 @@ def _literal_datetime(column: Column, kind: CanonicalType, text: str) -> datetim
 
 
 def _literal_time(_: Column, kind: CanonicalType, text: str) -> str:
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise ValueError(text)
     digits = _fraction_digits(kind)
-    fraction = (found[5] or "").ljust(6, "0")
+    fraction = (match[5] or "").ljust(6, "0")
     if any(digit != "0" for digit in fraction[digits:]):
         raise ValueError(text)
-    return f"{found[1]}{int(found[2]):02}:{found[3]}:{found[4]}" + (f".{fraction[:digits]}" if digits else "")
+    return f"{match[1]}{int(match[2]):02}:{match[3]}:{match[4]}" + (f".{fraction[:digits]}" if digits else "")
 
 
 def _literal_year(_: Column, __: CanonicalType, text: str) -> int:
@@ -192,18 +192,18 @@ def _literal_text(column: Column, kind: CanonicalType, text: str) -> str:
 
 def _literal_enum(_: Column, kind: CanonicalType, text: str) -> str:
     low = text.rstrip(" ").lower()
-    found = next((member for member in kind.text.members if member.lower() == low), None)
-    if found is None:
+    spelled = next((member for member in kind.text.members if member.lower() == low), None)
+    if spelled is None:
         raise ValueError(text)
-    return found
+    return spelled
 
 
 def _literal_set(_: Column, kind: CanonicalType, text: str) -> str:
     wanted = {part.lower() for part in text.split(",") if part}
-    found = [member for member in kind.text.members if member.lower() in wanted]
-    if len(found) != len(wanted):
+    members = [member for member in kind.text.members if member.lower() in wanted]
+    if len(members) != len(wanted):
         raise ValueError(text)
-    return ",".join(found)
+    return ",".join(members)
 
 
 def _literal_binary(_: Column, kind: CanonicalType, text: str) -> bytes:

@@ -35,14 +35,14 @@ def column_kinds(old: TableVersion, new: TableVersion) -> list[str]:
     after = {column.id for column in new.columns}
     shared = [(before[column.id], column) for column in new.columns if column.id in before]
     names = renamed_between(shared)
-    found = {
+    kinds = {
         "add_column": any(column.id not in before for column in new.columns),
         "drop_column": any(column.id not in after for column in old.columns),
         "rename_column": any(was.name != now.name for was, now in shared),
         "change_type": any(_changed(was, now, names) for was, now in shared),
         "change_key": old.key != new.key,
     }
-    return [kind for kind, is_one in found.items() if is_one]
+    return [kind for kind, is_one in kinds.items() if is_one]
 
 
 def _changed(was: Column, now: Column, names: Mapping[str, str]) -> bool:

@@ -39,13 +39,13 @@ def recast(was: Column, now: Column) -> Recast | None:
     old, new = canonical(was), canonical(now)
     if "zerofill" in was.type or old.text.compressed != new.text.compressed:
         return None
-    found: Recast | None = Recast(VALUE, "false")
+    how: Recast | None = Recast(VALUE, "false")
     if (was.type, was.charset) != (now.type, now.charset):
         rule = _RULES.get((old.kind, new.kind))
-        found = rule(old, new, was, now) if rule else None
-    if found is not None and was.nullable and not now.nullable:
-        return Recast(found.value, f"({found.doubt}) OR {VALUE} IS NULL", only_nulls=found == Recast(VALUE, "false"))
-    return found
+        how = rule(old, new, was, now) if rule else None
+    if how is not None and was.nullable and not now.nullable:
+        return Recast(how.value, f"({how.doubt}) OR {VALUE} IS NULL", only_nulls=how == Recast(VALUE, "false"))
+    return how
 
 
 def _outside(value: str, low: int, high: int) -> str:

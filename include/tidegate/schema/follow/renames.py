@@ -45,7 +45,7 @@ def gives(old: TableVersion | None, new: TableVersion) -> bool:
 
 def renames(history: SchemaHistory, after_ts: int, upto_ts: int) -> list[Rename]:
     """The renames in (after_ts, upto_ts]."""
-    found: list[Rename] = []
+    all_renames: list[Rename] = []
     made = [version for version in history.made_in(after_ts, upto_ts) if version.kind == RENAME]
     for commit_ts, together in groupby(made, key=lambda version: version.commit_ts):
         versions = list(together)
@@ -58,8 +58,8 @@ def renames(history: SchemaHistory, after_ts: int, upto_ts: int) -> list[Rename]
         for version in versions:
             if renamed_here(version):
                 old = next((owner[column.id] for column in version.columns if column.id in owner), None)
-                found.append(Rename(old, version))
-    return found
+                all_renames.append(Rename(old, version))
+    return all_renames
 
 
 def empties(version: TableVersion) -> bool:
@@ -68,11 +68,13 @@ def empties(version: TableVersion) -> bool:
 
 
 def takers(history: SchemaHistory, old: TableVersion | None, new: TableVersion) -> list[TableVersion]:
-    """The tables whose rows were this table's by the statement from `old` to `new`, as it is from there on."""
+    """The tables whose rows were this table's by the statement from `old` to `new`, as it is from
+    there on.
+    """
     if not gives(old, new):
         return []
-    found = [rename.new for rename in renames(history, new.commit_ts - 1, new.commit_ts) if rename.old == old]
+    tables = [rename.new for rename in renames(history, new.commit_ts - 1, new.commit_ts) if rename.old == old]
     if new.moved is not None and new.moved.gives:
         other = history.version_at(*new.moved.other, new.commit_ts)
-        found += [other] if other is not None else []
-    return found
+        tables += [other] if other is not None else []
+    return tables

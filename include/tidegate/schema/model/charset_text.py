@@ -25,18 +25,20 @@ UNDEFINED: Final = "\ufffe"  # as codecs.charmap_decode takes it
 
 def _run(start: bytes, characters: str) -> list[tuple[bytes, str]]:
     """The sequence start and those behind it in its row, with their characters."""
-    found = ((start[:-1] + bytes([start[-1] + n]), character) for n, character in enumerate(characters))
-    return [(sequence, character) for sequence, character in found if character != UNDEFINED]
+    sequences = ((start[:-1] + bytes([start[-1] + n]), character) for n, character in enumerate(characters))
+    return [(sequence, character) for sequence, character in sequences if character != UNDEFINED]
 
 
 def _user_defined() -> dict[bytes, str]:
-    """Rows 0xF5 to 0xFE of the two planes of EUC-JP: Unicode's private area from U+E000, and from U+E3AC."""
-    found: dict[bytes, str] = {}
+    """Rows 0xF5 to 0xFE of the two planes of EUC-JP: Unicode's private area from U+E000, and from
+    U+E3AC.
+    """
+    private: dict[bytes, str] = {}
     for plane, first in ((b"", 0xE000), (b"\x8f", 0xE3AC)):
         for row in range(10):
             characters = "".join(chr(first + 94 * row + n) for n in range(94))
-            found.update(_run(plane + bytes([0xF5 + row, 0xA1]), characters))
-    return found
+            private.update(_run(plane + bytes([0xF5 + row, 0xA1]), characters))
+    return private
 
 
 # Collation ids per character set, from information_schema of MySQL 9.7 and MariaDB 11.4 together (they never disagree).
@@ -180,15 +182,15 @@ def _by_collation() -> dict[int, str]:
 
 def charset_of_collation(collation: int) -> str:
     """Name of the character set of a collation id; UnsupportedValue when neither server has it."""
-    found = _by_collation().get(collation)
-    if found is None:
+    charset = _by_collation().get(collation)
+    if charset is None:
         raise UnsupportedValue(f"collation id {collation} is not known", remedy=f"{REPORT}, and the server's version")
-    return found
+    return charset
 
 
-def same_charset(one: str, other: str) -> bool:
+def same_charset(name: str, other: str) -> bool:
     """Whether two names mean one character set (utf8 is utf8mb3's old name)."""
-    return _modern(one) == _modern(other)
+    return _modern(name) == _modern(other)
 
 
 def _modern(name: str) -> str:
@@ -210,11 +212,11 @@ def codec_of(charset: str) -> str:
 def _table(charset: str) -> str:
     """256 characters of a single-byte set; U+FFFE marks what is undefined."""
     codec = codec_of(charset)
-    found = []
+    characters = []
     for byte in range(256):
         text = bytes([byte]).decode(codec, errors="replace")
-        found.append(_OVERRIDES.get(charset, {}).get(byte, UNDEFINED if text == "\ufffd" else text))
-    return "".join(found)
+        characters.append(_OVERRIDES.get(charset, {}).get(byte, UNDEFINED if text == "\ufffd" else text))
+    return "".join(characters)
 
 
 def decode_text(charset: str, data: bytes) -> str:
@@ -289,13 +291,13 @@ def _second_codes(charset: str) -> dict[str, tuple[bytes, ...]]:
             continue
         if len(text) == 1:
             codes.setdefault(text, []).append(sequence)
-    found = {}
+    others = {}
     for text, several in codes.items():
         usual = text.encode(codec_of(charset), "ignore")
         first = usual if usual in several else several[0]
         if len(several) > 1:
-            found[text] = tuple(code for code in several if code != first)
-    return found
+            others[text] = tuple(code for code in several if code != first)
+    return others
 
 
 def has_second_code(charset: str, data: bytes, text: str) -> bool:
@@ -311,12 +313,14 @@ def _refuse_pairs(codec: str, data: bytes) -> None:
 
 @cache
 def utf8_table(charset: str) -> npt.NDArray[np.uint32]:
-    """For each byte of a single-byte set: its character's UTF-8, and in the highest byte how long that is; 0: none."""
-    found = np.zeros(256, np.uint32)
+    """For each byte of a single-byte set: its character's UTF-8, and in the highest byte how long
+    that is; 0: none.
+    """
+    packed = np.zeros(256, np.uint32)
     for byte, character in enumerate(_table(charset)):
         encoded = b"" if character == UNDEFINED else character.encode()
-        found[byte] = int.from_bytes(encoded, "little") | len(encoded) << 24
-    return found
+        packed[byte] = int.from_bytes(encoded, "little") | len(encoded) << 24
+    return packed
 
 
 def _by_character(charset: str, codec: str, data: bytes) -> str:

@@ -187,7 +187,7 @@ class TableVersion:
     @property
     def key_index(self) -> str:
         """The name of the index that is the key; "" where none is known."""
-        return next((one.name for one in self.indexes if one.whole and one.parts == self.key), "")
+        return next((index.name for index in self.indexes if index.whole and index.parts == self.key), "")
 
     @property
     def silver_key(self) -> tuple[str, ...]:

@@ -69,14 +69,14 @@ def rows_where(columns: Iterable[Column], partitioning: Partitioning | None, nam
         _refuse(partitioning.unknown)
     if partitioning.method == SYSTEM_TIME:
         return _history(partitioning, names)
-    found = []
+    positions = []
     for name in names:
         at = partitioning.find(name)
         if at is None:
             _refuse(f"partition {name} isn't known" + (" (a subpartition?)" if partitioning.sub else ""))
-        found.append(at)
+        positions.append(at)
     rule = _Rule(columns, partitioning)
-    condition = " OR ".join(f"coalesce({rule.of(at)}, false)" for at in found)
+    condition = " OR ".join(f"coalesce({rule.of(at)}, false)" for at in positions)
     doubt = " OR ".join(f"coalesce({doubt}, false)" for doubt in sorted(rule.doubts))
     return RowsWhere(f"({condition or _NEVER})", f"({doubt or _NEVER})")
 
@@ -150,15 +150,15 @@ class _Rule:
         if partition.values == ((DEFAULT,),):
             rest = [n for n, other in enumerate(self._partitioning.partitions) if n != at]
             return " AND ".join(f"NOT coalesce({self._list(n)}, false)" for n in rest) or "true"
-        expressions, found = self._partitioning.expressions, []
+        expressions, tuples = self._partitioning.expressions, []
         for value in partition.values:
             if len(value) != len(expressions):
                 _refuse(f"the values of partition {partition.name} aren't known")
             pairs = [self._pair(expression, item) for expression, item in zip(expressions, value, strict=True)]
-            found.append(" AND ".join(f"{left} <=> {right}" for left, right in pairs))
-        if not found:
+            tuples.append(" AND ".join(f"{left} <=> {right}" for left, right in pairs))
+        if not tuples:
             _refuse(f"the values of partition {partition.name} aren't known")
-        return "(" + " OR ".join(f"({text})" for text in found) + ")"
+        return "(" + " OR ".join(f"({text})" for text in tuples) + ")"
 
     def _pair(self, expression: Node, value: Node) -> tuple[str, str]:
         """An expression and a constant as two texts that compare as the server compares them."""
@@ -320,11 +320,11 @@ def _constant(node: Node) -> int | None:
 
 
 def _moment(node: Node) -> datetime:
-    found = _DATE.fullmatch(node[1]) if isinstance(node, tuple) and node[0] == TEXT else None
+    match = _DATE.fullmatch(node[1]) if isinstance(node, tuple) and node[0] == TEXT else None
     try:
-        if found:
-            day = date.fromisoformat(found[1])
-            return datetime.fromisoformat(f"{day.isoformat()} {found[2] or '00:00:00'}")
+        if match:
+            day = date.fromisoformat(match[1])
+            return datetime.fromisoformat(f"{day.isoformat()} {match[2] or '00:00:00'}")
     except ValueError:
         pass
     _refuse(f"{_shown(node)} isn't a date that is known here")

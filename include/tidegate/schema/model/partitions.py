@@ -54,16 +54,16 @@ class Partitioning:
     @property
     def column_names(self) -> frozenset[str]:
         """Columns that say where a row lies, in lower case."""
-        found: set[str] = set()
+        names: set[str] = set()
         waiting = list(self.expressions)
         while waiting:
             node = waiting.pop()
             if isinstance(node, tuple):
                 if node[0] == COLUMN:
-                    found.add(str(node[1]).lower())
+                    names.add(str(node[1]).lower())
                 else:
                     waiting += node[1:]
-        return frozenset(found)
+        return frozenset(names)
 
 
 def to_text(partitioning: Partitioning | None) -> str:
@@ -220,33 +220,33 @@ def _after(now: Partitioning | None, action: PartitionAction) -> Partitioning | 
 
 def _partitions_after(now: Partitioning, action: PartitionAction) -> tuple[Partition, ...] | None:
     """None when the action doesn't fit what is known."""
-    there = now.partitions
+    parts = now.partitions
     match action:
         case AddPartitions(partitions, 0, if_not_exists):
             known = [now.find(partition.name) is not None for partition in partitions]
             if any(known):
-                return there if if_not_exists and all(known) else None
-            if now.method == SYSTEM_TIME and there and there[-1].values == ((CURRENT,),):
-                return (*there[:-1], *partitions, there[-1])
-            return (*there, *partitions)
+                return parts if if_not_exists and all(known) else None
+            if now.method == SYSTEM_TIME and parts and parts[-1].values == ((CURRENT,),):
+                return (*parts[:-1], *partitions, parts[-1])
+            return (*parts, *partitions)
         case AddPartitions(count=count):
-            made = tuple(Partition(f"p{len(there) + n}") for n in range(count))
-            return None if any(now.find(partition.name) is not None for partition in made) else (*there, *made)
+            made = tuple(Partition(f"p{len(parts) + n}") for n in range(count))
+            return None if any(now.find(partition.name) is not None for partition in made) else (*parts, *made)
         case CoalescePartitions(count):
-            return there[:-count] if 0 < count < len(there) else None
+            return parts[:-count] if 0 < count < len(parts) else None
         case DropPartitions(names, if_exists):
             return _without(now, names, if_exists=if_exists)
         case PartitionToTable(name):
             return _without(now, (name,))
         case ReorganizePartitions(names, into):
-            found = sorted(at for name in names if (at := now.find(name)) is not None)
-            if len(found) != len(names) or not names:
-                return there if not names and not into else None
-            rest = tuple(partition for at, partition in enumerate(there) if at not in found)
+            positions = sorted(at for name in names if (at := now.find(name)) is not None)
+            if len(positions) != len(names) or not names:
+                return parts if not names and not into else None
+            rest = tuple(partition for at, partition in enumerate(parts) if at not in positions)
             # Of RANGE they are neighbours; of LIST order has no bearing on where a row lies.
-            return (*rest[: found[0]], *into, *rest[found[0] :])
+            return (*rest[: positions[0]], *into, *rest[positions[0] :])
         case TableToPartition(partition=partition):
-            return None if partition is None or now.find(partition.name) is not None else (*there, partition)
+            return None if partition is None or now.find(partition.name) is not None else (*parts, partition)
     return None
 
 

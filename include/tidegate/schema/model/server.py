@@ -32,10 +32,10 @@ class ServerVersion:
         """From the text of @@version or of FORMAT_DESCRIPTION, e.g. "11.4.5-MariaDB-log", "9.7.4"."""
         mariadb = "mariadb" in version.lower()
         text = version.removeprefix("5.5.5-") if mariadb else version  # a prefix that old MariaDB put before its own
-        found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
-        if found is None:
+        match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+        if match is None:
             return cls(mariadb, 110400 if mariadb else 90000)
-        number = int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3] or 0)
+        number = int(match[1]) * 10000 + int(match[2]) * 100 + int(match[3] or 0)
         return cls(mariadb, number, folds_names="tidb" in version.lower())
 
     def folded(self, name: str) -> str:

@@ -77,17 +77,18 @@ def integer_range(kind: CanonicalType) -> tuple[int, int]:
 
 
 def parse_type(text: str) -> TypeText:
-    """A column_type text in lower case (members keep theirs), e.g. "int(10) unsigned zerofill", "enum('a','b''c')".
+    """A column_type text in lower case (members keep theirs), e.g. "int(10) unsigned zerofill",
+    "enum('a','b''c')".
 
     Raises UnsupportedValue when the text hasn't the shape of a type.
     """
     bare = text.removesuffix(COMPRESSED)
-    found = _SHAPE.fullmatch(_OLD_FORMAT.sub("", bare))
-    if found is None:
+    shape = _SHAPE.fullmatch(_OLD_FORMAT.sub("", bare))
+    if shape is None:
         raise UnsupportedValue(
             f"column type {text!r} is not understood", remedy=f"leave the column's table out, or {REPORT}"
         )
-    base, inside, words = found[1], found[2], found[3].split()
+    base, inside, words = shape[1], shape[2], shape[3].split()
     if base in {"enum", "set"}:
         return TypeText(base, members=_members(inside or "", text))
     pieces = [piece.strip() for piece in (inside or "").split(",")] if inside is not None else []
@@ -102,11 +103,11 @@ def parse_type(text: str) -> TypeText:
 def _members(inside: str, text: str) -> tuple[str, ...]:
     members, at = [], 0
     while at < len(inside):
-        found = _MEMBER.match(inside, at)
-        if found is None or (found[2] == "," and found.end() == len(inside)):
+        member = _MEMBER.match(inside, at)
+        if member is None or (member[2] == "," and member.end() == len(inside)):
             raise UnsupportedValue(f"members of column type {text!r} are not understood", remedy="report the type")
-        members.append(_ESCAPED.sub(lambda m: "'" if m[1] is None else _ESCAPES.get(m[1], m[1]), found[1]))
-        at = found.end()
+        members.append(_ESCAPED.sub(lambda m: "'" if m[1] is None else _ESCAPES.get(m[1], m[1]), member[1]))
+        at = member.end()
     return tuple(members)
 
 

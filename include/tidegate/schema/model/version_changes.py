@@ -21,22 +21,22 @@ def changes(old: TableVersion | None, new: TableVersion) -> list[str]:
         return [f"{len(new.columns)} columns, key: {key}"] if new.columns else []
     before = {column.id: column for column in old.columns}
     after = {column.id for column in new.columns}
-    found = [f"- {column.name}" for column in old.columns if column.id not in after]
+    lines = [f"- {column.name}" for column in old.columns if column.id not in after]
     for column in new.columns:
         was = before.get(column.id)
-        found += [f"+ {column.name} {column.type}"] if was is None else _differences(was, column)
+        lines += [f"+ {column.name} {column.type}"] if was is None else _differences(was, column)
     shared = [c.id for c in old.columns if c.id in after]
     if shared != [c.id for c in new.columns if c.id in before]:
-        found.append("columns in another order")
+        lines.append("columns in another order")
     if old.key != new.key:
-        found.append(f"key ({', '.join(old.key_names)}) -> ({', '.join(new.key_names)})")
+        lines.append(f"key ({', '.join(old.key_names)}) -> ({', '.join(new.key_names)})")
     if old.partitioning != new.partitioning:
-        found.append(f"partitions {_partitions(old)} -> {_partitions(new)}")
+        lines.append(f"partitions {_partitions(old)} -> {_partitions(new)}")
     if new.moved is not None:
-        found.append(_moved(new.moved))
+        lines.append(_moved(new.moved))
     if old.status is not new.status:
-        found.append(f"{old.status} -> {new.status}")
-    return found
+        lines.append(f"{old.status} -> {new.status}")
+    return lines
 
 
 def _partitions(version: TableVersion) -> str:
@@ -58,15 +58,15 @@ def _moved(moved: RowsMoved) -> str:
 
 
 def _differences(was: Column, now: Column) -> list[str]:
-    found = [f"{was.name} renamed {now.name}"] if was.name != now.name else []
+    lines = [f"{was.name} renamed {now.name}"] if was.name != now.name else []
     for name in ("type", "charset", "collation", "default", "generation_expression", "comment"):
         old, new = getattr(was, name), getattr(now, name)
         if old != new:
             what = "" if name == "type" else f" {name.replace('_', ' ')}"
-            found.append(f"{now.name}{what} {_shown(old)} -> {_shown(new)}")
+            lines.append(f"{now.name}{what} {_shown(old)} -> {_shown(new)}")
     if was.nullable != now.nullable:
-        found.append(f"{now.name} {'NULL' if now.nullable else 'NOT NULL'}")
-    return found
+        lines.append(f"{now.name} {'NULL' if now.nullable else 'NOT NULL'}")
+    return lines
 
 
 def _shown(value: str | None) -> str:

@@ -15,8 +15,10 @@ _FOREVER: Final = (1 << 63) - 1
 
 
 def ended_in(history: SchemaHistory, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
-    """Times of tables that went above after_ts, as far as the history's memory reaches (see lake/schema_rows.ended)."""
-    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    """Times of tables that went above after_ts, as far as the history's memory reaches (see
+    lake/schema_rows.ended).
+    """
+    spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
     names = {(version.database, version.table) for version in history.made_in(after_ts, _FOREVER)}
     for name in sorted(names):
         since: int | None = None
@@ -25,6 +27,6 @@ def ended_in(history: SchemaHistory, after_ts: int) -> dict[tuple[str, str], lis
                 since = version.commit_ts if since is None else since
                 continue
             if since is not None and version.commit_ts > after_ts:
-                found.setdefault(name, []).append((since, version.commit_ts))
+                spans.setdefault(name, []).append((since, version.commit_ts))
             since = None
-    return found
+    return spans

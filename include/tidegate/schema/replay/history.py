@@ -103,8 +103,8 @@ class SchemaHistory:
         self._standing: dict[TableName, int] = {}
         self._next_id = bounds.next_id if bounds else 1
         self._floor = bounds.floor if bounds else 0
-        mine = [row for row in rows if row["source"] == source]
-        for row in sorted(mine, key=lambda row: (row["commit_ts"], row["version"])):
+        own_rows = [row for row in rows if row["source"] == source]
+        for row in sorted(own_rows, key=lambda row: (row["commit_ts"], row["version"])):
             name = (row["database"], row["table"])
             self._versions.setdefault(name, [])
             self._unread.setdefault(name, []).append(row)
@@ -196,7 +196,7 @@ class SchemaHistory:
 
     def made_in(self, after_ts: int, upto_ts: int) -> list[TableVersion]:
         """Versions of tables that begin in (after_ts, upto_ts], oldest first."""
-        first = bisect_right(self._begins, after_ts, key=lambda one: one[0])
+        first = bisect_right(self._begins, after_ts, key=lambda begin: begin[0])
         late = dict.fromkeys(name for _, name in self._begins[first:] if name[1])  # others have no version above it
         made = [version for name in late for version in self._of(name) if after_ts < version.commit_ts <= upto_ts]
         return sorted(made, key=lambda version: version.commit_ts)

@@ -41,16 +41,18 @@ def find(items: Iterable[_Named], name: str) -> _Named | None:
 
 
 def key_of(columns: Iterable[Column], indexes: Iterable[Index]) -> tuple[int, ...]:
-    """The primary key, else the shortest unique key of whole, stored, NOT NULL columns (then by name), else ()."""
+    """The primary key, else the shortest unique key of whole, stored, NOT NULL columns (then by
+    name), else ().
+    """
     usable = {c.id for c in columns if not c.nullable and c.generated is not Generated.VIRTUAL}
-    found: list[tuple[int, str, tuple[int, ...]]] = []
+    unique: list[tuple[int, str, tuple[int, ...]]] = []
     for index in indexes:
         if index.whole and usable.issuperset(index.parts):
             if index.kind is IndexKind.PRIMARY:
                 return index.parts
             if index.kind is IndexKind.UNIQUE:
-                found.append((len(index.parts), index.name.lower(), index.parts))
-    return min(found)[2] if found else ()
+                unique.append((len(index.parts), index.name.lower(), index.parts))
+    return min(unique)[2] if unique else ()
 
 
 def with_row_end(indexes: tuple[Index, ...], columns: Iterable[Column], *, versioned: bool) -> tuple[Index, ...]:
@@ -73,13 +75,13 @@ def with_indexes(
 ) -> tuple[Index, ...]:
     """All indexes, the added ones named and resolved to column ids.
 
-    period: columns of the statement's periods; WITHOUT OVERLAPS puts those of the one that isn't the system's into
-    a key.
+    period: columns of the statement's periods; WITHOUT OVERLAPS puts those of the one that isn't
+    the system's into a key.
     """
-    found = list(indexes)
+    all_indexes = list(indexes)
     by_name = {column.name.lower(): column.id for column in columns}
     by_id = {column.id: column for column in columns}
-    names, made_for_keys = _Names(found), any(index.made_for_key for index in found)
+    names, made_for_keys = _Names(all_indexes), any(index.made_for_key for index in all_indexes)
     # What a foreign key needs comes last: an index that covers its columns makes its own superfluous.
     for definition in sorted(added, key=lambda d: d.made_for_key):
         parts = tuple(by_name.get(name.lower(), 0) for name in definition.columns)
@@ -88,18 +90,18 @@ def with_indexes(
             if len(between) != 2:
                 raise DDLError("WITHOUT OVERLAPS of a period that an earlier statement made", remedy=RECREATE)
             parts = (*parts[:-1], *between)
-        if definition.made_for_key and any(index.parts[: len(parts)] == parts for index in found):
+        if definition.made_for_key and any(index.parts[: len(parts)] == parts for index in all_indexes):
             continue
         if made_for_keys:
-            found = [i for i in found if not (i.made_for_key and parts[: len(i.parts)] == i.parts)]
-            names = _Names(found)
+            all_indexes = [i for i in all_indexes if not (i.made_for_key and parts[: len(i.parts)] == i.parts)]
+            names = _Names(all_indexes)
         name = names.take(definition)
         whole = not definition.period and all(
             part and _is_whole(by_id[part], prefix) for part, prefix in zip(parts, definition.prefixes, strict=False)
         )
-        found.append(Index(name, definition.kind, parts, whole, definition.made_for_key))
+        all_indexes.append(Index(name, definition.kind, parts, whole, definition.made_for_key))
         made_for_keys = made_for_keys or definition.made_for_key
-    return tuple(found)
+    return tuple(all_indexes)
 
 
 def _is_whole(column: Column, prefix: int) -> bool:

@@ -59,9 +59,11 @@ class PartitionMoves:
                 case TruncatePartitions(()):
                     self._work.put(table, self._work.shape(table), "truncate", self._work.status(table).emptied)
                 case DropPartitions(names, if_exists):
-                    there = before.partitioning
-                    if if_exists and there is not None and there.method != SYSTEM_TIME:
-                        names = tuple(name for name in names if there.unknown or there.find(name) is not None)
+                    partitioning = before.partitioning
+                    if if_exists and partitioning is not None and partitioning.method != SYSTEM_TIME:
+                        names = tuple(
+                            name for name in names if partitioning.unknown or partitioning.find(name) is not None
+                        )
                     if names:
                         self._put(table, RowsMoved(DELETED, names, why=_doubt(before, names)))
                 case TruncatePartitions(names):
@@ -139,9 +141,9 @@ def _doubt(shape: Shape, names: Sequence[str], *, moves: bool = False) -> str:
     return ""
 
 
-def _unlike(one: Sequence[Column], other: Sequence[Column]) -> str:
+def _unlike(columns: Sequence[Column], other: Sequence[Column]) -> str:
     """Why rows of one table can't simply be another's."""
-    if [_place(column) for column in one] == [_place(column) for column in other]:
+    if [_place(column) for column in columns] == [_place(column) for column in other]:
         return ""
     return "the two tables don't have the same columns"
 

@@ -34,25 +34,26 @@ def check_said(parsed: Statement, work: Work, said: EventSaid) -> None:
         return
     shape = work.shape(said.of)
     other = next(
-        _differences(shape, [one for one in said.columns if not one.name.lower().startswith(_OF_EXPRESSION)]), ""
+        _differences(shape, [column for column in said.columns if not column.name.lower().startswith(_OF_EXPRESSION)]),
+        "",
     )
     if other:
         what = f"`{said.of[0]}.{said.of[1]}` isn't what its statement makes of the table that is known: {other}"
         raise DDLError(what, remedy=RECREATE)
 
 
-def _differences(shape: Shape, told: Sequence[SaidColumn]) -> Iterator[str]:
+def _differences(shape: Shape, said: Sequence[SaidColumn]) -> Iterator[str]:
     columns = [column for column in shape.columns if not column.name.lower().startswith(_OF_EXPRESSION)]
-    if [column.name.lower() for column in columns] != [one.name.lower() for one in told]:
-        yield f"it has columns {_listed(told)}, replayed are {_listed(columns)}"
+    if [column.name.lower() for column in columns] != [said_column.name.lower() for said_column in said]:
+        yield f"it has columns {_listed(said)}, replayed are {_listed(columns)}"
         return
-    for column, one in zip(columns, told, strict=True):
-        if not _same_type(column, one):
-            yield f"its column {one.name} is {one.type}, replayed is {column.type}"
+    for column, other in zip(columns, said, strict=True):
+        if not _same_type(column, other):
+            yield f"its column {other.name} is {other.type}, replayed is {column.type}"
     primary = next((index for index in shape.indexes if index.kind is IndexKind.PRIMARY), None)
     replayed = [column for column in columns if primary and column.id in primary.parts]
-    key = [one for one in told if one.primary]
-    if [column.name.lower() for column in replayed] != [one.name.lower() for one in key]:
+    key = [said_column for said_column in said if said_column.primary]
+    if [column.name.lower() for column in replayed] != [said_column.name.lower() for said_column in key]:
         yield f"its primary key is of ({_listed(key)}), replayed is of ({_listed(replayed)})"
 
 
@@ -60,11 +61,11 @@ def _listed(columns: Sequence[Column] | Sequence[SaidColumn]) -> str:
     return ", ".join(column.name for column in columns)
 
 
-def _same_type(column: Column, one: SaidColumn) -> bool:
+def _same_type(column: Column, other: SaidColumn) -> bool:
     """Whether both have the same values: a CHAR and a TEXT have."""
-    if not one.type:
+    if not other.type:
         return True
     try:
-        return canonical(replace(column, type=one.type)).delta == canonical(column).delta
+        return canonical(replace(column, type=other.type)).delta == canonical(column).delta
     except UnsupportedValue:
-        return one.type == column.type
+        return other.type == column.type

@@ -215,15 +215,15 @@ def _renamed(columns: list[Column], names: dict[str, str]) -> list[Column]:
     ]
 
 
-def _inline_indexes(definition: ColumnDefinition, there: Iterable[Index] = ()) -> list[IndexDefinition]:
-    """The indexes of a column's own definition; with IF NOT EXISTS none of a name in `there`."""
-    found, kind = [], definition.index
+def _inline_indexes(definition: ColumnDefinition, existing: Iterable[Index] = ()) -> list[IndexDefinition]:
+    """The indexes of a column's own definition; with IF NOT EXISTS none of a name in `existing`."""
+    definitions, kind = [], definition.index
     name = "PRIMARY" if kind is IndexKind.PRIMARY else ""
-    if kind is not None and not find(there, name or definition.name):
-        found.append(IndexDefinition(kind, name, (definition.name,), (0,)))
+    if kind is not None and not find(existing, name or definition.name):
+        definitions.append(IndexDefinition(kind, name, (definition.name,), (0,)))
     if definition.refers:
-        found.append(IndexDefinition(IndexKind.PLAIN, "", (definition.name,), (0,), refers=definition.refers))
-    return found
+        definitions.append(IndexDefinition(IndexKind.PLAIN, "", (definition.name,), (0,), refers=definition.refers))
+    return definitions
 
 
 def _without_needless(shape: Shape, actions: Iterable[Action]) -> list[Action]:
@@ -262,9 +262,9 @@ def _table_defaults(
             defaults = convert if not (given and context.server.mariadb) else defaults
             collated = bool(action.charset.collation) and not context.server.mariadb
         elif isinstance(action, TableDefaults) and action.charset:
-            found = resolve_charset(action.charset, defaults, context.server, context.defaults)
-            if not (collated and not action.charset.collation and found[0] == defaults[0]):
-                defaults = found
+            resolved = resolve_charset(action.charset, defaults, context.server, context.defaults)
+            if not (collated and not action.charset.collation and resolved[0] == defaults[0]):
+                defaults = resolved
             given = True
             collated = collated or bool(action.charset.collation)
     return defaults, convert
@@ -304,15 +304,15 @@ def _kept_columns(
 def _changes_of_added(shape: Shape, actions: list[Action]) -> list[Action]:
     """Changes of columns that the same statement adds. The new name counts there: the old one may be anything."""
     dropped = {action.name.lower() for action in actions if isinstance(action, DropColumn)}
-    there = {column.name.lower() for column in shape.columns} - dropped
+    kept = {column.name.lower() for column in shape.columns} - dropped
     added: set[str] = set()
-    found: list[Action] = []
+    changes: list[Action] = []
     for action in actions:
         if isinstance(action, AddColumn):
             added.add(action.definition.name.lower())
-        elif isinstance(action, ChangeColumn) and action.old.lower() not in there:
-            found += [action] if action.definition.name.lower() in added else []
-    return found
+        elif isinstance(action, ChangeColumn) and action.old.lower() not in kept:
+            changes += [action] if action.definition.name.lower() in added else []
+    return changes
 
 
 def _existing(shape: Shape, name: str) -> Column:

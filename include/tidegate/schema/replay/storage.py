@@ -56,11 +56,11 @@ def _with_keys(
     """Those that change no row are kept for their names: DROP FOREIGN KEY names a constraint."""
     if not has_foreign_keys(engine):
         return ()
-    found = list(logged_as(keys, logged=context.logs_cascades))
+    all_keys = list(logged_as(keys, logged=context.logs_cascades))
     for definition in definitions:
         if definition.refers is not None:
-            found.append(_key(definition, definition.refers, found, context))
-    return tuple(found)
+            all_keys.append(_key(definition, definition.refers, all_keys, context))
+    return tuple(all_keys)
 
 
 def new_names(actions: Iterable[Action]) -> dict[str, str]:
@@ -70,10 +70,12 @@ def new_names(actions: Iterable[Action]) -> dict[str, str]:
     return {old.lower(): new for old, new in pairs if old.lower() != new.lower()}
 
 
-def _key(definition: IndexDefinition, refers: Reference, there: Iterable[ForeignKey], context: Context) -> ForeignKey:
+def _key(
+    definition: IndexDefinition, refers: Reference, existing: Iterable[ForeignKey], context: Context
+) -> ForeignKey:
     database, table = context.table
     return ForeignKey(
-        refers.name or generated_name(table, there),
+        refers.name or generated_name(table, existing),
         (refers.parent[0] or database, refers.parent[1]),
         action_kept(refers.on_delete),
         action_kept(refers.on_update),

@@ -46,7 +46,8 @@ def resolve_charset(
 def default_text(default: Default, kind: str, charset: str) -> str | None:
     """A column's default as its text: what a literal of bytes means in the column's character set.
 
-    In a column of bytes, or a number, it stays 0x and digits; and the content of a string is never taken for that.
+    In a column of bytes, or a number, it stays 0x and digits; and the content of a string is never
+    taken for that.
     """
     text = default.text
     if text is None or default.is_expression:
@@ -56,11 +57,11 @@ def default_text(default: Default, kind: str, charset: str) -> str | None:
         return "0x" + text.encode().hex() if is_binary and text.isascii() and _LITERAL.match(text) else text
     if not (charset or is_binary or kind.startswith(("enum(", "set("))):
         return text
-    found = octets(text[2:]) if text[1] in "xX" else _bits(text[2:])
+    literal = octets(text[2:]) if text[1] in "xX" else _bits(text[2:])
     if is_binary:
-        return f"0x{found.hex().upper()}"
+        return f"0x{literal.hex().upper()}"
     try:
-        return decode_member(charset or "binary", found)
+        return decode_member(charset or "binary", literal)
     except UnsupportedValue:
         return text
 

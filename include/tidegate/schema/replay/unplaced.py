@@ -35,22 +35,22 @@ class KnownTables(Protocol):
 def read_placed(statement: DdlStatement, server: ServerVersion, history: KnownTables) -> Statement:
     """Raises DdlNotRead."""
     parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
-    found = unplaced(statement.sql, statement.sql_mode, server) if statement.said.of_made else None
-    if found is None:
+    pair = unplaced(statement.sql, statement.sql_mode, server) if statement.said.of_made else None
+    if pair is None:
         return parsed
-    bare, made = found
-    there = [
+    bare, made = pair
+    candidates = [
         name
         for name in history.tables()
         if name[1] == bare and _was_there(history.versions(*name), statement.commit_ts)
     ]
-    if len(there) == 1:
-        return _placed(parsed, there[0])
-    names = [made] if isinstance(parsed, CreateLike) else [made, *there]
+    if len(candidates) == 1:
+        return _placed(parsed, candidates[0])
+    names = [made] if isinstance(parsed, CreateLike) else [made, *candidates]
     late = [name for name in names if (last := history.last(name)) is None or last.commit_ts < statement.commit_ts]
     if not late:
         return parsed  # followed, or left behind by all of them
-    known = ", ".join(f"`{database}.{table}`" for database, table in there) or "none"
+    known = ", ".join(f"`{database}.{table}`" for database, table in candidates) or "none"
     what = f"of which database `{bare}` is that {made[0]}.{made[1]} is made of nobody says; known by that name: {known}"
     raise DdlNotRead(what, remedy=RECREATE, tables=tuple(f"{database}.{table}" for database, table in late))
 
