@@ -229,9 +229,13 @@ def _judge_others(
     odd = np.flatnonzero((fates == UNDECIDED) & ((bits & (ROWS | STATEMENT)) == 0)).tolist()
     late = queries[(said & UNDOES_EARLIER) != 0].tolist()
     problems: dict[Name, Problem] = {}
+    # What a DDL names and nobody has: a swap's name in between, DROP TABLE IF EXISTS. It would wait for ever, as no
+    # snapshot finds it. Rows of a table that isn't known are a problem of their own.
+    unknown = {name for name in windows if not versions.get(name)}
+    seen = {name: span for name, span in windows.items() if name not in unknown}
     for judged in chain(
-        judge_statements(index, statements.tolist(), windows, known),
-        (_judge_unknown(index, windows, event, known) for event in odd),
+        judge_statements(index, statements.tolist(), windows, known, unknown),
+        (_judge_unknown(index, seen, event, known) for event in odd),
         (_judge_late(index, windows, event, known) for event in late),
     ):
         at_ts = int(index.events[judged.event, K.COMMIT_TS])

@@ -119,9 +119,15 @@ def place(index: EventIndex, event: int) -> str:
 
 
 def judge_statements(
-    index: EventIndex, numbers: list[int], windows: Mapping[Name, CommitSpan], known: Known
+    index: EventIndex,
+    numbers: list[int],
+    windows: Mapping[Name, CommitSpan],
+    known: Known,
+    unknown: Collection[Name] = (),
 ) -> Iterator[Judged]:
-    """numbers: of events with the STATEMENT bit."""
+    """numbers: of events with the STATEMENT bit. unknown: names that schema_history has no table of. DROP TABLE IF
+    EXISTS, or a swap in one RENAME, names what nobody has: a statement changes such a name only where its text says it.
+    """
     for number in numbers:
         try:
             query = query_at(index, number)
@@ -141,7 +147,7 @@ def judge_statements(
         touched = changed_tables(query, names)
         if known.effects and touched is not None:
             touched |= _reached(query, names)
-        yield judge_unfollowed(index, number, windows, known, error, touched)
+        yield judge_unfollowed(index, number, _said_or_known(query, windows, unknown), known, error, touched)
 
 
 def judge_unfollowed(
@@ -192,6 +198,17 @@ def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
     return {name for name in known if name[0].casefold() in folded}
 
 
+def _said_or_known(
+    query: Query, windows: Mapping[Name, CommitSpan], unknown: Collection[Name]
+) -> Mapping[Name, CommitSpan]:
+    """Without names that nobody has and the text doesn't say, in whatever case."""
+    if not unknown or (not query.legible and not query.charset.startswith("utf8")):
+        return windows
+    said = {(database.casefold(), table.casefold()) for database, table in named_tables(query)}
+    out = {name for name in unknown if (name[0].casefold(), name[1].casefold()) not in said}
+    return {name: span for name, span in windows.items() if name not in out}
+
+
 def _reached(query: Query, known: Collection[Name]) -> set[Name]:
     """The known tables that anything fired or called by a statement may change; the text doesn't count."""
     target = None if query.sql_mode & _ODD_QUOTES else _one_table(_STRING.sub("''", query.sql), query.database)
@@ -216,7 +233,9 @@ def _one_table(sql: str, database: str) -> Name | None:
 def named_tables(query: Query) -> set[Name]:
     """Every (database, table) that an identifier in the statement could mean; more than there are."""
     found = set()
-    for match in _QUALIFIED.finditer(_STRING.sub("''", query.sql)):
+    # With odd quotes everything may be a name.
+    sql = query.sql.replace('"', "`") if query.sql_mode & _ODD_QUOTES else _STRING.sub("''", query.sql)
+    for match in _QUALIFIED.finditer(sql):
         database, table, alone = match.groups()
         found.add((_unquoted(database) if database else query.database, _unquoted(table or alone)))
     return found

@@ -187,8 +187,8 @@ class Script:
                         self._temporary = self._temporary - {table} | {action.to}
                 return None
             # MySQL renames only what is not temporary, even behind a temporary table of its name.
-            case RenameTables(pairs) if "mariadb" in self.server_version.lower():
-                return self._rename_temporary(pairs)
+            case RenameTables() if "mariadb" in self.server_version.lower():
+                return self._rename_temporary(statement)
             case Truncate(table) if table in self._temporary:
                 return None
         return statement
@@ -207,14 +207,14 @@ class Script:
         self.history.hold([table], error)
         return error
 
-    def _rename_temporary(self, pairs: tuple[tuple[TableName, TableName], ...]) -> Statement | None:
+    def _rename_temporary(self, statement: RenameTables) -> Statement | None:
         left = []
-        for old, new in pairs:
+        for old, new in statement.pairs:
             if old in self._temporary:
                 self._temporary = self._temporary - {old} | {new}
             else:
                 left.append((old, new))
-        return RenameTables(tuple(left)) if left else None
+        return replace(statement, pairs=tuple(left)) if left else None
 
 
 def _kind(parsed: Statement, sql: str) -> str:

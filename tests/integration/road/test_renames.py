@@ -234,6 +234,58 @@ def test_a_name_that_another_table_gets_while_its_own_waits_keeps_none_of_the_ol
     assert road.assert_equal() == {"a": 1, "b": 1}
 
 
+@pytest.mark.parametrize(("swap", "first"), [
+    (["RENAME TABLE t TO tmp, t2 TO t, tmp TO t2"], True),
+    (["RENAME TABLE t TO tmp, t2 TO t, tmp TO t2"], False),
+    (["RENAME TABLE t TO tmp", "RENAME TABLE t2 TO t", "RENAME TABLE tmp TO t2"], True),
+])  # fmt: skip
+def test_a_name_between_two_others_waits_for_no_statement_beside_its_swap(
+    mariadb: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    swap: list[str],
+    first: bool,
+) -> None:
+    """first: the statement stands before the swap; else behind it."""
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture()
+    run(mariadb, database, """
+        CREATE TABLE t (id INT PRIMARY KEY, v INT)
+        CREATE TABLE t2 (id INT PRIMARY KEY, v INT)
+        INSERT INTO t VALUES (1, 1)
+        INSERT INTO t2 VALUES (2, 2)
+    """)  # fmt: skip
+    road.capture()
+    road.apply(spark)
+    statement = ["SET SESSION binlog_format = 'STATEMENT'", "UPDATE t SET v = 7", "SET SESSION binlog_format = 'ROW'"]
+    run(mariadb, database, "\n".join([*statement, *swap] if first else [*swap, *statement]))
+    road.capture()
+    app = road.apply(spark)
+    assert ("tmp" in {name.partition(".")[2] for name in held(app)}) == (len(swap) > 1), "its rows go through it"
+    assert not held(Reading(road, spark).run())
+
+
+def test_names_that_no_table_has_wait_for_no_statement_beside_them(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*")
+    road.capture()
+    run(mariadb, database, """
+        CREATE TABLE t (id INT PRIMARY KEY, v INT)
+        INSERT INTO t VALUES (1, 1)
+        DROP TABLE IF EXISTS nothing
+        RENAME TABLE IF EXISTS nobodys TO none
+        SET SESSION binlog_format = 'STATEMENT'
+        UPDATE t SET v = 7
+    """)  # fmt: skip
+    road.capture()
+    assert {name.partition(".")[2] for name in held(road.apply(spark))} == {"t"}
+    assert not held(Reading(road, spark).run())
+
+
 def test_a_table_that_lacks_rows_and_went_in_the_same_window_waits_for_nothing(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from tests.kit.decoding import ALL_TIME, decode_both, segment, version
 from tests.unit.binlog.encoding import events as e
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
+from tidegate.binlog.events import EventType
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import Column
 from tidegate.schema.replay.history import SchemaHistory
@@ -137,6 +138,20 @@ def test_what_a_person_said_of_a_place_counts_there_and_nowhere_else() -> None:
     assert [(p.table, "a person judged" in p.message) for p in one.problems] == [("people", True)]
     elsewhere = {(first.file, first.pos + 1, first.commit_ts): (), (first.file, first.pos, first.commit_ts + 1): ()}
     assert len(decode_segment(given, VERSIONS, windows, known=Known(judged=elsewhere)).problems) == 2
+
+
+def test_a_name_that_no_table_has_is_stopped_by_its_own_statement_alone() -> None:
+    """DROP TABLE IF EXISTS, and a swap in one RENAME, name what schema_history has no version of."""
+    nobodys = ("shop", "tmp")
+    windows = dict.fromkeys([*ALL, nobodys], ALL_TIME)
+    assert {p.table for p in decoded("CALL p()", windows=windows).problems} == {"orders", "items"}
+    assert {p.table for p in decoded("UPDATE orders SET id = 2", windows=windows).problems} == {"orders"}
+    assert {p.table for p in decoded("UPDATE TMP SET id = 2", windows=windows).problems} == {"orders", "items", "tmp"}
+    assert {p.table for p in decoded("UPDATE tmp SET id = 2", windows=windows).problems} == {"tmp"}
+    assert {p.table for p in decoded("UPDATE tmp JOIN items SET a = 1", windows=windows).problems} >= {"tmp", "items"}
+    lost = e.mariadb_gtid(1) + e.event(EventType.INCIDENT, b"\x01\x00\x00")
+    found = decode_both(segment(e.format_description(), lost), VERSIONS, windows)
+    assert {p.table for p in found.problems} == {"orders", "items", "people"}
 
 
 def test_a_statement_on_a_table_that_nobody_asked_for_stops_none_when_it_is_known_to_be_a_table() -> None:

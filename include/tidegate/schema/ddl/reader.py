@@ -380,7 +380,7 @@ def _drop(cursor: Cursor, database: str, touched: list[TableName]) -> Statement:
 def _rename(cursor: Cursor, database: str, touched: list[TableName]) -> Statement:
     if not cursor.take_any("TABLE", "TABLES"):
         return Ignored(f"RENAME {cursor.now.upper}")
-    cursor.take("IF", "EXISTS")
+    if_exists = cursor.take("IF", "EXISTS")
     pairs = []
     while True:
         old = _table(cursor, database, touched)
@@ -391,4 +391,4 @@ def _rename(cursor: Cursor, database: str, touched: list[TableName]) -> Statemen
             raise cursor.lost("TO")
         pairs.append((old, _table(cursor, database, touched)))
         if not cursor.take_mark(","):
-            return RenameTables(tuple(pairs))
+            return RenameTables(tuple(pairs), if_exists)

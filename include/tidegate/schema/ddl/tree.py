@@ -293,9 +293,10 @@ class DropTables:
 
 @dataclass(frozen=True, slots=True)
 class RenameTables:
-    """Pairs in the order in which they take effect."""
+    """Pairs in the order in which they take effect. if_exists: MariaDB passes over those that aren't there."""
 
     pairs: tuple[tuple[TableName, TableName], ...]
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,9 +87,11 @@ class TableEffects:
             case DropTables(tables, temporary=False):
                 for table in tables:
                     self._work.drop(table, "drop")
-            case RenameTables(pairs):
+            case RenameTables(pairs, if_exists):
                 for old, new in pairs:
-                    self._rename(old, new)
+                    # A kept table that nobody knows isn't there, or its first row event tells; one left out may be.
+                    if self._work.lives(old) or not (if_exists and self._history.keeps(*old)):
+                        self._rename(old, new)
             case Truncate(table):
                 if self._known(table):
                     shape = _emptied(self._work.shape(table), self._context, self._work.lives)

@@ -73,7 +73,7 @@ def unplaced(sql: str, sql_mode: int, server: ServerVersion) -> tuple[str, Table
 def _placed(parsed: Statement, name: TableName) -> Statement:
     match parsed:
         case RenameTables(pairs=((_, new),)):
-            return RenameTables(((name, new),))
+            return replace(parsed, pairs=((name, new),))
         case AlterTable():
             return replace(parsed, table=name)
         case CreateLike():

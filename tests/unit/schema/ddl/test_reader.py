@@ -230,6 +230,7 @@ def test_names_come_with_their_database() -> None:
     assert _read("RENAME TABLE a TO b, c TO d.e") == RenameTables(
         ((("db", "a"), ("db", "b")), (("db", "c"), ("d", "e")))
     )
+    assert _read("RENAME TABLE IF EXISTS a TO b") == RenameTables(((("db", "a"), ("db", "b")),), if_exists=True)
     assert _read("TRUNCATE `t`;") == Truncate(("db", "t"))
     assert tables_named("ALTER TABLE s.t RENAME TO u, ADD a INT", "db") == ["s.t", "db.u"]
     assert tables_named("CREATE TEMPORARY TABLE t (a INT)", "db") == []

@@ -167,6 +167,18 @@ def test_if_not_exists_on_a_table_that_exists_changes_nothing() -> None:
     assert s.run("CREATE TABLE IF NOT EXISTS t LIKE t") == []
 
 
+def test_rename_if_exists_passes_over_what_nobody_knows_but_not_over_what_is_left_out() -> None:
+    s = Session()
+    s.history.keeps = lambda _database, table: table != "hidden"
+    s.run("CREATE TABLE t (a INT)")
+    made = s.run("RENAME TABLE IF EXISTS nothing TO other, t TO u")
+    assert [(v.table, v.status) for v in made] == [("t", VersionStatus.DROPPED), ("u", VersionStatus.ACTIVE)]
+    assert not s.history.held
+    for sql in ("RENAME TABLE IF EXISTS hidden TO other", "RENAME TABLE nothing TO others"):
+        with pytest.raises(DdlNotRead, match="renamed but not known"):
+            s.run(sql)
+
+
 def test_truncate_is_a_version_with_the_same_columns() -> None:
     s = Session()
     s.run("CREATE TABLE t (a INT)")
