@@ -284,6 +284,9 @@ class Lander:
                 self._may_land()
                 self._bronze.append(batch)
                 failpoint("capture_after_bronze_commit")
+                # Only what landed under the lease counts: the lake may have been moved away before this commit, without
+                # it, and the value log must then keep it. Told again, bronze has these already.
+                self._may_land()
             except LakeUnavailable as error:
                 wait = self._after_failure(error, wait)
             else:

@@ -5,7 +5,8 @@ Out: the lease, taken before anything is written; a check before each landing.
 
 A silent lake keeps no capture from reading: the value log takes new segments. The lease is then taken before the first
 landing; one that ended during an outage is taken anew, unless another capture took it meanwhile. Bronze refuses a
-second writer by itself, too (tidegate/lake/bronze/table.py), but only after both have read the same.
+second writer by itself, too (tidegate/lake/bronze/table.py), but only after both have read the same. While nobody held
+the lease the lake may have been moved away: then capture ends here, and its value log keeps what has no other place.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tidegate.delta.lease import Lease
 from tidegate.errors import LakeRefused, LakeUnavailable, Overtaken, may_pass
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import take_lease
+from tidegate.lake.unfinished import why_no_lake
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ class SourceLease:
     source: str
     stop: threading.Event
     _lease: Lease | None = field(default=None, init=False)
+    _is_lake: bool = field(default=False, init=False)  # looked at since the lease was taken
 
     def __enter__(self) -> Self:
         return self
@@ -49,15 +52,21 @@ class SourceLease:
     def check(self) -> None:
         """Before a landing: that no other capture of the source has begun. Costs a look at the clock.
 
-        Raises LeaseHeld when one has; LakeUnavailable when it can't be known, or isn't allowed any more.
+        Raises LeaseHeld when one has; LakeRefused when the lake was moved away meanwhile; LakeUnavailable when it
+        can't be known, or isn't allowed any more.
         """
         try:
             self._hold()
+            refusal = None if self._is_lake else why_no_lake(self.lake)
         except LakeRefused as error:
             raise may_pass(error) from error
+        if refusal is not None:
+            raise refusal
+        self._is_lake = True
 
     def _hold(self) -> None:
         if self._lease is None:
+            self._is_lake = False
             self._lease = take_lease(
                 self.lake, self.source, "capture", stop=self.stop, report=lambda line: log.warning("%s", line)
             )
@@ -65,4 +74,5 @@ class SourceLease:
         try:
             self._lease.check()
         except Overtaken:
+            self._is_lake = False
             self._lease = self._lease.again()

@@ -8,10 +8,10 @@ Out: backup: the copy, a line per table of which something was copied; 1 when a 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -24,6 +24,7 @@ from tidegate.text_layout import counted
 
 if TYPE_CHECKING:
     from tidegate.copies.manifest import Manifest
+    from tidegate.delta.lease import Lease
     from tidegate.lake.files import LakeFiles
 
 Pipeline = Annotated[str, typer.Argument(help="Pipeline: its name, or its file")]
@@ -114,17 +115,27 @@ def move(
     _say(f"{lake.root} stays, and nobody works on it any more: remove it when you like")
 
 
+class _Leases(NamedTuple):
+    held: Sequence[Lease]
+
+    def check(self) -> None:
+        """Raises Overtaken when one is lost."""
+        for lease in self.held:
+            lease.check()
+
+
 @contextmanager
-def _alone(pipeline: config.Pipeline, lake: LakeFiles) -> Iterator[None]:
+def _alone(pipeline: config.Pipeline, lake: LakeFiles) -> Iterator[_Leases]:
     """Nobody else works on the lake. Raises LeaseHeld, which names who does."""
     from tidegate.lake.leases import take_lease
 
     with ExitStack() as held:
+        leases = []
         jobs = [(pipeline.pipeline, job) for job in ("apply", "maintain", "rebuild")]
         jobs += [(name, job) for name in pipeline.sources for job in ("capture", "snapshot")]
         for of, job in jobs:
-            held.enter_context(take_lease(lake, of, job, report=_warn))
-        yield
+            leases.append(held.enter_context(take_lease(lake, of, job, report=_warn)))
+        yield _Leases(leases)
 
 
 def _other(pipeline: config.Pipeline, lake: LakeFiles, path: str, conn_id: str | None) -> LakeFiles:

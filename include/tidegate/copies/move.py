@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Protocol
 
 from tidegate.copies.backup import Backup, Report
 from tidegate.copies.manifest import Manifest
-from tidegate.errors import LakeRefused
+from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.unfinished import FOLDER, NAME, Kind, Paper
+
+
+class Held(Protocol):
+    """Leases that are held."""
+
+    def check(self) -> None:
+        """Raises Overtaken when one of them isn't held any more."""
 
 
 def check_target(pipeline: str, lake: LakeFiles, target: LakeFiles) -> None:
@@ -27,13 +35,14 @@ def move(
     pipeline: str,
     lake: LakeFiles,
     target: LakeFiles,
-    alone: Callable[[], AbstractContextManager[object]],
+    alone: Callable[[], AbstractContextManager[Held]],
     report: Report,
 ) -> Manifest | None:
     """None when an earlier call had done all but its last step. alone: holds the pipeline's leases.
 
     Raises LeaseHeld when somebody still works on the lake: all that could be copied then is. LakeRefused where a table
-    can't be copied: nothing is left behind in silence.
+    can't be copied: nothing is left behind in silence. Overtaken where the leases were lost meanwhile, as when the
+    machine slept: others may have written since, so the lake stays where it is.
     """
     if _has_moved(lake, target):
         ours = Paper.read(target.store(FOLDER))
@@ -45,7 +54,7 @@ def move(
         return Backup(pipeline, lake, target, report, kind=Kind.MOVE).run()
 
     copy()
-    with alone():
+    with alone() as held:
         report("nobody works on the lake: what has changed meanwhile is copied")
         made = copy()
         if made.lacks:
@@ -54,7 +63,14 @@ def move(
                 where=lake.root,
                 remedy="mend what is said of it, or move its folder away; then move the lake again",
             )
+        failpoint("move_before_check")
+        held.check()
         Paper(Kind.MOVED, pipeline, target.root).write(lake.store(FOLDER))
+        try:
+            held.check()  # nobody began between the first check and the paper, which refuses whoever begins now
+        except Overtaken:
+            lake.store(FOLDER).delete([NAME])
+            raise
         failpoint("move_before_end")
         target.store(FOLDER).delete([NAME])
     return made

@@ -64,12 +64,19 @@ class Paper:
 
 def check_is_lake(lake: LakeFiles) -> None:
     """Raises LakeRefused for a folder that has such a paper. One look."""
+    refusal = why_no_lake(lake)
+    if refusal is not None:
+        raise refusal
+
+
+def why_no_lake(lake: LakeFiles) -> LakeRefused | None:
+    """What such a paper says to whoever takes the folder for a lake; None without one. Raises LakeUnavailable."""
     store = lake.store(FOLDER)
     if store.stat(NAME) is None:
-        return
+        return None
     paper = Paper.read(store)
     if paper is None:
-        return
+        return None
     again = f"tidegate lake {paper.kind} {paper.pipeline}"
     what, remedy = {
         Kind.BACKUP: (
@@ -83,4 +90,4 @@ def check_is_lake(lake: LakeFiles) -> None:
         ),
         Kind.MOVED: (f"this lake was moved to {paper.other}", f"set lake.path to {paper.other} in the pipeline file"),
     }[paper.kind]
-    raise LakeRefused(what, where=lake.root, remedy=remedy)
+    return LakeRefused(what, where=lake.root, remedy=remedy)

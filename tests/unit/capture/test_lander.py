@@ -22,7 +22,7 @@ from tidegate.capture.source import ClockState
 from tidegate.capture.status_file import StatusFile
 from tidegate.capture.value_log.log import Budget, ValueLog
 from tidegate.cli.main import app
-from tidegate.errors import Fenced
+from tidegate.errors import Fenced, LakeRefused
 from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.segment import Segment
@@ -158,3 +158,24 @@ def test_status_says_how_far_behind_and_how_long_the_disk_lasts(tmp_path: Path) 
     told = CliRunner().invoke(app, ["status", str(file), "--state-dir", str(tmp_path), "--json"])
     assert json.loads(told.stdout)["capture"]["one"]["behind_bytes"] == 5_000_000
     log.close()
+
+
+def test_what_landed_without_the_lease_doesnt_count(tmp_path: Path) -> None:
+    """The lake was moved away just before the commit: the value log keeps the segment, which the new place lacks."""
+    looks = iter(range(2))
+
+    def may_land() -> None:
+        if next(looks) == 1:  # behind the commit
+            raise LakeRefused("this lake was moved", where="", remedy="")
+
+    with opened(tmp_path / "log") as log:
+        lander = Lander(Bronze(LakeFiles(str(tmp_path / "lake")), "one"), log, SETTINGS, may_land)
+
+        def land() -> None:
+            with lander:
+                write(lander, log, chain(range(1, 2)))
+                lander.drain()
+
+        with pytest.raises(LakeRefused, match="was moved"):
+            land()
+        assert lander.committed_seq == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -15,7 +15,7 @@ from tidegate import tables
 from tidegate.copies import place, table
 from tidegate.copies.backup import Backup
 from tidegate.copies.move import move
-from tidegate.errors import LakeRefused, LeaseHeld, UsageError
+from tidegate.errors import LakeRefused, LeaseHeld, Overtaken, UsageError
 from tidegate.lake.leases import take_lease
 from tidegate.lake.unfinished import FOLDER, NAME
 
@@ -313,3 +313,46 @@ def test_half_a_file_is_none(s3: S3, tmp_path: Path) -> None:
         with pytest.raises(place.GoneMeanwhileError):
             target.write("d/f", torn())
         assert list(target.files("")) == []
+
+
+class _Lost:
+    """Leases that are lost at the n-th check, from 1."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def check(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise Overtaken("the lease is lost", where="", remedy="")
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_move_that_lost_its_leases_leaves_the_lake_where_it_is(lake: FakeLake, target: FakeLake, at: int) -> None:
+    """Somebody may have written to the lake since its copy."""
+    with pytest.raises(Overtaken):
+        move("shop", lake.files, target.files, lambda: _Lost(at), [].append)
+    FakeLake(lake.files.root).files.check_known()
+    with pytest.raises(LakeRefused, match=r"a move of .* hasn't ended"):
+        FakeLake(target.files.root).files.check_known()
+    lake.write("silver/d/a")
+    move("shop", lake.files, target.files, lambda: _Lost(3), [].append)
+    assert FakeLake(target.files.root).versions() == lake.versions()
+
+
+def test_a_lake_that_moves_in_an_object_store(s3: S3) -> None:
+    old, new = FakeLake(s3.folder(), s3.options), FakeLake(s3.folder(), s3.options)
+    old.fill()
+    old.write("silver/d/a")
+    then = old.versions()
+    move("shop", old.files, new.files, lambda: take_lease(old.files, "shop", "apply", report=[].append), [].append)
+    FakeLake(new.files.root, s3.options).files.check_known()
+    assert new.versions() == then
+    with pytest.raises(LakeRefused, match="was moved to"):
+        FakeLake(old.files.root, s3.options).files.check_known()
