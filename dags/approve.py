@@ -47,7 +47,7 @@ def questions(
     pipeline_file: str, triggering_asset_events: dict[Any, list[AssetEventDagRunReferenceResult]] | None = None
 ) -> list[Any]:
     """One question."""
-    events = [event for found in (triggering_asset_events or {}).values() for event in found]
+    events = [event for of_asset in (triggering_asset_events or {}).values() for event in of_asset]
     return list(table_questions(pipeline_file, asked_tables(events)))
 
 

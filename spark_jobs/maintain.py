@@ -61,9 +61,9 @@ def run(job: Maintenance, only: str | None = None) -> int:
     """
     for step in BEFORE:
         step(job)
-    found = silver_tables(job, only)
+    chosen = silver_tables(job, only)
     troubles = []
-    for table in found:
+    for table in chosen:
         job.check()
         at = "look"
         try:
@@ -92,27 +92,27 @@ def run(job: Maintenance, only: str | None = None) -> int:
     job.record()
     if troubles:
         raise LakeUnavailable(
-            f"{len(troubles)} of {len(found) + 1} tables could not be maintained: {troubles[0]}",
+            f"{len(troubles)} of {len(chosen) + 1} tables could not be maintained: {troubles[0]}",
             where=job.pipeline.pipeline,
             remedy="control/maintenance has a row for each",
         )
-    return len(found)
+    return len(chosen)
 
 
 def silver_tables(job: Maintenance, only: str | None) -> list[SilverTable]:
     """Every table of a kept cut with silver, by name. Raises ConfigError when `only` isn't one."""
     kept = needed(control.read(job.lake, tables.CUTS))
     pairs = _pairs(job)
-    found = []
+    chosen = []
     for name, of in sorted(kept.items()):
         if only in (None, "", name):
             database, table = pairs.get(name) or tables.splits(name)[0]
-            found.append(SilverTable(name, tables.silver_path(database, table), of.versions, of.gone, of.newest))
-    if only and not found:
+            chosen.append(SilverTable(name, tables.silver_path(database, table), of.versions, of.gone, of.newest))
+    if only and not chosen:
         raise ConfigError(
             f"no silver table {only}", where=job.pipeline.pipeline, remedy=f"known: {', '.join(sorted(kept)) or '-'}"
         )
-    return found
+    return chosen
 
 
 def _pairs(job: Maintenance) -> dict[str, tuple[str, str]]:

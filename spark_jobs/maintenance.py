@@ -96,8 +96,8 @@ class Maintenance:
     def written(self, table: SilverTable) -> dict[str, float]:
         """Every file in its folder, logs left out: path within it -> when it was written, Unix seconds."""
         base = self.lake.local(table.path)
-        found = self.lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
-        paths = {info.path[len(base) :].lstrip("/"): info for info in found if info.is_file}
+        infos = self.lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
+        paths = {info.path[len(base) :].lstrip("/"): info for info in infos if info.is_file}
         return {
             path: info.mtime.timestamp()
             for path, info in paths.items()

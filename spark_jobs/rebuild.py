@@ -79,24 +79,24 @@ class Rebuild:
     @classmethod
     def plan(cls, pipeline: Pipeline, lake: LakeFiles, table: str, at: str, to: str) -> Rebuild:
         """Where it begins and what belongs to it. Raises UsageError, LakeRefused."""
-        found = cls(pipeline, lake, table, moment(lake, table, at))
-        found.physical = physical_tables(history_pieces(lake), pipeline.tables, table, pipeline.sources)
-        if not found.physical:
+        plan = cls(pipeline, lake, table, moment(lake, table, at))
+        plan.physical = physical_tables(history_pieces(lake), pipeline.tables, table, pipeline.sources)
+        if not plan.physical:
             raise UsageError(f"no table {table}", where=pipeline.pipeline, remedy="give database.table as in silver")
-        pairs = {pipeline.tables.logical(*name.pair)[:2] for name in found.physical}
-        found.database, found.name = next(pair for pair in pairs if ".".join(pair) == table)
-        pieces = history_pieces(lake, {name.table for name in found.physical})
+        pairs = {pipeline.tables.logical(*name.pair)[:2] for name in plan.physical}
+        plan.database, plan.name = next(pair for pair in pairs if ".".join(pair) == table)
+        pieces = history_pieces(lake, {name.table for name in plan.physical})
         known = (row for piece in pieces for row in piece.to_pylist())
-        rows = [row for row in known if (row["source"], row["database"], row["table"]) in found.physical]
-        own = [row for row in rows if pipeline.tables.logical(row["database"], row["table"])[:2] == found.pair]
-        begin = begin_ts(rows, found.at_ts, emptied=found.is_alone)
-        if begin is None or begin_ts(own, found.at_ts, emptied=False) is None:
+        rows = [row for row in known if (row["source"], row["database"], row["table"]) in plan.physical]
+        own = [row for row in rows if pipeline.tables.logical(row["database"], row["table"])[:2] == plan.pair]
+        begin = begin_ts(rows, plan.at_ts, emptied=plan.is_alone)
+        if begin is None or begin_ts(own, plan.at_ts, emptied=False) is None:
             raise UsageError(
-                f"{table} wasn't there yet at {found.at_ts}", where=pipeline.pipeline, remedy="give a later --at"
+                f"{table} wasn't there yet at {plan.at_ts}", where=pipeline.pipeline, remedy="give a later --at"
             )
-        found.begin_ts = begin
-        found.to = tables.silver_path(found.database, to or f"{found.name}{REBUILT}{found.at_ts}")
-        return found
+        plan.begin_ts = begin
+        plan.to = tables.silver_path(plan.database, to or f"{plan.name}{REBUILT}{plan.at_ts}")
+        return plan
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -120,8 +120,10 @@ class Rebuild:
         only = OnlyTables(**given.tables.model_dump(), only=frozenset(name.pair for name in self.physical))
         policies = {kind: _answered(policy) if isinstance(policy, Policy) else policy for kind, policy in given.ddl}
         owners = {of.source for of in self.physical}
-        mine = {name: source for name, source in given.sources.items() if given.owner(name) in owners}
-        pipeline = given.model_copy(update={"tables": only, "ddl": Ddl.model_validate(policies), "sources": mine})
+        own_sources = {name: source for name, source in given.sources.items() if given.owner(name) in owners}
+        pipeline = given.model_copy(
+            update={"tables": only, "ddl": Ddl.model_validate(policies), "sources": own_sources}
+        )
         silver = tables.silver_path(self.database, self.name)
         lake = RebuildLake(self.lake.root, self.lake.storage_options, silver=silver, to=self.to, scratch=scratch)
         copy = control.ControlTables(lake)
@@ -243,14 +245,14 @@ def rebuild(plan: Rebuild, spark: BackgroundSession, *, compare: bool, report: C
     report(f"rebuilt {plan.table} at {plan.at_ts} in {counted(windows, 'window', 'windows')}: {plan.lake.uri(plan.to)}")
     if not compare:
         return EXIT_OK
-    found = plan.differences(spark.session)
-    if found is None:
+    differences = plan.differences(spark.session)
+    if differences is None:
         report(f"not compared: no kept cut says how silver was at {plan.at_ts}")
         return EXIT_OK
-    if found == (0, 0):
+    if differences == (0, 0):
         report("equal")
         return EXIT_OK
-    report(f"{DIFFERS}{found[0]} rows only here, {found[1]} rows only in silver")
+    report(f"{DIFFERS}{differences[0]} rows only here, {differences[1]} rows only in silver")
     return EXIT_DIFFERENT
 
 

@@ -59,20 +59,20 @@ def from_text(name: str, text: str) -> Connection:
 
 def _from_json(name: str, text: str) -> Connection:
     try:
-        found = json.loads(text)
-        extra: Any = found.get("extra") or {}
+        fields = json.loads(text)
+        extra: Any = fields.get("extra") or {}
         extra = json.loads(extra) if isinstance(extra, str) else extra
-        port = int(found["port"]) if found.get("port") else None
+        port = int(fields["port"]) if fields.get("port") else None
         extra = dict(extra)
     except (ValueError, TypeError):
         raise ConfigError("the connection is not valid JSON", where=name, remedy="mend it") from None
     return Connection(
         name,
-        found.get("conn_type") or "",
-        found.get("host") or "",
+        fields.get("conn_type") or "",
+        fields.get("host") or "",
         port,
-        found.get("login") or "",
-        found.get("password") or "",
+        fields.get("login") or "",
+        fields.get("password") or "",
         extra,
     )
 

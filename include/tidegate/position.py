@@ -30,8 +30,8 @@ class Position:
 
     @classmethod
     def of(cls, file: str, offset: int) -> Self:
-        found = _FILE.match(file)
-        return cls(number=int(found["number"]) if found else 0, offset=offset, file=file)
+        match = _FILE.match(file)
+        return cls(number=int(match["number"]) if match else 0, offset=offset, file=file)
 
     @property
     def base(self) -> str:
@@ -53,7 +53,7 @@ class MysqlGtidSet:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        found = cls()
+        gtids = cls()
         for part in "".join(text.split()).split(","):
             if not part:
                 continue
@@ -62,10 +62,10 @@ class MysqlGtidSet:
             for piece in rest:
                 if re.fullmatch(r"\d+(-\d+)?", piece):
                     first, _, last = piece.partition("-")
-                    found.add(name, int(first), int(last or first))
+                    gtids.add(name, int(first), int(last or first))
                 else:  # a tag: what follows belongs to uuid:tag (MySQL 8.3+)
                     name = f"{sid.lower()}:{piece.lower()}"
-        return found
+        return gtids
 
     def add(self, sid: str, first: int, last: int) -> None:
         """Add [first, last]; appending the next number, the usual case, touches only the last interval."""
@@ -96,19 +96,19 @@ class MysqlGtidSet:
 
     def minus(self, other: MysqlGtidSet) -> MysqlGtidSet:
         """The GTIDs that other lacks."""
-        found = MysqlGtidSet()
+        lacking = MysqlGtidSet()
         for sid, spans in self.intervals.items():
             taken = other.intervals.get(sid, [])
             for first, last in spans:
-                for there, until in taken:
-                    if there > last or first > last:
+                for since, until in taken:
+                    if since > last or first > last:
                         break
-                    if first < there:
-                        found.add(sid, first, there - 1)
+                    if first < since:
+                        lacking.add(sid, first, since - 1)
                     first = max(first, until + 1)  # noqa: PLW2901  what is left of the span
                 if first <= last:
-                    found.add(sid, first, last)
-        return found
+                    lacking.add(sid, first, last)
+        return lacking
 
     def __str__(self) -> str:
         parts = []
@@ -129,12 +129,12 @@ class MariadbGtidPosition:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        found = cls()
+        position = cls()
         for part in "".join(text.split()).split(","):
             if part:
                 domain, server, sequence = (int(piece) for piece in part.split("-"))
-                found.domains[domain] = (server, sequence)
-        return found
+                position.domains[domain] = (server, sequence)
+        return position
 
     def covers(self, other: MariadbGtidPosition) -> bool:
         """Whether this position is at or past other in every domain of other."""

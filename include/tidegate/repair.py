@@ -50,26 +50,27 @@ class Repairs:
     wanted: dict[Physical, Wanted] = field(default_factory=dict)
     counts: dict[Physical, int] = field(default_factory=dict)  # of keys
 
-    def note(self, found: Differing, silver: SilverSide) -> None:
+    def note(self, difference: Differing, silver: SilverSide) -> None:
         """Take a table in that differs."""
-        name = found.table.name
+        name = difference.table.name
         copy = _COPY.format(pipeline=self.pipeline.pipeline, table=name)
-        if not found.table.key:
+        if not difference.table.key:
             self.report(f"{name} has no key, so no row of it can be mended by itself: {copy}")
-        elif len(found.keys) > REPAIR_ROWS_MAX:
-            self.report(f"{name} differs in {len(found.keys):,} keys, more than are mended one by one: {copy}")
+        elif len(difference.keys) > REPAIR_ROWS_MAX:
+            self.report(f"{name} differs in {len(difference.keys):,} keys, more than are mended one by one: {copy}")
         else:
             some = (
-                found.keys[at : at + VERIFY_STATEMENT_ROWS] for at in range(0, len(found.keys), VERIFY_STATEMENT_ROWS)
+                difference.keys[at : at + VERIFY_STATEMENT_ROWS]
+                for at in range(0, len(difference.keys), VERIFY_STATEMENT_ROWS)
             )
-            conditions = tuple(keys_condition(found.table, keys) for keys in some)
-            there = silver.whole_rows(found.table, found.silver, found.keys)
-            place = Physical(found.source, found.table.database, found.table.table)
-            self.counts[place] = len(found.keys)
+            conditions = tuple(keys_condition(difference.table, keys) for keys in some)
+            rows = silver.whole_rows(difference.table, difference.silver, difference.keys)
+            place = Physical(difference.source, difference.table.database, difference.table.table)
+            self.counts[place] = len(difference.keys)
             zero_dates = ZeroDates(self.pipeline.apply.zero_dates)
-            changefeed = isinstance(self.pipeline.sources[found.source], TicdcSource)
+            changefeed = isinstance(self.pipeline.sources[difference.source], TicdcSource)
             marks = self.pipeline.snapshot.marks
-            self.wanted[place] = Wanted(*place.pair, conditions, there, zero_dates, marks, changefeed)
+            self.wanted[place] = Wanted(*place.pair, conditions, rows, zero_dates, marks, changefeed)
 
     def run(self) -> list[str]:
         """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""
@@ -127,19 +128,19 @@ def verify_and_repair(
     """Raises VerifyError, and what capture's and the snapshots' road raise."""
     repairs = Repairs(pipeline, lake, connections, report, options.timeout_seconds)
     asked = replace(options, on_different=repairs.note) if repair else options
-    found = verify(pipeline, connections, lake.root, lake.storage_options, asked)
+    first = verify(pipeline, connections, lake.root, lake.storage_options, asked)
     if repair:
-        for one in found.tables:
-            if one.outcome is Outcome.DIFFERENT and not one.different:
-                report(f"{one.table} isn't mended, since it isn't rows that differ: {one.reason}")
+        for table in first.tables:
+            if table.outcome is Outcome.DIFFERENT and not table.different:
+                report(f"{table.table} isn't mended, since it isn't rows that differ: {table.reason}")
     if not repairs.wanted:
-        return found
+        return first
     mended = repairs.run()
     again = verify(pipeline, connections, lake.root, lake.storage_options, replace(options, tables=frozenset(mended)))
-    fresh = {(one.source, one.table): one for one in again.tables}
-    tables = tuple(fresh.get((one.source, one.table), one) for one in found.tables)
+    fresh = {(mended_table.source, mended_table.table): mended_table for mended_table in again.tables}
+    tables = tuple(fresh.get((earlier.source, earlier.table), earlier) for earlier in first.tables)
     return replace(
-        again, tables=tables, positions=found.positions | again.positions, seconds=found.seconds + again.seconds
+        again, tables=tables, positions=first.positions | again.positions, seconds=first.seconds + again.seconds
     )
 
 

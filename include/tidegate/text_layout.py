@@ -30,9 +30,9 @@ def age_text(seconds: float | None) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
 
 
-def counted(number: int, one: str, more: str) -> str:
+def counted(number: int, single: str, more: str) -> str:
     """The number, and the words that go with it."""
-    return f"{number:,} {one if number == 1 else more}"
+    return f"{number:,} {single if number == 1 else more}"
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:

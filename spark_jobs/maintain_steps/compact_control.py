@@ -20,8 +20,8 @@ def compact_control(job: Maintenance) -> None:
         if not table.path.startswith("control/") or job.dry_run:
             continue
         started = time.monotonic()
-        found = compact(job.lake, table, files_min=CONTROL_PACKED_FILES_MIN)
-        if found is not None and found[0] != found[1]:
-            before, after = found
+        sizes_of_both = compact(job.lake, table, files_min=CONTROL_PACKED_FILES_MIN)
+        if sizes_of_both is not None and sizes_of_both[0] != sizes_of_both[1]:
+            before, after = sizes_of_both
             sizes = (before.files, after.files, before.bytes, after.bytes)
             job.add(table.path, "compact", DONE, time.monotonic() - started, "compacted", sizes)

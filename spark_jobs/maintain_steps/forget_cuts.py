@@ -25,7 +25,7 @@ def forget_cuts(job: Maintenance) -> None:
         kept = kept_rows(rows, job.now, keep, job.settings.thin_cuts_seconds)
         job.note(tables.CUTS.path, "forget", LEFT, 0.0, f"dry run: would keep {kept.num_rows} of {rows.num_rows} rows")
         return
-    found = rewrite(job.lake, tables.CUTS, lambda rows: kept_rows(rows, job.now, keep, job.settings.thin_cuts_seconds))
-    if found is not None:
-        detail = f"kept {found[1]} of {found[0]} rows"
-        job.add(tables.CUTS.path, "forget", DONE, time.monotonic() - started, detail, (*found, 0, 0))
+    counts = rewrite(job.lake, tables.CUTS, lambda rows: kept_rows(rows, job.now, keep, job.settings.thin_cuts_seconds))
+    if counts is not None:
+        detail = f"kept {counts[1]} of {counts[0]} rows"
+        job.add(tables.CUTS.path, "forget", DONE, time.monotonic() - started, detail, (*counts, 0, 0))

@@ -83,10 +83,10 @@ def _newest(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
 def _forget(job: Maintenance, table: tables.Table, act: Callable[[], tuple[int, int] | None]) -> None:
     started = time.monotonic()
     try:
-        found = act()
+        counts = act()
     except CommitConflict as error:
         job.note(table.path, "forget", GAVE_WAY, time.monotonic() - started, error.what)
         return
-    if found is not None:
-        detail = f"kept {found[1]} of {found[0]} rows"
-        job.add(table.path, "forget", DONE, time.monotonic() - started, detail, (*found, 0, 0))
+    if counts is not None:
+        detail = f"kept {counts[1]} of {counts[0]} rows"
+        job.add(table.path, "forget", DONE, time.monotonic() - started, detail, (*counts, 0, 0))

@@ -29,11 +29,11 @@ def remove_old_segments(job: Maintenance) -> None:
     chosen = choose_gone(files, {source: of.commit_ts for source, of in lowest.items()}, first_day)
     gone = [
         file
-        for source, mine in ((of[0].source, of) for of in chosen)
-        for file in whole_transactions(job.lake, mine, files[source], lowest[source].commit_ts)
+        for source, chosen_files in ((of[0].source, of) for of in chosen)
+        for file in whole_transactions(job.lake, chosen_files, files[source], lowest[source].commit_ts)
     ]
-    waiting = sum(file.day < first_day for mine in files.values() for file in mine[:-1]) - len(gone)
-    least = min(lowest.values(), key=lambda one: one.commit_ts, default=None)
+    waiting = sum(file.day < first_day for of_source in files.values() for file in of_source[:-1]) - len(gone)
+    least = min(lowest.values(), key=lambda floor: floor.commit_ts, default=None)
     kept = f"; {waiting} older files stay: {least.who}, at {least.commit_ts}" if waiting and least else ""
     if not gone:
         if kept:
@@ -43,7 +43,7 @@ def remove_old_segments(job: Maintenance) -> None:
     if job.dry_run:
         job.note(SEGMENTS.path, "forget", LEFT, 0.0, f"dry run: would have {detail}")
         return
-    live = [file for mine in files.values() for file in mine]
+    live = [file for of_source in files.values() for file in of_source]
     try:
         remove(log, gone)
     except CommitConflict as error:

@@ -47,9 +47,9 @@ def retention_hours(keep_cuts_hours: int) -> int:
 def _set_retention(job: Maintenance, table: SilverTable) -> None:
     started = time.monotonic()
     wanted = f"interval {retention_hours(job.settings.keep_cuts_hours)} hours"
-    there = job.files(table).configuration
+    properties = job.files(table).configuration
     # Longer than ours was set by a person, for a reason. In hours is how we say it, and may be set anew.
-    changed = {name: wanted for name in _RETENTION if _differs(there.get(name), wanted)}
+    changed = {name: wanted for name in _RETENTION if _differs(properties.get(name), wanted)}
     if not changed:
         return
     text = ", ".join(f"'{name}' = '{value}'" for name, value in changed.items())
@@ -60,14 +60,14 @@ def _set_retention(job: Maintenance, table: SilverTable) -> None:
     job.note(table.name, "retain", DONE if won else GAVE_WAY, time.monotonic() - started, text)
 
 
-def _differs(there: str | None, wanted: str) -> bool:
-    if there is None or there == wanted:
-        return there is None
-    found = _INTERVAL.fullmatch(there.strip().lower())
-    if found is None:
+def _differs(present: str | None, wanted: str) -> bool:
+    if present is None or present == wanted:
+        return present is None
+    interval = _INTERVAL.fullmatch(present.strip().lower())
+    if interval is None:
         return False
-    hours = int(found[1]) * _UNIT_HOURS[found[2]]
-    return found[2] == "hour" or hours < int(wanted.split()[1])
+    hours = int(interval[1]) * _UNIT_HOURS[interval[2]]
+    return interval[2] == "hour" or hours < int(wanted.split()[1])
 
 
 def _anchor(job: Maintenance, table: SilverTable) -> None:

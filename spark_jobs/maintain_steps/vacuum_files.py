@@ -43,19 +43,19 @@ def vacuum_files(job: Maintenance, table: SilverTable) -> None:
         job.note(table.name, "vacuum", LEFT, time.monotonic() - started, f"dry run: would remove {names}")
         return
     # One listing says whether VACUUM, which takes a few Spark jobs, has anything to do.
-    there = job.written(table)
-    if not _may_go(job, table, there):
+    written_at = job.written(table)
+    if not _may_go(job, table, written_at):
         return
     job.spark.sql(f"VACUUM {job.sql_name(table)}").collect()
-    if gone_now := len(there.keys() - job.written(table).keys()):
+    if gone_now := len(written_at.keys() - job.written(table).keys()):
         job.note(table.name, "vacuum", DONE, time.monotonic() - started, f"removed {gone_now} files")
 
 
-def _may_go(job: Maintenance, table: SilverTable, there: Mapping[str, float]) -> bool:
+def _may_go(job: Maintenance, table: SilverTable, written_at: Mapping[str, float]) -> bool:
     """Whether one of the files that are there is neither the table's now nor was when what VACUUM keeps began."""
     state = job.files(table)
     oldest = _kept_since(state)
-    left = {path for path, at in there.items() if at < oldest} - _paths(job, table, state)
+    left = {path for path, at in written_at.items() if at < oldest} - _paths(job, table, state)
     if not left:
         return False
     then = newest_at(job.log(table), int(oldest * 1000))
@@ -64,12 +64,12 @@ def _may_go(job: Maintenance, table: SilverTable, there: Mapping[str, float]) ->
 
 def _paths(job: Maintenance, table: SilverTable, state: TableState) -> set[str]:
     """The data files of a version and their deletion vectors, within the table's folder."""
-    found = {unquote(file.path) for file in state.files}
+    paths = {unquote(file.path) for file in state.files}
     for vector in (file.deletion_vector for file in state.files):
         if vector is not None and vector.storage_type != "i":
             with contextlib.suppress(ValueError):  # of a shallow clone: it lies elsewhere
-                found.add(stored_path(job.lake, table.path, vector).removeprefix(f"{table.path}/"))
-    return found
+                paths.add(stored_path(job.lake, table.path, vector).removeprefix(f"{table.path}/"))
+    return paths
 
 
 def why_not(job: Maintenance, table: SilverTable) -> str | None:

@@ -61,12 +61,12 @@ class LinkedWriter:
             for planned in work.plan.phases
         ]
         for (upto_ts, rows), together in groupby(sorted(steps, key=lambda s: s[:2]), key=lambda s: s[:2]):
-            found = [step for _, _, step in together]
+            at_once = [step for _, _, step in together]
             if rows:
-                for work, planned in found:
+                for work, planned in at_once:
                     self._attempt(work.name, upto_ts, partial(write_rows, self._writers[work.name], planned))
             else:
-                self._change_schemas(upto_ts, found)
+                self._change_schemas(upto_ts, at_once)
         outcome: dict[str, int | BaseException] = {}
         for name, writer in self._writers.items():
             if name not in self._stopped:
@@ -75,23 +75,25 @@ class LinkedWriter:
                 outcome[name] = error
         return outcome
 
-    def _change_schemas(self, commit_ts: int, found: Sequence[Step]) -> None:
+    def _change_schemas(self, commit_ts: int, together: Sequence[Step]) -> None:
         """All that the statements at one commit_ts do to the tables."""
         moves = [move for move in self._window.moves if move.commit_ts == commit_ts]
         versions = {move.giver: version_before(self._app, move.giver, commit_ts) for move in moves}
         takes: list[tuple[str, Callable[[], None]]] = []
         rest: list[tuple[str, PlannedPhase]] = []
-        for work, planned in found:
+        for work, planned in together:
             phase = planned.phase
             assert isinstance(phase, DdlPhase), "sorted so"
-            mine = [move for move in moves if move.taker == work.name and _in_phase(move, phase)]
-            replaced = [move.new for move in mine] + [new for old, new in phase.changes if mine and _left(old, new)]
+            own_moves = [move for move in moves if move.taker == work.name and _in_phase(move, phase)]
+            replaced = [move.new for move in own_moves] + [
+                new for old, new in phase.changes if own_moves and _left(old, new)
+            ]
             others = tuple(change for change in phase.changes if change[1] not in replaced)
             if others:
                 rest.append((work.name, replace(planned, phase=DdlPhase(commit_ts, others))))
-            if mine:
+            if own_moves:
                 self._attempt(
-                    work.name, commit_ts, partial(self._prepare, (work, planned), mine, replaced, versions, takes)
+                    work.name, commit_ts, partial(self._prepare, (work, planned), own_moves, replaced, versions, takes)
                 )
         for name, take in takes:
             self._attempt(name, commit_ts, take)

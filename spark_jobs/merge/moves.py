@@ -72,8 +72,8 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
 
 def _recorded(actions: Sequence[Action], app_id: str) -> int | None:
     """The transaction version that a commit records for this application."""
-    found = (action["txn"] for action in actions if "txn" in action)
-    return next((int(txn["version"]) for txn in found if txn["appId"] == app_id), None)
+    transactions = (action["txn"] for action in actions if "txn" in action)
+    return next((int(txn["version"]) for txn in transactions if txn["appId"] == app_id), None)
 
 
 def taken_rows(
@@ -85,7 +85,7 @@ def taken_rows(
     Raises SchemaMismatch for an ALTER ... RENAME that rewrites values.
     """
     parts = [_rows_of(writer, shape, move, versions[move.giver]) for move in moves]
-    return numbered(reduce(lambda one, other: one.unionByName(other), parts), shape)
+    return numbered(reduce(lambda left, other: left.unionByName(other), parts), shape)
 
 
 def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int) -> DataFrame:

@@ -34,8 +34,8 @@ def recast_values(rows: DataFrame | None, actions: Sequence[SilverAction], new: 
             raise _unknown(new, action.reason)
         known.append((action, action.recast))
     doubts = [f"coalesce(bool_or({_of(action, recast.doubt)}), false)" for action, recast in known]
-    (found,) = rows.selectExpr(*(f"{doubt} AS doubt_{at}" for at, doubt in enumerate(doubts))).collect()
-    for (action, _), doubted in zip(known, found, strict=True):
+    (answers,) = rows.selectExpr(*(f"{doubt} AS doubt_{at}" for at, doubt in enumerate(doubts))).collect()
+    for (action, _), doubted in zip(known, answers, strict=True):
         if doubted:
             raise _unknown(new, f"{action.reason}, and not every value fits")
     return {action.column.silver: _of(action, recast.value) for action, recast in known}

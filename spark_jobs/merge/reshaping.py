@@ -146,6 +146,6 @@ class _Made:
 
 
 def _one(turn: Reshaping, lake: Any, path: str, file: LiveFile) -> Mapping[str, Any] | None:
-    found = turn.written(lake, path, file)
+    written = turn.written(lake, path, file)
     failpoint("reshape_after_file")
-    return found
+    return written

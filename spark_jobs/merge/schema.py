@@ -182,8 +182,8 @@ def check_names(writer: SilverWriter, state: TableState, actions: Sequence[Silve
     """
     if not state.files:
         return
-    there = {str(field["name"]).lower() for field in state.schema["fields"]}
-    there -= {column.silver.lower() for column in old.columns}
+    own_columns = {str(field["name"]).lower() for field in state.schema["fields"]}
+    own_columns -= {column.silver.lower() for column in old.columns}
     for action in actions:
         match action:
             case RenameSilverColumn():
@@ -192,7 +192,7 @@ def check_names(writer: SilverWriter, state: TableState, actions: Sequence[Silve
                 name, what = action.column.silver, f"column {action.column.name} is added here"
             case _:
                 continue
-        if name.lower() in there:
+        if name.lower() in own_columns:
             raise SchemaMismatch(
                 f"{what}, and silver has a column of that name",
                 where=state.place,
@@ -234,7 +234,7 @@ def _add(
 ) -> None:
     """The columns, with the value the server gave to existing rows."""
     state, ids = writer.log.state(), (writer.app_id, writer.ddl_id("values", new))
-    done = any(state.transaction(one) >= new.commit_ts for one in ids)
+    done = any(state.transaction(app_id) >= new.commit_ts for app_id in ids)
     if not done:
         check_names(writer, state, actions, old)
     added = [action for action in actions if isinstance(action, AddSilverColumn)]

@@ -152,5 +152,5 @@ class SilverWriter:
         known = [*history.versions(*name), version]
         last = history.version_at(*name, written_ts)
         begins_ts = written_ts if last is None else last.commit_ts
-        since = (one for one in known if begins_ts <= one.commit_ts <= version.commit_ts)
-        return frozenset(column.silver for one in since for column in one.columns)
+        since = (version_then for version_then in known if begins_ts <= version_then.commit_ts <= version.commit_ts)
+        return frozenset(column.silver for version_then in since for column in version_then.columns)

@@ -30,7 +30,7 @@ def sweep_whole_tables(
     app: Application, window: Window, ddl_times: DdlTimes, sweeps: Iterable[tuple[str, Sweep]]
 ) -> dict[str, int | BaseException]:
     """The Delta version that each swept table came to, or why it didn't; those that need none aren't in it."""
-    found: dict[str, int | BaseException] = {}
+    outcomes: dict[str, int | BaseException] = {}
     for name, sweep in sweeps:
         known = app.snapshots.tables.get(TableKey(sweep.snapshot, *sweep.physical))
         if name in window.held or known is None or app.snapshots.opened(sweep.snapshot, sweep.physical) is not None:
@@ -39,13 +39,13 @@ def sweep_whole_tables(
             entry = window.tables.get(name) or _nothing_of(app, window, name, sweep)
             version = _sweep(SilverWriter(app, TableToWrite(entry), ddl_times), sweep)
         except Terminal as error:
-            found[name] = error
+            outcomes[name] = error
         except Exception as error:  # noqa: BLE001 - the window is tried again, with its other tables
-            found[name] = error
+            outcomes[name] = error
         else:
             if version is not None:
-                found[name] = version
-    return found
+                outcomes[name] = version
+    return outcomes
 
 
 def _nothing_of(app: Application, window: Window, name: str, sweep: Sweep) -> TableWindow:
@@ -76,4 +76,4 @@ def _sweep(writer: SilverWriter, sweep: Sweep) -> int | None:
 def _may_hold(state: TableState, low_ts: int) -> bool:
     """Whether a file may have a row from below."""
     bounds = [file.bounds(tables.COMMIT_TS) for file in state.files]
-    return any(found is None or found[0] < low_ts for found in bounds)
+    return any(range_of_file is None or range_of_file[0] < low_ts for range_of_file in bounds)

@@ -31,8 +31,8 @@ def widen(writer: SilverWriter, shape: SilverShape) -> None:
         wide = widened(writer, shape)
         if wide is None:
             return None
-        there = {name for name, _ in types_of(state)}
-        missing = [column.name for column in wide.columns if column.name not in there]
+        in_silver = {name for name, _ in types_of(state)}
+        missing = [column.name for column in wide.columns if column.name not in in_silver]
         return Reshape(
             lambda read: reshaped(read, wide, frozenset()), wide.key or (ROW_HASH,), added=dict.fromkeys(missing)
         )
@@ -46,8 +46,8 @@ def widened(writer: SilverWriter, shape: SilverShape) -> SilverShape | None:
     """The wanted form of silver; None: it has room for the shape's values. Raises SchemaMismatch."""
     if not writer.entry.routed or writer.columns() is None:
         return None
-    there = dict(types_of(writer.log.state()))
-    types = {column.name: (there.get(column.name, column.type), column.type) for column in shape.columns}
+    in_silver = dict(types_of(writer.log.state()))
+    types = {column.name: (in_silver.get(column.name, column.type), column.type) for column in shape.columns}
     both = {name: wider(*pair) for name, pair in types.items()}
     if all(both[name] == known for name, (known, _) in types.items()):
         return None
@@ -64,7 +64,7 @@ def widened(writer: SilverWriter, shape: SilverShape) -> SilverShape | None:
     ours = {column.name for column in shape.all_columns}
     # What only shards have that wait, or that are gone and whose deleted rows stay.
     fields = {field["name"]: field for field in writer.log.state().schema["fields"]}
-    others = [SilverColumn(name, there[name], _comment(fields[name])) for name in there if name not in ours]
+    others = [SilverColumn(name, in_silver[name], _comment(fields[name])) for name in in_silver if name not in ours]
     return replace(shape, columns=(*columns, *others))
 
 

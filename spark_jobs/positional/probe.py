@@ -78,12 +78,12 @@ def probe_all(app: Application, probes: Sequence[Probe]) -> None:
     def probed(item: tuple[Probe, int]) -> None:
         probe, at = item
         try:
-            found = probe_file(app.lake, probe.path, probe.files[at], probe.table, app.known_groups)
+            hits = probe_file(app.lake, probe.path, probe.files[at], probe.table, app.known_groups)
         except Exception as error:  # noqa: BLE001 - it is this table's alone
             probe.error = error
             return
-        if len(found.fresh):
-            probe.hits.append(found)
+        if len(hits.fresh):
+            probe.hits.append(hits)
 
     if len(work) < 2:
         for item in work:
@@ -109,28 +109,28 @@ def _in_workers(app: Application, probes: Sequence[Probe]) -> None:
     # One task per bundle: a range of n numbers in n partitions has one in each.
     for row in app.spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, _OUT).collect():
         probe, at = places[row.number]
-        found = pickle.loads(row.found)  # noqa: S301
-        if isinstance(found, Exception):
-            probe.error = found
+        hits = pickle.loads(row.found)  # noqa: S301
+        if isinstance(hits, Exception):
+            probe.error = hits
         else:
-            probe.hits.append(found.hits(probe.files[at]))
+            probe.hits.append(hits.hits(probe.files[at]))
 
 
 def _probed(lake: LakeFiles, part: _Part) -> Iterator[pa.RecordBatch]:
     table = KeyTable.open(lake, part.keys)
     for number, file in zip(part.numbers, part.files, strict=True):
-        found: _Packed | Exception
+        packed: _Packed | Exception
         try:
             hits = probe_file(lake, part.path, file, table)
         except (TidegateError, OSError) as error:
-            found = error
+            packed = error
         except Exception as error:  # noqa: BLE001 - it is this table's alone
-            found = unexpected(error)
+            packed = unexpected(error)
         else:
             if not len(hits.fresh):
                 continue
-            found = _Packed(roaring.encode(hits.fresh), roaring.encode(hits.dead), hits.rows)
-        columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(found)], pa.binary())]
+            packed = _Packed(roaring.encode(hits.fresh), roaring.encode(hits.dead), hits.rows)
+        columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(packed)], pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, names=["number", "found"])
 
 

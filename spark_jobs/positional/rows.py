@@ -118,8 +118,8 @@ def _commit(app: Application, path: str, place: tuple[str, StagePhase], net: _Ne
     rows = _new_rows(net, before, after)
     with VectorWriter(app.lake, path) as vectors:
         actions = replaced(_dying(held, after), vectors)
-    found = order(rows, phase.layout)
-    rows = rows if found is None else rows.take(pa.array(found))
+    indices = order(rows, phase.layout)
+    rows = rows if indices is None else rows.take(pa.array(indices))
     adds = write(app.lake, path, rows, phase.layout)
     actions.extend(Actions(adds=list(adds)))
     failpoint("apply_before_commit")

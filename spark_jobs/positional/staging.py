@@ -56,8 +56,8 @@ class UpsertStage:
         """Write what is held, table by table. A table whose rows can't be laid out doesn't stop the others."""
         held, self._held = self._held, {}
         side_by_side = map if self.pool is None or len(held) == 1 else self.pool.map
-        for found in side_by_side(self._table, held.keys(), held.values()):
-            yield from found
+        for outcomes in side_by_side(self._table, held.keys(), held.values()):
+            yield from outcomes
 
     def _table(self, of: tuple[str, str], parts: Sequence[TableChanges]) -> list[StagedUpsert | NotStaged]:
         name, source = of

@@ -104,7 +104,7 @@ def write_upserts(app: Application, keys: KeyFiles, upserts: Sequence[Upsert]) -
     rewriting = BoundedSemaphore(app.pipeline.apply.parallel_tables)
     for attempt in range(1, limits.COMMIT_ATTEMPTS_MAX + 1):
         prepared = _each(app, lambda upsert: _prepare(app, keys, upsert), waiting)
-        outcome |= {name: found for name, found in prepared.items() if found is not None}
+        outcome |= {name: failure for name, failure in prepared.items() if failure is not None}
         ready = [upsert for upsert in waiting if prepared[upsert.work.name] is None]
         probe_all(app, [upsert.probe for upsert in ready if upsert.probe is not None])
         outcome |= _each(app, lambda upsert: _commit(app, upsert, rewriting), ready)
@@ -192,8 +192,8 @@ def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> in
 
 def upserted(actions: Actions, transaction: tuple[str, int]) -> Change:
     """The one commit of a phase: its rows and applied_ts."""
-    found = moved(actions.removes, actions.adds, data_change=True)
-    return Change(found, OPERATION, dict([transaction]))
+    actions_of_files = moved(actions.removes, actions.adds, data_change=True)
+    return Change(actions_of_files, OPERATION, dict([transaction]))
 
 
 def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: BoundedSemaphore) -> list[NewFile]:
@@ -216,4 +216,4 @@ def _settle(upsert: Upsert, outcome: Outcome) -> None:
     """The fate of the staged files, now that the fate of the phase is known. Those that stay listed are deleted."""
     if upsert.adopted or not isinstance(outcome, int | CommitConflict | GivenBack):
         staged = upsert.work.staged.upserts  # else certainly in no commit; after any other error only VACUUM may tell
-        staged[:] = [one for one in staged if one.upto_ts != upsert.phase.upto_ts]
+        staged[:] = [staged_file for staged_file in staged if staged_file.upto_ts != upsert.phase.upto_ts]

@@ -50,8 +50,8 @@ class Checkpoints:
             log = self.lake.log(path)
             known = self._done.get(path)
             if known is None or version < known:  # or it was dropped and made again
-                found = checkpoint.find(log.store)
-                self._done[path] = known = found.version if found else -1
+                newest = checkpoint.find(log.store)
+                self._done[path] = known = newest.version if newest else -1
             if checkpoint.due(version, known, self.commits):
                 state = log.state()
                 self._upkeep.run(log, state)

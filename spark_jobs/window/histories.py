@@ -95,12 +95,12 @@ class Histories(dict[str, SchemaHistory]):
 
     def _sum_prewritten(self, at: Positions, open_lows: Collection[int]) -> None:
         # What a person decided is known for ever, and wanted only as long as a table may stand below it.
-        decided = any(one.decided_by for of in self.prewrites.values() for one in of)
+        decided = any(prewrite.decided_by for of in self.prewrites.values() for prewrite in of)
         below_cut = decided and (at.states.any(State.HELD, State.RELEASED) or bool(open_lows))
         self._prewritten = {}
         for source, of in self.prewrites.items():
             after_ts = 0 if below_cut else at.of(source)
-            due = (one.start_ts for one in of if one.waits or one.answer_ts > after_ts)
+            due = (prewrite.start_ts for prewrite in of if prewrite.waits or prewrite.answer_ts > after_ts)
             self._prewritten[source] = min([self._prewritten_below.get(source, _FOREVER), *due])
 
     def _hold_in(self, history: SchemaHistory, at: Positions) -> None:

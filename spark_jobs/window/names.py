@@ -98,5 +98,5 @@ class Names:
         return patterns.keeps(database, table) or (
             patterns.shadows(database, table)
             and source in self._histories
-            and any(one.status not in _NOT_BORN for one in self._histories[source].versions(database, table))
+            and any(version.status not in _NOT_BORN for version in self._histories[source].versions(database, table))
         )

@@ -86,12 +86,12 @@ class Positions:
         One table's log must not stop the others: who takes part in a window is asked for it there, and held.
         """
         try:
-            found = self._handles.lake.log(tables.silver_path(*self._names.pair(name))).state()
+            state = self._handles.lake.log(tables.silver_path(*self._names.pair(name))).state()
         except Terminal as error:
             self.unread[name] = error
             return None
         self.unread.pop(name, None)
-        return found
+        return state
 
     def mark(self, name: str) -> int:
         """applied_ts as far as control tables tell: the cut; of a table that isn't followed up to there its own mark,
@@ -116,7 +116,7 @@ class Positions:
     def late_sources(self, name: str) -> set[str]:
         """Those that feed a table and are behind the cut."""
         late = self.followed.behind.keys()
-        return {one.source for one in self._names.flows().get(name, ())} & late if late else set()
+        return {physical.source for physical in self._names.flows().get(name, ())} & late if late else set()
 
     def held_at(self, name: str, error: BaseException) -> int:
         """applied_ts of a table that is held with an error; what another writer overwrote in silver isn't applied."""

@@ -20,11 +20,11 @@ _stamps: Final = count(1)
 class States(dict[str, Standing]):
     """stamp: another one after each change, and in every other States."""
 
-    def __init__(self, found: Mapping[str, Standing] | None = None) -> None:
+    def __init__(self, standings: Mapping[str, Standing] | None = None) -> None:
         super().__init__()
         self._by_state: dict[State, dict[str, Standing]] = {}
         self.stamp = next(_stamps)
-        self.update(found or {})
+        self.update(standings or {})
 
     def of(self, *states: State) -> list[tuple[str, Standing]]:
         """Tables in one of these states; a copy, so that they may be changed meanwhile."""
@@ -42,13 +42,13 @@ class States(dict[str, Standing]):
         self._by_state.setdefault(state.state, {})[name] = state
         self.stamp = next(_stamps)
 
-    def update(self, found: Mapping[str, Standing]) -> None:  # type: ignore[override]  # the one form that is used
+    def update(self, standings: Mapping[str, Standing]) -> None:  # type: ignore[override]  # the one form that is used
         """As a dict's."""
-        for name, state in found.items():
+        for name, state in standings.items():
             self[name] = state
 
-    def __ior__(self, found: Any) -> Self:  # type: ignore[override,misc]
-        self.update(found)
+    def __ior__(self, standings: Any) -> Self:  # type: ignore[override,misc]
+        self.update(standings)
         return self
 
     def __delitem__(self, name: str) -> NoReturn:

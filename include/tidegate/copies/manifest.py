@@ -60,7 +60,7 @@ class Manifest:
     def of_json(cls, document: Mapping[str, Any], where: str) -> Self:
         """Raises LakeRefused."""
         try:
-            found = cls(
+            manifest = cls(
                 {path: Copied(int(v), str(table), str(mark)) for path, (v, table, mark) in document["tables"].items()},
                 {path: int(size) for path, size in document["small"].items()},
                 document["lacks"],
@@ -71,10 +71,10 @@ class Manifest:
                 str(document["at"]),
                 str(document["id"]),
             )
-            for path in (*found.tables, *found.small):
+            for path in (*manifest.tables, *manifest.small):
                 if path.startswith("/") or ".." in path.split("/"):  # a restore would write outside of its lake
                     raise ValueError(path)  # noqa: TRY301 - unreadable as all else
-            return found  # noqa: TRY300
+            return manifest  # noqa: TRY300
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise LakeRefused(
                 "the backup's description of itself can't be read", where=where, remedy="use another backup"

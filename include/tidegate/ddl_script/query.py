@@ -65,11 +65,11 @@ def query_columns(cursor: Cursor, database: str, columns: Columns) -> list[Colum
         raise _unsure()
     if any(of and of.lower() != alias.lower() for of, _, _ in items):
         raise DDLError(f"the query has no table {items[0][0]!r}", remedy=_REMEDY)
-    there = columns(table)
-    found = [column for _, name, shown in items for column in _taken(there, name, shown)]
-    if len({column.name.lower() for column in found}) != len(found):
+    of_table = columns(table)
+    chosen = [column for _, name, shown in items for column in _taken(of_table, name, shown)]
+    if len({column.name.lower() for column in chosen}) != len(chosen):
         raise DDLError("CREATE TABLE ... SELECT gives two columns one name", remedy=_REMEDY)
-    return found
+    return chosen
 
 
 def _unsure() -> DDLError:
@@ -119,11 +119,11 @@ def _pass_clauses(cursor: Cursor) -> None:
         cursor.skip_one()
 
 
-def _taken(there: Sequence[Column], name: str, shown: str) -> list[Column]:
+def _taken(of_table: Sequence[Column], name: str, shown: str) -> list[Column]:
     """The columns that an item names; `*`: all but the invisible ones."""
     if name == "*":
-        return [_derived(column, column.name) for column in there if not column.invisible]
-    column = find(there, name)
+        return [_derived(column, column.name) for column in of_table if not column.invisible]
+    column = find(of_table, name)
     if column is None:
         raise DDLError(f"the query has no column {name!r} that we know", remedy=_REMEDY)
     return [_derived(column, shown)]

@@ -139,12 +139,12 @@ class Script:
 
     def tables(self) -> dict[str, TableVersion]:
         """The tables that are there now, by database.table; those held are left out."""
-        found = {}
+        live = {}
         for database, table in self.history.tables():
             version = self.history.versions(database, table)[-1]
             if version.status is not VersionStatus.DROPPED and (database, table) not in self.history.held:
-                found[version.name] = version
-        return found
+                live[version.name] = version
+        return live
 
     def _follow(self, parsed: Statement, sql: str) -> list[TableVersion]:
         self._ts += 1

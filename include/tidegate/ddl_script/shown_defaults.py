@@ -132,7 +132,7 @@ def _real(kind: TypeText, text: str, *, zerofill: bool) -> str:
         shown = str(int(value))
     else:
         shown = f"{value:.6g}" if kind.base == "float" else repr(value)
-        shown = re.sub(r"e([+-]?)0*(\d+)", lambda found: f"e{found[1].replace('+', '')}{found[2]}", shown)
+        shown = re.sub(r"e([+-]?)0*(\d+)", lambda exponent: f"e{exponent[1].replace('+', '')}{exponent[2]}", shown)
     width = 22 if kind.base == "double" else 12
     return shown.zfill(width) if zerofill else shown
 
@@ -146,17 +146,17 @@ def _year(text: str) -> str:
 
 def _temporal(base: str, digits: int, text: str, *, rounds: bool) -> str:
     if base == "time":
-        found = _DATE.fullmatch(text)
-        text = found[4] or "0" if found else text
+        parts = _DATE.fullmatch(text)
+        text = parts[4] or "0" if parts else text
         return _time(text, digits, rounds=rounds)
     if text.strip("0.") == "" and text:
         year, month, day, rest = 0, 0, 0, ""
     elif plain := _DIGITS.fullmatch(text):
         year, month, day = int(plain[1]), int(plain[2]), int(plain[3])
         rest = ":".join(plain.group(4, 5, 6)) if plain[4] else ""
-    elif found := _DATE.fullmatch(text):
-        year, month, day, rest = int(found[1]), int(found[2]), int(found[3]), found[4] or ""
-        if len(found[1]) <= 2:
+    elif parts := _DATE.fullmatch(text):
+        year, month, day, rest = int(parts[1]), int(parts[2]), int(parts[3]), parts[4] or ""
+        if len(parts[1]) <= 2:
             year += 2000 if year < 70 else 1900
     else:
         raise ValueError(text)
@@ -169,24 +169,24 @@ def _time(text: str, digits: int, *, rounds: bool) -> str:
         text = str(int(_number(text).to_integral_value(ROUND_HALF_UP))) if rounds else text.partition(".")[0]
         padded = text.zfill(6)
         text = f"{padded[:-4]}:{padded[-4:-2]}:{padded[-2:]}"
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
+    parts = _TIME.fullmatch(text.strip())
+    if parts is None:
         raise ValueError(text)
-    fraction = (found[5] or "").ljust(6, "0")
+    fraction = (parts[5] or "").ljust(6, "0")
     if rounds:  # MariaDB cuts off
         fraction = str(Decimal(f"0.{fraction}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
         if fraction[0] == "1":
             raise ValueError(text)
         fraction = fraction[2:]
     fraction = fraction[:digits]
-    shown = f"{found[1]}{int(found[2]):02d}:{int(found[3]):02d}:{int(found[4] or 0):02d}"
+    shown = f"{parts[1]}{int(parts[2]):02d}:{int(parts[3]):02d}:{int(parts[4] or 0):02d}"
     return f"{shown}.{fraction}" if digits else shown
 
 
 def _members(type_text: str, text: str, base: str) -> str:
     """A default of ENUM or SET in the members' own spelling and order."""
     wanted = [part.lower() for part in (text.split(",") if base == "set" else [text.rstrip(" ")])]
-    found = [member for member in enum_members(type_text) if member.lower() in wanted]
-    if len(found) < len(set(wanted)) and text:
+    members = [member for member in enum_members(type_text) if member.lower() in wanted]
+    if len(members) < len(set(wanted)) and text:
         raise ValueError(text)
-    return ",".join(found)
+    return ",".join(members)

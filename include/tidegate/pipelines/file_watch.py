@@ -28,10 +28,10 @@ class FileWatch:
     def has_changed(self) -> bool:
         """Whether other tables are kept, or sources or DDL treated otherwise."""
         try:
-            found = self._file.stat()
+            stat = self._file.stat()
         except OSError:
             return False
-        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
         if stamp == self._seen:
             return False
         self._seen = stamp

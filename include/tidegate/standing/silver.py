@@ -118,9 +118,9 @@ def answer(said: Said | None, shown: Shown) -> Answer:
     return GOES_ON
 
 
-def catches_up(found: Answer, at_ts: int) -> str:
+def catches_up(silver_has: Answer, at_ts: int) -> str:
     """The reason of a table that goes on from at_ts, for people."""
-    if found.applied_ts:
+    if silver_has.applied_ts:
         return f"by its own log it has all up to {at_ts}: it catches up from bronze"
     return "bronze has all of its rows: it is made anew from bronze"
 

@@ -112,13 +112,13 @@ class PrivateCopy:
 
     def files(self, actions: Sequence[Action]) -> set[str]:
         """Which files of the copy's folder translated actions name: paths in the table, not quoted."""
-        found = set()
+        paths = set()
         for body in (action.get("add") or action.get("cdc") or {} for action in actions):
-            found.add(unquote(body.get("path", "")))
+            paths.add(unquote(body.get("path", "")))
             vector = body.get("deletionVector") or {}
             if vector.get("storageType") == "u":
-                found.add(_vector_file(vector))
-        return {path for path in found if path.startswith(f"{self.name}/")}
+                paths.add(_vector_file(vector))
+        return {path for path in paths if path.startswith(f"{self.name}/")}
 
     def _check(self, commit: Sequence[Action]) -> None:
         if odd := {kind for action in commit for kind in action} - _KINDS:
@@ -126,19 +126,19 @@ class PrivateCopy:
 
     def _facts(self, before: TableState, after: TableState) -> list[Action]:
         """Protocol, schema, properties and domains, as far as they changed."""
-        found: list[Action] = []
+        facts: list[Action] = []
         if after.protocol != before.protocol:
-            found.append({"protocol": dict(after.protocol)})
+            facts.append({"protocol": dict(after.protocol)})
         if after.metadata != before.metadata:
             if after.table_id != before.table_id:
                 raise self._refused("Spark gave the table another id")
-            found.append({"metaData": {**after.metadata, "configuration": self._properties(after.configuration)}})
+            facts.append({"metaData": {**after.metadata, "configuration": self._properties(after.configuration)}})
         for name in sorted(before.domains.keys() | after.domains.keys()):
             text = after.domains.get(name)
             if text != before.domains.get(name):
                 gone = text is None
-                found.append(domain(name, before.domains[name] if text is None else text, removed=gone))
-        return found
+                facts.append(domain(name, before.domains[name] if text is None else text, removed=gone))
+        return facts
 
     def _properties(self, after: Mapping[str, str]) -> dict[str, str]:
         """The table's own properties with what changed in the copy's."""
@@ -150,13 +150,13 @@ class PrivateCopy:
         return [remove(file, data_change=data_change) for key, file in self._live.items() if key not in after.live]
 
     def _adds(self, before: TableState, after: TableState, *, data_change: bool) -> list[Action]:
-        found: list[Action] = []
+        adds: list[Action] = []
         floats = _floats(after)
         for key, file in after.live.items():
             known = before.live.get(key)
             if known is None or _without_change(known) != _without_change(file):
-                found.append({"add": {**self._returned(file, floats), "dataChange": data_change}})
-        return found
+                adds.append({"add": {**self._returned(file, floats), "dataChange": data_change}})
+        return adds
 
     def _returned(self, file: LiveFile, floats: AbstractSet[str]) -> dict[str, Any]:
         """The `add` of a file of the copy in the words of the table's log."""
@@ -189,19 +189,19 @@ class PrivateCopy:
 
     def _change_data(self, commits: Sequence[Sequence[Action]]) -> list[Action]:
         """Files of a change feed: once a version has one, its readers look at nothing else of that version."""
-        found = [
+        bodies = [
             {**action["cdc"], "path": self._own(action["cdc"]["path"])}
             for c in commits
             for action in c
             if "cdc" in action
         ]
-        if found and sum(any(_changes_rows(action) for action in commit) for commit in commits) > 1:
+        if bodies and sum(any(_changes_rows(action) for action in commit) for commit in commits) > 1:
             raise DeltaUnsupported(
                 "two statements changed rows of a table with a change data feed, which one commit can't tell",
                 where=self._root,
                 remedy="turn the feed off, or take the statement's rows by a snapshot",
             )
-        return [{"cdc": body} for body in found]
+        return [{"cdc": body} for body in bodies]
 
     def _refused(self, what: str) -> LakeRefused:
         return LakeRefused(
@@ -212,13 +212,15 @@ class PrivateCopy:
 def _floats(state: TableState) -> set[str]:
     """Columns of floats, as the table's statistics name them."""
     columns = [column for column in state.schema["fields"] if column["type"] in ("float", "double")]
-    return {(one.get("metadata") or {}).get("delta.columnMapping.physicalName", one["name"]) for one in columns}
+    return {
+        (column.get("metadata") or {}).get("delta.columnMapping.physicalName", column["name"]) for column in columns
+    }
 
 
 def java_uri(place: str) -> str:
     """A local path or a URL, written literally, as Java's URI of it is written."""
-    scheme, found, rest = place.partition("://")
-    if not found:
+    scheme, separator, rest = place.partition("://")
+    if not separator:
         return "file:" + java_quoted(place)
     authority, _, path = rest.partition("/")
     return f"{scheme}:{java_quoted('/' + path)}" if not authority else f"{scheme}://{authority}/{java_quoted(path)}"
@@ -226,13 +228,15 @@ def java_uri(place: str) -> str:
 
 def java_quoted(path: str) -> str:
     """A path as java.net.URI quotes it: letters of all scripts stay as they are."""
-    return "".join(one if _is_legal(one) else "".join(f"%{byte:02X}" for byte in one.encode()) for one in path)
+    return "".join(
+        letter if _is_legal(letter) else "".join(f"%{byte:02X}" for byte in letter.encode()) for letter in path
+    )
 
 
-def _is_legal(one: str) -> bool:
-    if ord(one) < _ASCII:
-        return one in _URI_LEGAL
-    return ord(one) >= _NO_CONTROL and unicodedata.category(one) not in _SPACES
+def _is_legal(letter: str) -> bool:
+    if ord(letter) < _ASCII:
+        return letter in _URI_LEGAL
+    return ord(letter) >= _NO_CONTROL and unicodedata.category(letter) not in _SPACES
 
 
 def _is_relative(path: str) -> bool:

@@ -33,8 +33,8 @@ def new_name() -> str:
 
 def made_at(name: str) -> float | None:
     """When a folder of this name was made, Unix seconds; None for other names."""
-    found = _NAME.fullmatch(name)
-    return int(found[1], 16) / 1000 if found else None
+    match = _NAME.fullmatch(name)
+    return int(match[1], 16) / 1000 if match else None
 
 
 class Folders:
@@ -47,11 +47,11 @@ class Folders:
     def take(self, place: str) -> str | None:
         """One that nobody else uses from now on; None when there is none, or none is young enough."""
         with self._lock:
-            found = self._free.pop(place, [])
-            youngest = max(found, default=None)
+            free = self._free.pop(place, [])
+            youngest = max(free, default=None)
             if youngest is None or (made_at(youngest) or 0) < time.time() - JOB_HANGS_SECONDS:
                 return None
-            if rest := [name for name in found if name != youngest]:
+            if rest := [name for name in free if name != youngest]:
                 self._free[place] = rest
             return youngest
 
@@ -70,10 +70,10 @@ def remove_leftovers(lake: LakeFiles, path: str, *, dry_run: bool = False) -> li
     names = [info.base_name for info in lake.filesystem.get_file_info(selector)]
     oldest = time.time() - PRIVATE_LOG_SECONDS
     old = [name for name in names if (at := made_at(name)) is not None and at < oldest]
-    found = [name for name in old if _is_folder(lake, f"{path}/{name}/{LOG}")]
-    for name in [] if dry_run else found:
+    leftovers = [name for name in old if _is_folder(lake, f"{path}/{name}/{LOG}")]
+    for name in [] if dry_run else leftovers:
         lake.delete_folder(f"{path}/{name}/{LOG}")
-    return found
+    return leftovers
 
 
 def _is_folder(lake: LakeFiles, path: str) -> bool:

@@ -142,10 +142,10 @@ class PrivateLog:
     def _commits(self) -> list[Sequence[Action]]:
         """The commits to the copy, in order. Raises LakeUnavailable when not all of it is there."""
         names = self._names()
-        found = [self._store.get(name) for name in names]
-        if not names or names != [commit_name(version) for version in range(len(names))] or None in found:
+        commits = [self._store.get(name) for name in names]
+        if not names or names != [commit_name(version) for version in range(len(names))] or None in commits:
             raise LakeUnavailable("a private log isn't whole", where=self.uri, remedy="it is made again")
-        return [parsed(data) for data in found[1:] if data is not None]
+        return [parsed(data) for data in commits[1:] if data is not None]
 
     def _names(self) -> list[str]:
         return [entry.name for entry in self._store.names("0") if commit_version(entry.name) is not None]

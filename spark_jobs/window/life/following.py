@@ -99,8 +99,8 @@ def _record(app: Application, changes: Sequence[Change], selection: Selection | 
     number = app.followed.number + 1
     rows = rows_of(number, app.pipeline.pipeline, changes, selection, app.cut_ts)
     app.control.append(tables.FOLLOWED, rows, (f"tidegate/{app.pipeline.pipeline}/followed", number))
-    there = control.read(app.lake, tables.FOLLOWED, columns=["recorded_at"], filters=[("number", "==", number)])
-    if any(at != rows[0]["recorded_at"] for at in there["recorded_at"].to_pylist()):
+    recorded = control.read(app.lake, tables.FOLLOWED, columns=["recorded_at"], filters=[("number", "==", number)])
+    if any(at != rows[0]["recorded_at"] for at in recorded["recorded_at"].to_pylist()):
         raise Overtaken(
             f"change {number} of control/followed is another application's", where=app.lake.root, remedy=_ONE
         )
@@ -110,7 +110,7 @@ def _record(app: Application, changes: Sequence[Change], selection: Selection | 
 
 def _show(app: Application) -> None:
     """The states that the newest change of the selection calls for, once."""
-    found, behind = dict[str, Standing](), app.followed.behind
+    standings, behind = dict[str, Standing](), app.followed.behind
     sources: dict[str, set[str]] = {}
     for change in app.followed.changes:
         sources.setdefault(change.logical, set()).add(change.source)
@@ -122,15 +122,15 @@ def _show(app: Application) -> None:
             at_ts = 0 if change.whole is False else change.commit_ts  # silver has no prefix of what it lacks rows of
             standing = after(app, change.logical, Selected(State(change.state), at_ts, change.reason, needs, source))
             if standing is not None:
-                found[change.logical] = standing
-    app.record_states(found, (f"tidegate/{app.pipeline.pipeline}/followed", app.followed.selected_in))
+                standings[change.logical] = standing
+    app.record_states(standings, (f"tidegate/{app.pipeline.pipeline}/followed", app.followed.selected_in))
 
 
 def _changes(app: Application, before: Selection, now: Selection) -> list[Change]:
     app.index.refresh(app.cut_ts)
-    found = [_source_joins(app, source) for source in sorted(now.sources - before.sources)]
+    changes = [_source_joins(app, source) for source in sorted(now.sources - before.sources)]
     gone = sorted(before.sources - now.sources)
-    found += [Change(source, State.LEFT, app.positions.of(source)) for source in gone]
+    changes += [Change(source, State.LEFT, app.positions.of(source)) for source in gone]
     known = needed_rows(app.lake, before.sources | now.sources, lambda *_: app.cut_ts)
     names = {_physical(of) for rows in known.values() for of in rows.rows if of["table"]}
     old = _flows(before, before.sources, names)
@@ -158,13 +158,13 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
             at = _left_at(app, name)
             whole = at.whole
         rest = (name, whole, str(verdict.needs) if verdict.needs.rows else None)
-        found += [Change(s, state, at.commit_ts, verdict.reason, d, t, *rest) for s, d, t in verdict.physical]
+        changes += [Change(s, state, at.commit_ts, verdict.reason, d, t, *rest) for s, d, t in verdict.physical]
     for physical, name in old.items():
         if new.get(physical) != name and verdicts.get(name, rules.GOES_ON).state != State.LEFT:
             source, database, table = physical
             at = _left_at(app, name)
-            found.append(Change(source, State.LEFT, at.commit_ts, "", database, table, name, at.whole))
-    return found
+            changes.append(Change(source, State.LEFT, at.commit_ts, "", database, table, name, at.whole))
+    return changes
 
 
 def _source_joins(app: Application, source: str) -> Change:
@@ -217,13 +217,13 @@ def _left_at(app: Application, name: str) -> LeftAt:
 def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, list[TableVersion]]:
     """All versions of these tables, oldest first."""
     rows = needed_rows(app.lake, {name.source for name in joined}, lambda *name: -1 if name in joined else _FOREVER)
-    found: dict[Physical, list[TableVersion]] = {}
+    versions: dict[Physical, list[TableVersion]] = {}
     for of in rows.values():
         for row in sorted(of.rows, key=lambda row: (row["commit_ts"], row["version"])):
             name = _physical(row)
             if name in joined:
-                found.setdefault(name, []).append(TableVersion.from_row(row))
-    return found
+                versions.setdefault(name, []).append(TableVersion.from_row(row))
+    return versions
 
 
 def _emptied(app: Application, name: str) -> bool:
@@ -261,7 +261,7 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
     Tables first: a table that says it is as far as its source is so too when the source isn't behind yet.
     """
     for name, physical in app.names.flows().items():
-        if any(one.source == source for one in physical):
+        if any(table.source == source for table in physical):
             note(app, name, SourceStalls(source, reason))
     app.record_states({})
     _record(app, [Change(source, CATCHING_UP, app.cut_ts, reason)])
@@ -282,7 +282,9 @@ def _shards_are_ahead(app: Application) -> bool:
     """
     if not app.pipeline.tables.routes:
         return False
-    routed = (name for name, of in app.names.flows().items() if any(app.names.logical(*one.pair).routed for one in of))
+    routed = (
+        name for name, of in app.names.flows().items() if any(app.names.logical(*table.pair).routed for table in of)
+    )
     positions = app.positions
     return any(
         positions.written(name) > app.cut_ts

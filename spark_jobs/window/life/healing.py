@@ -31,10 +31,10 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
     _leave_out(app, window, troubles)
     made: list[TableVersion] = []
     doubts: dict[str, str] = {}
-    for (source, database, table), found in sorted(_mismatches(troubles).items()):
+    for (source, database, table), mismatch in sorted(_mismatches(troubles).items()):
         name = app.names.logical_name(database, table)
         try:
-            made.append(_healed(app, Physical(source, database, table), found))
+            made.append(_healed(app, Physical(source, database, table), mismatch))
         except Transient:
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours at one table's event is that table's
@@ -56,15 +56,15 @@ def _leave_out(app: Application, window: Window, troubles: Iterable[Trouble]) ->
     """A shard that only its rows, read anew, mend is left out: the others catch up. So is one that nobody knows: it was
     there before the log was followed, and wasn't kept then.
     """
-    found: dict[Physical, str] = {}
-    for one in troubles:
-        physical = Physical(one.source, one.problem.database, one.problem.table)
+    left_out: dict[Physical, str] = {}
+    for trouble in troubles:
+        physical = Physical(trouble.source, trouble.problem.database, trouble.problem.table)
         unknown = not app.histories[physical.source].versions(*physical.pair)
-        reread = one.problem.needs.rows and not one.problem.table_map  # else it may be healed
+        reread = trouble.problem.needs.rows and not trouble.problem.table_map  # else it may be healed
         if is_shard(app, physical) and (unknown or reread):
-            found.setdefault(physical, one.problem.text)
-    later = {app.names.logical_name(*one[1:]) for one in leave_out(app, sorted(found))}
-    for physical, why in sorted(found.items()):
+            left_out.setdefault(physical, trouble.problem.text)
+    later = {app.names.logical_name(*shard[1:]) for shard in leave_out(app, sorted(left_out))}
+    for physical, why in sorted(left_out.items()):
         name = app.names.logical_name(*physical.pair)
         if name not in window.held and name not in later:
             send_below(app, window, name, f"{name}: {physical.shown} of {physical.source} is left out: {why}")
@@ -72,23 +72,23 @@ def _leave_out(app: Application, window: Window, troubles: Iterable[Trouble]) ->
 
 def _mismatches(troubles: Iterable[Trouble]) -> dict[Physical, Mismatch]:
     """The first of each physical table."""
-    found: dict[Physical, Mismatch] = {}
+    first: dict[Physical, Mismatch] = {}
     for trouble in troubles:
         problem = trouble.problem
         name = Physical(trouble.source, problem.database, problem.table)
-        if problem.table_map and (name not in found or problem.commit_ts < found[name].commit_ts):
+        if problem.table_map and (name not in first or problem.commit_ts < first[name].commit_ts):
             place = (problem.commit_ts, problem.file, problem.pos)
-            found[name] = Mismatch(problem.table_map, problem.mariadb, *place)
-    return found
+            first[name] = Mismatch(problem.table_map, problem.mariadb, *place)
+    return first
 
 
-def _healed(app: Application, physical: Physical, found: Mismatch) -> TableVersion:
+def _healed(app: Application, physical: Physical, mismatch: Mismatch) -> TableVersion:
     source, database, table = physical
     history = app.histories[source]
     versions = history.versions(database, table)
     last = versions[-1] if versions else None
     if last is None or last.status is not VersionStatus.ACTIVE:
         raise SchemaMismatch("rows from before may be missing", remedy=RECREATE)
-    if last.commit_ts >= found.commit_ts:
+    if last.commit_ts >= mismatch.commit_ts:
         raise SchemaMismatch(f"a later DDL at {last.file}:{last.pos} was followed already", remedy=RECREATE)
-    return heal(found, last, history.new_id, added_are_null=app.pipeline.apply.unlogged_columns == "null")
+    return heal(mismatch, last, history.new_id, added_are_null=app.pipeline.apply.unlogged_columns == "null")

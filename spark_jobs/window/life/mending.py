@@ -49,17 +49,17 @@ def mend_emptied(app: Application, planned: Planned, emptied: TableVersion) -> l
     name = app.names.logical_name(emptied.database, emptied.table)
     ends = _Hold(app, name, emptied.commit_ts, planned).ends()
     _cancel(app, ends.values())
-    for one, end in ends.items():
-        mend(app, planned.window, one, end.commit_ts - 1)
+    for table, end in ends.items():
+        mend(app, planned.window, table, end.commit_ts - 1)
     if ends:
         app.memory(_Looked).forget()
-    found = [
+    versions = [
         version
         for end in ends.values()
         for version in app.histories[end.source].versions(end.database, end.table)
         if end.commit_ts <= version.commit_ts <= emptied.commit_ts
     ]
-    return sorted(found, key=lambda version: version.commit_ts)
+    return sorted(versions, key=lambda version: version.commit_ts)
 
 
 def release_emptied(app: Application) -> None:
@@ -91,13 +91,13 @@ def _cancel(app: Application, ends: Iterable[TableVersion]) -> None:
     and of an end mark is in no window to come. Before the table goes on, for that is said once.
     """
     emptied = {Physical(end.source, end.database, end.table): end for end in ends}
-    found = [
+    events = [
         told_of(app, snapshot, physical, EventKind.CANCELLED, f"{_EMPTIED} ({emptied[physical].ddl[:120]})")
-        for snapshot, physical in ((one.snapshot, one.physical) for one in app.snapshots.going)
+        for snapshot, physical in ((going.snapshot, going.physical) for going in app.snapshots.going)
         if physical in emptied
     ]
-    if found:
-        app.snapshots.record(app.control, found)
+    if events:
+        app.snapshots.record(app.control, events)
 
 
 class _Hold:
@@ -116,35 +116,35 @@ class _Hold:
         first = self._next(self._root, 0) if self._root else None
         if first is None:
             return {}
-        found, waiting = {self._root: first}, [self._root]
+        ends, waiting = {self._root: first}, [self._root]
         while waiting:
             name = waiting.pop()
-            end = found[name]
+            end = ends[name]
             physical = end.physical
             for taker, taken in still_given(self._app, physical, self._app.positions.applied(name), end.commit_ts):
-                if taker in found and found[taker].commit_ts > taken.commit_ts:
+                if taker in ends and ends[taker].commit_ts > taken.commit_ts:
                     continue
                 later = self._next(taker, taken.commit_ts) if self._first(taker) == self._root else None
                 if later is None:
                     return {}
-                found[taker] = later
+                ends[taker] = later
                 waiting.append(taker)
-        return found
+        return ends
 
     def _next(self, name: str, after_ts: int) -> TableVersion | None:
         """The first version of a table later than this that emptied it, and with it took away what it waits for."""
         app, standing = self._app, self._held(name)
         assert standing is not None, "asked of tables of the hold"
         gap_ts = self._planned.gap_ts.get(name, 0) if self._planned else 0
-        found: list[TableVersion] = []
+        ending: list[TableVersion] = []
         for version in self._versions(name):
             if not max(app.positions.applied(name), gap_ts) < version.commit_ts <= self._upto(version.source):
                 continue
             if version.status.waits or unlogged_reason(app, version):
-                found.clear()
+                ending.clear()
             elif empties(version) and version.commit_ts > after_ts and self._ends(name, standing, version):
-                found.append(version)
-        return found[0] if found else None
+                ending.append(version)
+        return ending[0] if ending else None
 
     def _ends(self, name: str, standing: Standing, emptied: TableVersion) -> bool:
         app = self._app
