@@ -3,11 +3,12 @@
 In:  a lake, a folder for its copy, perhaps with an earlier copy.
 Out: a backup: tables at versions that belong together, by name in its paper.
 
-The order is what makes it one. control is read first, and all of it as it is at one moment; then silver, then the
-changelogs, then bronze, each as it is by then. So nothing in the copy speaks of what came too late to be in it: silver
-is as far as control says or further, as after an apply that was killed, and bronze has all that silver has. Before that
-files alone are brought, in any order, so that the moments lie close together. When a source is captured for the first
-time meanwhile, its columns are in control and perhaps not in the copy's: then all of it is done again.
+The order is what makes it one. The versions of control's tables are looked at first, all at one moment; directly behind
+it those of silver's tables, then of the changelogs. These versions are copied, however long that takes; bronze comes
+last, at its newest one. So nothing in the copy speaks of what came too late to be in it: silver is as far as control
+says or a little further, as after an apply that was killed, and bronze has all that silver has. Before that files alone
+are brought, in any order. When a source is captured for the first time meanwhile, its columns are in control and
+perhaps not in the copy's: then all of it is done again. So it is when VACUUM takes a version that was looked at.
 
 A kill costs nothing: what is there with its size isn't copied again. An earlier backup in the same folder counts until
 the new one has ended, since its versions stay, unless a table was made anew meanwhile. What tables don't need any more
@@ -17,7 +18,7 @@ stays, too: nobody can say here that the lake hasn't just lost it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,7 +38,13 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.version import BEGUN_ID
 from tidegate.lake.leases import LEASES
 from tidegate.lake.unfinished import FOLDER, Kind, Paper
-from tidegate.limits import COPY_ATTEMPTS_MAX, COPY_LOOKS_ATTEMPTS_MAX, COPY_TABLES_MAX, STORE_AGAIN_SECONDS
+from tidegate.limits import (
+    COPY_AT_ONCE_FILES_MAX,
+    COPY_ATTEMPTS_MAX,
+    COPY_LOOKS_ATTEMPTS_MAX,
+    COPY_TABLES_MAX,
+    STORE_AGAIN_SECONDS,
+)
 
 T = TypeVar("T")
 Report = Callable[[str], None]
@@ -64,6 +71,7 @@ class Backup:
     brought_files: int = 0
     brought_bytes: int = 0
     _before: Mapping[str, Copied] = field(default_factory=dict)
+    _later: bool = False  # a table is further than it was behind control
     _between: Between = field(init=False)
 
     def run(self) -> Manifest:
@@ -137,35 +145,45 @@ class Backup:
     def _sealed(self) -> Manifest:
         for _ in range(COPY_ATTEMPTS_MAX):
             sources = self._sources(self.lake)
+            self._later = False
             made = self._seal()
-            if self._sources(self.target) <= sources:
+            is_whole = self._sources(self.target) <= sources
+            if is_whole and not self._later:
                 return made
             self._before = {**self._before, **made.tables}
-            self.report("a source was captured for the first time meanwhile: all that changed is copied again")
+            why = "VACUUM took files" if is_whole else "a source was captured for the first time"
+            self.report(f"{why} meanwhile: all that changed is copied again")
+        if is_whole:  # as good as a copy can be; the first window has more to do
+            return made
         raise LakeUnavailable("new sources come faster than it is copied", where=self.lake.root)
 
     def _seal(self) -> Manifest:
         made: dict[str, Copied] = {}
         lacks: dict[str, str] = {}
-        small = self._control(made)
+        small, versions = self._control(made)
         failpoint("copy_after_control")
-        self._take(self._large(), made, lacks)
+        done = self._each(versions, lambda path: self._behind_control(path, versions[path]), lacks)
         for path in BRONZE:
-            self._take([path], made)
+            done |= self._each([path], self._table, None)
+        made.update({path: copied for path, copied in done.items() if copied is not None})
         small |= self._small()  # one that is settled by now landed what the copy's bronze lacks
         lake_format, cut_ts = self._transactions(made)
         return Manifest(made, small, lacks, self.silver, cut_ts, lake_format)
 
-    def _control(self, made: dict[str, Copied]) -> dict[str, int]:
-        """All of control, at one moment; files that are no table's. Again where that moment is over already."""
+    def _control(self, made: dict[str, Copied]) -> tuple[dict[str, int], dict[str, int | None]]:
+        """All of control, at one moment; files that are no table's, and the versions of silver and changelogs just
+        behind that moment. Again where it is over already.
+        """
         for _ in range(COPY_ATTEMPTS_MAX):
             try:
                 small = self._small()
-                copies = {path: self._table(path, version) for path, version in self._still().items()}
+                still = self._still()
+                versions = self._newest(self._large())
+                copies = {path: self._table(path, version) for path, version in still.items()}
             except GoneMeanwhileError:
                 continue
             made.update({path: copied for path, copied in copies.items() if copied is not None})
-            return small
+            return small, versions
         raise LakeUnavailable("control tables change faster than they are copied", where=self.lake.root)
 
     def _still(self) -> dict[str, int]:
@@ -217,10 +235,26 @@ class Backup:
         databases = [f"{top}/{name}" for top in tops for name in place.folders(top)]
         return [f"{database}/{name}" for database in databases for name in place.folders(database)]
 
-    def _take(self, paths: Collection[str], made: dict[str, Copied], lacks: dict[str, str] | None = None) -> None:
-        """Each at its newest version. lacks: tables whose own trouble keeps them out; None: it ends all."""
-        done = self._each(paths, self._table, lacks)
-        made.update({path: copied for path, copied in done.items() if copied is not None})
+    def _newest(self, paths: Iterable[str]) -> dict[str, int | None]:
+        """Newest versions, many tables at a time, a listing of a page for each; None: without a log, or not listed."""
+
+        def look(path: str) -> int | None:
+            before = self._before.get(path)
+            return TableCopy(self._between, path).newest(before)
+
+        versions: dict[str, int | None] = {}
+        for some in _by_top(paths):
+            versions |= dict.fromkeys(some) | _at_once(some, look, lambda *_: None, COPY_AT_ONCE_FILES_MAX)
+        return versions
+
+    def _behind_control(self, path: str, version: int | None) -> Copied | None:
+        """The version that was looked at; the newest one where that is gone."""
+        try:
+            return self._table(path, version)
+        except GoneMeanwhileError:
+            copied = self._table(path)
+            self._later = copied is not None
+            return copied
 
     def _table(self, path: str, version: int | None = None) -> Copied | None:
         copy = TableCopy(self._between, path)
@@ -235,11 +269,10 @@ class Backup:
             self.brought_files += copy.files
             self.brought_bytes += copy.bytes
 
-    def _each(self, paths: Collection[str], do: Callable[[str], T], lacks: dict[str, str] | None) -> dict[str, T]:
-        """Some at a time, changelogs behind silver: an apply appends to a table's changelog before silver has it."""
+    def _each(self, paths: Iterable[str], do: Callable[[str], T], lacks: dict[str, str] | None) -> dict[str, T]:
+        """Some at a time. lacks: tables whose own trouble keeps them out; None: it ends all."""
         done: dict[str, T] = {}
-        for top in (SILVER, CHANGELOG, "bronze"):
-            some = [path for path in paths if path.startswith(f"{top}/")]
+        for some in _by_top(paths):
             done |= _at_once(some, do, partial(self._lacks, lacks))
         return done
 
@@ -268,10 +301,21 @@ class Backup:
         return recorded[0], recorded[1]
 
 
-def _at_once(paths: Iterable[str], do: Callable[[str], T], failed: Callable[[str, Terminal], None]) -> dict[str, T]:
+def _by_top(paths: Iterable[str]) -> list[list[str]]:
+    """Changelogs behind silver: an apply appends to a table's changelog before silver has it."""
+    every = list(paths)
+    return [[path for path in every if path.startswith(f"{top}/")] for top in (SILVER, CHANGELOG, "bronze")]
+
+
+def _at_once(
+    paths: Iterable[str],
+    do: Callable[[str], T],
+    failed: Callable[[str, Terminal], None],
+    tables_max: int = COPY_TABLES_MAX,
+) -> dict[str, T]:
     """What is done for each path; none is begun any more once one raised what `failed` doesn't take."""
     done_for: dict[str, T] = {}
-    pool = ThreadPoolExecutor(COPY_TABLES_MAX, "tables")
+    pool = ThreadPoolExecutor(tables_max, "tables")
     try:
         asked = {pool.submit(do, path): path for path in paths}
         for done in as_completed(asked):

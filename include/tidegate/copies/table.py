@@ -100,11 +100,21 @@ class TableCopy:
 
     def fill(self, before: Copied | None = None) -> None:
         """Bring data files alone, so that less is left to do between the first table's version and the last one's."""
-        newest = newest_version(_listed(self._source, self._log))
-        if newest is not None and not self._is_as(before, newest):
+        newest = self.newest(before)
+        # A table that was made anew and has come as far is brought with its version.
+        if newest is not None and (before is None or before.version != newest):
             self._bring_files()
 
+    def newest(self, before: Copied | None = None) -> int | None:
+        """Its newest version now, by a listing that begins at an earlier one; None without a table."""
+        store = self.between.source.store(self._log)
+        start = commit_name(before.version) if before is not None else ""
+        newest = newest_version(entry.name for entry in store.names(start))
+        return newest if newest is not None or not start else newest_version(entry.name for entry in store.names())
+
     def _once(self, version: int | None, before: Copied | None) -> Copied | None:
+        if version is not None and self._is_as(before, version):
+            return before  # a quiet table costs a look at its newest commit
         entries = _listed(self._source, self._log)
         newest = newest_version(entries)
         if newest is None:

@@ -179,15 +179,15 @@ def test_a_new_source_meanwhile_has_its_columns_in_the_copy(
 def test_a_value_log_that_owes_is_remembered_whenever_it_began(
     lake: FakeLake, target: FakeLake, again: FakeLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = Backup._take
+    newest = Backup._newest
 
-    def meanwhile(work: Backup, paths: Any, *more: Any) -> None:
+    def meanwhile(work: Backup, paths: Any) -> Any:
         lake.place.write("control/value_logs/one/late.json", [b"{}"])
         lake.place.remove("control/value_logs/one/log.json")
-        take(work, paths, *more)
+        return newest(work, paths)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Backup, "_take", meanwhile)
+        patch.setattr(Backup, "_newest", meanwhile)
         backup(lake, target)
     restore(target, again)
     assert [file.path for file in again.place.files("control/value_logs")] == ["one/late.json", "one/log.json"]
