@@ -34,6 +34,8 @@ def exchange(
     """
 
     def decide(read: TableState) -> Change:
+        if not read.created:
+            raise CommitConflict("there is no table any more", where=log.place, remedy="look at it again")
         for file in removes:
             if file_key(file.action) not in read.live:
                 raise CommitConflict(f"{file.path} isn't live any more", where=log.place, remedy="look at it again")

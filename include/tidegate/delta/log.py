@@ -231,6 +231,10 @@ class DeltaLog:
         self._check_same_table(read)
         actions = self._complete(read, change, attempt)
         after = read.after(version, actions)
+        if "schemaString" not in after.metadata:  # no reader, ours included, could open it
+            raise LakeRefused(
+                f"{change.operation}: there is no table here", where=self.place, remedy="look at it again"
+            )
         check_writable(after, change.actions, checked=change.checked)
         failpoint("delta_before_commit")
         made, trouble = self._put(version, lines(actions))

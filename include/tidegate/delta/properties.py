@@ -1,7 +1,7 @@
 """A table's properties, set by a commit.
 
 In:  a table's log; names and values as text.
-Out: a commit, when any of them isn't so already.
+Out: a commit, when there is a table and any of them isn't so already.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def set_properties(log: DeltaLog, wanted: Mapping[str, str]) -> TableState:
 
     def decide(read: TableState) -> Change | None:
         configuration = read.configuration
-        if all(configuration.get(name) == value for name, value in wanted.items()):
+        if not read.created or all(configuration.get(name) == value for name, value in wanted.items()):
             return None
         return Change(
             [{"metaData": {**read.metadata, "configuration": configuration | dict(wanted)}}], "SET TBLPROPERTIES"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -230,6 +231,13 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(lake: Lake) -> None:
     assert control.read(lake.files, tables.CUTS).num_rows == 6
     assert {step for step, outcome in lake.outcomes(job.rows) if outcome == "left"} >= {"retain", "cluster", "vacuum"}
     assert not control.exists(lake.files, tables.MAINTENANCE)
+
+
+def test_a_table_whose_silver_is_gone_gets_no_log_without_a_schema(lake: Lake) -> None:
+    lake.window(0, 3, 1)
+    shutil.rmtree(lake.path)
+    lake.maintain()
+    assert not Path(lake.path).exists()
 
 
 def test_one_table_can_be_chosen_and_an_unknown_one_is_refused(lake: Lake) -> None:

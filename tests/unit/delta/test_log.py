@@ -15,8 +15,10 @@ from tests.support.memory_store import MemoryStore, faults
 from tidegate.delta import log as log_module
 from tidegate.delta.actions import add, clustering, commit_info, domain, lines, metadata, moved, parsed, protocol
 from tidegate.delta.commit_file import read_commits
+from tidegate.delta.exchange import exchange
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
+from tidegate.delta.properties import set_properties
 from tidegate.delta.state import TableState
 from tidegate.delta.store import Entry
 from tidegate.errors import CommitConflict, CommitOverwritten, DeltaUnsupported, LakeRefused, LakeUnavailable
@@ -54,6 +56,17 @@ class Slow(MemoryStore):
     def names(self, start: str = "") -> list[Entry]:
         self.listings += 1
         return super().names(start)
+
+
+def test_nothing_but_a_new_table_is_committed_where_there_is_none() -> None:
+    store = MemoryStore()
+    log = DeltaLog("t", store=store)
+    assert not set_properties(log, {"delta.appendOnly": "true"}).created
+    with pytest.raises(CommitConflict, match="no table any more"):
+        exchange(log, [], [], operation="touch")
+    with pytest.raises(LakeRefused, match="no table here"):
+        log.commit(log.state(), Change([add(file("a"), data_change=True)], "WRITE"))
+    assert not store.names()
 
 
 def test_a_long_tail_of_a_log_is_read_some_commits_at_a_time_and_a_short_one_without_a_listing() -> None:
