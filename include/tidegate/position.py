@@ -88,11 +88,10 @@ class MysqlGtidSet:
 
     def covers(self, other: MysqlGtidSet) -> bool:
         """Whether every GTID of other is in here."""
-        return all(
-            any(first <= span[0] and span[1] <= last for first, last in self.intervals.get(sid, ()))
-            for sid, spans in other.intervals.items()
-            for span in spans
-        )
+        return all(self._has(sid, *span) for sid, spans in other.intervals.items() for span in spans)
+
+    def _has(self, sid: str, low: int, high: int) -> bool:
+        return any(first <= low and high <= last for first, last in self.intervals.get(sid, ()))
 
     def minus(self, other: MysqlGtidSet) -> MysqlGtidSet:
         """The GTIDs that other lacks."""

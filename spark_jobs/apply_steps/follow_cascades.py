@@ -228,15 +228,10 @@ class _Played:
 
     def _acts(self, rules: Sequence[Rule], looked: Mapping[Name, Looked]) -> list[Logged]:
         """Changes of parents whose referenced values went or changed."""
-        parents = {rule.parent for rule in rules}
-        wanted = {
-            name: Looked(
-                wanted_columns.begin_ts,
-                tuple(dict.fromkeys(column for rule in rules if rule.parent == name for column in rule.parent_columns)),
-            )
-            for name, wanted_columns in looked.items()
-            if name in parents
-        }
+        columns: dict[Name, dict[str, None]] = {}
+        for rule in rules:
+            columns.setdefault(rule.parent, {}).update(dict.fromkeys(rule.parent_columns))
+        wanted = {name: Looked(of.begin_ts, tuple(columns[name])) for name, of in looked.items() if name in columns}
         acting = []
         for change in self._reader.read(wanted, self._store, inserts=False):
             if change.checked and any(_acts(rule, change) for rule in rules if rule.parent == change.table):

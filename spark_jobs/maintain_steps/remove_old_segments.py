@@ -11,7 +11,7 @@ from datetime import UTC, timedelta
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance
 from tidegate.errors import CommitConflict
-from tidegate.lake.bronze.log import BronzeLog
+from tidegate.lake.bronze.log import BronzeFile, BronzeLog
 from tidegate.lake.bronze.retention import choose_gone, floors, remove, whole_transactions
 from tidegate.tables import SEGMENTS
 
@@ -27,11 +27,10 @@ def remove_old_segments(job: Maintenance) -> None:
     files = log.files()
     lowest = floors(job.lake, files)
     chosen = choose_gone(files, {source: of.commit_ts for source, of in lowest.items()}, first_day)
-    gone = [
-        file
-        for source, chosen_files in ((of[0].source, of) for of in chosen)
-        for file in whole_transactions(job.lake, chosen_files, files[source], lowest[source].commit_ts)
-    ]
+    gone: list[BronzeFile] = []
+    for chosen_files in chosen:
+        source = chosen_files[0].source
+        gone += whole_transactions(job.lake, chosen_files, files[source], lowest[source].commit_ts)
     waiting = sum(file.day < first_day for of_source in files.values() for file in of_source[:-1]) - len(gone)
     least = min(lowest.values(), key=lambda floor: floor.commit_ts, default=None)
     kept = f"; {waiting} older files stay: {least.who}, at {least.commit_ts}" if waiting and least else ""

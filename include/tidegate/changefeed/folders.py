@@ -57,7 +57,7 @@ class TableFolders:
     schemas: dict[int, Schema] = field(default_factory=dict)
     streams: dict[tuple[str, str], Stream] = field(default_factory=dict)
     live: int = 0  # the version in force at what is captured: folders of earlier ones are captured
-    told: bool = False  # whether this run has said what the changefeed found
+    announced: bool = False  # whether this run has said what the changefeed found
 
 
 class Folders:

@@ -53,7 +53,7 @@ class _Range:
     begin: str
     end: str
     begins: list[str] = field(default_factory=list)
-    found: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
+    folders: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
 
 
 class Lists:
@@ -75,7 +75,7 @@ class Lists:
         self._begins = [begin for part in ranges for begin in part.begins]
         tree = Tree()
         for walked in ranges:
-            for folder, files in walked.found:
+            for folder, files in walked.folders:
                 tree.add(folder, files)
         return tree
 
@@ -102,7 +102,7 @@ class Lists:
                 if above != folder:
                     folder, upto = above, captured(above)
                     files: list[tuple[str, int]] = []
-                    part.found.append((above if _may_get_files(above, upto) else _version_of(above), files))
+                    part.folders.append((above if _may_get_files(above, upto) else _version_of(above), files))
                 if path > upto:
                     files.append((name, size))
                 last = path

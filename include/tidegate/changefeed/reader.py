@@ -221,8 +221,8 @@ class ChangefeedReader:
 
     def _found(self, table: TableFolders, version: int, after_ts: int) -> Iterator[tuple[int, Piece, bytes]]:
         schema = table.schemas.get(version)
-        if schema is not None and not schema.file.query and not table.told:
-            table.told = True
+        if schema is not None and not schema.file.query and not table.announced:
+            table.announced = True
             piece = Piece(schema.path, 0, len(schema.data), table.database, table.table, schema=True, found=True)
             yield after_ts, piece, schema.data
 

@@ -118,12 +118,12 @@ class PinnedCut:
         same: dict[tuple[str, str], list[str]] = {}
         for table in self.cut.tables.values():
             same.setdefault((table.database.lower(), table.table.lower()), []).append(table.name)
-        return {
-            name: f"DuckDB can't tell it from {', '.join(other for other in names if other != name)}"
-            for names in same.values()
-            if len(names) > 1
-            for name in names
-        }
+        reasons = {}
+        for names in same.values():
+            for name in names if len(names) > 1 else ():
+                others = ", ".join(other for other in names if other != name)
+                reasons[name] = f"DuckDB can't tell it from {others}"
+        return reasons
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB with a view of each complete table, "database"."table"; the same connection every time."""

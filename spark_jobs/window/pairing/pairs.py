@@ -173,7 +173,7 @@ class _Wanted:
     """Commits whose prewrites are looked for; what is found of them goes to a Pairs."""
 
     def __init__(self, pairs: Pairs, committed: Answers) -> None:
-        self._found, self._committed = pairs, committed
+        self._pairs, self._committed = pairs, committed
         self._waits = np.ones(len(committed), np.bool_)
         self._count = len(committed)
 
@@ -186,12 +186,12 @@ class _Wanted:
         own_answers = self._taken(summary.started)
         if len(own_answers):
             place = (ref.source, ref.seq)
-            self._found.refs[place] = ref
-            self._found.rows[place] = own_answers
-            self._found.touched[place] = _touched(summary, own_answers)
+            self._pairs.refs[place] = ref
+            self._pairs.rows[place] = own_answers
+            self._pairs.touched[place] = _touched(summary, own_answers)
         if summary.ddl:
             ddl = self._taken(np.array(sorted(summary.ddl), np.int64))
-            self._found.ddl += [CommittedDdl(commit_ts, summary.ddl[start_ts]) for start_ts, commit_ts in ddl.items()]
+            self._pairs.ddl += [CommittedDdl(commit_ts, summary.ddl[start_ts]) for start_ts, commit_ts in ddl.items()]
 
     def _taken(self, started: npt.NDArray[np.int64]) -> Answers:
         wanted = started[self._committed.among(started)]

@@ -183,13 +183,11 @@ def release_decided(app: Application) -> None:
         for prewrite in prewrites
         if prewrite.state is PrewriteState.PARKED
     )
-    waits = {
-        name
-        for prewrite in waiting
-        for name in {app.names.logical_name(*of) for of in app.names.kept(prewrite.source, prewrite.tables)}
-        & parked.keys()
-        if (place := parked[name].place) is None or prewrite.answer_ts <= place.at_ts
-    }
+    waits = set[str]()
+    for prewrite in waiting:
+        for name in {app.names.logical_name(*of) for of in app.names.kept(prewrite.source, prewrite.tables)}:
+            if name in parked and ((place := parked[name].place) is None or prewrite.answer_ts <= place.at_ts):
+                waits.add(name)
     for name in sorted(parked.keys() - waits):
         note(app, name, Answered())
     app.record_states({})

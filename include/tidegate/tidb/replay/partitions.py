@@ -44,14 +44,12 @@ class Locator:
             if column is None:
                 raise _refuse(f"column {name} isn't known")
             self._columns.append(column)
-        self._bounds = [
-            [self._constant(n, text) for n, text in enumerate(definition.less_than)]
-            for definition in self._info.definitions
-        ]
-        self._values = [
-            [[self._constant(n, text) for n, text in enumerate(value)] for value in definition.in_values]
-            for definition in self._info.definitions
-        ]
+        definitions = self._info.definitions
+        self._bounds = [self._constants(definition.less_than) for definition in definitions]
+        self._values = [[self._constants(value) for value in definition.in_values] for definition in definitions]
+
+    def _constants(self, texts: Sequence[str]) -> list[Sql]:
+        return [self._constant(n, text) for n, text in enumerate(texts)]
 
     def _constant(self, n: int, text: str) -> Sql:
         """A bound as the column has it; MAXVALUE and DEFAULT stand as they are."""
