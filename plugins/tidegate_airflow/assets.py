@@ -3,15 +3,20 @@
 In:  a pipeline.
 Out: its bronze Asset, watched in its Delta log, the schedule of apply; its silver Asset, for the schedules of other
      teams' DAGs; its questions, watched in control/table_states, the schedule of approve; its tables in wait of a
-     snapshot, watched in the same and beside it, the schedule of snapshot.
+     snapshot, watched in the same and beside it, the schedule of snapshot; its complete hours, watched in control/cuts,
+     the schedule of complete; the assets with a partition per complete hour, for the schedules of other teams' DAGs.
 """
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from airflow.sdk import Asset, AssetWatcher
 
 from tidegate.config import Pipeline
+from tidegate.lake.complete_hours import ALL_TABLES
 from tidegate_airflow.bronze_trigger import BronzeVersionTrigger
+from tidegate_airflow.hours_trigger import HoursTrigger
 from tidegate_airflow.question_trigger import QuestionTrigger
 from tidegate_airflow.snapshot_trigger import SnapshotTrigger
 
@@ -25,6 +30,7 @@ def bronze_asset(pipeline: Pipeline) -> Asset:
         pipeline.lake.storage_options,
         sources=sorted(pipeline.sources),
         quiet_seconds=pipeline.apply.quiet_seconds,
+        hourly=pipeline.completeness.hourly,
     )
     return Asset(
         name=f"{pipeline.pipeline}__bronze",
@@ -64,3 +70,41 @@ def waiting_asset(pipeline: Pipeline) -> Asset:
         extra={"lake": pipeline.lake.path},
         watchers=[AssetWatcher(name=f"{pipeline.pipeline}__waiting", trigger=trigger)],
     )
+
+
+def hours_asset(pipeline: Pipeline) -> Asset:
+    """The newest cut and the tables' states; an event when a further hour is complete."""
+    part = pipeline.completeness
+    trigger = HoursTrigger(
+        pipeline.lake.path,
+        pipeline.lake.conn_id,
+        pipeline.lake.storage_options,
+        tables=part.tables,
+        verified=part.verified,
+    )
+    return Asset(
+        name=f"{pipeline.pipeline}__hours",
+        uri=f"tidegate://{pipeline.pipeline}/control/cuts",
+        extra={"lake": pipeline.lake.path},
+        watchers=[AssetWatcher(name=f"{pipeline.pipeline}__hours", trigger=trigger)],
+    )
+
+
+def complete_asset(pipeline: Pipeline, table: str = ALL_TABLES) -> Asset:
+    """A partition for each hour of which no commit is missing in a table of silver, or in any."""
+    return _partitioned(pipeline, "complete", table)
+
+
+def verified_asset(pipeline: Pipeline, table: str) -> Asset:
+    """A partition for each hour through which verify has shown a table to be equal."""
+    return _partitioned(pipeline, "verified", table)
+
+
+def added_hours_asset(pipeline: Pipeline) -> Asset:
+    """The record of what was added to the assets above, for the DAG itself. No DAG is scheduled by it."""
+    return Asset(name=f"{pipeline.pipeline}__added_hours", uri=f"tidegate://{pipeline.pipeline}/added_hours")
+
+
+def _partitioned(pipeline: Pipeline, what: str, table: str) -> Asset:
+    name = f"{pipeline.pipeline}__{what}" + (f"__{table}" if table else "")
+    return Asset(name=name, uri=f"tidegate://{pipeline.pipeline}/{what}/{quote(table)}".rstrip("/"))

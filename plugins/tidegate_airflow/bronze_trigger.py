@@ -17,7 +17,8 @@ from tidegate_airflow.lake_trigger import LakeTrigger
 class BronzeVersionTrigger(LakeTrigger):
     """Fires when bronze/segments of a lake has changes to apply that it hasn't fired for.
 
-    sources: the pipeline's; quiet_seconds: how often heartbeats alone make an event.
+    sources: the pipeline's; quiet_seconds: how often heartbeats alone make an event; hourly: a further hour makes
+    one, too.
     """
 
     kept_key = "fired_version"
@@ -30,11 +31,13 @@ class BronzeVersionTrigger(LakeTrigger):
         *,
         sources: Sequence[str] = (),
         quiet_seconds: float = 300.0,
+        hourly: bool = False,
         poll_seconds: float = 0.5,
     ) -> None:
         super().__init__(lake, conn_id, options, poll_seconds=poll_seconds)
         self.sources = list(sources)
         self.quiet_seconds = quiet_seconds
+        self.hourly = hourly
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Class and arguments, from which the triggerer makes it again."""
@@ -46,10 +49,11 @@ class BronzeVersionTrigger(LakeTrigger):
                 "options": self.options,
                 "sources": self.sources,
                 "quiet_seconds": self.quiet_seconds,
+                "hourly": self.hourly,
                 "poll_seconds": self.poll_seconds,
             },
         )
 
     def follow(self, kept: Any) -> FollowedBronze:
         """Bronze's log from the version that was fired last."""
-        return FollowedBronze(tuple(self.sources), kept, self.quiet_seconds)
+        return FollowedBronze(tuple(self.sources), kept, self.quiet_seconds, hourly=self.hourly)

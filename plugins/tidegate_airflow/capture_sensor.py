@@ -24,7 +24,7 @@ from tidegate import pipelines
 from tidegate.config import MysqlSource, TidbSource
 from tidegate.errors import Terminal, Transient
 from tidegate.home import state_folder
-from tidegate.limits import CAPTURE_REFUSED_SECONDS, REPORT_SECONDS
+from tidegate.limits import CAPTURE_REFUSED_SECONDS, HOUR_PROVEN_SECONDS, HOUR_SECONDS, REPORT_SECONDS
 from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.params import with_params
 from tidegate_airflow.source_trigger import WAITED, SourceAdvancedTrigger
@@ -93,12 +93,11 @@ class CaptureSensor(BaseSensorOperator):
         # A Pump serves, and a changefeed's path is looked at: only a server can be asked whether it wrote.
         may_wait = isinstance(only, MysqlSource) and not only.semi_sync
         result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if may_wait else None)
-        if result.reason == "idle" and (left := deadline - time.time()) > 0:
+        if result.reason == "idle" and deadline > time.time():
             self.log.info("source %s is quiet at %s; waiting for it to write", self.source, result.position)
+            until = waits_until(pipeline, time.time(), deadline)
             self.defer(
-                trigger=SourceAdvancedTrigger(
-                    pipeline.server(self.source).conn_id, str(result.position), time.time() + left
-                ),
+                trigger=SourceAdvancedTrigger(pipeline.server(self.source).conn_id, str(result.position), until),
                 method_name="resume",
                 kwargs={"deadline": deadline},
             )
@@ -146,3 +145,9 @@ def run_ends_at(pipeline: Pipeline, source: str, now: float) -> float:
     phase = seconds * pumps.index(source) / len(pumps)
     least = now + seconds / 2
     return phase + seconds * math.ceil((least - phase) / seconds)
+
+
+def waits_until(pipeline: Pipeline, now: float, deadline: float) -> float:
+    """How long a run waits for a quiet source, in Unix time: it proves each hour soon, where others wait for that."""
+    next_hour = (now // HOUR_SECONDS + 1) * HOUR_SECONDS
+    return min(deadline, next_hour + HOUR_PROVEN_SECONDS) if pipeline.completeness.hourly else deadline

@@ -31,6 +31,7 @@ maintain: {schedule: "", keep_cuts_hours: 48, cluster_share: 0.3}
 ddl: {drop_column: ask}
 snapshot: {mode: manual, parallel: 2, bytes_per_second: 5000000}
 verify: {rows_per_second: 5000, each_table_hours: 168}
+completeness: {hourly: true, tables: [shop.orders], verified: true}
 """
 KINDS = ("capture", "apply", "maintain", "snapshot", "verify")
 TWO = """
@@ -92,7 +93,8 @@ def test_one_line_in_a_dags_folder_of_ones_own_gives_all_dags(parsed: dict[str, 
 
 def test_each_good_pipeline_file_has_a_dag_of_each_kind(parsed: dict[str, Any]) -> None:
     wanted = {f"{name}__{kind}" for name in ("shop", "two") for kind in KINDS}
-    assert set(parsed["dags"]) == wanted | {"shop__approve"}, "two asks for nothing"
+    wanted |= {"shop__approve", "shop__complete"}
+    assert set(parsed["dags"]) == wanted, "two asks for nothing, and names no hours"
 
 
 def test_a_broken_pipeline_file_is_an_import_error_of_one_line_and_stops_no_other(parsed: dict[str, Any]) -> None:
@@ -112,7 +114,7 @@ def test_a_single_broken_file_is_reported_without_a_group(tmp_path: Path) -> Non
     (folder / "shop.yaml").write_text(SHOP)
     (folder / "broken.yaml").write_text(BROKEN)
     found = parse(folder, tmp_path)
-    assert set(found["dags"]) == {f"shop__{kind}" for kind in (*KINDS, "approve")}
+    assert set(found["dags"]) == {f"shop__{kind}" for kind in (*KINDS, "approve", "complete")}
     assert found["errors"]["pipeline_files.py"].rstrip().splitlines()[-1].startswith("tidegate.errors.ConfigError: ")
     (folder / "broken.yaml").unlink()
     assert parse(folder, tmp_path)["errors"] == {}
@@ -223,6 +225,7 @@ FORMS = {
     "snapshot": {"parallel", "bytes_per_second", "tables"},
     "verify": {"rows_per_second", "tables", "repair"},
     "approve": set[str](),
+    "complete": set[str](),
 }
 
 
@@ -277,3 +280,15 @@ def test_airflows_plugin_scanner_loads_the_plugin_and_stays_out_of_the_package()
     found = {Path(path).name for path in find_path_from_directory(str(ROOT / "plugins"), ".airflowignore", "glob")}
     assert "tidegate_plugin.py" in found
     assert not found & {path.name for path in (ROOT / "plugins" / "tidegate_airflow").glob("*.py")}
+
+
+def test_hours_are_added_to_an_asset_of_all_tables_and_of_each_named_one(parsed: dict[str, Any]) -> None:
+    dag = parsed["dags"]["shop__complete"]["serialised"]["dag"]
+    (task,) = dag["tasks"]
+    outlets = {outlet["__var"]["name"] for outlet in task["__var"]["outlets"]}
+    assert outlets == {
+        "shop__complete",
+        "shop__complete__shop.orders",
+        "shop__verified__shop.orders",
+        "shop__added_hours",
+    }

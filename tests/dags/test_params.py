@@ -236,3 +236,15 @@ def test_the_next_run_of_sources_that_are_all_refused_doesnt_begin_at_once(
     with pytest.raises(SourceRefused):
         sensor.execute({"params": {}, "run_id": "r"})
     assert waited == ([] if sources == 1 else [60.0])
+
+
+def test_a_quiet_source_proves_each_hour_soon_where_others_wait_for_it() -> None:
+    from tidegate import config
+    from tidegate_airflow.capture_sensor import waits_until
+
+    text = "pipeline: p\nlake: {path: x}\nsources: {db: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
+    plain = config.parse(text, where="p.yaml")
+    hourly = config.parse(text + "completeness: {hourly: true}\n", where="p.yaml")
+    assert waits_until(plain, 7_100.0, 7_700.0) == 7_700.0
+    assert 7_200.0 < waits_until(hourly, 7_100.0, 7_700.0) < 7_210.0
+    assert waits_until(hourly, 7_201.0, 7_700.0) == 7_700.0, "the next hour is far away"

@@ -11,6 +11,7 @@ import from here, not from the modules below.
 from tidegate.config.any_source import Flavour
 from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
+from tidegate.config.completeness import Completeness
 from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
 from tidegate.config.file import load, parse
 from tidegate.config.lake import Lake
@@ -33,6 +34,7 @@ __all__ = [
     "BinaryEncoding",
     "Capture",
     "Cascades",
+    "Completeness",
     "Csv",
     "Ddl",
     "DumpMode",

@@ -13,6 +13,7 @@ from pydantic import Field
 from tidegate import limits
 from tidegate.config.apply import Apply, ApplyMode
 from tidegate.config.capture import Capture
+from tidegate.config.completeness import Completeness
 from tidegate.config.ddl import Ddl
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
@@ -41,6 +42,7 @@ class Pipeline(Section):
     maintain: Maintain = Field(default_factory=Maintain)
     snapshot: Snapshot = Field(default_factory=Snapshot)
     verify: Verify = Field(default_factory=Verify)
+    completeness: Completeness = Field(default_factory=Completeness)
     xa: Xa = Field(default_factory=Xa)
 
     def owner(self, source: str) -> str:

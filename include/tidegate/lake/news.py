@@ -17,6 +17,7 @@ from typing import Any
 
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.tail import LogTail
+from tidegate.lake.complete_hours import hours_before
 from tidegate.limits import NEWS_TAIL_COMMITS_MAX
 from tidegate.segments.frontier import cut_frontier
 
@@ -47,13 +48,13 @@ class BronzeNews:
     @property
     def waiting(self) -> bool:
         """Whether an apply run would find changes."""
-        return self._unknown or (self._first is not None and self._first <= self._frontier)
+        return self._unknown or (self._first is not None and self._first <= self.frontier)
 
     def taken(self) -> None:
         """Apply is woken: what is resolved now is its business."""
         self._unknown = False
         if self._first is not None:
-            frontier = self._frontier
+            frontier = self.frontier
             self._first = max(self._first, frontier + 1) if self._last > frontier else None
 
     def to_json(self) -> dict[str, Any]:
@@ -70,7 +71,7 @@ class BronzeNews:
         return news
 
     @property
-    def _frontier(self) -> int:
+    def frontier(self) -> int:
         """Up to where every source is known; one that never sent anything holds the cut back, as it does in apply."""
         return cut_frontier(self._resolved, self._sources or self._resolved.keys())
 
@@ -92,9 +93,13 @@ class BronzeNews:
 
 
 class FollowedBronze:
-    """Bronze's log since the last news. kept: the memory of then, to be stored once the news is safe."""
+    """Bronze's log since the last news. kept: the memory of then, to be stored once the news is safe.
 
-    def __init__(self, sources: tuple[str, ...], kept: Any, quiet_seconds: float) -> None:
+    hourly: that all sources have come to a further hour is news, too, so that the cut comes to it.
+    """
+
+    def __init__(self, sources: tuple[str, ...], kept: Any, quiet_seconds: float, *, hourly: bool = False) -> None:
+        self._hourly, self._fired_hours = hourly, 0
         self._log: DeltaLog | None = None
         self._tail: LogTail | None = None
         self._sources = sources
@@ -136,8 +141,10 @@ class FollowedBronze:
                 self._news.add(actions)
             self._seen = number
         quiet = self._seen > self._fired and time.monotonic() - self._fired_at >= self._quiet_seconds
-        if not (self._news.waiting or quiet):
+        hours = hours_before(self._news.frontier) if self._hourly else 0
+        if not (self._news.waiting or quiet or hours > self._fired_hours):
             return None
+        self._fired_hours = hours
         self._news.taken()
         self._fired, self._fired_at = self._seen, time.monotonic()
         return {"delta_version": self._fired}

@@ -118,3 +118,11 @@ COPY_LOOKS_ATTEMPTS_MAX: Final = 50
 DENSE_CUTS_SECONDS: Final = 3600
 # What the history of a pipeline takes in: cuts that were published up to so long after the moment that they are of.
 CUTS_LATE_SECONDS: Final = 86_400
+
+# --- complete hours -------------------------------------------------------------------------------
+# Tables with an asset of their own: Airflow keeps each, and makes an event of each for each hour.
+COMPLETE_TABLES_MAX: Final = 1000
+# After a gap as long as this (a month) the hours before it are left out: nobody waits for them any more.
+COMPLETE_HOURS_MAX: Final = 31 * 24
+# So far into an hour a source's clock is in it, too, as far as clocks agree.
+HOUR_PROVEN_SECONDS: Final = 2

@@ -1,9 +1,10 @@
 """The units of bounds.
 
 In:  nothing.
-Out: MIB.
+Out: MIB, HOUR_SECONDS.
 """
 
 from typing import Final
 
 MIB: Final = 1 << 20
+HOUR_SECONDS: Final = 3600

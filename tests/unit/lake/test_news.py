@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bronze import QuietBronze
+from tidegate.commit_ts import compose
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.news import FollowedBronze
@@ -50,6 +51,20 @@ def test_what_is_kept_is_enough_to_go_on_in_another_process(tmp_path: Path) -> N
     assert second.look() is None, "a's change lies above b"
     bronze.land("b", (130,))
     assert second.look() == {"delta_version": 3}
+
+
+def test_a_further_hour_of_all_sources_is_news_where_others_wait_for_hours(tmp_path: Path) -> None:
+    hour = compose(3_600_000)
+    bronze = QuietBronze(tmp_path)
+    log = FollowedBronze(("a", "b"), None, quiet_seconds=3600, hourly=True)
+    bronze.land("a", (hour + 10,))
+    bronze.land("b", (hour - 10,))
+    log.open(str(tmp_path), {})
+    assert log.look() is None, "b may still send commits of the first hour"
+    bronze.land("b", (hour + 5,))
+    assert log.look() == {"delta_version": 2}
+    bronze.land("a", (hour + 20,))
+    assert log.look() is None
 
 
 @pytest.mark.parametrize(

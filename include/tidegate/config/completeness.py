@@ -1,0 +1,44 @@
+"""The section `completeness` of a pipeline file: which tables tell other DAGs that an hour is complete.
+
+In:  the section, as pydantic gets it.
+Out: a Completeness, frozen.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+
+from tidegate import limits
+from tidegate.config.section import Section
+
+
+class Completeness(Section):
+    """Assets with a partition for each hour of commit time at the sources."""
+
+    hourly: bool = Field(
+        False,
+        description="Makes the DAG <name>__complete. When every commit of an hour is in silver, it adds the hour to the"
+        " partitions of the asset <name>__complete",
+    )
+    tables: tuple[str, ...] = Field(
+        (),
+        max_length=limits.COMPLETE_TABLES_MAX,
+        description="Tables of silver (database.table, no patterns) that have an asset <name>__complete__<table> of"
+        " their own, besides the one of all tables",
+    )
+    verified: bool = Field(
+        False,
+        description="Also makes assets <name>__verified__<table>: an hour is added when verify has shown that it is"
+        " equal. Needs verify.each_table_hours",
+    )
+
+    @field_validator("tables")
+    @classmethod
+    def _are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            database, dot, table = name.partition(".")
+            if not (database and dot and table) or "*" in name:
+                raise ValueError(f"{name!r} is no table of silver: write database.table")
+        if len(set(names)) < len(names):
+            raise ValueError("a table stands here twice")
+        return names

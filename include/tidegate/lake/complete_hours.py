@@ -1,0 +1,157 @@
+"""Up to which hour silver is complete, and verified: table by table, and for all tables together.
+
+In:  a lake: the newest cut, the tables' states, the verdicts of verify.
+Out: hours since 1970 (UTC); nothing is written.
+
+An hour is complete when no commit of it is missing and none can come any more: a cut says so of commit_ts, by the
+sources' clocks. So an hour is never taken back. A table that is held, catches up or lacks rows has no newer hour until
+it follows again, and neither have all tables together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from tidegate.limits import HOUR_SECONDS
+
+if TYPE_CHECKING:
+    from tidegate.delta.tail import LogTail
+    from tidegate.lake.files import LakeFiles
+    from tidegate.lake.status import TableStatus
+
+# The name of all tables together.
+ALL_TABLES: Final = ""
+_HOUR_MS: Final = HOUR_SECONDS * 1000
+
+
+def hours_before(commit_ts: int) -> int:
+    """How many hours since 1970 have no commit above this one: with 2 those of 00:00 and 01:00 are complete."""
+    from tidegate.commit_ts import physical_ms  # imports numba: Airflow's DAG processor imports this module
+
+    return physical_ms(commit_ts + 1) // _HOUR_MS
+
+
+def partition_key(hour: int) -> str:
+    """As Airflow's partition mappers read it: the beginning of the hour, UTC."""
+    return time.strftime("%Y-%m-%dT%H:00:00", time.gmtime(hour * HOUR_SECONDS))
+
+
+def hour_of(key: str) -> int:
+    """The hour of a partition_key. Raises ValueError."""
+    from datetime import UTC, datetime
+
+    return int(datetime.strptime(key, "%Y-%m-%dT%H:00:00").replace(tzinfo=UTC).timestamp()) // HOUR_SECONDS
+
+
+def complete_hours(tables: Sequence[TableStatus], wanted: Sequence[str], cut_ts: int) -> dict[str, int]:
+    """The complete hours (hours_before) of each wanted table and of ALL_TABLES; 0 of one that silver doesn't have.
+
+    tables: all that silver knows. cut_ts: the newest cut; 0 before the first.
+    """
+    from tidegate.tables import State  # imports pyarrow
+
+    through = {table.table: _through(table, cut_ts) for table in tables}
+    every = min((through[table.table] for table in tables if table.state is not State.LEFT), default=cut_ts)
+    return {name: hours_before(through.get(name, 0)) for name in wanted} | {ALL_TABLES: hours_before(every)}
+
+
+def _through(table: TableStatus, cut_ts: int) -> int:
+    from tidegate.tables import State
+
+    if table.state in (State.SNAPSHOT, State.LEFT):
+        return 0  # it lacks rows of any time; nothing more comes
+    return table.applied_ts if table.state.waits else cut_ts
+
+
+def read_complete_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int]:
+    """As complete_hours, of a lake. Raises LakeUnavailable, LakeRefused."""
+    from tidegate.lake import status
+
+    # The cut first: a table that is held meanwhile is then held at or above it.
+    cut_ts = status.cut_ts(lake)
+    return complete_hours(status.table_statuses(lake), wanted, cut_ts)
+
+
+def read_verified_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int]:
+    """The verified hours of each wanted table; 0 of one that never was, or that differs."""
+    from tidegate.lake.verified import verified
+
+    known = verified(lake)
+    return {
+        name: hours_before(known[name].through_ts) if name in known and known[name].outcome == "equal" else 0
+        for name in wanted
+    }
+
+
+class NewHours:
+    """Whether a table, or all, have come to a further complete hour. tables, verified: as in the pipeline file.
+
+    kept: the hours when there was news last.
+    """
+
+    def __init__(self, tables: Sequence[str], *, verified: bool, kept: Mapping[str, int] | None = None) -> None:
+        self._tables, self._verified = tuple(tables), verified
+        self._hours: dict[str, int] = dict(kept or {})
+        self._lake: LakeFiles | None = None
+        self._cuts: LogTail | None = None
+        self._others: list[LogTail] = []
+        self._cuts_version = -1
+        self._versions: tuple[int, ...] = ()
+        self._cut_hours = 0
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """As JSON."""
+        return self._hours
+
+    def open(self, lake: str, options: dict[str, str]) -> None:
+        """Blocks."""
+        from tidegate.delta.log import DeltaLog
+        from tidegate.delta.tail import LogTail
+        from tidegate.lake.files import LakeFiles
+        from tidegate.tables import CUTS, TABLE_STATES
+        from tidegate.tables_snapshot import VERIFICATION
+
+        self._lake = LakeFiles(lake.rstrip("/"), options)
+        watched = (CUTS, TABLE_STATES, *((VERIFICATION,) if self._verified else ()))
+        self._cuts, *self._others = (LogTail(DeltaLog(self._lake.uri(table.path), options)) for table in watched)
+        self._cuts_version, self._versions, self._cut_hours = -1, (), 0
+
+    def look(self) -> dict[str, Any] | None:
+        """{"hours": by table, verified ones under `verified <table>`}; None without news. Blocks.
+
+        Rows are read only when they can say something new: the cut has come to a new hour, a table has another state,
+        or was verified. A cut is looked for only while the clock is in an hour that none has come to.
+        """
+        assert self._lake is not None
+        if not self._may_have_changed():
+            return None
+        hours = read_complete_hours(self._lake, self._tables)
+        if self._verified:
+            checked = read_verified_hours(self._lake, self._tables)
+            hours |= {f"verified {name}": hour for name, hour in checked.items()}
+        if all(hour <= self._hours.get(name, 0) for name, hour in hours.items()):
+            return None
+        self._hours = {name: max(hour, self._hours.get(name, 0)) for name, hour in hours.items()}
+        return {"hours": self._hours}
+
+    def _may_have_changed(self) -> bool:
+        versions = tuple(tail.version() for tail in self._others)
+        changed, self._versions = versions != self._versions, versions
+        return self._cut_has_come_to_an_hour() or changed
+
+    def _cut_has_come_to_an_hour(self) -> bool:
+        from tidegate.lake.status import cut_ts
+
+        assert self._lake is not None
+        assert self._cuts is not None
+        if (
+            self._cut_hours >= int(time.time()) // HOUR_SECONDS
+            or (version := self._cuts.version()) == self._cuts_version
+        ):
+            return False
+        hours = hours_before(cut_ts(self._lake))
+        changed, self._cut_hours, self._cuts_version = hours != self._cut_hours, hours, version
+        return changed

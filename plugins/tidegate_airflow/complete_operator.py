@@ -1,0 +1,89 @@
+"""Add complete hours to the partitions of the pipeline's assets.
+
+In:  the lake; Airflow's own record of the hours that were added.
+Out: asset events with a partition key per hour, and one of the record, all when the task succeeds; nothing else is
+     written anywhere.
+
+The record is an asset of its own, whose newest event names the newest hour of each asset. Airflow stores it in one
+transaction with the other events: so a kill at any moment loses no hour, and adds none twice. (The other assets' own
+events can't be read back while a run that they started waits in Airflow's queue: Airflow 3.3 fails on its missing
+start_date.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tidegate import pipelines
+from tidegate.lake.complete_hours import ALL_TABLES, hour_of, partition_key
+from tidegate.limits import COMPLETE_HOURS_MAX
+from tidegate_airflow.assets import added_hours_asset, complete_asset, verified_asset
+from tidegate_airflow.connections import lake_connection
+
+if TYPE_CHECKING:
+    from airflow.sdk import Asset, Context
+    from airflow.sdk.execution_time.comms import AssetEventResult
+
+    from tidegate.config import Pipeline
+
+# In `extra` of the record: asset's name -> its newest hour as a partition key.
+ADDED: Final = "hours"
+
+
+class CompleteOperator(BaseOperator):
+    """One run adds all hours that are complete now."""
+
+    def __init__(self, *, pipeline_file: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline_file = pipeline_file
+
+    def execute(self, context: Context) -> None:
+        """Raises LakeUnavailable, LakeRefused; AirflowSkipException when there is nothing to add."""
+        from tidegate.lake.complete_hours import read_complete_hours, read_verified_hours
+
+        pipeline = pipelines.load(Path(self.pipeline_file))
+        lake = pipelines.open_lake(pipeline, lake_connection)
+        named = pipeline.completeness.tables
+        hours = {complete_asset(pipeline, name): hour for name, hour in read_complete_hours(lake, named).items()}
+        if pipeline.completeness.verified:
+            hours |= {verified_asset(pipeline, name): hour for name, hour in read_verified_hours(lake, named).items()}
+        record = added_hours_asset(pipeline)
+        added = _added(context["inlet_events"][record].ascending(False).limit(1))
+        missing = {asset: missing_hours(hour, added.get(asset.name)) for asset, hour in hours.items()}
+        missing = {asset: further for asset, further in missing.items() if further}
+        if not missing:
+            raise AirflowSkipException("no further hour is complete")
+        for asset, further in missing.items():
+            keys = [partition_key(hour) for hour in further]
+            context["outlet_events"][asset].add_partitions(keys)
+            self.log.info("%s: %s", asset.name, keys[0] if len(keys) == 1 else f"{keys[0]} to {keys[-1]}")
+        newest = added | {asset.name: further.stop for asset, further in missing.items()}
+        named_hours: dict[str, Any] = {name: partition_key(hour - 1) for name, hour in newest.items()}
+        context["outlet_events"][record].extra = {ADDED: named_hours}
+        # Of an outlet without a partition Airflow would make an event, too.
+        self.outlets = [*missing, record]
+
+
+def assets_of(pipeline: Pipeline) -> list[Asset]:
+    """All that the task may add to."""
+    part = pipeline.completeness
+    complete = [complete_asset(pipeline, name) for name in (ALL_TABLES, *part.tables)]
+    verified = [verified_asset(pipeline, name) for name in part.tables] if part.verified else []
+    return [*complete, *verified, added_hours_asset(pipeline)]
+
+
+def missing_hours(complete: int, added: int | None) -> range:
+    """The hours to add. complete, added: as hours_before counts them. An asset begins with the newest hour alone."""
+    first = complete - 1 if added is None else added
+    return range(max(first, complete - COMPLETE_HOURS_MAX, 0), complete)
+
+
+def _added(record: Iterable[AssetEventResult]) -> dict[str, int]:
+    """By asset's name the hours that it has, as hours_before counts them."""
+    named: list[dict[str, Any]] = [(event.extra or {}).get(ADDED) or {} for event in record]  # type: ignore[misc]
+    return {name: hour_of(key) + 1 for hours in named for name, key in hours.items()}
