@@ -18,14 +18,17 @@ import typer
 from tidegate import config, pipelines
 from tidegate.cli.lake import open_lake
 from tidegate.connections import from_environment
-from tidegate.errors import LeaseHeld, TidegateError
+from tidegate.errors import LeaseHeld, TidegateError, UsageError
 from tidegate.home import EXIT_ERROR, state_folder
 from tidegate.text_layout import counted
 
 if TYPE_CHECKING:
     from tidegate.copies.manifest import Manifest
+    from tidegate.copies.prune import Prune
     from tidegate.delta.lease import Lease
     from tidegate.lake.files import LakeFiles
+
+_NAMED = 20  # tables, in a line
 
 Pipeline = Annotated[str, typer.Argument(help="Pipeline: its name, or its file")]
 ConnId = Annotated[
@@ -42,18 +45,38 @@ def backup(
     silver: Annotated[
         bool, typer.Option(help="With silver and changelogs; else they are made from bronze, or read anew")
     ] = True,
+    prune: Annotated[
+        bool, typer.Option(help="Then remove files that neither this backup nor the lake needs any more")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option(help="With --prune: copy and remove nothing, say what would be removed")
+    ] = False,
     conn_id: ConnId = None,
 ) -> None:
     """Copy the lake to another folder while everything runs; what is there already isn't copied again."""
     from tidegate.copies.backup import Backup
+    from tidegate.copies.prune import Prune
+    from tidegate.copies.restore import manifest_of
     from tidegate.lake.leases import take_lease
 
     loaded, lake = open_lake(pipeline)
     to = _other(loaded, lake, target, conn_id)
     work = Backup(loaded.pipeline, lake, to, _say, silver=silver)
     work.check()  # before the lease, which is a file in that folder
-    with take_lease(to, loaded.pipeline, "backup", report=_warn):
+    if dry_run:
+        if not prune:
+            raise UsageError("--dry-run is of --prune", where=pipeline, remedy="give both")
+        pruned = Prune(lake, to, _say, dry=True)
+        pruned.run(manifest_of(to, loaded.pipeline))
+        _say_pruned(pruned)
+        return
+    with take_lease(to, loaded.pipeline, "backup", report=_warn) as lease:
+        work.held = lease.check
         made = work.run()
+        if prune:
+            pruned = Prune(lake, to, _say, lease.check)
+            pruned.run(made)
+            _say_pruned(pruned)
     brought = f"{counted(work.brought_files, 'file', 'files')}, {work.brought_bytes / 1e6:,.1f} MB copied"
     _say(f"{counted(len(made.tables), 'table', 'tables')} in {to.root}, {brought}; newest cut {made.cut_ts}")
     _say(f"not in it: {_not_in_it(loaded, pipeline, made)}")
@@ -194,6 +217,15 @@ def _gap(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str | None:
         finally:
             value_log.close()
     return gap.why if gap is not None else None
+
+
+def _say_pruned(pruned: Prune) -> None:
+    what = f"{counted(pruned.files, 'file', 'files')}, {pruned.bytes / 1e6:,.1f} MB"
+    _say(f"pruned: {what} would be removed" if pruned.dry else f"pruned: {what} removed")
+    if pruned.strange:
+        names = ", ".join(pruned.strange[:_NAMED]) + (" ..." if len(pruned.strange) > _NAMED else "")
+        many = counted(len(pruned.strange), "table stays", "tables stay")
+        _say(f"{many} that this backup didn't take from the lake: {names}. Remove their folders yourself")
 
 
 def _say(line: str) -> None:

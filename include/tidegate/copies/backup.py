@@ -12,7 +12,7 @@ perhaps not in the copy's: then all of it is done again. So it is when VACUUM ta
 
 A kill costs nothing: what is there with its size isn't copied again. An earlier backup in the same folder counts until
 the new one has ended, since its versions stay, unless a table was made anew meanwhile. What tables don't need any more
-stays, too: nobody can say here that the lake hasn't just lost it.
+stays, too, until it is pruned (prune.py).
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ _LAST_WRITTEN: Final = (tables.CUTS, tables.SNAPSHOTS, tables.TABLE_STATES, tabl
 
 @dataclass(slots=True)
 class Backup:
-    """pipeline: its name. silver: whether silver and changelogs are copied. kind: BACKUP, or MOVE for a lake to be."""
+    """pipeline: its name. silver: whether silver and changelogs are copied. kind: BACKUP, or MOVE for a lake to be.
+    held: raises Overtaken when another one may copy into the same folder.
+    """
 
     pipeline: str
     lake: LakeFiles
@@ -68,6 +70,7 @@ class Backup:
     report: Report
     silver: bool = True
     kind: Kind = Kind.BACKUP
+    held: Callable[[], None] = lambda: None
     brought_files: int = 0
     brought_bytes: int = 0
     _before: Mapping[str, Copied] = field(default_factory=dict)
@@ -120,12 +123,14 @@ class Backup:
 
     def _void(self, path: str) -> None:
         """The earlier backup needs what is about to go."""
+        self.held()
         paper = Paper.read(self.target.store(FOLDER))
         if paper is not None and paper.whole is not None:
             self.report(f"{path} was made anew since the last backup, which can't be restored until this one has ended")
             self._write(None)
 
     def _write(self, made: Manifest | None) -> None:
+        self.held()
         whole = None if made is None else made.to_json()
         Paper(self.kind, self.pipeline, self.lake.root, whole).write(self.target.store(FOLDER))
 

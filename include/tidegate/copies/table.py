@@ -140,8 +140,8 @@ class TableCopy:
 
     def _bring_files(self) -> set[str]:
         """Paths within the table of all that the copy has then."""
-        has = {file.path: file.size for file in self._target.files(self.path) if _is_data(file.path)}
-        wanted = (file for file in self._source.files(self.path) if _is_data(file.path))
+        has = {file.path: file.size for file in self._target.files(self.path) if is_data(file.path)}
+        wanted = (file for file in self._source.files(self.path) if is_data(file.path))
         lacking = (file for file in wanted if has.get(file.path) != file.size)
         return has.keys() | self._bring(self.path, lacking)
 
@@ -198,15 +198,9 @@ class TableCopy:
         return state
 
     def _check(self, state: TableState, files: set[str]) -> None:
-        for file in state.files:
-            needed = [file.local_path]
-            vector = file.deletion_vector
-            if vector is not None and vector.storage_type != "i":
-                stored = stored_path(self.between.target, self.path, vector)
-                needed.append(stored.removeprefix(f"{self.path}/"))
-            for name in needed:
-                if name not in files:
-                    raise GoneMeanwhileError(name)
+        for name in live_names(self.between.target, self.path, state):
+            if name not in files:
+                raise GoneMeanwhileError(name)
 
     def _mark(self, place: Place, version: int) -> str | None:
         """Of a version's commit; None when there is none."""
@@ -236,7 +230,16 @@ class TableCopy:
         return self.between.places[1]
 
 
-def _is_data(path: str) -> bool:
+def live_names(lake: LakeFiles, path: str, state: TableState) -> Iterator[str]:
+    """Paths within the table of all that a version needs, deletion vectors' files too."""
+    for file in state.files:
+        yield file.local_path
+        vector = file.deletion_vector
+        if vector is not None and vector.storage_type != "i":
+            yield stored_path(lake, path, vector).removeprefix(f"{path}/")
+
+
+def is_data(path: str) -> bool:
     """Logs of folders in the table, too, are left out: Spark's private copies, which nobody reads."""
     return LOG not in path.split("/")
 

@@ -26,3 +26,27 @@ def test_nothing_is_written_into_a_folder_that_is_refused(tmp_path: Path, comman
     result = CliRunner().invoke(app, ["lake", command, str(tmp_path / "shop.yaml"), str(tmp_path / target)])
     assert isinstance(result.exception, UsageError), result.output
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_prune_shows_what_would_go_and_then_removes_it(tmp_path: Path) -> None:
+    lake = FakeLake(tmp_path / "lake")
+    lake.fill()
+    pipeline = tmp_path / "shop.yaml"
+    pipeline.write_text(
+        f"pipeline: shop\nlake: {{path: {lake.files.root}}}\nsources: {{one: {{conn_id: one, flavour: mariadb}}}}\n"
+        "tables: {include: ['*.*']}\n"
+    )
+    command = ["lake", "backup", str(pipeline), str(tmp_path / "backup")]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    old = next(iter(lake.versions()["silver/d/a"][1]))
+    lake.drop("silver/d/a", old)
+    assert CliRunner().invoke(app, command).exit_code == 0
+    copy = tmp_path / "backup" / "silver" / "d" / "a" / old
+    refused = CliRunner().invoke(app, [*command, "--dry-run"])
+    assert isinstance(refused.exception, UsageError)
+    shown = CliRunner().invoke(app, [*command, "--prune", "--dry-run"])
+    assert "pruned: 1 file, 0.0 MB would be removed" in shown.output
+    assert copy.exists()
+    done = CliRunner().invoke(app, [*command, "--prune"])
+    assert "pruned: 1 file, 0.0 MB removed" in done.output
+    assert not copy.exists()

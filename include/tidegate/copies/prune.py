@@ -1,0 +1,149 @@
+"""A backup's folder without what nobody needs: neither the backup that ended last, nor the lake as it is.
+
+In:  the lake, its backup, and what belongs together in it.
+Out: files of tables in the backup are gone that the backup's version doesn't name and the lake doesn't have any more,
+     and entries of logs from before what both reach back to. dry: they are counted alone.
+
+The lake may have lost a table, and the backup then has the last copy. So only tables that the backup took from the lake
+are pruned; others are named, and stay. The backup's folder is listed before the lake's: what the lake then lacks it
+had lost before, and brings to no later backup, as its files' names are never used again. The version that the backup
+names is read before anything goes. A kill leaves some needless files, which the next call removes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import filterfalse
+from typing import Final
+
+from tidegate.copies.manifest import Copied, Manifest
+from tidegate.copies.place import Place, place_of
+from tidegate.copies.table import is_data, live_names
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.names import LAST_CHECKPOINT, LOG, checkpoints, commit_version, expires_at, hinted
+from tidegate.errors import LakeRefused, LakeUnavailable
+from tidegate.failpoint import failpoint
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.unfinished import FOLDER, Paper
+from tidegate.limits import COPY_AT_ONCE_FILES_MAX, COPY_TABLES_MAX
+from tidegate.text_layout import counted
+
+_TOPS: Final = ("silver", "changelog")
+
+
+@dataclass(slots=True)
+class Prune:
+    """held: raises Overtaken when another backup may write to the folder. files, bytes: what went, or would go.
+    strange: tables that stay since the lake doesn't have them, or the backup couldn't take them.
+    """
+
+    lake: LakeFiles
+    target: LakeFiles
+    report: Callable[[str], None]
+    held: Callable[[], None] = lambda: None
+    dry: bool = False
+    files: int = 0
+    bytes: int = 0
+    strange: list[str] = field(default_factory=list)
+    _places: tuple[Place, Place] = field(init=False)
+    _made: Manifest = field(init=False)
+
+    def run(self, made: Manifest) -> None:
+        """made: of the backup that the folder has. Raises LakeUnavailable, LakeRefused, Overtaken."""
+        self._made = made
+        self._places = (
+            place_of(self.lake.root, self.lake.storage_options),
+            place_of(self.target.root, self.target.storage_options),
+        )
+        self.strange = sorted(self._tables() - made.tables.keys())
+        with (
+            ThreadPoolExecutor(COPY_TABLES_MAX, "tables") as tables,
+            ThreadPoolExecutor(COPY_AT_ONCE_FILES_MAX, "prune") as files,
+        ):
+            try:
+                for path, gone, size in tables.map(lambda named: self._table(files, *named), made.tables.items()):
+                    if gone:
+                        self.files += gone
+                        self.bytes += size
+                        self.report(f"{path}: {counted(gone, 'file', 'files')}, {size / 1e6:,.1f} MB")
+            except BaseException:
+                for pool in (tables, files):
+                    pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _table(self, pool: ThreadPoolExecutor, path: str, copied: Copied) -> tuple[str, int, int]:
+        """(its path, files, bytes) that are needless."""
+        source, target = self._places
+        lost = {file.path: file.size for file in target.files(path)}
+        commits = set[int]()
+        for file in source.files(path):
+            lost.pop(file.path, None)
+            version = commit_version(file.path.removeprefix(f"{LOG}/"))
+            if version is not None:
+                commits.add(version)
+        if not commits:
+            self.strange.append(path)  # the lake has lost it since
+            return path, 0, 0
+        needless = self._needless(path, copied, lost, min(commits))
+        if not self.dry and needless:
+            self._check_ours()
+            entries = list(filterfalse(is_data, needless))
+            for name in sorted(entries):  # the oldest version first: the rest of a killed run has no gap
+                self._remove(f"{path}/{name}")
+            list(pool.map(lambda name: self._remove(f"{path}/{name}"), filter(is_data, needless)))
+        return path, len(needless), sum(map(lost.__getitem__, needless))
+
+    def _tables(self) -> set[str]:
+        """Of silver and changelogs, in the backup."""
+        target, paths = self._places[1], set[str]()
+        for top in _TOPS:
+            for database in target.folders(top):
+                for name in target.folders(f"{top}/{database}"):
+                    paths.add(f"{top}/{database}/{name}")
+        return paths
+
+    def _remove(self, path: str) -> None:
+        self.held()
+        self._places[1].remove(path)
+        failpoint("prune_after_file")
+
+    def _needed(self, path: str, copied: Copied) -> set[str]:
+        """By the version that the backup names."""
+        state = DeltaLog(self.target.uri(path), self.target.storage_options).state_at(copied.version)
+        if state is None or state.table_id != copied.table_id:
+            raise LakeRefused(
+                f"{path} isn't as it was when the backup ended", where=self.target.root, remedy="back up again"
+            )
+        return set(live_names(self.target, path, state))
+
+    def _needless(self, path: str, copied: Copied, lost: dict[str, int], oldest: int) -> list[str]:
+        """Of what the lake has lost: data that the backup's version doesn't name, and entries of the log before a
+        checkpoint of the copy from which on it has all versions that the lake has. oldest: the lake's oldest commit.
+        """
+        if not lost:
+            return []
+        needed, cut = self._needed(path, copied), self._cut(path, min(copied.version, oldest))
+        needless = []
+        for name in lost:
+            at = expires_at(name.removeprefix(f"{LOG}/"))
+            if name not in needed if is_data(name) else name.startswith(f"{LOG}/") and at is not None and at <= cut:
+                needless.append(name)
+        return needless
+
+    def _cut(self, path: str, reach: int) -> int:
+        """The version of the newest whole checkpoint at or below reach; -1 without one."""
+        store = self.target.store(f"{path}/{LOG}")
+        hint = hinted(store.get(LAST_CHECKPOINT))
+        reach = min(reach, -1 if hint is None else hint)
+        return next((each.version for each in checkpoints(store.names()) if each.version <= reach), -1)
+
+    def _check_ours(self) -> None:
+        """Another backup may have ended here meanwhile, and need other files."""
+        self.held()
+        paper = Paper.read(self.target.store(FOLDER))
+        if paper is None or paper.whole is None or paper.whole.get("id") != self._made.id:
+            raise LakeUnavailable(
+                "another backup ended in this folder meanwhile", where=self.target.root, remedy="prune again"
+            )
