@@ -20,8 +20,8 @@ from benchmarks.figures import Row, in_turns
 from benchmarks.workloads import Workload
 from tests.kit.tidb import encode
 from tests.kit.tidb.described import NAME, TABLE, Col, Rows, segment, table, versions
-from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE
 from tidegate.binlog.row_images import row_images
+from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.tidb.cells import Moment, packed
 from tidegate.tidb.decode import decode_in_pieces

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate import tables
-from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_INSERT, RowsError
 from tidegate.binlog.row_images import NO_FOREIGN_KEYS, TableImages, row_images
 from tidegate.binlog.table_rows import HeldError
 from tidegate.cascades.follow import Logged, Row
 from tidegate.cascades.values import Doubt
+from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_INSERT, RowsError
 from tidegate.errors import StreamCorrupt, Terminal
 from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.limits import CASCADE_BYTES_MAX, CASCADE_LOGGED_ROWS_MAX

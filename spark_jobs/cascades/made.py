@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from spark_jobs.cascades.logged import Store
 from tidegate import tables
-from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, SYSTEM_FIELDS
 from tidegate.cascades.follow import Effect, Key, Row, last_changes
 from tidegate.cascades.values import Doubt
+from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, SYSTEM_FIELDS
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
 from tidegate.segments.result import TableChanges

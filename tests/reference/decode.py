@@ -23,16 +23,18 @@ import pyarrow as pa
 
 from tests.reference.images import Patch, Raw, logged_images, net_images
 from tests.reference.json_document import reference_json_text, reference_patched_text
-from tidegate.binlog.batch import SYSTEM_FIELDS, Batch, Images, RowsError
-from tidegate.binlog.column_compression import inflate
-from tidegate.binlog.dates import date_text, refused_date
+from tidegate.binlog.batch import Batch
 from tidegate.binlog.decode import Versions, Windows, decode_indexes, joined
 from tidegate.binlog.event_index import index_pieces
-from tidegate.binlog.finish import BY_VALUE
-from tidegate.binlog.json_text import decimal_text
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the events' fields
-from tidegate.binlog.plan import ColumnPlan, Plan
+from tidegate.binlog.plan import Plan
 from tidegate.binlog.table_map import WireColumn
+from tidegate.columnar.column_compression import inflate
+from tidegate.columnar.column_plan import ColumnPlan
+from tidegate.columnar.dates import date_text, refused_date
+from tidegate.columnar.decoded import SYSTEM_FIELDS, Images, RowsError
+from tidegate.columnar.finish import BY_VALUE
+from tidegate.columnar.json_text import decimal_text
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - names of the events' fields
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
 from tidegate.schema.follow.added_columns import existing_row_value
 from tidegate.schema.model.charset_text import decode_text

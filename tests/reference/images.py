@@ -13,11 +13,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
-from tidegate.binlog.cursor import ByteCursor
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - names of the events' fields
-from tidegate.binlog.plan import ColumnPlan, Plan
+from tidegate.binlog.plan import Plan
 from tidegate.binlog.table_map import WireColumn
+from tidegate.columnar.column_plan import ColumnPlan
+from tidegate.columnar.cursor import ByteCursor
+from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - names of the events' fields
 from tidegate.errors import DecodeError, UnsupportedValue
 from tidegate.schema.model.columns import Generated
 from tidegate.schema.model.type_table import Wire

@@ -70,10 +70,10 @@ BOUND_NAME = re.compile(rf"(^|_)(({'|'.join(TIMES)})(_MAX|_MIN)?|({'|'.join(AMOU
 PRODUCT = ("include/tidegate", "spark_jobs", "plugins", "dags")
 # Bounds that aren't ours: a format has them. "path::name", and whose they are.
 FORMATS = {
-    "include/tidegate/binlog/kernel/cells.py::_WKB_BYTES_MIN": "WKB: byte order and type",
-    "include/tidegate/binlog/kernel/layout.py::BYTES_MAX": "a column of the kernel's table, not a bound",
+    "include/tidegate/columnar/kernel/cells.py::_WKB_BYTES_MIN": "WKB: byte order and type",
+    "include/tidegate/columnar/kernel/layout.py::BYTES_MAX": "a column of the kernel's table, not a bound",
     "include/tidegate/tidb/kernel/wire.py::_DIGITS_MAX": "nine words of nine digits: TiDB's MyDecimal",
-    "include/tidegate/binlog/kernel/layout.py::ROWS_MAX": "a column of the kernel's table, not a bound",
+    "include/tidegate/columnar/kernel/layout.py::ROWS_MAX": "a column of the kernel's table, not a bound",
     "include/tidegate/binlog/unpack.py::_EVENT_BYTES_MAX": "an event's length has 32 bits",
     "include/tidegate/capture/value_log/file.py::_REST_BYTES_MIN": "the value log's own format",
     "include/tidegate/ddl_script/shown_columns.py::_KEY_BYTES_MAX": "InnoDB's keys",

@@ -10,7 +10,7 @@ from typing import Any
 from numba import types
 
 import tidegate
-from tidegate.binlog import kernel
+from tidegate.columnar import kernel
 from tidegate.compiled import compiled
 
 
@@ -68,9 +68,7 @@ def test_threads_that_call_it_first_at_once_get_one_kernel() -> None:
 
 def test_kernels_take_bounds_from_the_page_that_their_cache_is_named_by() -> None:
     """Another page may change while machine code that has its old number inside stays in the cache."""
-    package = Path(tidegate.__file__).parent
-    sources = [*(package / "binlog" / "kernel").glob("*.py"), *(package / "upsert" / "kernel").glob("*.py")]
-    sources += [package / name for name in kernel._KERNELS_ELSEWHERE]
+    sources = kernel.kernel_sources()
     imported = {
         node.module
         for path in sources
@@ -78,3 +76,18 @@ def test_kernels_take_bounds_from_the_page_that_their_cache_is_named_by() -> Non
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tidegate.limits")
     }
     assert imported == {"tidegate.limits.formats", "tidegate.limits.units"}
+
+
+def test_the_cache_is_named_by_every_file_with_a_kernel_and_by_all_that_kernels_take_in() -> None:
+    """Machine code made of an older file would else stay in the cache: numba looks at the caller's own file alone."""
+    library = Path(tidegate.__file__).parent
+    known = {str(path.relative_to(library)) for path in kernel.kernel_sources()}
+    texts = {str(path.relative_to(library)): path.read_text() for path in library.rglob("*.py")}
+    with_kernels = {name for name, text in texts.items() if "\n@compiled(" in text}
+    taken_in = set()
+    for name in with_kernels:
+        for node in ast.walk(ast.parse(texts[name])):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tidegate"):
+                for module in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                    taken_in.add(str(Path(*module.split(".")[1:])) + ".py")
+    assert (with_kernels | (taken_in & set(texts))) - known == set()

@@ -24,45 +24,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.arena import Words, lay_out, moved_out
-from tidegate.binlog.dates import date_text, refused_date
-from tidegate.binlog.finish import finish_column, part
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.partial_rows import (
-    IMAGE_AFTER,
-    IMAGE_BEFORE,
-    IMAGE_DELETE,
-    IMAGE_INSERT,
-    count_partial_images,
-    decode_partial_rows,
-)
+from tidegate.binlog.kernel.partial_rows import count_partial_images, decode_partial_rows
 from tidegate.binlog.kernel.rows import count_images, decode_rows
-from tidegate.binlog.plan import VARIABLE, Plan
+from tidegate.binlog.plan import Plan
+from tidegate.columnar.arena import Words, lay_out, moved_out
+from tidegate.columnar.column_plan import VARIABLE
+from tidegate.columnar.dates import date_text, refused_date
+from tidegate.columnar.decoded import SYSTEM_FIELDS, Images, RowsError
+from tidegate.columnar.finish import finish_column, part
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
 from tidegate.remedy import REFILL, REPORT
 from tidegate.schema.follow.added_columns import existing_row_value
 
-__all__ = [
-    "IMAGE_AFTER",
-    "IMAGE_BEFORE",
-    "IMAGE_DELETE",
-    "IMAGE_INSERT",
-    "SYSTEM_FIELDS",
-    "Batch",
-    "Images",
-    "RowsError",
-    "decode_batch",
-    "decode_images",
-]
-
-
 _WHOLE_IMAGES: Final = REFILL.after("set binlog_row_image=FULL at the source")
-SYSTEM_FIELDS: Final = (
-    pa.field(tables.OP, pa.int8(), nullable=False),
-    pa.field(tables.COMMIT_TS, pa.int64(), nullable=False),
-    pa.field(tables.SEQ, pa.int64(), nullable=False),
-    pa.field(tables.ORDINAL, pa.int64(), nullable=False),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +55,6 @@ class Batch:
     rows: pa.RecordBatch
     null_dates: int
     bare_delete: BareDelete | None = None
-
-
-class RowsError(Exception):
-    """Which rows event could not be decoded, and the error it is: the caller adds table, file and position."""
-
-    def __init__(self, event: int, error: Terminal) -> None:
-        super().__init__(str(error))
-        self.event = event
-        self.error = error
-
-
-@dataclass(frozen=True, slots=True)
-class Images:
-    """Row images as they were logged: rows' tables.OP is an IMAGE_*, its ORDINAL the image's offset in the data.
-
-    present: bool[columns, rows], whether an image has the column; None when every one has all. null_dates: as Batch's.
-    """
-
-    rows: pa.RecordBatch
-    present: npt.NDArray[np.bool_] | None
-    null_dates: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.table_map import WireColumn
+from tidegate.columnar.column_plan import INTEGER_CELLS
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.schema.model.charset_text import WIDEST
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import TEXT_BYTES, TEXTS, TYPES, Kind, Wire
 from tidegate.schema.model.types import CanonicalType
 
-# By the width of an integer: the kernel's cell with a sign, and without.
-INTEGER_CELLS: Final = {
-    1: (L.CELL_INT8, L.CELL_UINT8),
-    2: (L.CELL_INT16, L.CELL_UINT16),
-    3: (L.CELL_INT24, L.CELL_UINT24),
-    4: (L.CELL_COPY32, L.CELL_UINT32),
-    8: (L.CELL_COPY64, L.CELL_UINT64),
-}
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 Cell = tuple[int, int, tuple[int, ...]]  # CELL_*, width, parameters

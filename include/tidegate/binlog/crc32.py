@@ -19,7 +19,7 @@ from numba.core import cgutils, types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from tidegate.binlog.kernel.memory import FAST, I, load8, load32
+from tidegate.columnar.kernel.memory import FAST, I, load8, load32
 from tidegate.compiled import compiled
 
 _POLYNOMIAL: Final = 0xEDB88320

@@ -31,10 +31,10 @@ from tidegate.binlog.expand import Piece, captured_events, expand
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import index as K  # noqa: N812
-from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import settle_outcomes
 from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import BEGINS, ENDS, new_state
+from tidegate.columnar.kernel import layout as L  # noqa: N812
 from tidegate.errors import DecodeError, StreamCorrupt
 from tidegate.limits import EXPANDED_PIECE_BYTES, MIB
 from tidegate.remedy import REFILL, REPORT

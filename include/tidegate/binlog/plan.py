@@ -18,9 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.binlog.column_cells import Cell, cell_of
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
 from tidegate.binlog.versioned import hidden_columns, row_end_of, row_start_of
+from tidegate.columnar.column_plan import ColumnPlan
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.schema.model.charset_text import codec_of, decode_member, same_charset
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion
@@ -28,40 +29,7 @@ from tidegate.schema.model.type_table import GEOMETRY_NAMES, Kind, Wire
 from tidegate.schema.model.types import UNKNOWN, CanonicalType, ZeroDates, canonical
 from tidegate.silver_names import silver_column
 
-# Bytes that the kernel writes per value; 4 for 32-bit offsets.
-OUT_BYTES: Final = {
-    **dict.fromkeys((L.CELL_INT8, L.CELL_BIT), 1),
-    **dict.fromkeys((L.CELL_UINT8, L.CELL_INT16, L.CELL_YEAR), 2),
-    **dict.fromkeys((L.CELL_UINT16, L.CELL_INT24, L.CELL_UINT24, L.CELL_COPY32, L.CELL_DATE, L.CELL_ENUM), 4),
-    **dict.fromkeys((L.CELL_UINT32, L.CELL_COPY64, L.CELL_SET), 8),
-    **dict.fromkeys((L.CELL_DATETIME, L.CELL_TIMESTAMP, L.CELL_OLD_DATETIME, L.CELL_OLD_TIMESTAMP), 8),
-    L.CELL_HIRES_DATETIME: 8,
-    **dict.fromkeys((L.CELL_UINT64, L.CELL_DECIMAL, L.CELL_DECIMAL_SMALL), 16),
-}
-# Kinds whose values are offsets into bytes, and the most bytes the kernel makes of one value (0: as many as there are).
-VARIABLE: Final = {
-    **dict.fromkeys((L.CELL_BYTES, L.CELL_BITS), 0),
-    **dict.fromkeys((L.CELL_TIME, L.CELL_OLD_TIME, L.CELL_HIRES_TIME), 24),
-    L.CELL_DECIMAL_TEXT: 96,
-}
 _MISSED: Final = "a DDL was missed: run `tidegate schema refresh`, which asks the server"
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnPlan:
-    """name, type: of the output column. charset: in which its bytes are. members: of enum and set, as text.
-
-    inflated_max: the most bytes that a value of a compressed column has once it is opened; 0: it isn't compressed.
-    in_key: two stored values must not read the same.
-    """
-
-    name: str
-    type: CanonicalType
-    cell: int
-    charset: str
-    members: tuple[str, ...] = ()
-    inflated_max: int = 0
-    in_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.events import HEADER_BYTES, EventFlag, read_header
 from tidegate.binlog.statement_text import statement_text
+from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.statement import EventSaid
 from tidegate.schema.model.charset_text import charset_of_collation

@@ -18,16 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate import tables
-from tidegate.binlog.batch import Images, decode_images
+from tidegate.binlog.batch import decode_images
 from tidegate.binlog.decode import judge_rows
 from tidegate.binlog.event_index import EventIndex, index_pieces
 from tidegate.binlog.events import HEADER_BYTES, EventType
 from tidegate.binlog.fates import fates_by_type
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import undo_known
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.table_rows import HeldError, Name, rows_by_version
+from tidegate.columnar.decoded import Images
+from tidegate.columnar.kernel import layout as L  # noqa: N812
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import NOTHING_KNOWN, CommitSpan, Known

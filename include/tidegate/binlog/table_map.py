@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from tidegate.binlog.cursor import ByteCursor
+from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import DecodeError
 from tidegate.remedy import REPORT
 from tidegate.schema.model.charset_text import charset_of_collation

@@ -16,15 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.batch import Batch, RowsError
+from tidegate.binlog.batch import Batch
 from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import UNREAD_ROWS_TYPES
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.prewritten import changed_meanwhile, check_same_table
 from tidegate.binlog.refusals import refusal, unlogged
 from tidegate.binlog.versioned import current_rows
+from tidegate.columnar.decoded import RowsError
+from tidegate.columnar.kernel import layout as L  # noqa: N812
 from tidegate.errors import SchemaMismatch, Terminal, UnsupportedValue
 from tidegate.remedy import RECREATE, REFILL
 from tidegate.schema.model.columns import TableVersion, VersionStatus

@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from tidegate.binlog.kernel.memory import FAST, I, address, little_endian, load8, load16, load32, set_word, word
+from tidegate.columnar.kernel.memory import FAST, I, address, little_endian, load8, load16, load32, set_word, word
 from tidegate.commit_ts import next_commit_ts
 from tidegate.compiled import compiled
 

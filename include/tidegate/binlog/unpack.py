@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.events import HEADER_BYTES, EventType, type_name
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
+from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import DecodeError, UnknownEvent
 from tidegate.limits import EXPANDED_PIECE_BYTES
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tidegate.binlog.cursor import ByteCursor
 from tidegate.binlog.events import HEADER_BYTES, read_header
+from tidegate.columnar.cursor import ByteCursor
 
 _ANSWER: Final = re.compile(
     r"\s*XA\s+(COMMIT|ROLLBACK)\s+X'([0-9a-f]*)'\s*,\s*X'([0-9a-f]*)'\s*,\s*(\d+)\s*(ONE\s+PHASE\s*)?", re.IGNORECASE

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
-from tidegate.binlog.plan import ColumnPlan
 from tidegate.binlog.row_images import TableImages, row_images
 from tidegate.changelog.table import BY_A_FOREIGN_KEY, DELETE, INSERT, SCHEMA, UPDATE
+from tidegate.columnar.column_plan import ColumnPlan
+from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
 from tidegate.errors import UnknownEvent
 from tidegate.log_files.as_json.column import ShownJson
 from tidegate.log_files.as_json.dates import RawDate

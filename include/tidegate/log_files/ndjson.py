@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
+from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
 from tidegate.log_files.as_json.column import TEXT, ShownJson, json_column
 from tidegate.log_files.as_json.geometry import NONE, srid_keys, without_srid
 from tidegate.schema.model.type_table import Kind

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.binlog.plan import Plan
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal
 from tidegate.log_files.as_json.column import ShownJson
 from tidegate.log_files.as_json.dates import raw_date, with_raw_dates

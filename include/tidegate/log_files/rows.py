@@ -16,15 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate import tables
-from tidegate.binlog.batch import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images, RowsError, decode_images
+from tidegate.binlog.batch import decode_images
 from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import type_name
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel import layout as L  # noqa: N812
 from tidegate.binlog.outcome import UNDONE
 from tidegate.binlog.plan import Plan
 from tidegate.binlog.table_map import read_name
 from tidegate.binlog.transaction_scan import ROWS
+from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images, RowsError
+from tidegate.columnar.kernel import layout as L  # noqa: N812
 from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue
 from tidegate.limits import LINES_BYTES
 from tidegate.log_files.as_json.column import ShownJson

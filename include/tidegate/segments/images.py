@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,6 @@ import pyarrow as pa
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.segments.segment import Segment
-
-# The same numbers as in binlog/kernel/partial_rows.py, where compiled code has them.
-IMAGE_INSERT: Final = 0
-IMAGE_BEFORE: Final = 1  # the image behind it is IMAGE_AFTER: an update
-IMAGE_AFTER: Final = 2
-IMAGE_DELETE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

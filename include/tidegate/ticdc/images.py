@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
-from tidegate.segments.images import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, LoggedImages
+from tidegate.segments.images import LoggedImages
 from tidegate.segments.result import CommitSpan, Known, Ledger
 from tidegate.segments.segment import Segment
 from tidegate.ticdc.cells import cells

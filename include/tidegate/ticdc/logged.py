@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
 from tidegate.config import Protocol
-from tidegate.segments.images import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
 from tidegate.ticdc.rows import RawRows, Wanted, raw_rows
 
 _KINDS = {"INSERT": IMAGE_INSERT, "UPDATE": IMAGE_BEFORE, "DELETE": IMAGE_DELETE}

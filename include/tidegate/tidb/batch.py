@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.binlog.arena import Words, lay_out, moved_out
-from tidegate.binlog.batch import SYSTEM_FIELDS
-from tidegate.binlog.finish import finish_column, part
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.arena import Words, lay_out, moved_out
+from tidegate.columnar.decoded import SYSTEM_FIELDS
+from tidegate.columnar.finish import finish_column, part
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal
 from tidegate.tidb.datum import datum
 from tidegate.tidb.json_column import json_column

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import tables
-from tidegate.binlog.batch import SYSTEM_FIELDS
+from tidegate.columnar.decoded import SYSTEM_FIELDS
 from tidegate.errors import DecodeError, StreamCorrupt, UnsupportedValue
 from tidegate.limits import TIDB_DECODE_ROWS
 from tidegate.schema.model.columns import TableVersion, VersionStatus

@@ -16,9 +16,10 @@ from typing import NoReturn
 import numpy as np
 
 from tidegate import tables
+from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
-from tidegate.segments.images import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, LoggedImages
+from tidegate.segments.images import LoggedImages
 from tidegate.segments.result import CommitSpan, Known, Ledger
 from tidegate.segments.segment import Segment
 from tidegate.tidb.by_row import Decoding, Name, Reading

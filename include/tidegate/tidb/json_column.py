@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.binlog.arena import OFFSETS_MAX
+from tidegate.columnar.arena import OFFSETS_MAX
 from tidegate.tidb.json_binary import json_text
 from tidegate.tidb.kernel import json_text as K  # noqa: N812 - a page of constants
 

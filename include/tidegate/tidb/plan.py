@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.column_cells import INTEGER_CELLS
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.plan import ColumnPlan
+from tidegate.columnar.column_plan import INTEGER_CELLS, ColumnPlan
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import TYPES, Kind
@@ -35,7 +34,7 @@ _HALF: Final = 1 << 64
 
 
 class _Read(NamedTuple):
-    """cell: of binlog/kernel/layout.py. pad: bytes that a value may grow by, or be made of."""
+    """cell: of columnar/kernel/layout.py. pad: bytes that a value may grow by, or be made of."""
 
     read_as: int
     cell: int

@@ -14,9 +14,9 @@ import pytest
 from spark_jobs.cascades import logged
 from spark_jobs.cascades.logged import LoggedChanges, Looked, Store
 from tidegate import tables
-from tidegate.binlog.batch import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
 from tidegate.binlog.row_images import TableImages
 from tidegate.cascades.values import Doubt
+from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT, Images
 from tidegate.errors import StreamCorrupt
 
 P, C = ("d", "p"), ("d", "c")

@@ -14,7 +14,7 @@ import pytest
 from tests.kit.decoding import ALL_TIME, changed_rows, current_binlog, decode_both, segment_of_file
 from tests.support.servers import FreshDatabase
 from tests.unit.binlog.images import images_of, replica
-from tidegate.binlog.json_document import patched_json_text
+from tidegate.columnar.json_document import patched_json_text
 from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
@@ -217,7 +217,7 @@ def test_partial_json_is_the_whole_document_or_stops_the_table(
     play = Play(
         "z INT, j JSON, t TEXT, k JSON", f"binlog_row_value_options = PARTIAL_JSON, {IMAGE}{setting}", "IIUUUUDK"
     )
-    with mock.patch("tidegate.binlog.finish.patched_json_text", wraps=patched_json_text) as patched:
+    with mock.patch("tidegate.columnar.finish.patched_json_text", wraps=patched_json_text) as patched:
         found = check(mysql9, database, play, seed)
     if setting == "FULL":
         assert_equal_to_select(mysql9, database, found)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tidegate.binlog.kernel import partial_rows
+from tidegate.columnar.decoded import IMAGE_BEFORE
 from tidegate.config import Csv, Protocol
-from tidegate.segments import images
 from tidegate.ticdc.logged import logged_of
 from tidegate.ticdc.pieces import Form
 from tidegate.ticdc.rows import Wanted
@@ -26,15 +25,10 @@ def test_an_updates_old_values_are_those_that_its_line_names() -> None:
     found = logged_of(runs, Wanted(FORM, NAMES, ["id"], whole_deletes=False))
     assert found.has_old.T.tolist() == [[True, True, True], [True, False, True]]
     assert [column.to_pylist() for column in found.old] == [["1", "1"], [None, None], ["was", "was"]]
-    assert found.kind.tolist() == [images.IMAGE_BEFORE] * 2
+    assert found.kind.tolist() == [IMAGE_BEFORE] * 2
 
 
 def test_a_delete_that_tells_its_key_alone_has_no_other_columns() -> None:
     runs = [line("INSERT", {"id": "1", "a": "x", "b": None}) + line("DELETE", {"id": "1"})]
     found = logged_of(runs, Wanted(FORM, NAMES, ["id"], whole_deletes=False))
     assert found.has_new.T.tolist() == [[True, True, True], [True, False, False]]
-
-
-def test_the_kinds_of_images_are_those_of_compiled_code() -> None:
-    names = ("IMAGE_INSERT", "IMAGE_BEFORE", "IMAGE_AFTER", "IMAGE_DELETE")
-    assert [getattr(images, name) for name in names] == [getattr(partial_rows, name) for name in names]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.tidb import encode
 from tests.kit.tidb.described import NAME, TABLE, Col, Rows, segment, table, versions
-from tidegate.segments.images import IMAGE_BEFORE
+from tidegate.columnar.decoded import IMAGE_BEFORE
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known
 from tidegate.tables import OP
 from tidegate.tidb import decode

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numba import types
 
-from tidegate.binlog.kernel.memory import (
+from tidegate.columnar.kernel.memory import (
     FAST,
     I,
     address,

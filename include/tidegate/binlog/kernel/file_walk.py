@@ -13,8 +13,8 @@ from typing import Any, Final
 from numba import types
 
 from tidegate.binlog.crc32 import crc32_at
-from tidegate.binlog.kernel.memory import FAST, I, address, load8, load32, word
 from tidegate.binlog.transaction_scan import ABORTED, CHECKSUM, CURRENT, MALFORMED, READ_ONLY, STATE, scan_at
+from tidegate.columnar.kernel.memory import FAST, I, address, load8, load32, word
 from tidegate.compiled import compiled
 
 # --- found: int64[n, FOUND_WORDS] ---------------------------------------------------------------------

@@ -14,19 +14,6 @@ from typing import Any, Final
 import numpy as np
 
 from tidegate.binlog.kernel.compressed import is_compressed
-from tidegate.binlog.kernel.memory import (
-    FAST,
-    I,
-    copy_bytes,
-    equal_bytes,
-    little_endian,
-    load8,
-    load16,
-    load32,
-    load64,
-    set_word,
-    word,
-)
 from tidegate.binlog.transaction_scan import (
     ABORTED,
     BEGINS,
@@ -40,6 +27,19 @@ from tidegate.binlog.transaction_scan import (
     scan_at,
 )
 from tidegate.binlog.transaction_scan import CHECKSUM as SCAN_CHECKSUM
+from tidegate.columnar.kernel.memory import (
+    FAST,
+    I,
+    copy_bytes,
+    equal_bytes,
+    little_endian,
+    load8,
+    load16,
+    load32,
+    load64,
+    set_word,
+    word,
+)
 from tidegate.compiled import compiled
 
 # --- index: int64[n, INDEX_WORDS] -------------------------------------------------------------------

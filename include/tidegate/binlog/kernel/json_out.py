@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numba import types
 
-from tidegate.binlog.kernel.memory import FAST, I
 from tidegate.binlog.transaction_scan import READ_ONLY
+from tidegate.columnar.kernel.memory import FAST, I
 from tidegate.compiled import compiled
 
 _OFFSETS: Final = types.Array(types.int64, 1, "C", readonly=True)

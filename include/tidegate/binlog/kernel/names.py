@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.binlog.kernel.memory import FAST, I, address, load8, load32, set_word, word
 from tidegate.binlog.transaction_scan import Q_MALFORMED, Q_STATEMENT, Q_XA_ANSWER, classify_at
+from tidegate.columnar.kernel.memory import FAST, I, address, load8, load32, set_word, word
 from tidegate.compiled import compiled
 
 # --- state of note_inner: int64[NOTE_WORDS] -----------------------------------------------------------

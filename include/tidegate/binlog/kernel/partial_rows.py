@@ -18,18 +18,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.cells import close_cell, write_bytes, write_fixed
-from tidegate.binlog.kernel.decimals import NULL, VALUE
-from tidegate.binlog.kernel.memory import FAST, I, copy_bytes, load8, load32, set_word, store8, store32, word
 from tidegate.binlog.kernel.rows import bitmaps_start, cell_bytes, close_row
+from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel.cells import close_cell, write_bytes, write_fixed
+from tidegate.columnar.kernel.decimals import NULL, VALUE
+from tidegate.columnar.kernel.memory import FAST, I, copy_bytes, load8, load32, set_word, store8, store32, word
 from tidegate.compiled import compiled
 from tidegate.tables import OP_DELETE, OP_UPSERT
 
-IMAGE_INSERT: Final = 0
-IMAGE_BEFORE: Final = 1
-IMAGE_AFTER: Final = 2
-IMAGE_DELETE: Final = 3
 _UPSERT: Final = OP_UPSERT
 _DELETE: Final = OP_DELETE
 _COLUMN_BYTES: Final = 8 * L.COLUMN_WORDS

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.cells import close_cell, write_bytes, write_fixed
-from tidegate.binlog.kernel.decimals import NULL
-from tidegate.binlog.kernel.memory import FAST, I, little_endian, load8, load16, set_word, store8, store64, word
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel.cells import close_cell, write_bytes, write_fixed
+from tidegate.columnar.kernel.decimals import NULL
+from tidegate.columnar.kernel.memory import FAST, I, little_endian, load8, load16, set_word, store8, store64, word
 from tidegate.compiled import compiled
 from tidegate.tables import OP_DELETE, OP_UPSERT
 

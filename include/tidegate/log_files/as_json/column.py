@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.binlog.kernel import json_out
-from tidegate.binlog.plan import ColumnPlan
+from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.log_files.as_json.dates import RawDate, is_raw, raw_texts
 from tidegate.schema.model.type_table import Kind
 

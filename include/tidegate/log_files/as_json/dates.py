@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.plan import ColumnPlan, Plan
+from tidegate.binlog.plan import Plan
+from tidegate.columnar.column_plan import ColumnPlan
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 
 _RAW: Final = {
     L.CELL_DATE: (L.CELL_UINT24, pa.int32()),

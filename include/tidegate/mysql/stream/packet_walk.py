@@ -23,7 +23,8 @@ from numba import types
 
 from tidegate.binlog import transaction_scan as scan
 from tidegate.binlog.crc32 import crc32_at
-from tidegate.binlog.kernel.memory import (
+from tidegate.binlog.transaction_scan import classify_at, scan_at
+from tidegate.columnar.kernel.memory import (
     FAST,
     I,
     address,
@@ -35,7 +36,6 @@ from tidegate.binlog.kernel.memory import (
     set_word,
     word,
 )
-from tidegate.binlog.transaction_scan import classify_at, scan_at
 from tidegate.compiled import compiled
 from tidegate.limits.formats import PACKET_BYTES_MAX, SEGMENT_TABLES_MAX
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import tables
-from tidegate.binlog.batch import SYSTEM_FIELDS
+from tidegate.columnar.decoded import SYSTEM_FIELDS
 from tidegate.errors import StreamCorrupt
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical

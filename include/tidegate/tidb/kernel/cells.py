@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.cells import days_of, write_bytes
-from tidegate.binlog.kernel.decimals import NULL, POWERS, VALUE, text_end, write_decimal, write_digits
-from tidegate.binlog.kernel.memory import (
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel.cells import days_of, write_bytes
+from tidegate.columnar.kernel.decimals import NULL, POWERS, VALUE, text_end, write_decimal, write_digits
+from tidegate.columnar.kernel.memory import (
     FAST,
     I,
     big_endian,

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tidegate.binlog.kernel.memory import FAST, I, load8, load16, load32, load64, set_word, store8, store32, word
+from tidegate.columnar.kernel.memory import FAST, I, load8, load16, load32, load64, set_word, store8, store32, word
 from tidegate.compiled import compiled
 from tidegate.tidb.kernel.wire import behind_datum, run
 

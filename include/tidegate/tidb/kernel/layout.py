@@ -1,13 +1,13 @@
 """Names for the words through which payloads, rows and columns of TiDB reach the kernels.
 
-Columns have the words of a binlog's (binlog/kernel/layout.py); what those call before images is free here.
+Columns have the words of a binlog's (columnar/kernel/layout.py); what those call before images is free here.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 
 # --- payloads of a segment: int64[n, PAYLOAD_WORDS]; offsets count from the segment's first byte ----------------------
 AT: Final = 0  # of the length in front of it

@@ -12,7 +12,7 @@ from typing import Final
 
 from numba import types
 
-from tidegate.binlog.kernel.memory import FAST, I, equal_bytes, load64, set_word, store8, word
+from tidegate.columnar.kernel.memory import FAST, I, equal_bytes, load64, set_word, store8, word
 from tidegate.compiled import compiled
 from tidegate.tidb.kernel import layout as T  # noqa: N812 - a page of constants
 from tidegate.tidb.kernel.wire import CUT, PAIR, RUN, VARINT, behind_field, run, varint

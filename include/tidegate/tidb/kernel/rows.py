@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.cells import close_cell
-from tidegate.binlog.kernel.decimals import NULL
-from tidegate.binlog.kernel.memory import FAST, I, equal_bytes, load8, set_word, store8, store64, word
-from tidegate.binlog.kernel.partial_rows import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
+from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel.cells import close_cell
+from tidegate.columnar.kernel.decimals import NULL
+from tidegate.columnar.kernel.memory import FAST, I, equal_bytes, load8, set_word, store8, store64, word
 from tidegate.compiled import compiled
 from tidegate.tables import OP_DELETE, OP_UPSERT
 from tidegate.tidb.kernel import layout as T  # noqa: N812

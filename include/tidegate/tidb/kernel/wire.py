@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tidegate.binlog.kernel.memory import FAST, I, load8, load32, load64, swap64
+from tidegate.columnar.kernel.memory import FAST, I, load8, load32, load64, swap64
 from tidegate.compiled import compiled
 
 PAIR: Final = types.UniTuple(I, 2)

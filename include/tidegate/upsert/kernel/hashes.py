@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numba import types
 
-from tidegate.binlog.kernel.memory import FAST, I, address, load8, load16, load32, load64, store64, swap64, word
+from tidegate.columnar.kernel.memory import FAST, I, address, load8, load16, load32, load64, store64, swap64, word
 from tidegate.compiled import compiled
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from numba import types
 
-from tidegate.binlog.kernel.memory import FAST, I, copy_bytes, load32, load64, store64, word
+from tidegate.columnar.kernel.memory import FAST, I, copy_bytes, load32, load64, store64, word
 from tidegate.compiled import compiled
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.upsert.kernel.hashes import bit, integer, length_of, start_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba import types
 
-from tidegate.binlog.kernel.memory import FAST, I, load8, load32, load64, store8, store32, store64, word
+from tidegate.columnar.kernel.memory import FAST, I, load8, load32, load64, store8, store32, store64, word
 from tidegate.compiled import compiled
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
 

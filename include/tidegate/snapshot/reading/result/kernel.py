@@ -1,6 +1,6 @@
 """Rows of a binary result set into Arrow buffers, in one pass over the bytes as the socket gave them.
 
-In:  addresses: of received bytes, of the columns' words (binlog/kernel/layout.py), of the state.
+In:  addresses: of received bytes, of the columns' words (columnar/kernel/layout.py), of the state.
 Out: rows in the arena; why the walk stopped. A row is taken whole or not at all.
 
 Format: MySQL source docs, "Binary Protocol Resultset Row": a packet begins with 0x00, then a bitmap
@@ -16,10 +16,10 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.cells import close_cell, days_of, write_bytes, write_fixed
-from tidegate.binlog.kernel.decimals import NULL, POWERS, VALUE, text_end, write_decimal, write_digits
-from tidegate.binlog.kernel.memory import (
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel.cells import close_cell, days_of, write_bytes, write_fixed
+from tidegate.columnar.kernel.decimals import NULL, POWERS, VALUE, text_end, write_decimal, write_digits
+from tidegate.columnar.kernel.memory import (
     FAST,
     I,
     copy_bytes,

@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pymysql.constants import FIELD_TYPE
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.plan import ColumnPlan
+from tidegate.columnar.column_plan import ColumnPlan
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.mysql.sql import quote_name
 from tidegate.remedy import REPORT

@@ -21,10 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pymysql
 
-from tidegate.binlog.dates import refused_date
-from tidegate.binlog.finish import finish_column
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.plan import OUT_BYTES, VARIABLE
+from tidegate.columnar.column_plan import OUT_BYTES, VARIABLE
+from tidegate.columnar.dates import refused_date
+from tidegate.columnar.finish import finish_column
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import SourceUnavailable, StreamCorrupt, Terminal, UnsupportedValue
 from tidegate.limits import (
     GATHER_BYTES,

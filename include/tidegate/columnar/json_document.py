@@ -16,9 +16,9 @@ import json
 import re
 from typing import Final
 
-from tidegate.binlog.cursor import ByteCursor
-from tidegate.binlog.json_text import JsonReader, is_container, json_text, quoted
-from tidegate.binlog.kernel.layout import PATCHED
+from tidegate.columnar.cursor import ByteCursor
+from tidegate.columnar.json_text import JsonReader, is_container, json_text, quoted
+from tidegate.columnar.kernel.layout import PATCHED
 from tidegate.errors import DecodeError
 from tidegate.remedy import REFILL, REPORT
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.plan import OUT_BYTES, VARIABLE
+from tidegate.columnar.column_plan import OUT_BYTES, VARIABLE
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 
 Words = npt.NDArray[np.int64]
 

@@ -6,7 +6,7 @@ Out: the date as the server shows it, digits of the day only: '2024-02-31'.
 
 from __future__ import annotations
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import UnsupportedValue
 
 

@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.decimals import (
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel.decimals import (
     NULL,
     POWERS,
     VALUE,
@@ -28,7 +28,7 @@ from tidegate.binlog.kernel.decimals import (
     text_end,
     write_digits,
 )
-from tidegate.binlog.kernel.memory import (
+from tidegate.columnar.kernel.memory import (
     FAST,
     I,
     big32,

@@ -7,7 +7,7 @@ Out: new offsets and bytes. It must hold: the offsets are the kernel's own, so t
 
 from __future__ import annotations
 
-from tidegate.binlog.kernel.memory import FAST, I, load8, load32, store32
+from tidegate.columnar.kernel.memory import FAST, I, load8, load32, store32
 from tidegate.compiled import compiled
 
 

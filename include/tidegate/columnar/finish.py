@@ -17,13 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.binlog.column_compression import inflated
-from tidegate.binlog.inet import inet4_text, inet6_text, uuid_text
-from tidegate.binlog.json_document import patched_json_text
-from tidegate.binlog.json_text import json_text
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.recode import recode
-from tidegate.binlog.plan import OUT_BYTES, VARIABLE, ColumnPlan
+from tidegate.columnar.column_compression import inflated
+from tidegate.columnar.column_plan import OUT_BYTES, VARIABLE, ColumnPlan
+from tidegate.columnar.inet import inet4_text, inet6_text, uuid_text
+from tidegate.columnar.json_document import patched_json_text
+from tidegate.columnar.json_text import json_text
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel.recode import recode
 from tidegate.errors import DecodeError, UnsupportedValue
 from tidegate.remedy import REPORT
 from tidegate.schema.model.charset_text import (

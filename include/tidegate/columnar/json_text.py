@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from json.encoder import encode_basestring
 from typing import Final
 
-from tidegate.binlog.cursor import ByteCursor
+from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import DecodeError
 from tidegate.remedy import REPORT
 

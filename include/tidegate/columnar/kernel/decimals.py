@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numba import types
 
-from tidegate.binlog.kernel import layout as L  # noqa: N812 - a page of constants
-from tidegate.binlog.kernel.memory import FAST, I, big_endian, load8, set_word, store8, store32, store64, word
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
+from tidegate.columnar.kernel.memory import FAST, I, big_endian, load8, set_word, store8, store32, store64, word
 from tidegate.compiled import compiled
 
 VALUE: Final = 0

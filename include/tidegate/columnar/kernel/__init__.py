@@ -1,0 +1,59 @@
+"""Compiled kernels that all decoders share: bytes in, Arrow buffers out.
+
+In:  bytes and plans at addresses. Out: bytes in one arena, counters and error codes in int64 arrays. It must hold:
+every length from the data is checked against its event's end before use; every write goes to room that was sized for
+it. Errors are numbers here. Each decoder makes sentences of them.
+
+Numba keys its cache on disk by one file's time and size alone, though a kernel's machine code holds what it inlined
+from other files: constants of layout.py, functions of memory.py. Code compiled from one half of an update and run with
+the other could read anywhere. The cache therefore lies in a folder named by a digest of all these sources together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import numba
+
+_PACKAGE = Path(__file__).parent.parent.parent
+_FOLDERS: tuple[str, ...] = ("binlog/kernel", "columnar/kernel", "tidb/kernel", "upsert/kernel")
+# Kernels that live with their subject, and constants that kernels take in.
+_ELSEWHERE: tuple[str, ...] = (
+    "binlog/crc32.py",
+    "binlog/transaction_scan.py",
+    "columnar/decoded.py",
+    "commit_ts.py",
+    "compiled.py",
+    "limits/formats.py",
+    "limits/units.py",
+    "merge/net_change.py",
+    "mysql/stream/packet_walk.py",
+    "snapshot/reading/result/kernel.py",
+    "tables.py",
+)
+
+
+def kernel_sources() -> list[Path]:
+    """Every file that a kernel stands in or may have inlined, in order."""
+    files = [path for folder in _FOLDERS for path in (_PACKAGE / folder).glob("*.py")]
+    return sorted([*files, *(_PACKAGE / name for name in _ELSEWHERE)])
+
+
+def sources_digest() -> str:
+    """16 hex digits of all of them."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in kernel_sources():
+        digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _choose_cache() -> None:
+    """Where NUMBA_CACHE_DIR says, else beside the package; a read-only installation keeps numba's own choice."""
+    base = Path(os.environ["NUMBA_CACHE_DIR"]) if os.environ.get("NUMBA_CACHE_DIR") else _PACKAGE / "__pycache__"
+    if os.access(base if base.exists() else base.parent, os.W_OK):
+        numba.config.CACHE_DIR = str(base / f"tidegate-{sources_digest()}")
+
+
+_choose_cache()
