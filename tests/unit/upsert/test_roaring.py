@@ -36,6 +36,18 @@ def bitmap(body: bytes) -> bytes:
     return struct.pack("<IQI", MAGIC, 1, 0) + body
 
 
+def test_the_bytes_are_those_of_the_specification() -> None:
+    """By hand: an array, then bits, then a second upper half. No runs: every writer gives the same bytes."""
+    many = np.arange(0, 65536, 2)
+    positions = np.concatenate([[3, 9], 2 * 65536 + many, [(1 << 32) + 5]]).astype(np.int64)
+    described = struct.pack("<HHHH", 0, 1, 2, len(many) - 1) + struct.pack("<II", 24, 28)
+    low = struct.pack("<II", 12346, 2) + described + struct.pack("<HH", 3, 9) + b"\x55" * 8192
+    high = struct.pack("<IIHHIH", 12346, 1, 0, 0, 16, 5)
+    written = struct.pack("<IQI", MAGIC, 2, 0) + low + struct.pack("<I", 1) + high
+    assert encode(positions) == written
+    assert (decode(written) == positions).all()
+
+
 def test_runs_are_read_without_and_with_offsets() -> None:
     """By hand after RoaringFormatSpec: writers that optimise leave runs behind."""
     run = struct.pack("<HHHHH", 2, 3, 1, 100, 9)  # 3..4 and 100..109
@@ -66,7 +78,9 @@ def test_bytes_that_end_early_are_refused(numbers: set[int], data: st.DataObject
         bitmap(struct.pack("<II", 9, 0)),
         bitmap(struct.pack("<II", 12346, 1 << 17)),
         bitmap(struct.pack("<II", 12346, 1) + struct.pack("<HHIHH", 0, 1, 16, 9, 3)),  # 9 before 3
-        bitmap(struct.pack("<I", 12347) + b"\x01" + struct.pack("<HHHHH", 0, 5, 1, 0, 1)),  # says 6, holds 2
+        bitmap(struct.pack("<II", 12346, 1) + struct.pack("<HHI", 0, 4999, 16) + b"\xff" * 8192),  # says 5000
+        bitmap(struct.pack("<I", 12347) + b"\x01" + struct.pack("<HHHHH", 0, 5, 1, 65530, 60000)),  # a run too long
+        struct.pack("<IQI", MAGIC, 1, 1 << 31) + struct.pack("<IIHHIH", 12346, 1, 0, 0, 16, 5),  # no int64
     ],
 )
 def test_contradictions_are_refused(data: bytes) -> None:
