@@ -12,7 +12,7 @@ start_date.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +52,7 @@ class CompleteOperator(BaseOperator):
         hours = {complete_asset(pipeline, name): hour for name, hour in read_complete_hours(lake, named).items()}
         if pipeline.completeness.verified:
             hours |= {verified_asset(pipeline, name): hour for name, hour in read_verified_hours(lake, named).items()}
+        self._name_those_without(hours)
         record = added_hours_asset(pipeline)
         added = _added(context["inlet_events"][record].ascending(False).limit(1))
         missing = {asset: missing_hours(hour, added.get(asset.name)) for asset, hour in hours.items()}
@@ -67,6 +68,12 @@ class CompleteOperator(BaseOperator):
         context["outlet_events"][record].extra = {ADDED: named_hours}
         # Of an outlet without a partition Airflow would make an event, too.
         self.outlets = [*missing, record]
+
+    def _name_those_without(self, hours: Mapping[Asset, int]) -> None:
+        """A name may be misspelled; a table may have had no change yet, or lack rows."""
+        without = sorted(asset.name for asset, hour in hours.items() if not hour)
+        if without:
+            self.log.warning("no hour is complete of %s: the table isn't in silver, or lacks rows", ", ".join(without))
 
 
 def assets_of(pipeline: Pipeline) -> list[Asset]:

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate import pipelines
+from tidegate import config, pipelines
 from tidegate.connections import from_environment
 from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR, home
@@ -57,7 +57,7 @@ def up(
             airflow.start(keep=keep_history)
             print(f"tidegate: Airflow starts on port {airflow.port}", flush=True)
             airflow.wait_healthy()
-            for part in (*loaded.captures, "apply", "maintain", "snapshot", *(["approve"] if loaded.asks else [])):
+            for part in (*loaded.captures, "apply", "maintain", "snapshot", *_optional(loaded)):
                 airflow.unpause(f"{loaded.pipeline}__{part}")
             print(
                 f"tidegate: {airflow.url} login {airflow.user} password {airflow.password}; Ctrl-C ends it", flush=True
@@ -88,3 +88,8 @@ def _free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def _optional(pipeline: config.Pipeline) -> list[str]:
+    """DAGs that a pipeline has by its file alone."""
+    return [*(["approve"] if pipeline.asks else []), *(["complete"] if pipeline.completeness.hourly else [])]

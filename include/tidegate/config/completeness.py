@@ -6,7 +6,9 @@ Out: a Completeness, frozen.
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
 
 from tidegate import limits
 from tidegate.config.section import Section
@@ -42,3 +44,11 @@ class Completeness(Section):
         if len(set(names)) < len(names):
             raise ValueError("a table stands here twice")
         return names
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        if (self.tables or self.verified) and not self.hourly:
+            raise ValueError("tables and verified have an effect with hourly: true alone")
+        if self.verified and not self.tables:
+            raise ValueError("verified is of the tables that are named: name some")
+        return self

@@ -5,7 +5,8 @@ Out: hours since 1970 (UTC); nothing is written.
 
 An hour is complete when no commit of it is missing and none can come any more: a cut says so of commit_ts, by the
 sources' clocks. So an hour is never taken back. A table that is held, catches up or lacks rows has no newer hour until
-it follows again, and neither have all tables together.
+it follows again, and neither have all tables together. An hour that goes on by this machine's clock isn't complete,
+whatever a cut says: a source's clock, or a changefeed's word, may be ahead.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def read_complete_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int
 
     # The cut first: a table that is held meanwhile is then held at or above it.
     cut_ts = status.cut_ts(lake)
-    return complete_hours(status.table_statuses(lake), wanted, cut_ts)
+    hours = complete_hours(status.table_statuses(lake), wanted, cut_ts)
+    return {name: min(hour, this_hour()) for name, hour in hours.items()}
 
 
 def read_verified_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int]:
@@ -79,10 +81,13 @@ def read_verified_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int
     from tidegate.lake.verified import verified
 
     known = verified(lake)
-    return {
-        name: hours_before(known[name].through_ts) if name in known and known[name].outcome == "equal" else 0
-        for name in wanted
-    }
+    equal = {name: known[name].through_ts for name in wanted if name in known and known[name].outcome == "equal"}
+    return {name: min(hours_before(equal.get(name, 0)), this_hour()) for name in wanted}
+
+
+def this_hour() -> int:
+    """The hour that goes on, by this machine's clock."""
+    return int(time.time()) // HOUR_SECONDS
 
 
 class NewHours:
@@ -147,11 +152,14 @@ class NewHours:
 
         assert self._lake is not None
         assert self._cuts is not None
-        if (
-            self._cut_hours >= int(time.time()) // HOUR_SECONDS
-            or (version := self._cuts.version()) == self._cuts_version
-        ):
+        clock = this_hour()
+        if self._cut_hours >= clock:
             return False
-        hours = hours_before(cut_ts(self._lake))
-        changed, self._cut_hours, self._cuts_version = hours != self._cut_hours, hours, version
-        return changed
+        version = self._cuts.version()
+        if version == self._cuts_version:
+            return False
+        hours, before = hours_before(cut_ts(self._lake)), self._cut_hours
+        self._cut_hours = min(hours, clock)
+        # A cut that is ahead of the clock is news again in the next hour.
+        self._cuts_version = version if hours <= clock else -1
+        return self._cut_hours != before

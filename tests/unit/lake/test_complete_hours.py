@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -169,6 +170,24 @@ def test_each_further_hour_is_news_once(lake: Lake) -> None:
     lake.cut(at(EIGHT + 1), "s.a")
     assert watched.look() == {"hours": {"s.a": EIGHT + 1, ALL_TABLES: EIGHT + 1}}
     assert news(lake, "s.a", kept=watched.kept).look() is None, "what was fired is kept"
+
+
+def test_an_hour_that_goes_on_by_our_clock_is_not_complete(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source's clock, or a changefeed, may be ahead."""
+    clock = [(EIGHT * 3600.0) + 3590]
+    monkeypatch.setattr("tidegate.lake.complete_hours.time.time", lambda: clock[0])
+    lake.cut(at(EIGHT + 500), "s.a")
+    watched = news(lake, "s.a")
+    assert watched.look() == {"hours": {"s.a": EIGHT, ALL_TABLES: EIGHT}}
+    assert watched.look() is None
+    clock[0] += 20
+    assert watched.look() == {"hours": {"s.a": EIGHT + 1, ALL_TABLES: EIGHT + 1}}
+
+
+@pytest.mark.parametrize("part", [{"tables": ("s.a",)}, {"verified": True}, {"hourly": True, "verified": True}])
+def test_a_setting_without_effect_is_refused(part: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"have an effect|name some"):
+        Completeness(**part)
 
 
 def test_a_look_reads_nothing_while_nothing_can_have_come(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
