@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.memory_store import MemoryStore
-from tests.unit.delta.test_log import appended, file, made, paths
-from tidegate.delta.actions import lines, moved
+from tests.unit.delta.test_log import SCHEMA, appended, file, made, paths
+from tidegate.delta.actions import lines, metadata, moved, protocol
 from tidegate.delta.log import Change
 from tidegate.delta.names import commit_name
 from tidegate.errors import DeltaUnsupported
@@ -37,3 +37,27 @@ def test_a_feature_that_asks_nothing_of_a_commit_is_no_hindrance(feature: str) -
     asked = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": [feature]}
     state = log.commit(log.state(), Change([{"protocol": asked}], "DROP FEATURE"))
     assert paths(log.commit(state, Change(moved([], [file("a")], data_change=True), "WRITE"))) == ["a"]
+
+
+@pytest.mark.parametrize("versions", [(4, 7), (3, 8)])
+def test_a_protocol_version_that_is_newer_than_features_is_refused(versions: tuple[int, int]) -> None:
+    """Such a table may name none of the features that we would have to know."""
+    store = MemoryStore()
+    log = made(store)
+    newer = {"minReaderVersion": versions[0], "minWriterVersion": versions[1]}
+    store.create(commit_name(1), lines([{"protocol": newer}]))
+    with pytest.raises(DeltaUnsupported, match="protocol"):
+        log.state()
+
+
+def test_a_mapped_table_gets_no_column_that_isnt_mapped() -> None:
+    """Readers find its columns by the names in their metadata, and refuse the table for one without."""
+    log = made(MemoryStore())
+    mapped = metadata(SCHEMA, {"delta.columnMapping.mode": "name"}, table_id=log.state().table_id)
+    with pytest.raises(DeltaUnsupported, match="column mapping"):
+        log.commit(log.state(), Change([mapped], "ADD COLUMNS"))
+
+
+@pytest.mark.parametrize("feature", ["variantType", "variantType-preview", "typeWidening-preview", "columnMapping"])
+def test_a_feature_that_readers_must_know_is_told_to_them(feature: str) -> None:
+    assert protocol({feature, "clustering"})["protocol"]["readerFeatures"] == [feature]

@@ -381,27 +381,3 @@ def test_a_log_with_a_gap_is_refused_and_not_a_shorter_one() -> None:
     store.delete([commit_name(2)])
     with pytest.raises(LakeRefused, match=r"goes on at 0+3.json behind version 1"):
         DeltaLog("t", store=store).state()
-
-
-@pytest.mark.parametrize("versions", [(4, 7), (3, 8)])
-def test_a_protocol_version_that_is_newer_than_features_is_refused(versions: tuple[int, int]) -> None:
-    """Such a table may name none of the features that we would have to know."""
-    store = MemoryStore()
-    log = made(store)
-    newer = {"minReaderVersion": versions[0], "minWriterVersion": versions[1]}
-    store.create(commit_name(1), lines([{"protocol": newer}]))
-    with pytest.raises(DeltaUnsupported, match="protocol"):
-        log.state()
-
-
-def test_a_mapped_table_gets_no_column_that_isnt_mapped() -> None:
-    """Readers find its columns by the names in their metadata, and refuse the table for one without."""
-    log = made(MemoryStore())
-    mapped = metadata(SCHEMA, {"delta.columnMapping.mode": "name"}, table_id=log.state().table_id)
-    with pytest.raises(DeltaUnsupported, match="column mapping"):
-        log.commit(log.state(), Change([mapped], "ADD COLUMNS"))
-
-
-@pytest.mark.parametrize("feature", ["variantType", "variantType-preview", "typeWidening-preview", "columnMapping"])
-def test_a_feature_that_readers_must_know_is_told_to_them(feature: str) -> None:
-    assert protocol({feature, "clustering"})["protocol"]["readerFeatures"] == [feature]
