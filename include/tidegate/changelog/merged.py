@@ -3,8 +3,9 @@
 In:  live files of one state; from one commit_ts on, up to another.
 Out: Arrow tables of table.SCHEMA, each behind the one before.
 
-Each file is in order by itself, and in row groups. A file is opened when the reading reaches its first possible place
-by the log's bounds; a row group of each open one is in memory. Every row below the end of each of them is next.
+Each file is in order by itself, and in row groups. A file is opened when the reading reaches its
+first possible place by the log's bounds; a row group of each open one is in memory. Every row below
+the end of each of them is next.
 """
 
 from __future__ import annotations

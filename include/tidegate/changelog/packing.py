@@ -3,8 +3,9 @@
 In:  a changelog, one state of it.
 Out: commits that change no row.
 
-Small files that follow one another become files of about CHANGELOG_PACKED_BYTES; large ones stay as they are. In memory
-is a file as it will lie on the disk, and a row group of each of the files that overlap.
+Small files that follow one another become files of about CHANGELOG_PACKED_BYTES; large ones stay as
+they are. In memory is a file as it will lie on the disk, and a row group of each of the files that
+overlap.
 """
 
 from __future__ import annotations

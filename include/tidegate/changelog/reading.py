@@ -3,8 +3,9 @@
 In:  a changelog, the place where a reader stands, the newest cut.
 Out: Arrow tables of table.SCHEMA in order, a piece at a time; the place of a row.
 
-A reader remembers one place: all rows have one each, in order, so it holds whatever files maintain packs meanwhile.
-Windows that aren't published yet are left for the next look. In memory is a piece of some MiB (merged.py).
+A reader remembers one place: all rows have one each, in order, so it holds whatever files maintain
+packs meanwhile. Windows that aren't published yet are left for the next look. In memory is a piece
+of some MiB (merged.py).
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  a Segment, table versions, windows.
 Out: per table Arrow tables of table.SCHEMA, in log order.
 
-Values are JSON as `tidegate decode` prints them, but for a geometry, which keeps its SRID as silver's do. An object
-has the columns of the log's image. With binlog_row_image MINIMAL a before image has the key alone, an after image the
-set columns; a missing column isn't NULL.
+Values are JSON as `tidegate decode` prints them, but for a geometry, which keeps its SRID as
+silver's do. An object has the columns of the log's image. With binlog_row_image MINIMAL a before
+image has the key alone, an after image the set columns; a missing column isn't NULL.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  LogFiles in order; how a TABLE_MAP becomes a plan.
 Out: blocks of NDJSON lines in log order; FileStats; faults, one line each, as they are met.
 
-An undecodable table is reported once and left out from there on, as is one changed by a statement behind the log's
-back; the others go on. Rows of an XA branch come out at its XA COMMIT, with that transaction's commit_ts; meanwhile
-only the branch's place is remembered.
+An undecodable table is reported once and left out from there on, as is one changed by a statement
+behind the log's back; the others go on. Rows of an XA branch come out at its XA COMMIT, with that
+transaction's commit_ts; meanwhile only the branch's place is remembered.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The meaning of an index's events other than rows: the rule to ignore each, or why it can't be ignored.
 
 In:  an EventIndex.
-Out: Judged: a fate per event, faults with their places, and the tables that statements change behind the log's back.
+Out: Judged: a fate per event, faults with their places, and the tables that statements change
+     behind the log's back.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 In:  the body of a TABLE_MAP.
 Out: an InferredPlan: the result of make_plan for the table version in the event itself.
 
-With FULL metadata that is the table as its server knows it. With MINIMAL, columns are @1, @2, ..., and ENUM and SET
-values are numbers, for their members aren't in the log. Without any (MySQL before 8.0, MariaDB's default), integers
-count as signed and strings have no character set: they are text when they are valid UTF-8 (`guessed`).
+With FULL metadata that is the table as its server knows it. With MINIMAL, columns are @1, @2, ...,
+and ENUM and SET values are numbers, for their members aren't in the log. Without any (MySQL before
+8.0, MariaDB's default), integers count as signed and strings have no character set: they are text
+when they are valid UTF-8 (`guessed`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 In:  Images of one table (batch.decode_images), and what stands on every line.
 Out: a large_string array of lines, newline included, in log order; the ordinal of each.
 
-A line: {"op","database","table","commit_ts","file","pos","before","after"}, and "srid" last where a geometry has one.
+A line: {"op","database","table","commit_ts","file","pos","before","after"}, and "srid" last where a
+geometry has one.
 """
 
 from __future__ import annotations

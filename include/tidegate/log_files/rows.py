@@ -3,7 +3,8 @@
 In:  an EventIndex; how a TABLE_MAP becomes a plan.
 Out: Lines in log order; the fate of each rows event; faults, one line each.
 
-A table that can't be decoded is reported once and held: its rows are left out from there on, the others go on.
+A table that can't be decoded is reported once and held: its rows are left out from there on, the
+others go on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The figures of `tidegate decode --stats` for a file.
 
 In:  the events of each index with their fates, and the changes decoded.
-Out: a dictionary, ready for JSON, in which decoded + ignored + quarantined bytes are the file's size.
+Out: a dictionary, ready for JSON, in which decoded + ignored + quarantined bytes are the file's
+     size.
 
-An event's fate is that of its content: a compressed event takes the worst of several (quarantined before decoded
-before ignored).
+An event's fate is that of its content: a compressed event takes the worst of several (quarantined
+before decoded before ignored).
 """
 
 from __future__ import annotations

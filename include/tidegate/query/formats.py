@@ -1,11 +1,12 @@
 """Changes as lines of JSON, in the forms of other tools.
 
 In:  an Arrow table of changes (changelog/table.py).
-Out: one line per change: plain (as `tidegate decode`), debezium (its envelope without schemas), canal (flat messages),
-     maxwell.
+Out: one line per change: plain (as `tidegate decode`), debezium (its envelope without schemas),
+     canal (flat messages), maxwell.
 
-Values are those of the changelog: what the log's image lacks isn't in an object. Statements have a form of their own in
-each; words about the changelog itself (begin, gap, snapshot) are lines of plain alone.
+Values are those of the changelog: what the log's image lacks isn't in an object. Statements have a
+form of their own in each; words about the changelog itself (begin, gap, snapshot) are lines of
+plain alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """All tables of a lake at one cut, for DuckDB, Polars and Spark.
 
 In:  a lake and a Cut.
-Out: a DuckDB connection with a view of each table, LazyFrames and DataFrames: each at the version that the cut names,
-     however long one reads. A table that isn't complete at the cut is refused by name, never read as it stands.
+Out: a DuckDB connection with a view of each table, LazyFrames and DataFrames: each at the version
+     that the cut names, however long one reads. A table that isn't complete at the cut is refused
+     by name, never read as it stands.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 In:  a lake; its published cuts.
 Out: the oldest readable version of a table; the oldest cut whose tables can all be read.
 
-VACUUM removes files that old commits took out, and a log's old commits go. Only a table's oldest versions are
-unreadable, so the first readable one is found by halving. One listing per table, and a few looks at its log.
+VACUUM removes files that old commits took out, and a log's old commits go. Only a table's oldest
+versions are unreadable, so the first readable one is found by halving. One listing per table, and a
+few looks at its log.
 """
 
 from __future__ import annotations

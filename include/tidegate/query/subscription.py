@@ -1,12 +1,14 @@
 """A reader of one table's changes: from a cut or a saved place on, filtered, in Arrow batches.
 
-In:  a lake, a logical table with a changelog; where to begin; a group's name, under which its place is saved.
+In:  a lake, a logical table with a changelog; where to begin; a group's name, under which its place
+     is saved.
 Out: batches of changes in commit order, up to the newest published cut; saved places.
 
-A batch is handed on before its place is saved: who is killed in between gets it again. A function that stores
-`batch.place` with its own results, in one transaction, has each change once.
+A batch is handed on before its place is saved: who is killed in between gets it again. A function
+that stores `batch.place` with its own results, in one transaction, has each change once.
 
-If two readers use one group, the one that began later goes on; the other is told so (Overtaken) when it saves.
+If two readers use one group, the one that began later goes on; the other is told so (Overtaken)
+when it saves.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """Prewrites and their answers: rows before their transaction's commit, and their fate.
 
-In:  the records in a source's segments, in log order: a Pending where unanswered rows end, an Answer where an earlier
-     transaction is committed or rolled back.
+In:  the records in a source's segments, in log order: a Pending where unanswered rows end, an
+     Answer where an earlier transaction is committed or rolled back.
 Out: Prewrites, each a pointer to rows in bronze and its state.
 
-A Pending never holds `resolved_ts` back: its rows are due at the commit_ts of its answer, the answer's place in the
-log. A window is therefore whole without the open prewrites at its end, and a window with an answer gets the rows,
-however far back in bronze they lie. An open transaction that a segment was cut in is none of this: its commit_ts is
-its own, resolved_ts waits for it, and a segment's neighbours say whether it went on (segments/window.py).
+A Pending never holds `resolved_ts` back: its rows are due at the commit_ts of its answer, the
+answer's place in the log. A window is therefore whole without the open prewrites at its end, and a
+window with an answer gets the rows, however far back in bronze they lie. An open transaction that a
+segment was cut in is none of this: its commit_ts is its own, resolved_ts waits for it, and a
+segment's neighbours say whether it went on (segments/window.py).
 
-The Pending of an answer: the last one of its id before it without an answer. An id may be used again once it is
-answered. An answer is taken once: what a killed window has taken before is recognised by its commit_ts.
+The Pending of an answer: the last one of its id before it without an answer. An id may be used
+again once it is answered. An answer is taken once: what a killed window has taken before is
+recognised by its commit_ts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A segment: a run of whole raw events of a source, with all that decoding it alone needs.
 
 In:  capture cuts it.
-Out: one row of bronze/segments; apply reads it back and decodes it with only schema_history beside it.
+Out: one row of bronze/segments; apply reads it back and decodes it with only schema_history beside
+     it.
 """
 
 from __future__ import annotations

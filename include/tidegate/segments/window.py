@@ -3,11 +3,12 @@
 In:  SegmentRefs per source (bronze without its payloads), and low_ts: all is applied up to there.
 Out: cut_ts, the window's upper end.
 
-cut_ts is at most the smallest resolved_ts of the pipeline's sources, because only below it is every transaction known.
-A backlog is taken in windows of at most bytes_max: the cut then falls on the resolved_ts of a segment, that is on a
-transaction's end, and never inside a transaction. For a source whose segments aren't whole it may fall on any
-timestamp that is resolved: one prewrite without an answer keeps resolved_ts back, for hours perhaps, and the commits
-meanwhile aren't to be one window.
+cut_ts is at most the smallest resolved_ts of the pipeline's sources, because only below it is every
+transaction known. A backlog is taken in windows of at most bytes_max: the cut then falls on the
+resolved_ts of a segment, that is on a transaction's end, and never inside a transaction. For a
+source whose segments aren't whole it may fall on any timestamp that is resolved: one prewrite
+without an answer keeps resolved_ts back, for hours perhaps, and the commits meanwhile aren't to be
+one window.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 In:  staged files with their losers; probed files with their hits.
 Out: removes (files as the log has them) and `add` actions; deletion vectors written.
 
-A file whose rows are replaced in part is removed and added again with a larger deletion vector, one whose rows are all
-dead is only removed. Statistics then describe all rows, dead ones included: bounds aren't tight any more.
+A file whose rows are replaced in part is removed and added again with a larger deletion vector, one
+whose rows are all dead is only removed. Statistics then describe all rows, dead ones included:
+bounds aren't tight any more.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  live files, the table of keys.
 Out: the files that must be read. A file is ruled out only by bounds that are certainly wide enough.
 
-A key is compared by the 64-bit leads of its leading columns (keys.hash.leads): a file whose box of bounds holds no lead
-of a changed key can't hold the key. Cut texts and rounded timestamps are widened first; what isn't understood, or
-missing, rules nothing out.
+A key is compared by the 64-bit leads of its leading columns (keys.hash.leads): a file whose box of
+bounds holds no lead of a changed key can't hold the key. Cut texts and rounded timestamps are
+widened first; what isn't understood, or missing, rules nothing out.
 """
 
 from __future__ import annotations

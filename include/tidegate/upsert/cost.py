@@ -1,11 +1,13 @@
 """The writer of a table's window: the positional upsert or MERGE, by their costs.
 
-In:  a silver table's snapshot, about how many bytes of binlog its changes are, its key, what the pipeline file says.
+In:  a silver table's snapshot, about how many bytes of binlog its changes are, its key, what the
+     pipeline file says.
 Out: a Choice with its reason in one phrase, for the window's log.
 
-A table that the positional writer can't write right is named by snapshot.why_not and is no matter of cost. Where both
-can, the figures below are CPU seconds on one x86 core of 2026, fitted to 1 M and 10 M rows with 100,000 and 1 M
-changes (benchmarks/): only their ratio matters, and it is 8 and more for nearly every table with a key.
+A table that the positional writer can't write right is named by snapshot.why_not and is no matter
+of cost. Where both can, the figures below are CPU seconds on one x86 core of 2026, fitted to 1 M
+and 10 M rows with 100,000 and 1 M changes (benchmarks/): only their ratio matters, and it is 8 and
+more for nearly every table with a key.
 """
 
 from __future__ import annotations

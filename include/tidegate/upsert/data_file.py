@@ -1,12 +1,13 @@
 """Parquet files of a silver table, and the `add` actions that adopt them.
 
 In:  rows in a table's layout.
-Out: files in the table's folder without a name in a log yet (VACUUM removes those adopted by no commit), and their
-     actions.
+Out: files in the table's folder without a name in a log yet (VACUUM removes those adopted by no
+     commit), and their actions.
 
-Plain Parquet, as Spark, delta-rs, DuckDB and Polars read it: no Arrow schema inside, microseconds, optional columns.
-No dictionaries: they cost more CPU than they save here; the key is stored so that reading it costs least. Rows come in
-the order of partition, then key, so that row groups and files have narrow bounds.
+Plain Parquet, as Spark, delta-rs, DuckDB and Polars read it: no Arrow schema inside, microseconds,
+optional columns. No dictionaries: they cost more CPU than they save here; the key is stored so that
+reading it costs least. Rows come in the order of partition, then key, so that row groups and files
+have narrow bounds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """All rows of a table that have the same texts in some columns, as those of one shard have: they die by position.
 
 In:  live files, the columns and their texts.
-Out: the effect of a commit on them. Only these columns are read, of files whose statistics don't rule the texts out.
+Out: the effect of a commit on them. Only these columns are read, of files whose statistics don't
+     rule the texts out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Live rows of a silver table in whose columns one of some values stands.
 
 In:  a table's state, columns, the wanted values, the conversion of values to their compared form.
-Out: whole rows. Statistics rule files out; of the others only these columns are read, and then the row groups that have
-     one.
+Out: whole rows. Statistics rule files out; of the others only these columns are read, and then the
+     row groups that have one.
 """
 
 from __future__ import annotations

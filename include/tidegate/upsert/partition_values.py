@@ -1,7 +1,7 @@
 """Values of partition columns as the log and the folders' names have them.
 
-In:  values, or the log's text. Out: text (PROTOCOL.md, "Partition Value Serialization"), folders as Hive names them,
-     and values of an Arrow type again.
+In:  values, or the log's text. Out: text (PROTOCOL.md, "Partition Value Serialization"), folders as
+     Hive names them, and values of an Arrow type again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which live rows of a silver file belong to keys of the phase.
 
 In:  a live file, the table of keys.
-Out: their positions. Only the key's columns are read; rows that a deletion vector names already stay out.
+Out: their positions. Only the key's columns are read; rows that a deletion vector names already
+     stay out.
 """
 
 from __future__ import annotations

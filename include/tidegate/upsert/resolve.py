@@ -3,8 +3,9 @@
 In:  key files, in any order.
 Out: the table of keys to look for in silver, and the staged rows that lost against a later change.
 
-Right because a change says the whole row or its absence: what came before it in (commit_ts, source, seq, ordinal)
-leaves no trace. Costs 60 bytes of memory per change beyond the files, 45 per key while the table lives.
+Right because a change says the whole row or its absence: what came before it in (commit_ts, source,
+seq, ordinal) leaves no trace. Costs 60 bytes of memory per change beyond the files, 45 per key
+while the table lives.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Live rows of some files as new files: for compaction, and for a staged file most of which lost.
 
 In:  files of one table, with the positions of their dead rows.
-Out: `add` actions of files that hold the live rows. Memory is bounded by one new file (data_file.FILE_BYTES).
+Out: `add` actions of files that hold the live rows. Memory is bounded by one new file
+     (data_file.FILE_BYTES).
 """
 
 from __future__ import annotations

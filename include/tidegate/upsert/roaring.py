@@ -2,8 +2,9 @@
 
 In:  ascending int64 positions, or bytes. Out: the other.
 
-Layout (delta-io PROTOCOL.md "Deletion Vector Format"): magic 1681511377 u32, little-endian; then a 64-bit bitmap in
-RoaringFormatSpec's portable form. CRoaring writes and reads it, and checks each container that it has read.
+Layout (delta-io PROTOCOL.md "Deletion Vector Format"): magic 1681511377 u32, little-endian; then a
+64-bit bitmap in RoaringFormatSpec's portable form. CRoaring writes and reads it, and checks each
+container that it has read.
 """
 
 from __future__ import annotations

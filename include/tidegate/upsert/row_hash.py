@@ -1,18 +1,20 @@
 """The hash that stands for a row of a table without a key: equal rows, and only they, have equal hashes.
 
-In:  the source's columns of a table by name, canonical types; shard columns too where rows of several tables meet.
+In:  the source's columns of a table by name, canonical types; shard columns too where rows of
+     several tables meet.
 Out: 32 hex digits per row: BLAKE2b with a digest of 128 bits over the row's bytes.
 
-The bytes of a row, for its columns that aren't NULL in the order of their names (by code point): length of the name as
-u32 and the name in UTF-8; a letter for the kind of value; the value. All numbers little-endian:
+The bytes of a row, for its columns that aren't NULL in the order of their names (by code point):
+length of the name as u32 and the name in UTF-8; a letter for the kind of value; the value. All
+numbers little-endian:
 
     i  integers, booleans, dates (days since 1970), as 64 bits          t  timestamps, microseconds since 1970, 64 bits
     f  float, its 32 bits in 64       d  double, 64 bits                m  decimals: scale as u8; unscaled, 128 bits
     b  text (UTF-8) and bytes: length as 64 bits, bytes                 v  vectors: as b, floats of 32 bits each
 
-The order of columns therefore doesn't matter, nor a wider integer, nor a column added with NULL in it; NULL differs
-from '', and no value can run into the next. A cryptographic hash, because who writes to the source chooses the values:
-equal hashes would make two rows one.
+The order of columns therefore doesn't matter, nor a wider integer, nor a column added with NULL in
+it; NULL differs from '', and no value can run into the next. A cryptographic hash, because who
+writes to the source chooses the values: equal hashes would make two rows one.
 """
 
 from __future__ import annotations

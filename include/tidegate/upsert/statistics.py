@@ -3,10 +3,11 @@
 In:  the rows of one file, the columns to describe.
 Out: JSON text: numRecords, minValues, maxValues, nullCount, tightBounds.
 
-Bounds may be wide, never narrow. A text longer than 32 characters is cut, its maximum with a character on top larger
-than the cut part; a timestamp has milliseconds, its maximum rounded up. A bound of zero has the sign for both zeros:
-some readers order -0.0 below 0.0 and skip a file by that, although they take the two for equal in rows. A bound that
-can't be true is left out: columns with NaN, dates no ISO text has, types without an order (binary, boolean, arrays).
+Bounds may be wide, never narrow. A text longer than 32 characters is cut, its maximum with a
+character on top larger than the cut part; a timestamp has milliseconds, its maximum rounded up. A
+bound of zero has the sign for both zeros: some readers order -0.0 below 0.0 and skip a file by
+that, although they take the two for equal in rows. A bound that can't be true is left out: columns
+with NaN, dates no ISO text has, types without an order (binary, boolean, arrays).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The positional writer's facts of a table, and decode's staged files for it: plain data that travels to workers.
 
 In:  nothing; these are values.
-Out: UpsertTarget (made by choose_writers), StagedUpsert (made by decode_changes), and whether silver fits a layout.
+Out: UpsertTarget (made by choose_writers), StagedUpsert (made by decode_changes), and whether
+     silver fits a layout.
 """
 
 from __future__ import annotations

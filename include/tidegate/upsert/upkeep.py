@@ -1,13 +1,15 @@
 """The files of a silver table worth rewriting after a window, to keep the next windows cheap.
 
 In:  the live files of a snapshot, and how many bytes may be rewritten now.
-Out: groups of files; each becomes one file or a few, with the same live rows. Pure: the log's figures decide.
+Out: groups of files; each becomes one file or a few, with the same live rows. Pure: the log's
+     figures decide.
 
-Every window leaves a small file and a few deletion vectors. Files are in tiers by the bytes of their live rows, each
-tier eight times the one below; eight files of one tier become one of the next, so a row is rewritten about once per
-tier and a table has at most seven small files per tier. Below the first tier's bound all files are alike: they are
-rewritten together however small they are, because opening a file costs more than its rows. A file of which a good part
-is dead is rewritten alone: probes read its dead rows for nothing.
+Every window leaves a small file and a few deletion vectors. Files are in tiers by the bytes of
+their live rows, each tier eight times the one below; eight files of one tier become one of the
+next, so a row is rewritten about once per tier and a table has at most seven small files per tier.
+Below the first tier's bound all files are alike: they are rewritten together however small they
+are, because opening a file costs more than its rows. A file of which a good part is dead is
+rewritten alone: probes read its dead rows for nothing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """A column of canonical values as JSON values, whole columns at a time.
 
 In:  a column's plan and its Arrow array.
-Out: a large_string array of the same length without nulls: JSON text, `null` where the value is NULL.
+Out: a large_string array of the same length without nulls: JSON text, `null` where the value is
+     NULL.
 
-Integers and floats are JSON numbers (the shortest digits that give the same value back), bit(1) is true or false, a
-vector is an array; all else is a string: binary as base64, the rest as the server writes it.
+Integers and floats are JSON numbers (the shortest digits that give the same value back), bit(1) is
+true or false, a vector is an array; all else is a string: binary as base64, the rest as the server
+writes it.
 """
 
 from __future__ import annotations

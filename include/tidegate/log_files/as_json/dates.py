@@ -3,8 +3,9 @@
 In:  a plan; or its date columns, decoded as the numbers that are on the wire.
 Out: the plan with date cells that keep those numbers; text such as "2024-00-00 00:00:00.5".
 
-Layouts: mysql-server mysys/my_time.cc (my_datetime_packed_from_binary, my_timestamp_from_binary), sql/field.cc
-(Field_newdate; the formats of before 5.6: YYYYMMDDhhmmss as an integer); MariaDB sql/field.cc (Field_datetime_hires).
+Layouts: mysql-server mysys/my_time.cc (my_datetime_packed_from_binary, my_timestamp_from_binary),
+sql/field.cc (Field_newdate; the formats of before 5.6: YYYYMMDDhhmmss as an integer); MariaDB
+sql/field.cc (Field_datetime_hires).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Geometries as plain WKB, and their SRIDs beside them.
 
-In:  canonical values: WKB, or EWKB where the SRID isn't 0 (byte order, type with a flag, SRID u32, the rest).
+In:  canonical values: WKB, or EWKB where the SRID isn't 0 (byte order, type with a flag, SRID u32,
+     the rest).
 Out: WKB alone; SRIDs; the last key of a line, "srid": {"column": 4326}.
 """
 

@@ -3,8 +3,8 @@
 In:  columns as layout.py describes them, and what each puts in front of its values.
 Out: one text of bytes per row.
 
-Per column that isn't NULL: its prefix, then 8 bytes of a number (16 of a decimal), or the length as 8 bytes and the
-bytes themselves.
+Per column that isn't NULL: its prefix, then 8 bytes of a number (16 of a decimal), or the length as
+8 bytes and the bytes themselves.
 """
 
 from __future__ import annotations

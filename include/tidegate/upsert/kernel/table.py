@@ -1,6 +1,7 @@
 """The table of a phase's keys: the last change of each key, and the files without any of its keys.
 
-In:  hashes, orders and leads of changes, at addresses. Out: slots of open addressing, a filter, marks of what lost.
+In:  hashes, orders and leads of changes, at addresses. Out: slots of open addressing, a filter,
+     marks of what lost.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 In:  an open data file's facts of its groups (keys.columns).
 Out: whether a group of a file may hold a changed key, without opening the file.
 
-A data file never changes under its name, and a new deletion vector leaves the groups as they are. A window's knowledge
-of a file holds for the next one, and a window of few keys opens the few files with groups for them: its cost follows
-the keys, and not the number of files. The least recently asked files go first where memory is bounded.
+A data file never changes under its name, and a new deletion vector leaves the groups as they are. A
+window's knowledge of a file holds for the next one, and a window of few keys opens the few files
+with groups for them: its cost follows the keys, and not the number of files. The least recently
+asked files go first where memory is bounded.
 """
 
 from __future__ import annotations

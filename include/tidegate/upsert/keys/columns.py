@@ -1,11 +1,12 @@
 """The key columns of a Parquet file, row group by row group, and which groups can't hold a changed key.
 
 In:  a live file of silver, the key's columns as silver has them.
-Out: arrays of the key's columns with the position of their first row. Memory is bounded by a row group's key columns,
-     and by _BATCH_ROWS where a row group is larger than that.
+Out: arrays of the key's columns with the position of their first row. Memory is bounded by a row
+     group's key columns, and by _BATCH_ROWS where a row group is larger than that.
 
-Files come from Spark, delta-rs and tidegate, so a column's type may be another form of silver's. A form with a
-possible wrong comparison, or a missing column, is an error: a missed key would leave two rows of it.
+Files come from Spark, delta-rs and tidegate, so a column's type may be another form of silver's. A
+form with a possible wrong comparison, or a missing column, is an error: a missed key would leave
+two rows of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Key files: what a staged file changes, a narrow record per change (Arrow IPC in the staging folder).
 
 In:  changes of one source: hash of the key, order, where its row lies.
-Out: the same again, in the process that resolves the phase. Payload and rows stay where they were written.
+Out: the same again, in the process that resolves the phase. Payload and rows stay where they were
+     written.
 
 A file also carries the `add` actions of its rows' data files, so nothing else need travel.
 """

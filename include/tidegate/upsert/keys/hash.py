@@ -1,15 +1,18 @@
 """128-bit hashes of keys: equal for equal keys, whoever wrote them down.
 
-In:  a key's columns as Arrow arrays: from the decoder, or from Parquet that Spark, delta-rs or tidegate wrote.
-Out: key_hashes: uint64[n, 2]; leads: an int64 per value that keeps the values' order, for pruning by bounds.
+In:  a key's columns as Arrow arrays: from the decoder, or from Parquet that Spark, delta-rs or
+     tidegate wrote.
+Out: key_hashes: uint64[n, 2]; leads: an int64 per value that keeps the values' order, for pruning
+     by bounds.
 
-Equal keys are those whose canonical values are the same bytes (the log's before images carry the old key exactly);
-only -0.0 = 0.0. Integers of any width, a dictionary and its values, a timestamp in any unit, a decimal as integer or
-as bytes therefore hash alike. A key that holds a NULL hashes to (0, 0) and matches nothing, as in SQL.
+Equal keys are those whose canonical values are the same bytes (the log's before images carry the
+old key exactly); only -0.0 = 0.0. Integers of any width, a dictionary and its values, a timestamp
+in any unit, a decimal as integer or as bytes therefore hash alike. A key that holds a NULL hashes
+to (0, 0) and matches nothing, as in SQL.
 
-A false match would delete a row. With n keys in a window and m in the table its chance is at most n*m / 2^128: 10^6 and
-10^10 keys give 3e-23 per window. A key of one integer can't collide at all. `seed` makes hashes of text
-unforeseeable; hashes of different seeds don't compare.
+A false match would delete a row. With n keys in a window and m in the table its chance is at most
+n*m / 2^128: 10^6 and 10^10 keys give 3e-23 per window. A key of one integer can't collide at all.
+`seed` makes hashes of text unforeseeable; hashes of different seeds don't compare.
 """
 
 from __future__ import annotations

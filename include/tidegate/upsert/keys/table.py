@@ -3,8 +3,8 @@
 In:  hashes and leads of the last change per key (resolve.py).
 Out: KeyTable: flat arrays, saved once and mapped into memory by every task that probes.
 
-Open addressing at no more than half its slots, 16 bytes a slot: the hashes themselves. In front of it a filter of 16
-bits per key, in the second-level cache, which answers nearly all missing keys.
+Open addressing at no more than half its slots, 16 bytes a slot: the hashes themselves. In front of
+it a filter of 16 bits per key, in the second-level cache, which answers nearly all missing keys.
 """
 
 from __future__ import annotations
