@@ -78,9 +78,12 @@ _LOGGED: Final = _Kernel(decode_partial_rows, count_partial_images, 2, partial=T
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """The result of a kernel. found: rows, or an ERROR_*. present: uint8[columns, rows] of a partial pass."""
+    """The result of a kernel.
 
-    found: int
+    outcome: how many rows, or an ERROR_*. present: uint8[columns, rows] of a partial pass.
+    """
+
+    outcome: int
     words: Words
     state: Words
     buffer: pa.Buffer
@@ -88,9 +91,11 @@ class _Pass:
 
 
 def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Batch:
-    """events: int64[n, EVENT_WORDS], all of one TABLE_MAP and table version, with offsets in data. Raises RowsError."""
+    """events: int64[n, EVENT_WORDS], all of one TABLE_MAP and table version, with offsets in data.
+    Raises RowsError.
+    """
     done = _run(_WHOLE, data, events, plan)
-    if done.found == L.ERROR_IMAGE:
+    if done.outcome == L.ERROR_IMAGE:
         done = _run(_NET, data, events, plan)
     rows, bare = _rows(done, plan, seq), None
     if done.present is not None:
@@ -124,30 +129,30 @@ def _run(kernel: _Kernel, data: npt.NDArray[np.uint8], events: Words, plan: Plan
         state[L.PRESENT] = present.ctypes.data
         buffer = _lay_out(words, state, plan, rows_max, kernel.copies * image_bytes)
         arguments = (addressed.ctypes.data, len(addressed), words.ctypes.data, state.ctypes.data)
-        found = int(kernel.decode(*arguments))
-        if found != L.ERROR_ROOM:
+        outcome = int(kernel.decode(*arguments))
+        if outcome != L.ERROR_ROOM:
             break
         rows_max = int(kernel.count(*arguments)) + 2
-    known = present[:, : max(found, 0)] if kernel.partial else None
-    return _Pass(found, words.reshape(-1, L.COLUMN_WORDS), state, buffer, known)
+    known = present[:, : max(outcome, 0)] if kernel.partial else None
+    return _Pass(outcome, words.reshape(-1, L.COLUMN_WORDS), state, buffer, known)
 
 
 def _rows(done: _Pass, plan: Plan, seq: int) -> pa.RecordBatch:
-    found, state, buffer = done.found, done.state, done.buffer
-    if found < 0:
+    rows, state, buffer = done.outcome, done.state, done.buffer
+    if rows < 0:
         raise RowsError(int(state[L.ERROR_EVENT]), _error(state, plan))
     columns = []
     for column, described in zip(plan.columns, done.words, strict=True):
         try:
-            columns.append(finish_column(column, described, found, buffer, patched=done.present is not None))
+            columns.append(finish_column(column, described, rows, buffer, patched=done.present is not None))
         except Terminal as error:
             named = type(error)(f"column {column.name}: {error.what}", remedy=error.remedy)
             raise RowsError(0, named) from None
     system = [
-        pa.Array.from_buffers(pa.int8(), found, [None, part(buffer, int(state[L.OPS]), found)]),
-        pa.Array.from_buffers(pa.int64(), found, [None, part(buffer, int(state[L.COMMIT_TS]), 8 * found)]),
-        pa.array(np.full(found, seq, np.int64)),
-        pa.Array.from_buffers(pa.int64(), found, [None, part(buffer, int(state[L.ORDINALS]), 8 * found)]),
+        pa.Array.from_buffers(pa.int8(), rows, [None, part(buffer, int(state[L.OPS]), rows)]),
+        pa.Array.from_buffers(pa.int64(), rows, [None, part(buffer, int(state[L.COMMIT_TS]), 8 * rows)]),
+        pa.array(np.full(rows, seq, np.int64)),
+        pa.Array.from_buffers(pa.int64(), rows, [None, part(buffer, int(state[L.ORDINALS]), 8 * rows)]),
     ]
     return pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *plan.schema]))
 

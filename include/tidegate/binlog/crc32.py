@@ -73,9 +73,9 @@ class _Folder:
 
     def load(self, offset: ir.Value) -> ir.Value:
         at = self.builder.bitcast(self.builder.gep(self.data, [offset]), self.wide.as_pointer())
-        found = self.builder.load(at)
-        found.align = 1
-        return found
+        loaded = self.builder.load(at)
+        loaded.align = 1
+        return loaded
 
     def fold(self, value: ir.Value, constants: ir.Constant, more: ir.Value) -> ir.Value:
         low, high = self.times(value, constants, 0x00), self.times(value, constants, 0x11)

@@ -152,7 +152,7 @@ def _decode_index(
         if rows.name in problems:
             continue
         try:
-            found, null_dates = decode_table(index, rows, versions.get(rows.name, ()), decode)
+            decoded, null_dates = decode_table(index, rows, versions.get(rows.name, ()), decode)
         except HeldError as trouble:
             problems[rows.name] = problem_of(index, rows.name, trouble)
             continue
@@ -162,7 +162,7 @@ def _decode_index(
             problems[rows.name] = problem_of(index, rows.name, HeldError(int(rows.events[0]), unexpected(error)))
             continue
         fates[rows.events] = DECODED
-        changes += found
+        changes += decoded
         nulled += null_dates
     ledger = settlement.settle(index, fates)
     ledger.rows = sum(change.batch.num_rows for change in changes)
@@ -200,18 +200,18 @@ def judge_rows(index: EventIndex, windows: Windows, known: Known, fates: Fates) 
     order = np.argsort(contents, kind="stable")
     starts = np.searchsorted(contents[order], np.arange(len(index.bodies) + 1))
     for content, name in enumerate(index.names()):
-        mine = numbers[order[starts[content] : starts[content + 1]]]
+        of_table = numbers[order[starts[content] : starts[content + 1]]]
         window = windows.get(name)
         if window is None:
-            fates[mine] = QUARANTINED if name in known.held else FATE_OF_RULE["table not asked for"]
+            fates[of_table] = QUARANTINED if name in known.held else FATE_OF_RULE["table not asked for"]
             continue
-        commit_ts = events[mine, K.COMMIT_TS]
+        commit_ts = events[of_table, K.COMMIT_TS]
         inside = (commit_ts > window.after_ts) & (commit_ts <= window.upto_ts)
-        fates[mine[~inside]] = FATE_OF_RULE["outside the window"]
+        fates[of_table[~inside]] = FATE_OF_RULE["outside the window"]
         if inside.any():
-            by_name.setdefault(name, []).append(mine[inside])
-    found = [TableRows(name, np.sort(np.concatenate(by_name[name])), windows[name]) for name in sorted(by_name)]
-    return found if started is None else [replace(rows, started=started[rows.events]) for rows in found]
+            by_name.setdefault(name, []).append(of_table[inside])
+    wanted = [TableRows(name, np.sort(np.concatenate(by_name[name])), windows[name]) for name in sorted(by_name)]
+    return wanted if started is None else [replace(rows, started=started[rows.events]) for rows in wanted]
 
 
 def _judge_others(
@@ -260,14 +260,16 @@ def _judge_unknown(index: EventIndex, windows: Windows, event: int, known: Known
 
 
 def _mapped_before(index: EventIndex, event: int) -> set[Name] | None:
-    """The tables that an event's transaction has mapped before it; None where that begins before this piece."""
+    """The tables that an event's transaction has mapped before it; None where that begins before
+    this piece.
+    """
     inside = np.flatnonzero(index.events[:event, K.COMMIT_TS] == index.events[event, K.COMMIT_TS])
     kinds = index.events[inside, K.TYPE]
     if not len(inside) or kinds[0] != EventType.MARIADB_GTID:
         return None
     maps = inside[kinds == EventType.TABLE_MAP].tolist()
     try:
-        return {read_name(index.event(one)[_MAP_BODY_AT:]) for one in maps} or None
+        return {read_name(index.event(number)[_MAP_BODY_AT:]) for number in maps} or None
     except DecodeError:
         return None
 

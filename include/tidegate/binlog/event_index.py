@@ -228,17 +228,17 @@ class _Walk:
         maps, store = self.maps, self.store
         maps[K.INDEX_AT], maps[K.INDEX_ROWS] = index.ctypes.data, len(index)
         maps[K.STORE_AT], maps[K.STORE_BYTES] = store.ctypes.data, len(store)
-        found = int(K.index_events(data.ctypes.data, len(data), self.scan.ctypes.data, maps.ctypes.data))
-        if found >= 0:
-            settle_outcomes(data, index[:found])
-            return index[:found]
+        outcome = int(K.index_events(data.ctypes.data, len(data), self.scan.ctypes.data, maps.ctypes.data))
+        if outcome >= 0:
+            settle_outcomes(data, index[:outcome])
+            return index[:outcome]
         at = int(maps[K.REACHED])
-        if found == K.FULL and maps[K.CONTENTS] < K.CONTENTS_MAX and len(store) < max(2 * store_max, 1 << 22):
+        if outcome == K.FULL and maps[K.CONTENTS] < K.CONTENTS_MAX and len(store) < max(2 * store_max, 1 << 22):
             raise _StoreFullError
-        if found == K.COMPRESSED:
+        if outcome == K.COMPRESSED:
             raise _CompressedError
         kind = type_name(int(data[at + 4])) if at + 4 < len(data) else "nothing"
-        raise StreamCorrupt(f"event {kind} {_WORDS[found]}", where=place(at), remedy=_REMEDY)
+        raise StreamCorrupt(f"event {kind} {_WORDS[outcome]}", where=place(at), remedy=_REMEDY)
 
     def bodies(self) -> tuple[bytes, ...]:
         count = int(self.maps[K.CONTENTS])
@@ -280,8 +280,8 @@ def _verify(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], segment:
             continue
         end = offset + size - CHECKSUM_BYTES
         checked = data[offset:end]
-        found = zlib.crc32(closed_file(checked) if kind == EventType.FORMAT_DESCRIPTION else checked.data)
-        if found != int.from_bytes(data[end : end + CHECKSUM_BYTES].tobytes(), "little"):
+        checksum = zlib.crc32(closed_file(checked) if kind == EventType.FORMAT_DESCRIPTION else checked.data)
+        if checksum != int.from_bytes(data[end : end + CHECKSUM_BYTES].tobytes(), "little"):
             raise StreamCorrupt(
                 f"checksum of event {type_name(kind)} is wrong",
                 where=f"{segment.source} at {segment.file}:{segment.start_pos + offset}",

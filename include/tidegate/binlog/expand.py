@@ -105,9 +105,9 @@ class _Pile:
 def captured_events(data: Bytes, checksum_bytes: int) -> Words:
     """int64[n, FOUND_WORDS] (kernel/compressed.py) of the events in data, as far as they are whole."""
     count = int(C.list_events(data.ctypes.data, len(data), checksum_bytes, 0))
-    found = np.zeros((count, C.FOUND_WORDS), np.int64)
-    C.list_events(data.ctypes.data, len(data), checksum_bytes, found.ctypes.data)
-    return found
+    events = np.zeros((count, C.FOUND_WORDS), np.int64)
+    C.list_events(data.ctypes.data, len(data), checksum_bytes, events.ctypes.data)
+    return events
 
 
 def expand(
@@ -115,27 +115,27 @@ def expand(
 ) -> Iterator[Piece]:
     """Pieces of about piece_bytes. where: the place of a captured event by its offset, for errors.
 
-    Small events as servers write them, the usual case, are expanded many at a time; what is large, or odd in any way,
-    one by one.
+    Small events as servers write them, the usual case, are expanded many at a time; what is large,
+    or odd in any way, one by one.
     """
-    found = captured_events(data, checksum_bytes)
-    found = np.ascontiguousarray(found[np.isin(found[:, C.FOUND_TYPE], COMPRESSED_TYPES)])
-    C.read_fronts(data.ctypes.data, found.ctypes.data, len(found))
-    how = np.where(found[:, C.FOUND_UNPACKED] <= piece_bytes // 4, found[:, C.FOUND_HOW], C.HOW_ODD)
+    events = captured_events(data, checksum_bytes)
+    events = np.ascontiguousarray(events[np.isin(events[:, C.FOUND_TYPE], COMPRESSED_TYPES)])
+    C.read_fronts(data.ctypes.data, events.ctypes.data, len(events))
+    how = np.where(events[:, C.FOUND_UNPACKED] <= piece_bytes // 4, events[:, C.FOUND_HOW], C.HOW_ODD)
     weights = np.cumsum(
-        np.diff(found[:, C.FOUND_OFFSET] + found[:, C.FOUND_SIZE], prepend=0) + found[:, C.FOUND_UNPACKED]
+        np.diff(events[:, C.FOUND_OFFSET] + events[:, C.FOUND_SIZE], prepend=0) + events[:, C.FOUND_UNPACKED]
     )
     changes = np.append(np.flatnonzero(np.diff(how)) + 1, len(how))
     pile, at = _Pile(data), 0
-    while at < len(found):
+    while at < len(events):
         upto = at + 1
         if how[at] != C.HOW_ODD:
             used = int(weights[at - 1]) if at else 0
             fits = int(np.searchsorted(weights, used + piece_bytes - pile.size, "right"))
             same = int(changes[np.searchsorted(changes, at, "right")])
             upto = max(upto, min(fits, same))
-        if how[at] == C.HOW_ODD or not _expand_batch(pile, found[at:upto]):
-            for row in found[at:upto].tolist():
+        if how[at] == C.HOW_ODD or not _expand_batch(pile, events[at:upto]):
+            for row in events[at:upto].tolist():
                 yield from _expand_one(pile, row, where, piece_bytes)
         at = upto
         if pile.size >= piece_bytes:

@@ -41,8 +41,8 @@ class FormatDescription:
     @property
     def mariadb_version(self) -> tuple[int, ...]:
         """(11, 4, 5); () when it isn't MariaDB. Some of its files say 5.5.5- in front."""
-        found = _MARIADB.search(self.server_version)
-        return tuple(map(int, found.groups())) if found else ()
+        match = _MARIADB.search(self.server_version)
+        return tuple(map(int, match.groups())) if match else ()
 
 
 def parse_format_description(event: bytes | memoryview, where: str = "") -> FormatDescription:

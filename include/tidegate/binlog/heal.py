@@ -48,12 +48,13 @@ class Mismatch:
     pos: int
 
 
-def heal(found: Mismatch, last: TableVersion, new_id: Callable[[], int], *, added_are_null: bool) -> TableVersion:
+def heal(mismatch: Mismatch, last: TableVersion, new_id: Callable[[], int], *, added_are_null: bool) -> TableVersion:
     """Raises SchemaMismatch when the event doesn't tell all of it.
 
-    added_are_null: somebody vouches for NULL in older rows of a nullable column added without its DDL.
+    added_are_null: somebody vouches for NULL in older rows of a nullable column added without its
+    DDL.
     """
-    table_map = parse_table_map(found.body, mariadb=found.mariadb)
+    table_map = parse_table_map(mismatch.body, mariadb=mismatch.mariadb)
     wires = _user_columns(table_map, last)
     if any(wire.name is None for wire in wires):
         raise _doubt("the event doesn't name its columns", "set binlog_row_metadata=FULL at the source, or " + REFRESH)
@@ -66,10 +67,10 @@ def heal(found: Mismatch, last: TableVersion, new_id: Callable[[], int], *, adde
     for wire in came:
         if not (added_are_null and wire.nullable):
             raise _doubt(f"column {wire.name} came, and what rows from before have in it isn't in the log", REFRESH)
-    columns = tuple(_column(wire, known.get(str(wire.name).lower()), found, new_id) for wire in wires)
-    made = _version(found, last, columns, table_map)
+    columns = tuple(_column(wire, known.get(str(wire.name).lower()), mismatch, new_id) for wire in wires)
+    made = _version(mismatch, last, columns, table_map)
     try:
-        make_plan(found.body, made, mariadb=found.mariadb)
+        make_plan(mismatch.body, made, mariadb=mismatch.mariadb)
     except Terminal as error:
         raise _doubt(f"the event's own facts don't explain it ({error.what})", REFRESH) from error
     return made
@@ -88,14 +89,14 @@ def _doubt(what: str, remedy: str) -> SchemaMismatch:
     return SchemaMismatch(what, remedy=remedy)
 
 
-def _column(wire: WireColumn, old: Column | None, found: Mismatch, new_id: Callable[[], int]) -> Column:
+def _column(wire: WireColumn, old: Column | None, mismatch: Mismatch, new_id: Callable[[], int]) -> Column:
     """As it was when that fits the event; else with the event's type, the id kept."""
     name = str(wire.name)
     if old is not None:
         same = replace(old, name=name, nullable=wire.nullable)
         if agrees(wire, same):
             return same
-    kind, charset = _type_text(wire, mariadb=found.mariadb)
+    kind, charset = _type_text(wire, mariadb=mismatch.mariadb)
     if old is None:
         return Column(new_id(), name, kind, wire.nullable, charset, invisible=wire.visible is False)
     collation = old.collation if old.charset == charset else ""
@@ -125,25 +126,27 @@ def _type_text(wire: WireColumn, *, mariadb: bool) -> tuple[str, str]:
     return kind, wire.charset or ""
 
 
-def _version(found: Mismatch, last: TableVersion, columns: tuple[Column, ...], table_map: TableMap) -> TableVersion:
-    """Unique keys with a dropped column are forgotten: rows then count as having no key, which is never wrong."""
+def _version(mismatch: Mismatch, last: TableVersion, columns: tuple[Column, ...], table_map: TableMap) -> TableVersion:
+    """Unique keys with a dropped column are forgotten: rows then count as having no key, which is
+    never wrong.
+    """
     here = {column.id for column in columns}
     indexes = tuple(i for i in last.indexes if i.kind is not IndexKind.PRIMARY and here.issuperset(i.parts))
     primary = next((i for i in last.indexes if i.kind is IndexKind.PRIMARY), None)
-    told = table_map.primary_key or ()
-    parts = tuple(columns[number].id for number in told if number < len(columns))
+    key_columns = table_map.primary_key or ()
+    parts = tuple(columns[number].id for number in key_columns if number < len(columns))
     if parts and (primary is not None or not stands_for_primary(parts, indexes)):
         if primary is None or primary.parts != parts:
             if table_map.prefixed:
                 raise _doubt("the primary key has prefixes of columns", REFRESH)
-            primary = Index("PRIMARY", IndexKind.PRIMARY, parts, hidden_end=len(parts) < len(told))
+            primary = Index("PRIMARY", IndexKind.PRIMARY, parts, hidden_end=len(parts) < len(key_columns))
         indexes = (primary, *indexes)
     return replace(
         last,
         version=last.version + 1,
-        commit_ts=found.commit_ts,
-        file=found.file,
-        pos=found.pos,
+        commit_ts=mismatch.commit_ts,
+        file=mismatch.file,
+        pos=mismatch.pos,
         moved=None,
         kind=HEALED,
         ddl="",

@@ -63,16 +63,16 @@ def settle_outcomes(data: Data, events: Events) -> None:
 
 
 def undo_known(events: Events, segment: Segment, rolled_back_ts: int) -> None:
-    """Mark the rows of transactions that end with ROLLBACK and aren't whole in the segment: the one it starts in, if
-    its flag says so, and the one it ends in, at rolled_back_ts (0: none).
+    """Mark the rows of transactions that end with ROLLBACK and aren't whole in the segment: the one
+    it starts in, if its flag says so, and the one it ends in, at rolled_back_ts (0: none).
     """
     known = {rolled_back_ts} if rolled_back_ts else set()
     if segment.flags & SegmentFlag.ROLLED_BACK:
         known.add(segment.min_commit_ts)
     for commit_ts in known:
-        mine = events[:, K.COMMIT_TS] == commit_ts
-        events[mine, K.BITS] &= ~UNDOES_EARLIER
-        events[mine & (events[:, K.BITS] & ROWS != 0), K.BITS] |= UNDONE
+        of_transaction = events[:, K.COMMIT_TS] == commit_ts
+        events[of_transaction, K.BITS] &= ~UNDOES_EARLIER
+        events[of_transaction & (events[:, K.BITS] & ROWS != 0), K.BITS] |= UNDONE
 
 
 def rolled_back_too_late(where: str) -> UnknownEvent:
@@ -81,14 +81,16 @@ def rolled_back_too_late(where: str) -> UnknownEvent:
 
 
 def _rollbacks(data: Data, events: Events) -> npt.NDArray[np.int64]:
-    """QUERY events that say ROLLBACK or ROLLBACK TO: among a transaction's ends and savepoints, those with "RO"."""
+    """QUERY events that say ROLLBACK or ROLLBACK TO: among a transaction's ends and savepoints,
+    those with "RO".
+    """
     bits = events[:, K.BITS]
     ending = (bits & (ENDS | SAVEPOINT) != 0) & (bits & (STATEMENT | XA_ANSWER) == 0)
-    found = np.flatnonzero(ending & (events[:, K.TYPE] == EventType.QUERY))
-    at = _text_at(data, events[found])
-    whole = at + 1 < events[found, K.END]
-    found, at = found[whole], at[whole]
-    return np.asarray(found[(data[at] | 0x20 == ord("r")) & (data[at + 1] | 0x20 == ord("o"))], np.int64)
+    numbers = np.flatnonzero(ending & (events[:, K.TYPE] == EventType.QUERY))
+    at = _text_at(data, events[numbers])
+    whole = at + 1 < events[numbers, K.END]
+    numbers, at = numbers[whole], at[whole]
+    return np.asarray(numbers[(data[at] | 0x20 == ord("r")) & (data[at + 1] | 0x20 == ord("o"))], np.int64)
 
 
 def _text_at(data: Data, rows: Events) -> npt.NDArray[np.int64]:
@@ -141,8 +143,8 @@ def _text(data: Data, events: Events, event: int) -> str:
 
 def _name_in(text: str) -> str:
     """Savepoints' names don't tell upper case from lower; the servers write them quoted."""
-    found = _NAME.fullmatch(text)
-    name = found[1] if found else text
+    match = _NAME.fullmatch(text)
+    name = match[1] if match else text
     if len(name) > 1 and name[0] == name[-1] and name[0] in '`"':
         name = name[1:-1].replace(2 * name[0], name[0])
     return name.casefold()

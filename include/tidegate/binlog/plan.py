@@ -138,15 +138,15 @@ def _charset(column: Column, kind: CanonicalType) -> str:
 
 
 def _check_columns(table_map: TableMap, columns: tuple[Column, ...], version: TableVersion) -> None:
-    here, there = len(table_map.columns), len(columns)
+    here, known = len(table_map.columns), len(columns)
     named = table_map.columns and table_map.columns[0].name is not None
     names = [wire.name for wire in table_map.columns]
-    if here != there:
+    if here != known:
         more = f" (event: {', '.join(map(str, names))})" if named else ""
-        if not named and here > there:
+        if not named and here > known:
             more = "; MariaDB's hidden columns (system versioning, a unique key over TEXT) would need metadata FULL"
         raise SchemaMismatch(
-            f"event has {here} columns, schema_history version {version.version} has {there}{more}",
+            f"event has {here} columns, schema_history version {version.version} has {known}{more}",
             remedy=_MISSED,
         )
     for i, (name, column) in enumerate(zip(names, columns, strict=True), 1):
@@ -159,18 +159,19 @@ def _check_columns(table_map: TableMap, columns: tuple[Column, ...], version: Ta
 def _check_primary_key(table_map: TableMap, columns: tuple[Column, ...], version: TableVersion) -> None:
     """With metadata FULL an event without a primary key says that the table has none.
 
-    A server takes a unique key over columns that are NOT NULL for the primary key where there is none. MariaDB puts the
-    row end of a system-versioned table behind the columns of each unique key: hidden or not, it is left out here.
+    A server takes a unique key over columns that are NOT NULL for the primary key where there is
+    none. MariaDB puts the row end of a system-versioned table behind the columns of each unique
+    key: hidden or not, it is left out here.
     """
     end = row_end_of(columns)
     ends = {columns[end].id} if end >= 0 else set()
     indexes = [replace(i, parts=without(i.parts, ends)) for i in version.indexes]
     known = next((index.parts for index in indexes if index.kind is IndexKind.PRIMARY and index.whole), ())
-    told = without((columns[number].id for number in table_map.primary_key or ()), ends)
-    if not indexes or told == known or (not known and stands_for_primary(told, indexes)):
+    in_event = without((columns[number].id for number in table_map.primary_key or ()), ends)
+    if not indexes or in_event == known or (not known and stands_for_primary(in_event, indexes)):
         return
     by_id = {column.id: column.name for column in columns}
-    event, history = (", ".join(by_id.get(i, "?") for i in ids) or "none" for ids in (told, known))
+    event, history = (", ".join(by_id.get(i, "?") for i in ids) or "none" for ids in (in_event, known))
     raise _differs(f"the primary key is {event}", history)
 
 
@@ -229,7 +230,7 @@ def _as_shown(member: str) -> str:
 
 def _cell(wire: WireColumn, column: Column, kind: CanonicalType) -> Cell:
     """The cell of a column, its wire type checked against its type in schema_history."""
-    found = cell_of(wire, column, kind)
-    if found is None:
+    cell = cell_of(wire, column, kind)
+    if cell is None:
         raise _differs(f"{column.name} is {wire.type.name} ({wire.length}, {wire.decimals})", column.type)
-    return found
+    return cell

@@ -28,8 +28,10 @@ _ILLEGIBLE = "(a branch whose name can't be read)"
 
 
 def prewrites(segment: Segment) -> list[Pending | Answer]:
-    """Raises StreamCorrupt for broken bytes, UnknownEvent for a format or a compression that isn't known."""
-    found: list[Pending | Answer] = []
+    """Raises StreamCorrupt for broken bytes, UnknownEvent for a format or a compression that isn't
+    known.
+    """
+    parts: list[Pending | Answer] = []
     wrote: dict[int, set[str]] = {}  # of the transaction that goes on in the next piece
     for index in index_pieces(segment):
         ends = np.flatnonzero(index.events[:, K.BITS] & (PREWRITE | XA_ANSWER))
@@ -37,10 +39,10 @@ def prewrites(segment: Segment) -> list[Pending | Answer]:
         for start_ts, more in wrote.items():
             names.setdefault(start_ts, set()).update(more)
         for event in ends.tolist():
-            found += _of_event(index, event, names)
+            parts += _of_event(index, event, names)
         last = int(index.events[-1, K.COMMIT_TS]) if len(index.events) else 0
         wrote = {last: names[last]} if last in names else {}
-    return found
+    return parts
 
 
 def _of_event(index: EventIndex, event: int, names: dict[int, set[str]]) -> Iterator[Pending | Answer]:
@@ -72,13 +74,13 @@ def _of_event(index: EventIndex, event: int, names: dict[int, set[str]]) -> Iter
 def _names(index: EventIndex) -> dict[int, set[str]]:
     """Tables that each branch of an index wrote to, by its commit_ts."""
     events = index.events
-    mine = events[(events[:, K.BITS] & ROWS != 0) & (events[:, K.BITS] & K.XA_BIT != 0)]
-    mine = mine[mine[:, K.CONTENT] >= 0]
-    if not len(mine):
+    rows = events[(events[:, K.BITS] & ROWS != 0) & (events[:, K.BITS] & K.XA_BIT != 0)]
+    rows = rows[rows[:, K.CONTENT] >= 0]
+    if not len(rows):
         return {}
-    pairs: npt.NDArray[np.int64] = np.unique(mine[:, [K.COMMIT_TS, K.CONTENT]], axis=0)
+    pairs: npt.NDArray[np.int64] = np.unique(rows[:, [K.COMMIT_TS, K.CONTENT]], axis=0)
     known = [".".join(name) for name in index.names()]
-    found: dict[int, set[str]] = {}
+    written: dict[int, set[str]] = {}
     for commit_ts, content in pairs.tolist():
-        found.setdefault(commit_ts, set()).add(known[content])
-    return found
+        written.setdefault(commit_ts, set()).add(known[content])
+    return written

@@ -72,6 +72,8 @@ def changed_meanwhile() -> SchemaMismatch:
 def _same(versions: Sequence[TableVersion], *, known: bool) -> bool:
     """Whether all of them are the first one said anew."""
     return known and all(
-        one.kind in _SAME_ROWS and one.status is VersionStatus.ACTIVE and one.fingerprint == versions[0].fingerprint
-        for one in versions[1:]
+        version.kind in _SAME_ROWS
+        and version.status is VersionStatus.ACTIVE
+        and version.fingerprint == versions[0].fingerprint
+        for version in versions[1:]
     )

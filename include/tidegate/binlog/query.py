@@ -118,17 +118,17 @@ def parse_query(
     )
 
 
-def _charsets(told: bytes | None) -> tuple[str, str]:
+def _charsets(collations: bytes | None) -> tuple[str, str]:
     """(client, connection) by name; "" for a collation that isn't known."""
-    if told is None:
+    if collations is None:
         return "utf8mb4", "utf8mb4"
-    found = []
+    names = []
     for at in (0, 2):
         try:
-            found.append(charset_of_collation(int.from_bytes(told[at : at + 2], "little")))
+            names.append(charset_of_collation(int.from_bytes(collations[at : at + 2], "little")))
         except UnsupportedValue:
-            found.append("")
-    return found[0], found[1]
+            names.append("")
+    return names[0], names[1]
 
 
 def _said(status: dict[int, bytes], flags: int) -> EventSaid:
@@ -152,41 +152,43 @@ def _server_charset(charsets: bytes | None) -> str:
 
 
 def _status(data: bytes) -> dict[int, bytes]:
-    cursor, found = ByteCursor(data), {}
+    cursor, variables = ByteCursor(data), {}
     while cursor:
         code = cursor.unsigned(1)
         if code in _FIXED:
-            found[code] = cursor.take(_FIXED[code])
+            variables[code] = cursor.take(_FIXED[code])
         elif code == 2:  # catalog with NUL, before 5.0.4
-            found[code] = cursor.take(cursor.unsigned(1) + 1)
+            variables[code] = cursor.take(cursor.unsigned(1) + 1)
         elif code in (_TIME_ZONE, 6):  # 6: catalog
-            found[code] = cursor.take(cursor.unsigned(1))
+            variables[code] = cursor.take(cursor.unsigned(1))
         elif code == 11:  # invoker: user and host
-            found[code] = cursor.take(cursor.unsigned(1)) + b"@" + cursor.take(cursor.unsigned(1))
+            variables[code] = cursor.take(cursor.unsigned(1)) + b"@" + cursor.take(cursor.unsigned(1))
         elif code == _DB_NAMES:
-            found[code] = _names(cursor)
+            variables[code] = _names(cursor)
         elif code == _MARIADB_GTID_FLAGS:
-            found[code] = cursor.take(1)
-            cursor.take(8 if found[code][0] & _MARIADB_ENDS_ALTER else 0)
+            variables[code] = cursor.take(1)
+            cursor.take(8 if variables[code][0] & _MARIADB_ENDS_ALTER else 0)
         elif code == _MARIADB_COLLATIONS:
             cursor.take(4 * cursor.unsigned(1))
         else:
             # Both servers' own readers stop here too: variables come in growing order of their codes (but for MariaDB's
             # 131), so all that is needed stands before what newer versions add.
             break
-    return found
+    return variables
 
 
 def _names(cursor: ByteCursor) -> bytes:
     """Each with the NUL that ends it; b"" when there are too many."""
-    count, found = cursor.unsigned(1), bytearray()
+    count, names = cursor.unsigned(1), bytearray()
     while 0 < count <= _DB_NAMES_MAX:
-        found += cursor.take(1)
-        count -= found[-1] == 0
-    return bytes(found)
+        names += cursor.take(1)
+        count -= names[-1] == 0
+    return bytes(names)
 
 
 def _databases(names: bytes | None) -> tuple[str, ...] | None:
-    """From Q_UPDATED_DB_NAMES (MySQL's THD::decide_logging_format): an empty name means that not all are known."""
-    found = (names or b"").split(b"\0")[:-1]
-    return tuple(name.decode("utf-8", "surrogateescape") for name in found) if found and all(found) else None
+    """From Q_UPDATED_DB_NAMES (MySQL's THD::decide_logging_format): an empty name means that not
+    all are known.
+    """
+    parts = (names or b"").split(b"\0")[:-1]
+    return tuple(name.decode("utf-8", "surrogateescape") for name in parts) if parts and all(parts) else None

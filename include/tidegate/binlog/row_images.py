@@ -65,8 +65,9 @@ def row_images(
     known: Known = NOTHING_KNOWN,
     inserts: bool = True,
 ) -> Iterator[TableImages]:
-    """In pieces, tables in order of name within each. known: the rolled back rows; the wanted prepared rows, with the
-    commit_ts of their answer. inserts: whether events of new rows are wanted, too.
+    """In pieces, tables in order of name within each. known: the rolled back rows; the wanted
+    prepared rows, with the commit_ts of their answer. inserts: whether events of new rows are
+    wanted, too.
 
     Raises StreamCorrupt, UnknownEvent, HeldError, RowsError, and plans' Terminal errors.
     """
@@ -79,14 +80,14 @@ def row_images(
                 events = numbers if inserts else numbers[~np.isin(index.events[numbers, K.TYPE], _INSERTS)]
                 contents = index.events[events, K.CONTENT]
                 for content in np.unique(contents).tolist():
-                    mine = events[contents == content]
+                    of_content = events[contents == content]
                     plan = make_plan(
                         index.bodies[content], version, rows.window.zero_dates, mariadb=index.format.is_mariadb
                     )
                     if plan.row_end >= 0:
                         what = "a system-versioned table logs its history's rows with its own"
-                        raise HeldError(int(mine[0]), UnsupportedValue(what, remedy="read it in silver"))
-                    yield _decoded(index, rows.name, version, plan, mine, gtids)
+                        raise HeldError(int(of_content[0]), UnsupportedValue(what, remedy="read it in silver"))
+                    yield _decoded(index, rows.name, version, plan, of_content, gtids)
 
 
 def _decoded(
@@ -107,8 +108,8 @@ def _decoded(
 
 
 def _gtids(index: EventIndex) -> dict[int, str]:
-    found = np.flatnonzero(np.isin(index.events[:, K.TYPE], _GTIDS)).tolist()
-    return {int(index.events[event, K.COMMIT_TS]): _gtid(index.event(event)) for event in found}
+    numbers = np.flatnonzero(np.isin(index.events[:, K.TYPE], _GTIDS)).tolist()
+    return {int(index.events[event, K.COMMIT_TS]): _gtid(index.event(event)) for event in numbers}
 
 
 def _carried(segment: Segment) -> dict[int, str]:

@@ -66,8 +66,8 @@ def statement_text(raw: bytes, client: str, connection: str, sql_mode: int, *, m
         except UnicodeDecodeError:
             pass
     certain = True
-    if client not in UTF8 and client != "binary" and (found := _SERVER_WROTE.match(raw)) and _is_utf8(raw):
-        tail = raw[found.end() :]
+    if client not in UTF8 and client != "binary" and (server_wrote := _SERVER_WROTE.match(raw)) and _is_utf8(raw):
+        tail = raw[server_wrote.end() :]
         if _START in tail or _SHOWN not in tail:
             return StatementText(raw.decode(), True)
         certain = False  # a dump of names that look so, or the server's own: only the server knows
@@ -204,21 +204,23 @@ class _Reading:
             continue
 
     def _body(self, data: bytes) -> bytes:
-        """The bytes that a string stands for. Latin-1 keeps each byte as it is; half a character is never a quote."""
+        """The bytes that a string stands for. Latin-1 keeps each byte as it is; half a character is
+        never a quote.
+        """
         double = _DOUBLE.get(self._client)
         if double is None:
             return unescape(data.decode("latin-1"), plain=self._plain).encode("latin-1")
         quote = data[:1]
         escape = rb"|(?P<escape>\\.)" if not self._plain else b""
-        found = []
+        units = []
         for unit in re.finditer(double + escape + rb"|(?P<pair>" + quote * 2 + rb")|.", data[1:-1], re.DOTALL):
             if unit.lastgroup == "pair":
-                found.append(quote)
+                units.append(quote)
             elif unit.lastgroup == "escape":
-                found.append(unescape(f"'{unit[0].decode('latin-1')}'", plain=False).encode("latin-1"))
+                units.append(unescape(f"'{unit[0].decode('latin-1')}'", plain=False).encode("latin-1"))
             else:
-                found.append(unit[0])
-        return b"".join(found)
+                units.append(unit[0])
+        return b"".join(units)
 
     def _decoded(self, charset: str, data: bytes, *, matters: bool = True) -> str:
         try:

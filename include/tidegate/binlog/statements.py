@@ -97,8 +97,8 @@ def is_dml(sql: str) -> bool:
 
 def _beginning(sql: str) -> int:
     at = 0
-    while found := _COMMENT.match(sql, at):
-        at = found.end()
+    while comment := _COMMENT.match(sql, at):
+        at = comment.end()
     return at
 
 
@@ -177,7 +177,9 @@ def judge_unfollowed(
 
 
 def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
-    """Those of the known tables that a DML statement may change; None when not even a database can be named."""
+    """Those of the known tables that a DML statement may change; None when not even a database can
+    be named.
+    """
     if not query.legible and not query.charset.startswith("utf8"):
         return set(known)
     if query.sql_mode & _ODD_QUOTES:  # what is a string and what a name isn't told apart: everything may be a name
@@ -189,7 +191,7 @@ def changed_tables(query: Query, known: Collection[Name]) -> set[Name] | None:
             return {target}
         if target is not None and target[0] in _SERVER_DATABASES:
             return set()
-    databases = {query.database} | {_unquoted(found[1]) for found in _QUALIFIED.finditer(sql) if found[1]}
+    databases = {query.database} | {_unquoted(match[1]) for match in _QUALIFIED.finditer(sql) if match[1]}
     databases.discard("")
     if not databases:
         return None
@@ -224,21 +226,21 @@ def _one_table(sql: str, database: str) -> Name | None:
     """The one name that a statement changes by its form; of a table, or of a view."""
     beginning = _beginning(sql)
     for form in _ONE_TABLE:
-        found = form.match(sql, beginning)
-        if found:
-            return _unquoted(found["database"] or database), _unquoted(found["table"])
+        match = form.match(sql, beginning)
+        if match:
+            return _unquoted(match["database"] or database), _unquoted(match["table"])
     return None
 
 
 def named_tables(query: Query) -> set[Name]:
     """Every (database, table) that an identifier in the statement could mean; more than there are."""
-    found = set()
+    names = set()
     # With odd quotes everything may be a name.
     sql = query.sql.replace('"', "`") if query.sql_mode & _ODD_QUOTES else _STRING.sub("''", query.sql)
     for match in _QUALIFIED.finditer(sql):
         database, table, alone = match.groups()
-        found.add((_unquoted(database) if database else query.database, _unquoted(table or alone)))
-    return found
+        names.add((_unquoted(database) if database else query.database, _unquoted(table or alone)))
+    return names
 
 
 def _unquoted(name: str) -> str:

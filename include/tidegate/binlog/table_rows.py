@@ -68,22 +68,22 @@ def decode_table(
         batches = []
         contents = index.events[events, K.CONTENT]
         for content in np.unique(contents).tolist():
-            mine = events[contents == content]
+            of_content = events[contents == content]
             try:
                 plan = make_plan(
                     index.bodies[content], version, rows.window.zero_dates, mariadb=index.format.is_mariadb
                 )
-                numbered = index.rows_records(mine)
+                numbered = index.rows_records(of_content)
                 batch = decode(index.data, numbered, plan, index.segment.seq)
                 if rows.window.whole_deletes:
                     _check_deletes(batch)
                 batches.append(_placed(_shown(batch.rows, numbered, plan), index.base))
             except RowsError as error:
-                raise HeldError(int(mine[error.event]), error.error) from None
+                raise HeldError(int(of_content[error.event]), error.error) from None
             except Terminal as error:
                 corrects = isinstance(error, SchemaMismatch) and rows.started is None  # of its own time alone
                 contradicted = index.bodies[content] if corrects else b""
-                raise HeldError(int(mine[0]), error, contradicted) from None
+                raise HeldError(int(of_content[0]), error, contradicted) from None
             null_dates += batch.null_dates
         changes.append(TableChanges(*rows.name, version.version, _in_order(batches)))
     return changes, null_dates
@@ -110,7 +110,9 @@ def _shown(rows: pa.RecordBatch, events: npt.NDArray[np.int64], plan: Plan) -> p
 def rows_by_version(
     index: EventIndex, rows: TableRows, versions: Sequence[TableVersion]
 ) -> Iterator[tuple[TableVersion, npt.NDArray[np.int64]]]:
-    """The table's rows events under each version in force. Raises HeldError for what can't be decoded under any."""
+    """The table's rows events under each version in force. Raises HeldError for what can't be
+    decoded under any.
+    """
     events = index.events[rows.events]
     refused = np.flatnonzero(_UNREAD[events[:, K.TYPE]])
     if len(refused):
@@ -121,26 +123,23 @@ def rows_by_version(
     starts = np.array([version.commit_ts for version in in_order], np.int64)
     which = np.searchsorted(starts, events[:, K.COMMIT_TS], side="right") - 1
     for at in np.unique(which).tolist():
-        mine = rows.events[which == at]
+        of_version = rows.events[which == at]
         if at < 0:
             first = in_order[0].commit_ts if in_order else None
             known = "no version" if first is None else f"its first version at commit_ts {first}"
-            raise HeldError(
-                int(mine[0]),
-                SchemaMismatch(
-                    f"rows at commit_ts {int(index.events[mine[0], K.COMMIT_TS])}, but schema_history has {known}",
-                    remedy=REFILL if in_order else RECREATE,
-                ),
-            )
+            at_ts = int(index.events[of_version[0], K.COMMIT_TS])
+            what = f"rows at commit_ts {at_ts}, but schema_history has {known}"
+            error = SchemaMismatch(what, remedy=REFILL if in_order else RECREATE)
+            raise HeldError(int(of_version[0]), error)
         if in_order[at].status is VersionStatus.DROPPED:
             error = SchemaMismatch(
                 f"rows of a table that schema_history version {in_order[at].version} says was dropped",
                 remedy=RECREATE.after("a CREATE TABLE was missed"),
             )
-            raise HeldError(int(mine[0]), error)
+            raise HeldError(int(of_version[0]), error)
         if (wrong := unlogged(index, in_order[at])) is not None:
-            raise HeldError(int(mine[0]), wrong)
-        yield in_order[at], mine
+            raise HeldError(int(of_version[0]), wrong)
+        yield in_order[at], of_version
 
 
 def _in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -77,24 +77,24 @@ def _payload_fields(event: Bytes, checksum_bytes: int) -> tuple[int, int, int]:
     """(compression, size of what it unpacks to, offset of the payload)."""
     head = event[: HEADER_BYTES + 64].tobytes()
     cursor = ByteCursor(head, HEADER_BYTES, min(len(head), len(event) - checksum_bytes))
-    found: dict[int, int] = {}
+    fields: dict[int, int] = {}
     while kind := cursor.packed():
         size = cursor.packed()
-        if kind in found or kind > _UNCOMPRESSED_SIZE:
-            raise DecodeError(f"has field {kind} twice" if kind in found else f"has an unknown field, {kind}")
+        if kind in fields or kind > _UNCOMPRESSED_SIZE:
+            raise DecodeError(f"has field {kind} twice" if kind in fields else f"has an unknown field, {kind}")
         behind = cursor.at + size
-        found[kind] = cursor.packed()
+        fields[kind] = cursor.packed()
         if cursor.at != behind:
             raise DecodeError(f"field {kind} isn't as long as it says")
     packed = len(event) - checksum_bytes - cursor.at
-    if found.get(_PAYLOAD_SIZE) != packed:
-        raise DecodeError(f"says it holds {found.get(_PAYLOAD_SIZE)} bytes, and holds {packed}")
-    compression = found.get(_COMPRESSION)
+    if fields.get(_PAYLOAD_SIZE) != packed:
+        raise DecodeError(f"says it holds {fields.get(_PAYLOAD_SIZE)} bytes, and holds {packed}")
+    compression = fields.get(_COMPRESSION)
     if compression not in (_ZSTD, _NONE):
         raise UnknownEvent(
             f"compression type {compression} can't be read", remedy="set binlog_transaction_compression=OFF"
         )
-    unpacked = found.get(_UNCOMPRESSED_SIZE, packed if compression == _NONE else None)
+    unpacked = fields.get(_UNCOMPRESSED_SIZE, packed if compression == _NONE else None)
     if unpacked is None or unpacked >> 62 or (compression == _NONE and unpacked != packed):
         raise DecodeError(f"says it unpacks to {unpacked} bytes")
     return compression, unpacked, cursor.at
@@ -181,9 +181,9 @@ def _inflated(cursor: ByteCursor) -> bytes:
         raise DecodeError(f"says that {len(packed)} bytes unpack to {size}")
     inflate = zlib.decompressobj()
     try:
-        found = inflate.decompress(packed, size + 1)
+        unpacked = inflate.decompress(packed, size + 1)
     except zlib.error as error:
         raise DecodeError(f"can't be unpacked ({error})") from None
-    if len(found) != size or not inflate.eof or inflate.unused_data:
+    if len(unpacked) != size or not inflate.eof or inflate.unused_data:
         raise DecodeError(f"doesn't unpack to {size} bytes")
-    return found
+    return unpacked

@@ -53,11 +53,13 @@ def read_prepare(event: bytes, checksum_bytes: int) -> Prepare:
 
 
 def read_answer(sql: str) -> tuple[str, bool] | None:
-    """(name of the branch, whether it is committed) of an XA COMMIT or XA ROLLBACK; None for anything else."""
-    found = _ANSWER.fullmatch(sql)
-    if found is None:
+    """(name of the branch, whether it is committed) of an XA COMMIT or XA ROLLBACK; None for
+    anything else.
+    """
+    match = _ANSWER.fullmatch(sql)
+    if match is None:
         return None
-    return branch_name(found[2].lower(), found[3].lower(), int(found[4])), found[1].upper() == "COMMIT"
+    return branch_name(match[2].lower(), match[3].lower(), int(match[4])), match[1].upper() == "COMMIT"
 
 
 def branch_name(gtrid: str, bqual: str, form: int) -> str:

@@ -80,7 +80,7 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
             )
         jvm.join()
     code = process.returncode
-    if ends.told and code != EXIT_OK:  # as after Ctrl-C, which a terminal sends to Spark, too
+    if ends.signalled and code != EXIT_OK:  # as after Ctrl-C, which a terminal sends to Spark, too
         return EXIT_INTERRUPTED
     if code != 0 and not has_error and (code not in _KNOWN_CODES or code == EXIT_ERROR):
         how = f"was ended from outside (signal {-code})" if code < 0 else f"ended with exit code {code}"
@@ -93,15 +93,15 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
 
 
 class _Ends:
-    """SIGTERM ends Spark as well: else it would go on by itself, and hold its lease. told: whether it came."""
+    """SIGTERM ends Spark as well: else it would go on by itself, and hold its lease. signalled: whether it came."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.told = False
+        self.signalled = False
         self._process = process
         signal.signal(signal.SIGTERM, self._end)
 
     def _end(self, *_: object) -> None:
-        self.told = True
+        self.signalled = True
         # The job's Python is a child of Spark's JVM, and would outlive it for as long as it needs no Spark.
         for children in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
             pids = list[str]()

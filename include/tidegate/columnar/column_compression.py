@@ -26,7 +26,9 @@ _REMEDY: Final = "repair the value at the source, then: `tidegate release`"
 
 
 def inflate(value: bytes, bytes_max: int) -> bytes:
-    """One value; bytes_max: the most that its column can hold, so a few bytes can't grow without bound."""
+    """One value; bytes_max: the most that its column can hold, so a few bytes can't grow without
+    bound.
+    """
     if not value:
         return b""
     method = value[0] >> 4
@@ -41,27 +43,29 @@ def inflate(value: bytes, bytes_max: int) -> bytes:
     stream = zlib.decompressobj(-zlib.MAX_WBITS if value[0] & _RAW else zlib.MAX_WBITS)
     try:
         # one byte more than announced, so that a longer value is seen
-        found = stream.decompress(value[start:], length + 1)
+        opened = stream.decompress(value[start:], length + 1)
     except zlib.error as error:
         raise DecodeError(f"a compressed value can't be opened ({error})", remedy=_REMEDY) from None
-    if len(found) != length or not stream.eof:
+    if len(opened) != length or not stream.eof:
         raise DecodeError(f"a compressed value doesn't hold the {length} bytes that it announces", remedy=_REMEDY)
-    return found
+    return opened
 
 
 def inflated(offsets: pa.Buffer, data: pa.Buffer, bytes_max: int) -> tuple[pa.Buffer, pa.Buffer]:
-    """Offsets and bytes of a column with its values opened. UnsupportedValue when they would not fit in memory."""
+    """Offsets and bytes of a column with its values opened. UnsupportedValue when they would not
+    fit in memory.
+    """
     ends = np.frombuffer(offsets, np.int32).tolist()
     source = memoryview(data)
-    found = bytearray()
+    opened = bytearray()
     made = np.zeros(len(ends), np.int32)
     for row in range(len(ends) - 1):
         if ends[row + 1] > ends[row]:
-            found += inflate(bytes(source[ends[row] : ends[row + 1]]), bytes_max)
-            if len(found) > INFLATED_BYTES_MAX:
+            opened += inflate(bytes(source[ends[row] : ends[row + 1]]), bytes_max)
+            if len(opened) > INFLATED_BYTES_MAX:
                 raise UnsupportedValue(
                     f"compressed values of one segment hold more than {INFLATED_BYTES_MAX >> 20} MiB",
                     remedy="lower segment_bytes",
                 )
-        made[row + 1] = len(found)
-    return pa.py_buffer(made), pa.py_buffer(found)
+        made[row + 1] = len(opened)
+    return pa.py_buffer(made), pa.py_buffer(opened)

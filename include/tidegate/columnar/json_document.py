@@ -95,25 +95,27 @@ def _apply(tree: Tree, cursor: ByteCursor) -> None:
 
 
 def read_path(path: str) -> list[Leg]:
-    """A path without wildcards or ranges (mysql-server sql-common/json_path.cc, Json_path::to_string)."""
+    """A path without wildcards or ranges (mysql-server sql-common/json_path.cc,
+    Json_path::to_string).
+    """
     if path[:1] != "$":
         raise _bad(path)
     legs: list[Leg] = []
     at = 1
     while at < len(path):
-        found = _LEG.match(path, at)
-        if found is None:
+        match = _LEG.match(path, at)
+        if match is None:
             raise _bad(path)
-        at = found.end()
-        if found["quoted"]:
+        at = match.end()
+        if match["quoted"]:
             try:
-                legs.append(str(json.loads(found["quoted"], strict=False)))
+                legs.append(str(json.loads(match["quoted"], strict=False)))
             except ValueError:
                 raise _bad(path) from None
-        elif found["name"]:
-            legs.append(found["name"])
+        elif match["name"]:
+            legs.append(match["name"])
         else:
-            legs.append((bool(found["last"]), int(found["cell"] or found["back"] or 0)))
+            legs.append((bool(match["last"]), int(match["cell"] or match["back"] or 0)))
     return legs
 
 

@@ -128,7 +128,7 @@ class ObjectStore:
 
     @contextmanager
     def _asked(self, done: str, name: str, *, expected: bool = True) -> Iterator[None]:
-        """Errors of the store as ours. there: an object that isn't found passes as FileNotFoundError."""
+        """Errors of the store as ours. expected: an object that isn't found passes as FileNotFoundError."""
         try:
             yield
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):

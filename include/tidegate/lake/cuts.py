@@ -78,9 +78,8 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
     ).to_pylist()[-1:]
     last = _last(rows, cut_ts)
     events = _told(lake, pipeline, None if cut_ts == stamps[-1] else published_at)
-    if any(
-        _is_back(row, events.get(row["table"])) for row in last
-    ):  # its row may have come since, but before its event
+    # A table's row may have come since, but before its event.
+    if any(_is_back(row, events.get(row["table"])) for row in last):
         last = _last(control.read(lake, tables.CUTS, columns=_COLUMNS), cut_ts)
     anew = _anew(rows, cut_ts)
     active, missing, dropped = dict[str, CutTable](), dict[str, str](), set[str]()

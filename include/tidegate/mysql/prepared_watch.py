@@ -28,14 +28,14 @@ from tidegate.tables import SegmentFlag
 
 log = logging.getLogger(__name__)
 
-Told = tuple[bytes, Position]  # names as JSON, and where the log ended
+Reply = tuple[bytes, Position]  # names as JSON, and where the log ended
 
 
 class PreparedWatch:
-    """The watch of one connection. told: a reply that isn't in bronze yet."""
+    """The watch of one connection. reply: one that isn't in bronze yet."""
 
     def __init__(self, timeout_seconds: float, where: str) -> None:
-        self.told: Told | None = None
+        self.reply: Reply | None = None
         self._where = where
         self._timeout_seconds = timeout_seconds
         self._look_at = time.monotonic() + min(timeout_seconds, PREPARED_ASKED_SECONDS)
@@ -46,17 +46,17 @@ class PreparedWatch:
         if any(segment.flags & SegmentFlag.HAS_PREWRITE for segment in segments):
             self._asks = _ASKS
 
-    def look(self, ask: Callable[[Callable[[Any], Told | None]], Told | None]) -> None:
+    def look(self, ask: Callable[[Callable[[Any], Reply | None]], Reply | None]) -> None:
         """Ask when it is time, and some may be prepared. Raises what `ask` does."""
-        if time.monotonic() < self._look_at or not self._asks or self.told is not None:
+        if time.monotonic() < self._look_at or not self._asks or self.reply is not None:
             return
         self._look_at = time.monotonic() + self._timeout_seconds
-        self.told = ask(self._prepared)
+        self.reply = ask(self._prepared)
         self._asks -= 1
-        if self.told is not None and self.told[0] != b"[]":
+        if self.reply is not None and self.reply[0] != b"[]":
             self._asks = _ASKS
 
-    def _prepared(self, cursor: Any) -> Told | None:
+    def _prepared(self, cursor: Any) -> Reply | None:
         try:
             names = prepared_branches(cursor)
         except pymysql.err.OperationalError as error:

@@ -218,8 +218,8 @@ class BinlogReader:
             self._quiet_ms = self._second.clock_ms()  # the later it is read, the more it proves
         given = list(cutter.advance(self._stream, self._second.source_ms))
         self._prepared.note(given)
-        if self._prepared.told is not None and (said := cutter.prepared(*self._prepared.told)):
-            self._prepared.told = None
+        if self._prepared.reply is not None and (said := cutter.prepared(*self._prepared.reply)):
+            self._prepared.reply = None
             given += said
         return self._given(given)
 

@@ -90,8 +90,10 @@ def is_compressed(kind: int) -> bool:
 
 
 @compiled(I(I, I, I, I), **FAST)
-def list_events(data: int, total: int, checksum: int, found: int) -> int:
-    """Where each event of total bytes at data lies, into found (when not 0); how many. Stops where none is whole."""
+def list_events(data: int, total: int, checksum: int, listed: int) -> int:
+    """Where each event of total bytes at data lies, into listed (when not 0); how many. Stops where
+    none is whole.
+    """
     at, n = 0, 0
     while at + 19 <= total:
         size = load32(data + at + 9)
@@ -100,8 +102,8 @@ def list_events(data: int, total: int, checksum: int, found: int) -> int:
         kind = load8(data + at + 4)
         if kind == 15:  # brings its own
             checksum = 4 if load8(data + at + size - 5) == 1 else 0
-        if found != 0:
-            row = found + 8 * FOUND_WORDS * n
+        if listed != 0:
+            row = listed + 8 * FOUND_WORDS * n
             set_word(row, FOUND_OFFSET, at)
             set_word(row, FOUND_SIZE, size)
             set_word(row, FOUND_TYPE, kind)
@@ -193,10 +195,10 @@ def _front_of_mariadb(event: int, end: int, row: int) -> int:
 
 
 @compiled(I(I, I, I), **FAST)
-def read_fronts(data: int, found: int, count: int) -> int:
+def read_fronts(data: int, listed: int, count: int) -> int:
     """Fill in what FOUND_HOW on says of `count` compressed events of data; gives count."""
     for i in range(count):
-        row = found + 8 * FOUND_WORDS * i
+        row = listed + 8 * FOUND_WORDS * i
         event = data + word(row, FOUND_OFFSET)
         end = event + word(row, FOUND_SIZE) - word(row, FOUND_CHECKSUM)
         if word(row, FOUND_TYPE) == 40:
@@ -207,11 +209,11 @@ def read_fronts(data: int, found: int, count: int) -> int:
 
 
 @compiled(I(I, I, I, I), **FAST)
-def gather(data: int, found: int, count: int, target: int) -> int:
+def gather(data: int, listed: int, count: int, target: int) -> int:
     """The packed bytes of `count` events one behind the other; how many."""
     at = 0
     for i in range(count):
-        row = found + 8 * FOUND_WORDS * i
+        row = listed + 8 * FOUND_WORDS * i
         size = word(row, FOUND_PACKED)
         copy_bytes(target + at, data + word(row, FOUND_OFFSET) + word(row, FOUND_FRONT), size)
         at += size
@@ -279,8 +281,9 @@ def _lay_single(event: int, row: int, text: int, target: int) -> int:
 
 
 @compiled(I(I, I, I, I, I), **FAST)
-def lay_batch(data: int, found: int, count: int, unpacked: int, state: int) -> int:
-    """Lay out `count` compressed events, whose unpacked bytes lie one behind the other, and the plain ones before each.
+def lay_batch(data: int, listed: int, count: int, unpacked: int, state: int) -> int:
+    """Lay out `count` compressed events, whose unpacked bytes lie one behind the other, and the
+    plain ones before each.
 
     Gives the number of spans, or a negative number when something isn't as it should be.
     """
@@ -288,7 +291,7 @@ def lay_batch(data: int, found: int, count: int, unpacked: int, state: int) -> i
     target, done = word(state, TARGET), word(state, DONE)
     written, spans, text = 0, word(state, SPANS), unpacked
     for i in range(count):
-        row = found + 8 * FOUND_WORDS * i
+        row = listed + 8 * FOUND_WORDS * i
         offset, size = word(row, FOUND_OFFSET), word(row, FOUND_UNPACKED)
         if offset > done:
             copy_bytes(target + written, data + done, offset - done)

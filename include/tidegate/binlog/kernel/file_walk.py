@@ -38,7 +38,7 @@ _HEADER: Final = 19
 
 
 @compiled(I(READ_ONLY, I, I, STATE, types.int64[:, ::1], STATE), **FAST)
-def walk_file(data: Any, total: int, seen: int, scan: Any, found: Any, place: Any) -> int:
+def walk_file(data: Any, total: int, seen: int, scan: Any, events: Any, place: Any) -> int:
     """Walk data[place[0]:total]; seen: offset of the event that the caller has looked at, or -1."""
     base, state = address(data), address(scan)
     at, n = place[0], place[1]
@@ -52,7 +52,7 @@ def walk_file(data: Any, total: int, seen: int, scan: Any, found: Any, place: An
             break
         if at + size > total:
             break
-        if n == found.shape[0]:
+        if n == events.shape[0]:
             stopped = FULL
             break
         if kind in (15, 164) and at != seen:
@@ -69,11 +69,11 @@ def walk_file(data: Any, total: int, seen: int, scan: Any, found: Any, place: An
         if bits & (MALFORMED | ABORTED):
             stopped = BAD_EVENT if bits & MALFORMED else BAD_BEGIN
             break
-        found[n, OFFSET] = at
-        found[n, SIZE] = size
-        found[n, TYPE] = kind
-        found[n, BITS] = bits
-        found[n, COMMIT_TS] = word(state, CURRENT)
+        events[n, OFFSET] = at
+        events[n, SIZE] = size
+        events[n, TYPE] = kind
+        events[n, BITS] = bits
+        events[n, COMMIT_TS] = word(state, CURRENT)
         at += size
         n += 1
     place[0] = at

@@ -46,10 +46,10 @@ def _bit(bits: int, number: int) -> int:
 
 @compiled(I(I, I), **FAST)
 def _bits_set(bits: int, count: int) -> int:
-    found = 0
+    bits_there = 0
     for number in range(count):
-        found += _bit(bits, number)
-    return found
+        bits_there += _bit(bits, number)
+    return bits_there
 
 
 @compiled(I(I, I), **FAST)
@@ -326,12 +326,12 @@ def count_partial_images(events: int, count: int, columns: int, state: int) -> i
     """As rows.count_images."""
     images = 0
     for e in range(count):
-        found = _walk(events + e * _EVENT_BYTES, columns, state, 0)
-        if found < 0:
+        event_images = _walk(events + e * _EVENT_BYTES, columns, state, 0)
+        if event_images < 0:
             # its images up to the bad one can't be more than its bytes: the before image has one at least
             event = events + e * _EVENT_BYTES
             return images + 2 * (word(event, L.EVENT_END) - word(event, L.EVENT_START))
-        images += found
+        images += event_images
     return images
 
 
@@ -340,9 +340,9 @@ def decode_partial_rows(events: int, count: int, columns: int, state: int) -> in
     """As rows.decode_rows."""
     for e in range(count):
         set_word(state, L.ERROR_COLUMN, -1)
-        found = _walk(events + e * _EVENT_BYTES, columns, state, 1)
-        if found < 0:
-            set_word(state, L.ERROR, found)
+        outcome = _walk(events + e * _EVENT_BYTES, columns, state, 1)
+        if outcome < 0:
+            set_word(state, L.ERROR, outcome)
             set_word(state, L.ERROR_EVENT, e)
-            return found
+            return outcome
     return word(state, L.ROWS)

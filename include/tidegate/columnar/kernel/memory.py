@@ -130,15 +130,15 @@ def big32(at: int) -> int:
 
 
 @compiled(types.boolean(I, I, I), **FAST)
-def equal_bytes(one: int, other: int, size: int) -> bool:
+def equal_bytes(first: int, other: int, size: int) -> bool:
     """Whether size bytes at two addresses are the same."""
     at = 0
     while at + 8 <= size:
-        if load64(one + at) != load64(other + at):
+        if load64(first + at) != load64(other + at):
             return False
         at += 8
     while at < size:
-        if load8(one + at) != load8(other + at):
+        if load8(first + at) != load8(other + at):
             return False
         at += 1
     return True

@@ -77,9 +77,8 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
     prewritten = first_needed(lake, {source: floor.commit_ts for source, floor in by_source.items()})
     for source, start_ts in prewritten.items():
         if start_ts <= by_source[source].commit_ts:
-            by_source[source] = Floor(
-                start_ts - 1, f"a transaction of {source} is prepared, and answered later or not yet"
-            )
+            who = f"a transaction of {source} is prepared, and answered later or not yet"
+            by_source[source] = Floor(start_ts - 1, who)
     return by_source
 
 
