@@ -11,14 +11,16 @@ have one of these values; what was asked for and not given is looked for in silv
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any
 
 from spark_jobs.cascades.logged import LoggedChanges, Looked, Store, is_whole
 from spark_jobs.cascades.made import changes_made
-from spark_jobs.cascades.there import chunk_rows, silver_rows
+from spark_jobs.cascades.there import chunk_rows, exact_rows, silver_rows
 from spark_jobs.cascades.told import Teller
+from spark_jobs.cascades.unsure import exact_from, read_meanwhile, unsure_upto
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver, Staged
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import MadeByKeys, StagedChanges, StagedTable
@@ -40,12 +42,10 @@ from tidegate.standing.causes import Cause, cause_of
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
 from tidegate.table_names import Physical
-from tidegate.tables import State
 from tidegate.upsert.target import NotStaged, StagedUpsert
 
 Name = tuple[str, str]
 Children = dict[Name, TableWindow]
-_NEVER: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _place(app: Application, window: Window, physical: Physical, name: str) -> P
 
 @dataclass(slots=True)
 class _Rules:
-    """Rules from commit_ts on, and the tables that a statement emptied there."""
+    """Rules from commit_ts on, and the tables that a statement emptied there, or a wave gave anew."""
 
     commit_ts: int
     rules: list[Rule]
@@ -196,10 +196,12 @@ class _Played:
             for version in history.versions(*table)
             if low_ts < version.commit_ts <= self._window.cut_ts
         ]
+        anew = {name: exact_from(entry) for name, entry in self._children.items()}
         rules_by_time = []
-        for commit_ts in sorted({low_ts, *(version.commit_ts for version in made)}):
+        for commit_ts in sorted({low_ts, *(version.commit_ts for version in made), *filter(None, anew.values())}):
             rules = [rule for table in sorted(self._tables) for rule in self._rules_at(table, commit_ts)]
             emptied = [(v.database, v.table) for v in made if v.commit_ts == commit_ts and empties(v)]
+            emptied += [name for name, at_ts in anew.items() if commit_ts == at_ts]
             rules_by_time.append(_Rules(commit_ts, rules, emptied))
         return rules_by_time
 
@@ -264,11 +266,11 @@ class _Played:
         changes = [change for change in acts if change.table not in own]
         changes += self._reader.read(own, self._store, inserts=True)
         for name, entry in self._children.items():
-            if name in own:
+            if name in own and exact_from(entry) is None:
                 changes += chunk_rows(self._app, entry, name, own[name], self._store)
-        changes.sort(key=lambda change: change.order)
         self._positions = {change.order: change.pos for change in changes} if self._told else {}
         stored: dict[Name, dict[Any, Row]] = {name: {} for name in own}
+        anew: dict[tuple[Name, Any], Logged] = {}  # of exact waves, by key
         given: dict[Rule, set[Any]] = {}
         for _ in range(limits.CASCADE_ATTEMPTS_MAX):
             keys = {name: own_columns.key or () for name, own_columns in own.items()}
@@ -276,7 +278,7 @@ class _Played:
             for name, rows in stored.items():
                 for row in rows.values():
                     world.put(name, row)
-            _run(world, times, changes)
+            _run(world, times, sorted([*changes, *anew.values()], key=attrgetter("order")))
             missing = {rule: forms - given.get(rule, set()) for rule, forms in world.asked.items()}
             missing = {rule: forms for rule, forms in missing.items() if forms}
             if not missing:
@@ -286,22 +288,24 @@ class _Played:
                 entry = self._children[rule.child]
                 for row in silver_rows(self._app, entry, rule, forms, own[rule.child], self._store):
                     stored[rule.child].setdefault(row.key, row)
+                for change in exact_rows(self._app, entry, rule, forms, own[rule.child], self._store):
+                    assert change.after is not None, "rows of a view"
+                    anew.setdefault((rule.child, change.after.key), change)
         raise Doubt("foreign keys act on one another more often than is followed")
 
     def _unsure(self) -> dict[Name, int]:
         """Up to where rows of children may be later ones, or lack: what snapshots read meanwhile."""
-        unsure_from = {}
-        for name, entry in self._children.items():
-            state = self._app.states.get(entry.name)
-            fills = bool(entry.chunks) or (state is not None and state.state is State.SNAPSHOT)
-            unsure_from[name] = _NEVER if fills else entry.again_ts
-        return unsure_from
+        return self._of_each(unsure_upto)
+
+    def _of_each(self, upto: Callable[[Application, TableWindow, Physical], int]) -> dict[Name, int]:
+        children = self._children.items()
+        return {name: upto(self._app, entry, Physical(self._source, *name)) for name, entry in children}
 
     def _check_again(self, effects: Sequence[Effect]) -> None:
         """Where silver is further than the window begins, values that a foreign key gave a row came later than it."""
         for effect in effects:
             entry = self._children[effect.table]
-            if effect.after is not None and effect.order[0] <= entry.again_ts:
+            if effect.after is not None and effect.order[0] <= entry.again_ts and exact_from(entry) is None:
                 raise Doubt("a snapshot of it was read while foreign keys changed rows of it", effect.table)
 
     def _stage(self, effects: Sequence[Effect]) -> None:
@@ -316,7 +320,7 @@ class _Played:
             self._collect(staged)
         if self._told:
             read = (self._source, self._reader, self._store)
-            teller = Teller(self._told, self._unsure(), self._positions)
+            teller = Teller(self._told, self._of_each(read_meanwhile), self._positions)
             teller.tell(effects, self._version, read, self._given.by_keys)
 
     def _collect(self, staged: Staged) -> None:

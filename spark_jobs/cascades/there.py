@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_jobs.cascades.logged import Looked, Store
+from spark_jobs.cascades.unsure import exact_from
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
@@ -22,7 +23,7 @@ from tidegate.cascades.values import Doubt, Likeness
 from tidegate.errors import StreamCorrupt, Terminal
 from tidegate.snapshot.chunks import chunk as snapshot_chunk
 from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.matching import Wanted, matching_rows
+from tidegate.upsert.matching import Wanted, matching_of, matching_rows
 
 Name = tuple[str, str]
 _ALWAYS = -1  # of rows whose version is told by their columns
@@ -41,9 +42,7 @@ def silver_rows(
         raise Doubt(f"silver has no column {missing[0]}", rule.child)
     try:
         layout = FileLayout.of(state, ())
-        forming = tuple(None if one is Likeness.EXACT else one.forms for one in rule.likeness)
-        wanted = Wanted(rule.columns, forming, set(forms))
-        for found in matching_rows(app.lake, path, state, layout, wanted):
+        for found in matching_rows(app.lake, path, state, layout, _wanted(rule, forms)):
             rows = found
             if tables.DELETED in rows.column_names:
                 alive = np.array([mark is not True for mark in rows.column(tables.DELETED).to_pylist()])
@@ -53,6 +52,11 @@ def silver_rows(
         raise Doubt(f"silver's rows can't be looked through: {error.line}", rule.child) from error
     except Doubt as doubt:
         raise Doubt(doubt.why, rule.child) from None
+
+
+def _wanted(rule: Rule, forms: Collection[tuple[Any, ...]]) -> Wanted:
+    forming = tuple(None if kind is Likeness.EXACT else kind.forms for kind in rule.likeness)
+    return Wanted(rule.columns, forming, set(forms))
 
 
 def rows_of(rows: pa.Table, looked: Looked, part: int) -> Iterator[Row]:
@@ -78,3 +82,26 @@ def chunk_rows(app: Application, entry: TableWindow, name: Name, looked: Looked,
                 order = (one.low_ts, 0, at)
                 gone = ops[at] == tables.OP_DELETE
                 yield Logged(order, name, row if gone else None, None if gone else row, checked=False)
+
+
+def exact_rows(
+    app: Application, entry: TableWindow, rule: Rule, forms: Collection[tuple[Any, ...]], looked: Looked, store: Store
+) -> Iterator[Logged]:
+    """Of an exact wave's chunks the rows that a rule reaches, as changes at their place: they are a whole table, which
+    may be larger than memory, and no other row is known there (unsure.py). Raises Doubt.
+    """
+    place = exact_from(entry)
+    for chunk in entry.chunks:
+        if chunk.low_ts != place:
+            continue
+        try:
+            batches = snapshot_chunk.changes_of(chunk.ref.read(app.lake), chunk.low_ts)
+        except StreamCorrupt as error:
+            raise Doubt(f"a chunk of it can't be read: {error}", rule.child) from error
+        try:
+            rows = matching_of(pa.Table.from_batches(batches), _wanted(rule, forms)) if batches else None
+        except Doubt as doubt:
+            raise Doubt(doubt.why, rule.child) from None
+        if rows is not None and rows.num_rows:
+            for row in rows_of(rows, looked, store.add(chunk.version, rows, rule.child)):
+                yield Logged((chunk.low_ts, 0, 0), rule.child, None, row, checked=False)

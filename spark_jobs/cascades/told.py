@@ -25,7 +25,9 @@ _READ_MEANWHILE = "foreign keys changed rows of it while a snapshot read it: as 
 
 @dataclass(frozen=True, slots=True)
 class Teller:
-    """keeps: tables that have a changelog -> logical name. unsure: as Cascades'. positions: of logged changes."""
+    """keeps: tables that have a changelog -> logical name. unsure: read_meanwhile() of each. positions: of logged
+    changes.
+    """
 
     keeps: Mapping[Name, str]
     unsure: Mapping[Name, int]

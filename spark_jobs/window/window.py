@@ -78,11 +78,14 @@ class Accounted:
 
 @dataclass(frozen=True, slots=True)
 class WaveChunk:
-    """A chunk that a window takes: as rows of its table's `version`, with low_ts as their commit_ts."""
+    """A chunk that a window takes: as rows of its table's `version`, with low_ts as their commit_ts. exact: the wave's
+    chunks are the whole table as it was there.
+    """
 
     ref: ChunkRef
     version: int
     low_ts: int
+    exact: bool = False
 
     @property
     def physical(self) -> Physical:

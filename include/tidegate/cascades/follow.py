@@ -150,11 +150,11 @@ class Cascades:
             if form is None:
                 continue
             if order[0] <= self._begins.get(rule.child, _NEVER):
-                self._check_unseen(order, rule, after is None and action == "CASCADE", None, frozenset())
+                self._check_unseen(order, rule, after is None and action == "CASCADE", frozenset())
                 continue
             self.asked.setdefault(rule, set()).add(form)
             if order[0] <= self._unsure.get(rule.child, -1):
-                self._check_unseen(order, rule, after is None and action == "CASCADE", rule.child, frozenset())
+                self._check_unseen(order, rule, after is None and action == "CASCADE", frozenset())
                 self._check_unsure(rule, form, after if action == "CASCADE" else None)
             if self._index[rule.id, rule.child].get(_UNCERTAIN):
                 raise Doubt(NOT_PLAIN, rule.child)
@@ -163,18 +163,18 @@ class Cascades:
                 if row is not None:
                     self._change(order, rule, row, _changed(rule, action, before, after), depth)
 
-    def _check_unseen(self, order: Order, rule: Rule, goes: bool, but: Name | None, seen: frozenset[Rule]) -> None:
-        """The effect of a rule on a table's rows isn't seen here: so another's rows may not depend on it either. goes:
-        rows go.
+    def _check_unseen(self, order: Order, rule: Rule, goes: bool, seen: frozenset[Rule]) -> None:
+        """The effect of a rule on a table's rows isn't seen here: so no rows may depend on it, be they another's or, in
+        a tree, its own. goes: rows go.
         """
         for further in self._of_parent.get(rule.child, ()):
             touched = goes or not {*further.parent_columns}.isdisjoint(rule.columns)
             action = (further.on_delete if goes else further.on_update) if touched else ""
-            if action and further.child != but and order[0] > self._begins.get(further.child, _NEVER):
+            if action and order[0] > self._begins.get(further.child, _NEVER):
                 why = f"what becomes of {'.'.join(further.parent)} isn't known here, and its foreign key hangs on it"
                 raise Doubt(why, further.child)
             if action and further not in seen:
-                self._check_unseen(order, further, goes and action == "CASCADE", but, seen | {further})
+                self._check_unseen(order, further, goes and action == "CASCADE", seen | {further})
 
     def _check_unsure(self, rule: Rule, form: tuple[Any, ...], after: Mapping[str, Any] | None) -> None:
         """A value lost by rows and got by others meanwhile: a row with it, as it was read later, isn't one of the

@@ -33,6 +33,8 @@ SNAPSHOT_LOCK_SECONDS: Final = 0.2
 SNAPSHOT_LOCK_AGAIN_SECONDS: Final = 10.0
 # A view that an XA COMMIT may be missing in is opened again so often before its tables are left for later.
 SNAPSHOT_VIEW_ATTEMPTS_MAX: Final = 20
+# A table with a key that one statement may read from one view (snapshot/by_view.py): minutes of a server's work.
+SNAPSHOT_VIEW_ROWS_MAX: Final = 100_000_000
 # What was read is landed when it fills so many bytes, and a wave goes on; a table without a key comes in one result, so
 # the server waits so long for that.
 SNAPSHOT_LAND_BYTES: Final = 64 * MIB

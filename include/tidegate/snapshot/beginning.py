@@ -7,10 +7,12 @@ Out: per table its ranges, the columns that they are ranges of; or why it can't 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tidegate.errors import Terminal
 from tidegate.schema.model.columns import TableVersion
+from tidegate.snapshot.by_view import read_by_view
 from tidegate.snapshot.chunks.key_columns import is_ordered_alike, ordered_as
 from tidegate.snapshot.chunks.ranges import divide
 from tidegate.snapshot.chunks.spans import WHOLE, Span
@@ -27,7 +29,7 @@ Name = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """A table that begins. reason: why it can't be read, "" when it can. read_by: columns; order: ordered_as; rows:
-    about how many.
+    about how many. by_view: it has a key, and is read whole from one view (by_view.py).
     """
 
     reason: str
@@ -36,11 +38,12 @@ class Beginning:
     order: tuple[str, ...] = ()
     spans: tuple[Span, ...] = (WHOLE,)
     rows: int = 0
+    by_view: bool = False
 
 
 def beginnings(
     names: Collection[Name],
-    to_divide: Collection[Name],
+    to_divide: AbstractSet[Name],
     asked: WorkerConnection,
     source: str,
     parts: int,
@@ -55,6 +58,7 @@ def beginnings(
     keyless = [name for name, version in versions.items() if not version.key]
     engines = without_views(asked.ask, keyless) if keyless else {}
     estimates = _estimates(asked, {database for database, _ in names})
+    whole = read_by_view(versions, asked, estimates)
     by_name = {}
     for name in names:
         version = versions.get(name)
@@ -63,9 +67,9 @@ def beginnings(
             continue
         assert version is not None, "unfit otherwise"
         read_by = make_read_plan(version).key
-        spans = divide(version, asked.ask, parts, rows_min) if read_by and name in to_divide else (WHOLE,)
+        spans = divide(version, asked.ask, parts, rows_min) if read_by and name in to_divide - whole else (WHOLE,)
         order = ordered_as(version)
-        by_name[name] = Beginning("", bool(version.key), read_by, order, spans, estimates.get(name, 0))
+        by_name[name] = Beginning("", bool(version.key), read_by, order, spans, estimates.get(name, 0), name in whole)
     return by_name
 
 

@@ -14,36 +14,30 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidegate.compiled import load_all
-from tidegate.config import SnapshotMarks
-from tidegate.errors import TidegateError
+from tidegate.errors import SourceRefused, TidegateError
 from tidegate.failpoint import failpoint
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import (
-    SNAPSHOT_CHUNK_BYTES_DEFAULT,
-    SNAPSHOT_CHUNK_ROWS_DEFAULT,
     SNAPSHOT_DIVIDED_ROWS_MIN,
     SNAPSHOT_LOCK_AGAIN_SECONDS,
     SNAPSHOT_LOOK_SECONDS,
-    SNAPSHOT_STATEMENT_SECONDS,
     SNAPSHOT_TABLE_ATTEMPTS_MAX,
-    SNAPSHOT_THREADS_DEFAULT,
+    SNAPSHOT_VIEW_ATTEMPTS_MAX,
     SNAPSHOT_WAVE_ATTEMPTS_MAX,
-    SNAPSHOT_WAVE_BYTES_DEFAULT,
-    SNAPSHOT_WAVE_SECONDS_DEFAULT,
     SNAPSHOT_WAVE_TABLES_MAX,
 )
 from tidegate.mysql.connection import ConnectionInfo, connect
-from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.beginning import beginnings, why_otherwise, why_unfit
+from tidegate.snapshot.by_view import Beside
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.chunks.spans import WHOLE
-from tidegate.snapshot.load_guard import LoadBounds, LoadGuard
+from tidegate.snapshot.load_guard import LoadGuard
 from tidegate.snapshot.marks.marks import Marks
 from tidegate.snapshot.marks.timestamp_marks import TimestampMarks
 from tidegate.snapshot.marks.unlogged_marks import marks_for
@@ -53,41 +47,19 @@ from tidegate.snapshot.moment_waves import MomentWaves, Tell
 from tidegate.snapshot.progress.captured_reading import CapturedReading
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
 from tidegate.snapshot.progress.requests import Told
+from tidegate.snapshot.reader_settings import ReaderSettings
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.result import kernel as result_kernel
-from tidegate.snapshot.reading.table_reader import ChunkBounds, Pace, WaveOf
+from tidegate.snapshot.reading.table_reader import Pace, WaveOf
 from tidegate.snapshot.view_reading import ExactView, TablesBusy, Way, check_nobody_waits, without_views
 from tidegate.snapshot.wave_reading import TableWork, WaveReading
 from tidegate.tables import SNAPSHOTS
 
 Name = tuple[str, str]
 Stop = Callable[[], bool]
+__all__ = ["ReaderSettings", "SnapshotReader"]
 
 _ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderSettings:
-    """load: no wave begins above it. bytes_per_second: 0 for no bound. waves_waiting: the most unanswered waves.
-    zero_dates: the policy of the log's. is_held: whether apply holds a table. changefeed: the source is one, and its
-    TiDB is read.
-    """
-
-    parallel: int = SNAPSHOT_THREADS_DEFAULT
-    chunk: ChunkBounds = field(
-        default_factory=lambda: ChunkBounds(
-            SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_STATEMENT_SECONDS
-        )
-    )
-    wave_bytes: int = SNAPSHOT_WAVE_BYTES_DEFAULT
-    wave_seconds: float = SNAPSHOT_WAVE_SECONDS_DEFAULT
-    load: LoadBounds = field(default_factory=LoadBounds)
-    bytes_per_second: int = 0
-    waves_waiting: int = 3
-    zero_dates: ZeroDates = ZeroDates.NULL
-    marks: SnapshotMarks = SnapshotMarks.AUTO
-    is_held: Callable[[Name], bool] = field(default=lambda _: False, compare=False)
-    changefeed: bool = False
 
 
 class SnapshotReader:
@@ -110,8 +82,10 @@ class SnapshotReader:
         self._paces: dict[Name, Pace] = {}
         self._troubles: dict[Name, int] = {}
         self._defined: dict[Name, str] = {}  # fingerprints of definitions that an event has told
-        self._keyed: dict[Name, bool] = {}  # whether a table has a key, as it was last seen
+        self._keyed: dict[Name, bool] = {}  # whether a table is read by its key, in chunks, as it was last seen
+        self._by_view: set[Name] = set()  # of the others those that have a key (by_view.py)
         self._later: dict[Name, float] = {}  # of tables without one that were busy: not before this time.monotonic()
+        self._tries: dict[Name, int] = {}  # how often each was busy
         self._at_once = SNAPSHOT_WAVE_TABLES_MAX  # so many of them are locked together
         self._moments = MomentWaves(info, lake, self._told, Tell(self._event, self._record, self._report))
 
@@ -145,10 +119,13 @@ class SnapshotReader:
                     time.sleep(SNAPSHOT_LOOK_SECONDS)
                     continue
                 of_snapshot = [table for table in ready if table.snapshot == ready[0].snapshot]
-                keyed = [table for table in of_snapshot if self._keyed[table.name]]
-                if keyed:
+                # First: tables below them are followed once these are whole.
+                if by_view := [table for table in of_snapshot if table.name in self._by_view]:
+                    self._exact_wave(by_view[: self._at_once], asked, marks, writer, stop)
+                if keyed := [table for table in of_snapshot if self._keyed.get(table.name, False)]:
                     self._wave(keyed[:SNAPSHOT_WAVE_TABLES_MAX], asked, marks, writer)
-                if bare := [table for table in of_snapshot if not self._keyed.get(table.name, True)]:
+                without_key = self._keyed.keys() - self._by_view
+                if bare := [t for t in of_snapshot if t.name in without_key and not self._keyed[t.name]]:
                     several = self._moment_wave if asked.is_tidb else self._exact_wave
                     several(bare[: self._at_once], asked, marks, writer, stop)
 
@@ -200,7 +177,10 @@ class SnapshotReader:
                 events.append(self._event(progress, EventKind.FAILED, reason=begun.reason))
                 del left[progress.name]
                 continue
-            self._keyed[progress.name] = begun.is_keyed
+            # What was begun in chunks goes on so: apply holds what it can't follow then.
+            by_view = begun.by_view and progress.left == (WHOLE,)
+            self._keyed[progress.name] = begun.is_keyed and not by_view
+            self._by_view = self._by_view | {progress.name} if by_view else self._by_view - {progress.name}
             if progress.state is not SnapshotState.REQUESTED:
                 continue
             event = self._event(progress, EventKind.RANGES, spans=begun.spans)
@@ -233,9 +213,12 @@ class SnapshotReader:
     def _exact_wave(
         self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, writer: ChunkWriter, stop: Stop
     ) -> None:
-        """Tables without a key, on a server with one moment per view: busy or stopped ones wait for another wave."""
+        """Tables without a key, or such as are read from one view all the same, on a server with one moment per view:
+        busy or stopped ones wait for another wave.
+        """
         started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
-        names, enough = [table.name for table in todo], self._enough(started)
+        by_view = todo[0].name in self._by_view  # so are all of them, or none
+        names, enough = [table.name for table in todo], self._settings.enough(started)
 
         def look(name: Name) -> None:
             check_nobody_waits(asked, name)
@@ -244,16 +227,31 @@ class SnapshotReader:
                 raise _Stopped
 
         try:
-            with ExactView(asked, marks, wave.mark(MarkKind.LOW), names) as view:
+            beside = Beside(names, asked, self._source) if by_view else None
+            locked = [*names, *(beside.names if beside else ())]
+            with ExactView(asked, marks, wave.mark(MarkKind.LOW), locked) as view:
+                if beside:
+                    beside.check_same()
                 work = self._work(todo, asked, marks, keyed=False)
                 view.read(work, wave, Way(self._settings.chunk, writer.append, enough, look))
         except TablesBusy as error:
             self._busy(names, error)
+        except SourceRefused as error:
+            if not by_view:
+                raise
+            self._in_chunks(names, error)
         except _Stopped:
             return
         else:
             self._at_once = min(2 * self._at_once, SNAPSHOT_WAVE_TABLES_MAX)
             self._ended(todo, wave, work, marks, started, view.at)
+
+    def _in_chunks(self, names: Sequence[Name], why: Exception) -> None:
+        """No view of them is to be had. Apply holds them, or those below them, where it can't follow then."""
+        self._by_view -= set(names)
+        self._keyed |= dict.fromkeys(names, True)
+        shown = ", ".join(".".join(name) for name in names)
+        self._report(f"{self._source}: {shown}: read in chunks, while foreign keys act on them unseen: {why}")
 
     def _moment_wave(
         self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, writer: ChunkWriter, stop: Stop
@@ -269,7 +267,7 @@ class SnapshotReader:
 
         try:
             work += self._work(moment.tables, asked, marks, keyed=False)
-            way = MomentWay(self._settings.chunk, self._enough(started), stopped)
+            way = MomentWay(self._settings.chunk, self._settings.enough(started), stopped)
             is_read = self._moments.read(moment, work, writer, way, self._settings.parallel)
         except TidegateError as error:
             if not self._moments.is_past(moment, error):
@@ -278,15 +276,14 @@ class SnapshotReader:
         if is_read:
             self._ended(moment.tables, moment.wave, self._moments.counted(moment, work), marks, started)
 
-    def _enough(self, started: float) -> Callable[[int], bool]:
-        """Whether a wave has enough with so many bytes. started: time.monotonic()."""
-        settings = self._settings
-        return lambda size: size >= settings.wave_bytes or time.monotonic() - started > settings.wave_seconds
-
     def _busy(self, names: Sequence[Name], error: TablesBusy) -> None:
         """One of them is; which one is found by asking for fewer."""
         self._at_once = max(1, len(names) // 2)
         if len(names) == 1:
+            times = self._tries[names[0]] = self._tries.get(names[0], 0) + 1
+            if names[0] in self._by_view and times >= SNAPSHOT_VIEW_ATTEMPTS_MAX:
+                self._in_chunks(names, error)
+                return
             self._later[names[0]] = time.monotonic() + SNAPSHOT_LOCK_AGAIN_SECONDS
             self._report(
                 f"{self._source}: {'.'.join(names[0])} can't be read now: {error}; it is tried again in"
@@ -311,7 +308,7 @@ class SnapshotReader:
                 events.append(self._event(progress, EventKind.FAILED, reason=reason))
                 continue
             assert version is not None, "unfit otherwise"
-            if bool(version.key) != keyed:
+            if (bool(version.key) and progress.name not in self._by_view) != keyed:
                 del self._keyed[progress.name]
                 continue
             pace = self._paces.setdefault(progress.name, Pace())
@@ -332,12 +329,13 @@ class SnapshotReader:
         done = [read for read in work if read.reads and not read.trouble]
         if done:
             manifests = tuple(Manifest.of(read.name, read.chunks) for read in done)
-            marks.write(wave.mark(MarkKind.HIGH, manifests, at))
+            exact = done[0].name in self._by_view  # so are all of them, or none
+            marks.write(wave.mark(MarkKind.HIGH, manifests, at, exact=exact))
         seconds, by_name = time.monotonic() - started, {read.name: read for read in todo}
         events = [self._read(by_name[read.name], wave, read, seconds) for read in done]
         events += self._given_up(by_name, work)
         self._record(events)
-        self._pause(sum(chunk.payload_bytes for read in done for chunk in read.chunks), seconds)
+        self._settings.pause(sum(chunk.payload_bytes for read in done for chunk in read.chunks), seconds)
 
     def _read(self, of: TableProgress, wave: WaveOf, work: TableWork, seconds: float) -> SnapshotEvent:
         definition: dict[str, Any] = {}
@@ -368,10 +366,6 @@ class SnapshotReader:
             if self._troubles[read.name] >= SNAPSHOT_TABLE_ATTEMPTS_MAX:
                 events.append(self._event(by_name[read.name], EventKind.FAILED, reason=str(read.trouble)))
         return events
-
-    def _pause(self, size: int, seconds: float) -> None:
-        if rate := self._settings.bytes_per_second:
-            time.sleep(max(0.0, size / rate - seconds))
 
     # --- behind the last one --------------------------------------------------------------------------
 

@@ -44,7 +44,8 @@ class EndedWave:
     """A wave between its marks. Its tables are applied from after_ts on in the window that has high_ts.
 
     refused: why none of it counts; "" when it does. at: as the high mark's; low_ts is then the first moment behind the
-    last transaction in the view, perhaps the next one's, too. low_ts is 0 when nothing is known but `at`.
+    last transaction in the view, perhaps the next one's, too. low_ts is 0 when nothing is known but `at`. exact: as the
+    high mark's: the rows are whole tables as they were at low_ts.
     """
 
     snapshot: str
@@ -56,6 +57,7 @@ class EndedWave:
     tables: tuple[Manifest, ...]
     refused: str = ""
     at: str = ""
+    exact: bool = False
 
     @property
     def after_ts(self) -> int:
@@ -127,7 +129,7 @@ def _ended(low: OpenWave | None, seen: SeenMark) -> EndedWave:
         refused = f"the source changed from server {low.server_uuid} to {seen.server_uuid} while it was read"
     low_ts = low.low_ts if low is not None and not refused else 0
     place = (mark.snapshot, mark.wave, mark.token, low_ts, seen.commit_ts, seen.server_uuid)
-    return EndedWave(*place, mark.tables, refused, mark.at)
+    return EndedWave(*place, mark.tables, refused, mark.at, mark.exact)
 
 
 def refusals(wave: EndedWave, chunks: Sequence[LandedChunk], changed: Collection[Name]) -> dict[Name, str]:

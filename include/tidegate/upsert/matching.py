@@ -53,6 +53,11 @@ def matching_rows(
             yield from _of_file(lake, table_path, file, layout, wanted)
 
 
+def matching_of(rows: pa.Table, wanted: Wanted) -> pa.Table:
+    """Of rows at hand. Errors of the forms pass through."""
+    return rows.take(pa.array(_hits(rows, wanted)))
+
+
 def _may_have(file: LiveFile, layout: FileLayout, wanted: Wanted) -> bool:
     """Bounds of numbers are compared as they are; anything else rules nothing out."""
     for at, name in enumerate(wanted.columns):

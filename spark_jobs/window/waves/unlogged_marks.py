@@ -74,4 +74,4 @@ def _take(found: Followed, event: SnapshotEvent, place: int) -> None:
     elif mark.kind is MarkKind.HIGH:
         server = str(event.options.get("server_uuid", ""))
         ids = (mark.snapshot, mark.wave, mark.token, event.low_ts or 0, place, server)
-        found.ended.append(EndedWave(*ids, mark.tables, "", mark.at))
+        found.ended.append(EndedWave(*ids, mark.tables, "", mark.at, mark.exact))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,18 @@ import pytest
 
 from spark_jobs.apply_steps.follow_cascades import Children, _concerned, _Given, _hold, _Played
 from spark_jobs.cascades.logged import Looked
+from spark_jobs.cascades.unsure import read_meanwhile, unsure_upto
 from spark_jobs.window.application import Application
-from spark_jobs.window.window import Window
+from spark_jobs.window.window import WaveChunk, Window
 from tests.support.event_log import Log
 from tests.support.steps import to_ddl
 from tidegate.cascades.follow import Logged, Row
 from tidegate.cascades.rules import Rule
 from tidegate.cascades.values import Doubt, Likeness
+from tidegate.snapshot.chunks.spans import WHOLE
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
 from tidegate.standing.standing import Standing
+from tidegate.table_names import Physical
 from tidegate.tables import State
 
 KEYS = {"b": "a", "e": "b", "g": "f"}  # child -> parent, in shop
@@ -73,16 +78,49 @@ def test_a_doubt_about_a_table_that_is_gone_ends_where_it_went(tmp_path: Path) -
     assert place.at_ts == went.commit_ts - 1 < window.cut_ts
 
 
+def _chunk(low_ts: int, *, exact: bool = False) -> WaveChunk:
+    ref: Any = None
+    return WaveChunk(ref, 1, low_ts, exact)
+
+
 def test_of_tables_that_snapshots_read_rows_may_be_later_ones(tmp_path: Path) -> None:
     app, window, children = _planned(tmp_path)
-    chunk: Any = object()
-    children[_name("b")].chunks.append(chunk)
+    children[_name("b")].chunks.append(_chunk(5))
     app.states["shop.e"] = Standing(State.SNAPSHOT, snapshot="s1", applied_ts=1)
     children[_name("g")].again_ts = 7
     ever = (1 << 63) - 1
     nothing: Any = None
     given = _Given((), {}, nothing)
     assert _Played(app, window, given, "one", children)._unsure() == {_name("b"): ever, _name("e"): ever, _name("g"): 7}
+
+
+def test_an_exact_wave_leaves_nothing_unsure_from_its_place_on(tmp_path: Path) -> None:
+    app, window, children = _planned(tmp_path)
+    physical, entry, ever = Physical("one", *_name("b")), children[_name("b")], (1 << 63) - 1
+    entry.chunks += [_chunk(5, exact=True), _chunk(5, exact=True)]
+    entry.again_ts = 9
+    assert unsure_upto(app, entry, physical) == 4, "silver is at 9, and rows are the view's"
+    assert read_meanwhile(app, entry, physical) == ever
+    nothing: Any = None
+    played = _Played(app, window, _Given((), {}, nothing), "one", children)
+    assert [(at.commit_ts, at.emptied) for at in played._rules() if at.commit_ts == 5] == [(5, [_name("b")])]
+    entry.chunks.append(_chunk(3))
+    assert unsure_upto(app, entry, physical) == ever
+
+
+def test_a_table_that_a_snapshot_has_read_is_known_before_its_end_mark(tmp_path: Path) -> None:
+    app, _, children = _planned(tmp_path)
+    physical, entry, ever = Physical("one", *_name("b")), children[_name("b")], (1 << 63) - 1
+    app.states["shop.b"] = Standing(State.SNAPSHOT, snapshot="s1", applied_ts=1)
+
+    def told(kind: EventKind, **cells: Any) -> int:
+        event = SnapshotEvent("s1", "p", "one", kind, datetime.now(UTC), *physical.pair, **cells)
+        app.snapshots.take_in([event])
+        return unsure_upto(app, entry, physical)
+
+    assert told(EventKind.REQUESTED) == told(EventKind.RANGES, spans=(WHOLE,)) == ever
+    assert told(EventKind.WAVE, wave=1, token="t", spans=(WHOLE,)) == ever
+    assert told(EventKind.APPLIED, wave=1, token="t", low_ts=5, high_ts=8) == 8, "silver may be put back below it"
 
 
 def test_rows_are_followed_below_tables_that_act_alone() -> None:

@@ -141,6 +141,22 @@ def test_what_hangs_by_way_of_others_on_rows_that_are_not_seen_is_in_doubt() -> 
     assert caught.value.table == H
 
 
+def test_a_tree_whose_rows_may_lack_is_in_doubt_up_to_there() -> None:
+    """Between a row that goes and those below it one may lack that went unseen before it was read."""
+    rules = [_rule(C, C, "p", "CASCADE", "")]
+    for unsure, told in ((9, True), (4, False)):
+        world = Cascades({C: ("id",)}, {C: 0}, rules, ROOM, {C: unsure})
+        for number, up in ((5, 9), (1, 5)):
+            world.put(C, _row({"id": number, "p": up}))
+        change = Logged((5, 1, 1), C, _row({"id": 9, "p": None}), None)
+        if told:
+            with pytest.raises(Doubt, match=r"d\.c isn't known here"):
+                world.follow(change)
+        else:
+            world.follow(change)
+            assert [effect.before.key for effect in world.effects] == [(5,), (1,)]
+
+
 def test_what_hangs_on_columns_that_stay_is_not_in_doubt() -> None:
     rules = [_rule(C, P, "p", "SET NULL", "CASCADE"), _rule(G, C, "c", "CASCADE", "CASCADE")]
     for begins, unsure in (({G: 0}, {}), ({C: 0, G: 0}, {C: 9})):

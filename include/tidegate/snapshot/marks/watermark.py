@@ -78,7 +78,8 @@ class Mark:
     """One mark. token: 32 hex digits, the same in a wave's low and high mark. tables: () in a low one.
 
     at: for a high one, the place in the log (`file:offset`) that divides the seen from the unseen for the wave's one
-    view; "" when the low mark is that place, or the wave has many views.
+    view; "" when the low mark is that place, or the wave has many views. exact: of a high one, whether the wave's one
+    view lies exactly there for what foreign keys do unseen, too (snapshot/by_view.py).
     """
 
     snapshot: str
@@ -87,6 +88,7 @@ class Mark:
     token: str
     tables: tuple[Manifest, ...] = ()
     at: str = ""
+    exact: bool = False
 
     def to_text(self) -> str:
         """JSON, as the column `mark` holds it."""
@@ -98,7 +100,7 @@ class Mark:
             "token": self.token,
             "tables": tables,
         }
-        fields |= {"at": self.at}
+        fields |= {"at": self.at} | ({"exact": True} if self.exact else {})
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
@@ -116,6 +118,7 @@ class Mark:
                 str(fields["token"]),
                 tables,
                 str(fields["at"]),
+                bool(fields.get("exact", False)),
             )
         except (ValueError, TypeError, KeyError) as error:
             raise DecodeError(

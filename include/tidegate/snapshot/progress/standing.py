@@ -149,6 +149,14 @@ class Known:
         table = self.tables.get(TableKey(snapshot, *physical))
         return table.low_ts if table is not None else None
 
+    def whole_from(self, snapshot: str, physical: Physical) -> int | None:
+        """Silver that has all up to here has each row of a snapshot's table; None while any is unread, or not taken."""
+        table = self.tables.get(TableKey(snapshot, *physical))
+        if table is None or table.left or table.waiting:
+            return None
+        kind, events = (snapshot, EventKind.APPLIED), self._by_table.get(physical, ())
+        return max((event.high_ts or 0 for event in events if (event.snapshot, event.event) == kind), default=None)
+
     def filled(self, physical: Physical) -> SnapshotEvent | None:
         """The `opened` event since which a table lacks rows; None when it lacks none by these events."""
         return self._filled.get(physical)

@@ -87,9 +87,9 @@ class WaveOf:
             read_at=datetime.now(UTC),
         )
 
-    def mark(self, kind: MarkKind, tables: tuple[Manifest, ...] = (), at: str = "") -> Mark:
+    def mark(self, kind: MarkKind, tables: tuple[Manifest, ...] = (), at: str = "", *, exact: bool = False) -> Mark:
         """One of its two marks."""
-        return Mark(self.snapshot, self.wave, kind, self.token, tables, at)
+        return Mark(self.snapshot, self.wave, kind, self.token, tables, at, exact)
 
 
 @dataclass(frozen=True, slots=True)
