@@ -79,14 +79,21 @@ def dropped(bounds: Bounds, state: State, table: int, at_ts: int) -> bool:
     return bool(met) and not any(is_there(log, at_ts) for log in met)
 
 
-def filled(bounds: Bounds, state: State, table: int) -> tuple[str, int] | None:
-    """The snapshot that emptied a table, and hasn't ended well."""
+def filled(bounds: Bounds, state: State, table: int, at_ts: int) -> tuple[str, int] | None:
+    """The snapshot that emptied a table, and hasn't ended well at a commit_ts."""
     physical = bounds.physical(table)
     snap = state.snaps[physical[0]] if state.snaps and len(physical) == 1 else None
-    if snap is None or not snap.begun or snap.over == "done":
-        return None
-    anew = any(at > snap.begun and kind in "CTDG" for at, kind in known_log(bounds, state, physical[0]))
-    return None if anew else ("s", snap.begun)
+    begun = lacks_since(bounds, state, physical[0], max(at_ts, snap.begun)) if snap is not None else 0
+    return ("s", begun) if begun else None
+
+
+def lacks_since(bounds: Bounds, state: State, at: int, upto: int) -> int:
+    """The low mark since which a physical table lacks rows at a commit_ts, its silver having been emptied; 0: none."""
+    snap = state.snaps[at] if state.snaps else None
+    if snap is None or not snap.begun or snap.over == "done" or snap.begun > upto:
+        return 0
+    log = known_log(bounds, state, at)
+    return 0 if any(snap.begun < commit_ts <= upto and kind in "CTDG" for commit_ts, kind in log) else snap.begun
 
 
 def known_log(bounds: Bounds, state: State, at: int) -> Log:
@@ -107,7 +114,7 @@ def facts(bounds: Bounds, state: State, table: int) -> Facts:
         late=lambda: [SOURCES[source] for source in late(bounds, state, table)],
         feeds=lambda: [SOURCES[source] for source in feeding(bounds, state, table)],
         dropped=lambda at_ts: dropped(bounds, state, table, at_ts),
-        filled=lambda: filled(bounds, state, table),
+        filled=lambda at_ts: filled(bounds, state, table, at_ts),
         has_silver=lambda: state.tables[table].version > 0,
     )
 

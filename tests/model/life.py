@@ -91,8 +91,8 @@ class Life(Promises):
             for kind in self._kinds(state, at):
                 logs = list(state.logs)
                 logs[at] = (*logs[at], (clock, kind))
-                if kind == "G":
-                    logs[1 - at] = (*logs[1 - at], (clock, "K"))
+                if kind in "GW":
+                    logs[1 - at] = (*logs[1 - at], (clock, "K" if kind == "G" else "W"))
                 yield (
                     f"{asked.SOURCES[source]}: {kind} of {at}",
                     self._captured(state._replace(logs=tuple(logs), clock=clock)),
@@ -120,6 +120,8 @@ class Life(Promises):
         allowed = "".join(kind for kind in kinds if kind in "RDT" or (kind != "C" and many < self.bounds.specials))
         if "G" in kinds and (is_there(state.logs[1 - at], state.clock) or is_unlogged(log, state.clock)):
             allowed = allowed.replace("G", "")
+        if "W" in kinds and not is_there(state.logs[1 - at], state.clock):
+            allowed = allowed.replace("W", "")
         return allowed + "L" if is_unlogged(log, state.clock) else allowed.replace("L", "")
 
     def _file(self, state: State) -> Iterator[tuple[str, State]]:

@@ -82,7 +82,7 @@ def _given(bounds: Bounds, state: State, table: int, after: int, upto: int) -> I
     assert state.read is not None
     for at in bounds.physical(table):
         for commit_ts, kind in state.logs[at]:
-            if after < commit_ts <= upto and kind == "G":
-                taker = bounds.feeds[taker_of(state.logs, commit_ts)][1]
+            if after < commit_ts <= upto and kind in "GW":
+                taker = bounds.feeds[taker_of(state.logs, commit_ts, at)][1]
                 if state.read[0][taker] and asked.applied(state, taker) < commit_ts:
                     yield taker, commit_ts

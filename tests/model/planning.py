@@ -20,7 +20,7 @@ from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing
 from tidegate.tables import State as Is
 
-_DDL = "CDTSULXAGK"
+_DDL = "CDTSULXAGKW"
 
 
 @dataclass(slots=True)
@@ -190,10 +190,17 @@ class Plan:
         self.state = cancelled(self.bounds, self.state, table)
 
     def _find_moves(self) -> None:
-        for at, (commit_ts, kind) in self._ops("G"):
-            taker = self.bounds.feeds[taker_of(self.state.logs, commit_ts)][1]
+        given = [(at, op[0]) for at, log in enumerate(self.state.logs) for op in log if op[1] in "GW"]
+        for at, commit_ts in sorted(given, key=lambda item: item[1]):
+            if not self.low < commit_ts <= self.upto:
+                continue
+            taker = self.bounds.feeds[taker_of(self.state.logs, commit_ts, at)][1]
             assert self.state.read is not None
-            if kind == "G" and self.state.read[0][taker] and asked.applied(self.state, taker) < commit_ts:
+            if (
+                self.state.read[0][taker]
+                and self.state.read[0][self.bounds.feeds[at][1]]
+                and asked.applied(self.state, taker) < commit_ts
+            ):
                 self.moves.append((self.bounds.feeds[at][1], taker, commit_ts))
 
     def _judge(self) -> None:
@@ -270,7 +277,10 @@ class Plan:
             if partner in self.held or asked.is_held(self.state, partner):
                 continue
             if standing.state is Is.HELD:
-                refused = e.Refused(Cause.WAITS_WITH, "", standing.place, partner=asked.NAMES[table])
+                needs = (
+                    (standing.needs if standing.needs.rows else Needs.ROWS) if standing.lacks_rows else Needs.NOTHING
+                )
+                refused = e.Refused(Cause.WAITS_WITH, "", standing.place, needs, partner=asked.NAMES[table])
                 done, _ = asked.after(self.bounds, self.state, partner, refused)
                 if done is not None:
                     self.tables.pop(partner, None)

@@ -71,6 +71,8 @@ def _waits(life: Life, state: State, table: int) -> bool:
         return True
     if standing is None or not state.chosen[0][table] or not all(state.chosen[1][source] for source in sources):
         return False
+    if standing.lacks_rows and 0 < life.bounds.snaps <= state.waves and _is_unread(life.bounds, state, table):
+        return False  # a reader would begin, but for the bound
     if standing.state is Is.SNAPSHOT or (life.bounds.snaps and standing.lacks_rows):
         return any(is_there(state.logs[at], state.clock) for at in life.bounds.physical(table))
     if standing.cause is Cause.UNLOGGED and _is_logged(life.bounds, state, table):
@@ -79,6 +81,11 @@ def _waits(life: Life, state: State, table: int) -> bool:
         partner = state.tables[asked.NAMES.index(standing.partner)].standing if standing.partner else standing
         return partner is None or not partner.is_blocked
     return standing.state is Is.RELEASED
+
+
+def _is_unread(bounds: Bounds, state: State, table: int) -> bool:
+    """Whether a snapshot was never begun."""
+    return all(state.snaps[at] is None for at in bounds.physical(table))
 
 
 def _is_read(bounds: Bounds, state: State, table: int) -> bool:

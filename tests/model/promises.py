@@ -34,7 +34,7 @@ class Promises:
         return ""
 
     def _wrong(self, state: State, table: int) -> str:
-        of, b = state.tables[table], self.bounds
+        of = state.tables[table]
         standing, name = of.standing, asked.NAMES[table]
         if any(row > gate for gate in self._gates(state, table, of.version) for row in of.rows if row >= gate):
             return f"{name}: rows {of.rows} behind a gate that nobody has opened"
@@ -42,9 +42,9 @@ class Promises:
             return ""
         if what := self._said_wrong(state, table):
             return f"{name}: {what}"
-        if asked.filled(b, state, table) and not (standing is None or standing.state is Is.ACTIVE):
-            return ""
         upto = asked.applied(state, table)
+        if standing is not None and standing.state is not Is.ACTIVE and self._is_filled(state, table, upto):
+            return ""
         wanted = self._wanted(state, table, upto)
         where = standing.state if standing is not None else "active"
         if (
@@ -56,6 +56,11 @@ class Promises:
         if of.rows != wanted:
             return f"{name} ({where}) has rows {of.rows} at {upto}, the log {wanted}"
         return self._shown_wrong(state, table)
+
+    def _is_filled(self, state: State, table: int, upto: int) -> bool:
+        """Whether it is known to lack rows there; of what empties it above a killed window may know already."""
+        physical = self.bounds.physical(table)
+        return len(physical) == 1 and asked.filled(self.bounds, state, table, upto) is not None
 
     def _said_wrong(self, state: State, table: int) -> str:
         """What people read of a table, once a window is done: not that of one that lives on as gone, or the reverse."""

@@ -39,6 +39,7 @@ def written(bounds: Bounds, state: State, window: Window, table: int, after: int
         return before
     rows = set(before.rows) if low is None else set(rows_at(state.logs, bounds.physical(table)[0], low))
     after = max(after, before.version, window.low) if low is None else low
+    gave = before.gave
     for at in bounds.physical(table):
         if not _has(bounds, state, window, bounds.feeds[at][0]):
             continue
@@ -46,14 +47,16 @@ def written(bounds: Bounds, state: State, window: Window, table: int, after: int
         for commit_ts, kind in state.logs[at]:
             if not after < commit_ts <= window.upto:
                 continue
-            if kind == "K":
-                rows = _taken(bounds, state, commit_ts)
+            if kind in "GW":
+                gave = (*gave, (commit_ts, tuple(sorted(rows))))
+            if kind in "KW":
+                rows = _taken(bounds, state, commit_ts, at)
             elif kind in ROWS and kind != "S":
                 if not is_unlogged(state.logs[at], commit_ts):
                     rows.add(commit_ts)
             elif kind in "CDTG":
                 rows -= own if bounds.routed(table) else rows
-    return before._replace(rows=tuple(sorted(rows)), version=window.upto)
+    return before._replace(rows=tuple(sorted(rows)), version=window.upto, gave=gave)
 
 
 def _has(bounds: Bounds, state: State, window: Window, source: int) -> bool:
@@ -64,16 +67,20 @@ def _has(bounds: Bounds, state: State, window: Window, source: int) -> bool:
     return window.kind == "tables" or (state.read[1][source] and state.behind[source] == NOT_BEHIND)
 
 
-def _taken(bounds: Bounds, state: State, commit_ts: int) -> set[int]:
+def _taken(bounds: Bounds, state: State, commit_ts: int, taker: int) -> set[int]:
     """What the giver's silver has just before a rename."""
-    giver = giver_of(state.logs, commit_ts)
+    giver = giver_of(state.logs, commit_ts, taker)
     table = bounds.feeds[giver][1]
+    if commit_ts in (gave := dict(state.tables[table].gave)):
+        return set(gave[commit_ts])
     after = asked.applied(state, table)
     if after >= commit_ts:
         return set(state.tables[table].rows)
     rows = state.tables[table].rows
     for at, kind in state.logs[giver]:
-        if after < at < commit_ts:
+        if after < at < commit_ts and kind in "KW":
+            rows = tuple(_taken(bounds, state, at, giver))
+        elif after < at < commit_ts:
             rows = (*rows, at) if kind in ROWS and kind != "S" else () if kind in "CDTG" else rows
     return set(rows)
 

@@ -51,11 +51,29 @@ SMALL: Final = (
     Bounds("rename, held", _PAIR, (3, 1), ("CEG", "C"), specials=2, keeps=((True, True), (True,)), kills=1),
     Bounds("snapshot", ops=(3,), kinds=("CRS",), snaps=1, kills=1),
     Bounds("snapshot, emptied", ops=(4,), kinds=("CSTD",), snaps=2, cancels=1),
+    Bounds("snapshot, held", ops=(4,), kinds=("CSED",), specials=2, snaps=1, kills=1, is_followed=False),
+    Bounds("swap", _PAIR, (3, 1), ("CRW", "CR"), keeps=((True, True), (True,)), kills=1),
+    Bounds("rename, snapshot", _PAIR, (3, 0), ("CSG", ""), specials=2, keeps=((True, True), (True,)), snaps=1, kills=1),
+    Bounds("rename, begun anew", _PAIR, (4, 0), ("CSG", ""), specials=2, keeps=((True, True), (True,)), snaps=1),
+    Bounds(
+        "swap, snapshot", _PAIR, (3, 1), ("CSW", "C"), specials=2, keeps=((True, True), (True,)), snaps=1,
+        is_followed=False,
+    ),
 )  # fmt: skip
 LARGE: Final = (
     Bounds("causes, long", ops=(4,), kinds=("CRSTXEPAD",), specials=2, kills=2),
     Bounds("joins, long", ops=(4,), kinds=("CRDSTX",), toggles=((0,), ()), changes=2, fails=1, kills=1),
     Bounds("stall, long", _TWO, (2, 3), ("CR", "CRD"), lags=(1,), keeps=_BOTH, stalls=1, kills=1),
+    Bounds(
+        "swap, snapshot, killed",
+        _PAIR,
+        (3, 1),
+        ("CSW", "C"),
+        specials=2,
+        keeps=((True, True), (True,)),
+        snaps=1,
+        kills=1,
+    ),
     Bounds("rename, unread", _PAIR, (4, 1), ("CXGT", "C"), specials=2, keeps=((True, True), (True,))),
     Bounds("rename, long", _PAIR, (4, 2), ("CRGXT", "CRT"), specials=2, keeps=((True, True), (True,)), kills=1),
 )
@@ -143,6 +161,7 @@ GUARDS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "at the cut: silver ahead": ("_at_the_cut", _at_the_cut_ahead),
     "dropped: it rests": ("_gone", lambda at_ts: Standing(Is.ACTIVE, applied_ts=at_ts)),
 }  # fmt: skip
+_FILLED: Final = asked.filled
 _CUT_FIRST: Final = (publishing.STAGES["main"][-1], *publishing.STAGES["main"][:-1])
 _ROW_LAST: Final = (publishing.STAGES["tables"][-1], *publishing.STAGES["tables"][:-1])
 # What the steps decide, as the model does it after them.
@@ -154,6 +173,9 @@ STEPS: Final[dict[str, tuple[Any, str, Any]]] = {
     "tables of a source that is back have rows": (publishing, "goes_back", lambda *_: set()),
     "a release during a window isn't its": (publishing, "is_unseen", lambda *_: False),
     "a window reaches what a try has written": (planning.Plan, "_reach", lambda _: 0),
+    "what empties it above a cut ends its snapshot": (
+        asked, "filled", lambda bounds, state, table, _: _FILLED(bounds, state, table, 1 << 62),
+    ),
     "a source joins where it was left": (asked, "joins_at", lambda state, _: state.cut),
     "who lacked rows when it was left": (asked, "left_at", lambda state, table: LeftAt(asked.mark(state, table))),
 }  # fmt: skip
@@ -175,6 +197,8 @@ WHERE: Final = {
     "no SourceBack": "stall",
     "tables of a source that is back have rows": "stall",
     "dropped: it rests": "stop",
+    "no RowsGone": "rename, begun anew",
+    "what empties it above a cut ends its snapshot": "snapshot, held",
     "a release forgets": "ask",
     "states first, then the cut": "joins",
     "a release during a window isn't its": "stop",
@@ -185,8 +209,8 @@ WHERE: Final = {
 # No scenario breaks a promise without these: each says why.
 NOT_COVERED: Final = {
     "no SilverOlder": "silver is lost or put back in no world of the model; tests/unit/standing/test_silver.py has it",
-    "no RowsGone": "no giver of the model begins anew while its taker still has to come",
-    "no ShardsLack": "no snapshot of a shard is in the model, and no shard that lacks rows",
+    "no ShardsLack": "no snapshot of a shard is in the model, and no shard that lacks rows or joins with a past; "
+    "tests/spark_jobs/window/test_left_out_shards.py has them",
     "no ShardBegins": "the same",
     "no SentBelow": "a history that makes no version behind one that isn't read isn't in the model",
     "sent below though held": "the steps ask about nobody who is held; the rule is for one that forgets",

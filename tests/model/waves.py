@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 
 from tests.model import asked
 from tests.model.world import EMPTIES, Bounds, Snap, State, is_there, is_unlogged, taker_of
+from tidegate.remedy import Needs
 from tidegate.standing import events as e
 from tidegate.standing import snapshots as rules
+from tidegate.standing.causes import Cause
 from tidegate.standing.step import is_in
 from tidegate.tables import State as Is
 
 if TYPE_CHECKING:
     from tests.model.planning import Plan
 
-_DDL = "CDTSULXAGK"
+_DDL = "CDTSULXAGKW"
 
 
 def put(state: State, at: int, snap: Snap) -> State:
@@ -53,6 +55,7 @@ def read(bounds: Bounds, state: State) -> Iterator[tuple[str, State]]:
 
 def resolve(plan: Plan) -> None:
     """See the module's docstring."""
+    _leave_takers(plan)
     for at, snap in enumerate(plan.state.snaps):
         table = plan.bounds.feeds[at][1]
         if snap is None:
@@ -63,7 +66,11 @@ def resolve(plan: Plan) -> None:
         if not snap.over:
             _meanwhile(plan, at, snap)
     for at, snap in enumerate(plan.state.snaps):
-        if snap is None or snap.over or at in plan.answers or plan.bounds.feeds[at][0] not in plan.sources():
+        if snap is None or at in plan.answers or plan.bounds.feeds[at][0] not in plan.sources():
+            continue
+        if snap.taken and snap.over in ("", "done") and plan.low < snap.high <= plan.upto and _is_here(plan, at, snap):
+            plan.take_in(at)  # by a window that was killed: the cut gets its row of it
+        if snap.over:
             continue
         if plan.low < snap.high <= plan.upto and not snap.taken:
             _take(plan, at, snap)
@@ -71,6 +78,21 @@ def resolve(plan: Plan) -> None:
             _refuse_earlier(plan, at, snap)
         if plan.low < snap.end <= plan.upto and _is_here(plan, at, snap):
             plan.sweeps.add(at)
+
+
+def _leave_takers(plan: Plan) -> None:
+    """Who takes the rows of a table that lacks some lacks them, too."""
+    for giver, taker, commit_ts in list(plan.moves):
+        at, to = plan.bounds.physical(giver)[0], plan.bounds.physical(taker)[0]
+        is_filled = is_in(plan.state.tables[giver].standing, Is.SNAPSHOT)
+        if not is_filled and not asked.lacks_since(plan.bounds, plan.state, at, commit_ts - 1):
+            continue
+        plan.moves.remove((giver, taker, commit_ts))
+        place = plan.place(to, commit_ts)
+        if is_in(plan.held.get(taker) or plan.state.tables[taker].standing, Is.HELD):
+            plan.meet_always(taker, e.RowsGone("", place))
+        else:
+            plan.hold(taker, Cause.NEEDS_ROWS, place, Needs.ROWS)
 
 
 def _meanwhile(plan: Plan, at: int, snap: Snap) -> None:
@@ -82,10 +104,12 @@ def _meanwhile(plan: Plan, at: int, snap: Snap) -> None:
     elif table in plan.tables:
         begun = max(plan.tables[table], snap.begun)
         for commit_ts, kind in plan.state.logs[at]:
-            if begun < commit_ts <= plan.upto and kind in EMPTIES:
+            if not begun < commit_ts <= plan.upto:
+                continue
+            if kind in EMPTIES:
                 plan.whole.add(table)
-                if kind in "DG":
-                    plan.answers[at] = snap._replace(over="lost")
+            if kind in "DGKW":
+                plan.answers[at] = snap._replace(over="lost")
 
 
 def _refuse_earlier(plan: Plan, at: int, snap: Snap) -> None:
@@ -136,11 +160,9 @@ def _begin(plan: Plan, at: int, snap: Snap) -> bool:
     table = plan.bounds.feeds[at][1]
     here = plan.held.get(table) or plan.state.tables[table].standing
     log = plan.state.logs[at]
-    if snap.begun != snap.low:
-        if plan.kind == "source" or rules.came_later(here, snap.low):
-            return False
-        if snap.begun:
-            plan.answers[at] = snap._replace(over="failed")
+    known = asked.known_log(plan.bounds, plan.state, at)
+    if snap.begun != snap.low or any(commit_ts > snap.low and kind in _DDL for commit_ts, kind in known):
+        if plan.kind == "source" or rules.came_later(here, snap.low) or (known and known[-1][1] in "DG"):
             return False
         if any(snap.low < ts <= plan.upto and kind in _DDL for ts, kind in log) or is_unlogged(log, snap.low):
             return False
@@ -151,8 +173,8 @@ def _begin(plan: Plan, at: int, snap: Snap) -> bool:
     plan.note(table, e.WaveBegins("s", snap.low))
     plan.state = put(plan.state, at, snap._replace(begun=snap.low, filled=True))
     for commit_ts, kind in log:
-        if kind == "G" and applied < commit_ts < snap.low:
-            taker = plan.bounds.feeds[taker_of(plan.state.logs, commit_ts)][1]
+        if kind in "GW" and applied < commit_ts < snap.low:
+            taker = plan.bounds.feeds[taker_of(plan.state.logs, commit_ts, at)][1]
             if asked.applied(plan.state, taker) < commit_ts:
                 plan.meet_always(taker, e.RowsGone("", plan.place(at, commit_ts)))
     return True

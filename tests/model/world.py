@@ -14,6 +14,7 @@ An Op is (commit_ts, kind):
 | X, E | a statement, or an event, that nobody can read |
 | P | rows of a prepared transaction |
 | G, K | a rename: the giver loses its rows, the taker gets them, at one commit_ts |
+| W | of two tables at one commit_ts: they swap their names |
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Table(NamedTuple):
 
     shown: the rows that the cut's row of it shows; waits: up to where that row says that the table is while it waits,
     -1 of one that goes on. left: where the pipeline file left it. passed: up to where a person opened its gates.
+    gave: the rows of its version before each rename, which its log still has.
     """
 
     standing: Standing | None = None
@@ -45,6 +47,7 @@ class Table(NamedTuple):
     waits: int = -1
     left: LeftAt | None = None
     passed: int = 0
+    gave: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 class Snap(NamedTuple):
@@ -128,7 +131,8 @@ class Bounds:
 
     feeds: of each physical table its source and its logical table; ops: how many operations it may have, of which
     kinds; specials: how many in all beside C, R, D and T. snaps: how many waves are read; cancels: how many snapshots a
-    person ends. lags: sources that may be captured later than the others.
+    person ends. lags: sources that may be captured later than the others. is_followed: whether the ways on are looked
+    for as well, of all of its states.
     keeps: what the file keeps at first; toggles: which tables and sources it may take in or leave out.
     """
 
@@ -147,6 +151,7 @@ class Bounds:
     stalls: int = 0
     snaps: int = 0
     cancels: int = 0
+    is_followed: bool = True
     keeps_deleted: bool = False
 
     @property
@@ -176,19 +181,19 @@ def rows_at(logs: tuple[Log, ...], at: int, upto: int) -> tuple[int, ...]:
             rows = (*rows, commit_ts)
         elif kind in EMPTIES:
             rows = ()
-        elif kind == "K":
-            rows = rows_at(logs, giver_of(logs, commit_ts), commit_ts - 1)
+        elif kind in "KW":
+            rows = rows_at(logs, giver_of(logs, commit_ts, at), commit_ts - 1)
     return rows
 
 
-def giver_of(logs: tuple[Log, ...], commit_ts: int) -> int:
-    """Whose rows a rename gives."""
-    return next(at for at, log in enumerate(logs) if (commit_ts, "G") in log)
+def giver_of(logs: tuple[Log, ...], commit_ts: int, taker: int) -> int:
+    """Whose rows a rename gives to a table."""
+    return next(at for at, log in enumerate(logs) if at != taker and {(commit_ts, "G"), (commit_ts, "W")} & {*log})
 
 
-def taker_of(logs: tuple[Log, ...], commit_ts: int) -> int:
-    """Who gets them."""
-    return next(at for at, log in enumerate(logs) if (commit_ts, "K") in log)
+def taker_of(logs: tuple[Log, ...], commit_ts: int, giver: int) -> int:
+    """Who gets a table's."""
+    return next(at for at, log in enumerate(logs) if at != giver and {(commit_ts, "K"), (commit_ts, "W")} & {*log})
 
 
 def is_there(log: Log, upto: int) -> bool:

@@ -17,8 +17,8 @@ class Facts:
     cut_ts: the newest published cut. applied: all at or below it is in silver. written: the same, by silver alone.
     mark: the same, by control tables alone. position: up to where silver has all of a source. late: the sources that
     feed the table and are behind the cut. feeds: all sources that do. dropped: whether no physical table is left at a
-    commit_ts. filled: the snapshot that emptied it and hasn't ended, with its low mark, unless a statement has emptied
-    it since; has_silver: whether silver has a table of this name.
+    commit_ts. filled: the snapshot that emptied it and hasn't ended, with its low mark, unless a statement up to a
+    commit_ts has emptied it since; has_silver: whether silver has a table of this name.
     """
 
     name: str
@@ -30,5 +30,5 @@ class Facts:
     late: Callable[[], Collection[str]]
     feeds: Callable[[], Collection[str]]
     dropped: Callable[[int], bool]
-    filled: Callable[[], tuple[str, int] | None]
+    filled: Callable[[int], tuple[str, int] | None]
     has_silver: Callable[[], bool]

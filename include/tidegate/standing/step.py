@@ -325,7 +325,7 @@ def _gone(at_ts: int) -> Standing:
 
 def _rests(facts: Facts, at_ts: int) -> Standing:
     """It has caught up; it still lacks rows when its snapshot hasn't ended."""
-    filled = facts.filled()
+    filled = facts.filled(at_ts)
     return Standing(State.ACTIVE, applied_ts=at_ts) if filled is None else fills(filled[0], at_ts)
 
 

@@ -7,7 +7,6 @@ Out: Facts; silver's log, versions and snapshots are looked at only when a rule 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.shapes import there_at
@@ -16,8 +15,6 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.events import SnapshotEvent
 from tidegate.standing.facts import Facts
 from tidegate.table_names import Physical
-
-_FOREVER: Final = (1 << 63) - 1
 
 
 def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -> Facts:
@@ -36,7 +33,7 @@ def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -
         late=lambda: {one.source for one in flows()} & app.followed.behind.keys(),
         feeds=lambda: {one.source for one in flows()},
         dropped=lambda at_ts: is_dropped(app, name, flows(), at_ts),
-        filled=lambda: _filled(app, name),
+        filled=lambda at_ts: _filled(app, name, at_ts),
         has_silver=lambda: has_silver(app, name),
     )
 
@@ -56,17 +53,17 @@ def is_dropped(app: Application, name: str, physical: Collection[Physical], at_t
     return bool(known) and not there_at(app, entry, at_ts)
 
 
-def _filled(app: Application, name: str) -> tuple[str, int] | None:
+def _filled(app: Application, name: str, at_ts: int) -> tuple[str, int] | None:
     for physical in app.names.flows().get(name, ()):
-        event = None if app.names.logical(*physical.pair).routed else lacks_since(app, physical)
+        event = None if app.names.logical(*physical.pair).routed else lacks_at(app, physical, at_ts)
         if event is not None and event.low_ts is not None:
             return event.snapshot, event.low_ts
     return None
 
 
-def lacks_since(app: Application, physical: Physical, at_ts: int = _FOREVER) -> SnapshotEvent | None:
+def lacks_since(app: Application, physical: Physical, at_ts: int) -> SnapshotEvent | None:
     """The snapshot's event since which a table lacks rows at a commit_ts, whatever state it is in now: its silver was
-    emptied then, all isn't read yet, and no statement has emptied the table since.
+    emptied then, all isn't read yet, and no statement up to the commit_ts has emptied the table since.
     """
     event = app.snapshots.filled(physical)
     if event is None or event.low_ts is None or event.low_ts > at_ts:
@@ -74,6 +71,14 @@ def lacks_since(app: Application, physical: Physical, at_ts: int = _FOREVER) -> 
     versions = app.histories[physical.source].versions(*physical.pair)
     anew = any(event.low_ts < version.commit_ts <= at_ts and empties_all(version) for version in versions)
     return None if anew else event
+
+
+def lacks_at(app: Application, physical: Physical, at_ts: int) -> SnapshotEvent | None:
+    """The same, also where the snapshot begins above: until then the table lacks what the snapshot is for. Statements
+    above are known when a window that ended there was killed; they have emptied nothing yet.
+    """
+    event = app.snapshots.filled(physical)
+    return None if event is None or event.low_ts is None else lacks_since(app, physical, max(at_ts, event.low_ts))
 
 
 def empties_all(version: TableVersion) -> bool:

@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.shape.shapes import shape_of
-from spark_jobs.window.standing.facts import lacks_since
+from spark_jobs.window.standing.facts import lacks_at
 from spark_jobs.window.waves.told import told_of
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
@@ -79,7 +79,7 @@ def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
     version = app.histories[physical.source].version_at(*physical.pair, at_ts)
     if version is None or version.status is VersionStatus.DROPPED:
         return False
-    return version.status.waits or lacks_since(app, physical) is not None
+    return version.status.waits or lacks_at(app, physical, at_ts) is not None
 
 
 def rest_shards(app: Application, window: Window) -> dict[str, ShardsLack | Whole]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.apply_steps.plan_window import catches_up
+from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.standing.standings import hold_for_error
 from spark_jobs.window.waves.snapshots import Begun, start
 from spark_jobs.window.waves.verdicts import Share, verdict_of
@@ -19,9 +20,13 @@ from tests.support.event_log import Log, held
 from tests.support.seeds import share
 from tests.support.steps import publish, to_ddl, to_decode
 from tidegate.errors import LakeRefused
+from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.snapshot.waves import EndedWave
 from tidegate.standing.causes import Cause
+from tidegate.standing.events import CaughtUp
+from tidegate.standing.standing import Standing
+from tidegate.standing.step import step
 from tidegate.table_names import Physical
 from tidegate.tables import State
 
@@ -131,3 +136,29 @@ def test_who_took_rows_of_a_table_that_a_snapshot_begins_anew_waits_for_its_own_
     assert (dict(app.states), dict(window.held), history.versions("shop", "a")) == before, "a verdict changes nothing"
     start(app, window, Begun(), wave, Physical("one", "shop", "a"), verdict.made)
     assert window.held["shop.old"].cause == Cause.NEEDS_ROWS
+
+
+@pytest.mark.parametrize("upto", ["the cut", "its statement"])
+def test_what_empties_a_table_above_the_cut_ends_no_snapshot_at_the_cut(upto: str, tmp_path: Path) -> None:
+    """A killed window has replayed the statement, and the table comes back at the cut, which lies below."""
+    log = Log(tmp_path)
+    log.send("one", "UPDATE a SET id = 2")
+    log.level()
+    log.apply()
+    log.send("one", *EMPTY)
+    log.level()
+    app, window = log.first_window()
+    cut_ts, physical = app.cut_ts, Physical("one", "shop", "a")
+    last = app.histories["one"].versions("shop", "a")[-1]
+    wave = EndedWave("s", 1, "token", cut_ts - 1, cut_ts - 1, "", ())
+    made = replace(last, version=9, kind=SNAPSHOT, commit_ts=wave.low_ts, status=VersionStatus.ACTIVE)
+    start(app, window, Begun(), wave, physical, [made])
+    to_ddl(app, window)
+    emptied = app.histories["one"].versions("shop", "a")[-1]
+    assert emptied.kind == "truncate"
+    assert emptied.commit_ts > cut_ts
+    at_ts = cut_ts if upto == "the cut" else emptied.commit_ts
+    facts = replace(facts_of(app, "shop.a"), cut_ts=at_ts, applied=lambda: at_ts)
+    back = step(Standing(State.RELEASED, applied_ts=at_ts), CaughtUp(at_ts), facts).standing
+    assert back is not None
+    assert back.state is (State.SNAPSHOT if upto == "the cut" else State.ACTIVE)

@@ -35,7 +35,7 @@ def facts(applied: int = CUT, **said: Any) -> Facts:
         "late": tuple,
         "feeds": lambda: ("s1",),
         "dropped": lambda _at: False,
-        "filled": lambda: None,
+        "filled": lambda _: None,
         "has_silver": lambda: False,
     }
     return Facts("d.t", CUT, applied=lambda: applied, **(known | said))
@@ -90,7 +90,7 @@ def grounds() -> Iterator[Facts]:
     """What may be so of the table."""
     for applied, dropped in product((10, CUT, 40), (False, True)):
         yield facts(applied, dropped=lambda _at, gone=dropped: gone)
-    yield facts(filled=lambda: ("a", 9))
+    yield facts(filled=lambda _: ("a", 9))
     yield facts(has_silver=lambda: True)
     yield facts(feeds=lambda: ("s1", "s2"))
     yield facts(late=lambda: ("s1",))

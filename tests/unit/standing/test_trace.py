@@ -147,7 +147,7 @@ def _facts(pair: Pair) -> Facts:
         "t", 0,
         applied=lambda: of("applied"), written=lambda: of("written"), mark=lambda: of("mark"),
         position=lambda _: of("position"), late=lambda: of("late"), feeds=lambda: of("feeds"), dropped=dropped,
-        filled=lambda: of("filled") and (of("filled"), 0), has_silver=lambda: of("has_silver"),
+        filled=lambda _: of("filled") and (of("filled"), 0), has_silver=lambda: of("has_silver"),
     )  # fmt: skip
 
 
