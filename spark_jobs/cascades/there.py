@@ -87,7 +87,7 @@ def chunk_rows(app: Application, entry: TableWindow, name: Name, looked: Looked,
 def exact_rows(
     app: Application, entry: TableWindow, rule: Rule, forms: Collection[tuple[Any, ...]], looked: Looked, store: Store
 ) -> Iterator[Logged]:
-    """Of an exact wave's chunks the rows that a rule reaches, as changes at their place: they are a whole table, which
+    """Rows of an exact wave's chunks that a rule reaches, as changes at their place: they are a whole table, which
     may be larger than memory, and no other row is known there (unsure.py). Raises Doubt.
     """
     place = exact_from(entry)

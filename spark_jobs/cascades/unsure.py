@@ -1,4 +1,4 @@
-"""Up to where a window doesn't know a child's rows as they were: what snapshots read of it meanwhile.
+"""The moment up to which a window doesn't know a child's rows as they were: what snapshots read of it meanwhile.
 
 In:  a child's share of a window, what control/snapshots says of it.
 Out: commit_ts up to which its rows may be later ones, or lack; where a wave gives it anew, as it was at one place.

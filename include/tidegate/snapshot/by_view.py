@@ -49,8 +49,8 @@ def read_by_view(
 
 
 class Beside:
-    """What is locked beside tables whose view has the mark's place: all that they change with, at once or by way of
-    others. MariaDB tells a view's place, and none is.
+    """The tables that are locked beside those whose view has the mark's place: all that they change with, at once or by
+    way of others. MariaDB tells a view's place, and none is.
     """
 
     def __init__(self, tables: Collection[Name], asked: WorkerConnection, source: str) -> None:
@@ -59,7 +59,7 @@ class Beside:
         self.names = self._above()
 
     def check_same(self) -> None:
-        """When they were locked. Raises TablesBusy, SourceRefused, SourceUnavailable."""
+        """The time of the lock. Raises TablesBusy, SourceRefused, SourceUnavailable."""
         if self._above() != self.names:
             raise TablesBusy("their foreign keys changed as they were locked")
 

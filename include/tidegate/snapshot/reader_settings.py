@@ -54,6 +54,6 @@ class ReaderSettings:
         return lambda size: size >= self.wave_bytes or time.monotonic() - started > self.wave_seconds
 
     def pause(self, size: int, seconds: float) -> None:
-        """Behind a wave of so many bytes that took so long."""
+        """Pause after a wave of so many bytes that took so long."""
         if self.bytes_per_second:
             time.sleep(max(0.0, size / self.bytes_per_second - seconds))
