@@ -61,7 +61,7 @@ def test_each_dependency_of_the_wheel_allows_what_was_tested(needed: Requirement
 
 
 def test_all_that_the_package_imports_is_a_dependency(site: Path) -> None:
-    """By import name. Polars is asked for by whoever has it."""
+    """By import name. Polars and OpenTelemetry are asked for by whoever has them."""
     known = {
         *(
             "airflow",
@@ -75,6 +75,7 @@ def test_all_that_the_package_imports_is_a_dependency(site: Path) -> None:
             "pydantic_core",
         ),
         *("yaml", "numba", "llvmlite", "numpy", "google_crc32c", "grpc", "obstore", "duckdb", "typer", "click", "rich"),
+        *("prometheus_client", "pyroaring", "opentelemetry"),
         *("py4j", "fastapi", "starlette", "sqlalchemy", "polars", "tidegate", "spark_jobs", "tidegate_airflow"),
     }
     used = {name for file in site.rglob("*.py") for name in _imports(ast.parse(file.read_text()))}

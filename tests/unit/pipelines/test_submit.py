@@ -64,7 +64,7 @@ def test_a_thread_of_spark_that_ends_meanwhile_keeps_nothing_from_ending(monkeyp
             ends = _Ends(process)
             signal.raise_signal(signal.SIGTERM)
             assert process.wait(60) == -signal.SIGTERM
-            assert ends.told
+            assert ends.signalled
         finally:
             process.kill()
             signal.signal(signal.SIGTERM, before)
