@@ -114,7 +114,7 @@ class World(Whole):
         if trouble := [*self.works.trouble, *self.people.trouble]:
             raise Wrong("; ".join(trouble))
         for name, event in held.held_tables(self.lake).items():
-            if event.error != CommitOverwritten.__name__:
+            if event.fault != CommitOverwritten.__name__:
                 raise Wrong(f"{name} is held: {event.reason}")
             held.release(self.lake, event)
             self.released += 1

@@ -221,7 +221,7 @@ class ShardWorld(Whole):
                 break
             held_ones = {name: one for name, one in waits.items() if one.state is State.HELD and not one.lacks_rows}
             if held_ones:
-                told = "; ".join(f"{name}: {one.error}: {one.reason}" for name, one in held_ones.items())
+                told = "; ".join(f"{name}: {one.cause}: {one.reason}" for name, one in held_ones.items())
                 raise SilverDiffers(f"held for nothing: {told}", len(held_ones))
             lacking = [name for name, one in waits.items() if one.state is State.SNAPSHOT or one.lacks_rows]
             if never := compare.unasked(self.lake, config.load(self.file), lacking):
