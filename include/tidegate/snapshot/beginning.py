@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from tidegate.errors import Terminal
 from tidegate.schema.model.columns import TableVersion
@@ -26,19 +27,26 @@ from tidegate.tidb.jobs import ROWID_NAME
 Name = tuple[str, str]
 
 
+class ReadAs(Enum):
+    """How a table's rows are read."""
+
+    CHUNKS = auto()  # ranges of its key
+    KEYED_VIEW = auto()  # whole, from one view, though it has a key (by_view.py)
+    VIEW = auto()  # whole, from one view: it has no key
+
+
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """A table that begins. reason: why it can't be read, "" when it can. read_by: columns; order: ordered_as; rows:
-    about how many. by_view: it has a key, and is read whole from one view (by_view.py).
+    about how many.
     """
 
     reason: str
-    is_keyed: bool = True
+    read_as: ReadAs = ReadAs.CHUNKS
     read_by: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     spans: tuple[Span, ...] = (WHOLE,)
     rows: int = 0
-    by_view: bool = False
 
 
 def beginnings(
@@ -68,8 +76,8 @@ def beginnings(
         assert version is not None, "unfit otherwise"
         read_by = make_read_plan(version).key
         spans = divide(version, asked.ask, parts, rows_min) if read_by and name in to_divide - whole else (WHOLE,)
-        order = ordered_as(version)
-        by_name[name] = Beginning("", bool(version.key), read_by, order, spans, estimates.get(name, 0), name in whole)
+        read_as = ReadAs.KEYED_VIEW if name in whole else ReadAs.CHUNKS if version.key else ReadAs.VIEW
+        by_name[name] = Beginning("", read_as, read_by, ordered_as(version), spans, estimates.get(name, 0))
     return by_name
 
 

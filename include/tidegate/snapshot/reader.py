@@ -33,7 +33,7 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_TABLES_MAX,
 )
 from tidegate.mysql.connection import ConnectionInfo, connect
-from tidegate.snapshot.beginning import beginnings, why_otherwise, why_unfit
+from tidegate.snapshot.beginning import ReadAs, beginnings, why_otherwise, why_unfit
 from tidegate.snapshot.by_view import Beside
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.chunks.spans import WHOLE
@@ -82,9 +82,8 @@ class SnapshotReader:
         self._paces: dict[Name, Pace] = {}
         self._troubles: dict[Name, int] = {}
         self._defined: dict[Name, str] = {}  # fingerprints of definitions that an event has told
-        self._keyed: dict[Name, bool] = {}  # whether a table is read by its key, in chunks, as it was last seen
-        self._by_view: set[Name] = set()  # of the others those that have a key (by_view.py)
-        self._later: dict[Name, float] = {}  # of tables without one that were busy: not before this time.monotonic()
+        self._read_as: dict[Name, ReadAs] = {}  # by what was last seen of a table
+        self._later: dict[Name, float] = {}  # of tables whose view was busy: not before this time.monotonic()
         self._tries: dict[Name, int] = {}  # how often each was busy
         self._at_once = SNAPSHOT_WAVE_TABLES_MAX  # so many of them are locked together
         self._moments = MomentWaves(info, lake, self._told, Tell(self._event, self._record, self._report))
@@ -120,16 +119,18 @@ class SnapshotReader:
                     continue
                 of_snapshot = [table for table in ready if table.snapshot == ready[0].snapshot]
                 # First: tables below them are followed once these are whole.
-                if by_view := [table for table in of_snapshot if table.name in self._by_view]:
+                if by_view := self._those(of_snapshot, ReadAs.KEYED_VIEW):
                     self._exact_wave(by_view[: self._at_once], asked, marks, writer, stop)
-                if keyed := [table for table in of_snapshot if self._keyed.get(table.name, False)]:
+                if keyed := self._those(of_snapshot, ReadAs.CHUNKS):
                     self._wave(keyed[:SNAPSHOT_WAVE_TABLES_MAX], asked, marks, writer)
-                without_key = self._keyed.keys() - self._by_view
-                if bare := [t for t in of_snapshot if t.name in without_key and not self._keyed[t.name]]:
+                if bare := self._those(of_snapshot, ReadAs.VIEW):
                     several = self._moment_wave if asked.is_tidb else self._exact_wave
                     several(bare[: self._at_once], asked, marks, writer, stop)
 
     # --- before a wave --------------------------------------------------------------------------------
+
+    def _those(self, tables: Iterable[TableProgress], read_as: ReadAs) -> list[TableProgress]:
+        return [table for table in tables if self._read_as.get(table.name) is read_as]
 
     def _not_too_far(self, active: Sequence[TableProgress]) -> list[TableProgress]:
         """The tables to read on; nothing of a source while too many waves wait for their answers. Those of a table
@@ -163,7 +164,7 @@ class SnapshotReader:
 
     def _divided(self, active: Sequence[TableProgress], asked: WorkerConnection) -> list[TableProgress]:
         """New tables are divided into ranges; unreadable ones are given up with the reason."""
-        fresh = [table for table in active if table.state is SnapshotState.REQUESTED or table.name not in self._keyed]
+        fresh = [table for table in active if table.state is SnapshotState.REQUESTED or table.name not in self._read_as]
         if not fresh:
             return list(active)
         names = {table.name for table in fresh}
@@ -178,9 +179,8 @@ class SnapshotReader:
                 del left[progress.name]
                 continue
             # What was begun in chunks goes on so: apply holds what it can't follow then.
-            by_view = begun.by_view and progress.left == (WHOLE,)
-            self._keyed[progress.name] = begun.is_keyed and not by_view
-            self._by_view = self._by_view | {progress.name} if by_view else self._by_view - {progress.name}
+            in_chunks = begun.read_as is ReadAs.KEYED_VIEW and progress.left != (WHOLE,)
+            self._read_as[progress.name] = ReadAs.CHUNKS if in_chunks else begun.read_as
             if progress.state is not SnapshotState.REQUESTED:
                 continue
             event = self._event(progress, EventKind.RANGES, spans=begun.spans)
@@ -217,7 +217,7 @@ class SnapshotReader:
         busy or stopped ones wait for another wave.
         """
         started, wave = time.monotonic(), self._begun(todo[0].snapshot, asked)
-        by_view = todo[0].name in self._by_view  # so are all of them, or none
+        by_view = self._read_as.get(todo[0].name) is ReadAs.KEYED_VIEW  # so are all of them, or none
         names, enough = [table.name for table in todo], self._settings.enough(started)
 
         def look(name: Name) -> None:
@@ -248,8 +248,7 @@ class SnapshotReader:
 
     def _in_chunks(self, names: Sequence[Name], why: Exception) -> None:
         """No view of them is to be had. Apply holds them, or those below them, where it can't follow then."""
-        self._by_view -= set(names)
-        self._keyed |= dict.fromkeys(names, True)
+        self._read_as |= dict.fromkeys(names, ReadAs.CHUNKS)
         shown = ", ".join(".".join(name) for name in names)
         self._report(f"{self._source}: {shown}: read in chunks, while foreign keys act on them unseen: {why}")
 
@@ -281,7 +280,7 @@ class SnapshotReader:
         self._at_once = max(1, len(names) // 2)
         if len(names) == 1:
             times = self._tries[names[0]] = self._tries.get(names[0], 0) + 1
-            if names[0] in self._by_view and times >= SNAPSHOT_VIEW_ATTEMPTS_MAX:
+            if self._read_as.get(names[0]) is ReadAs.KEYED_VIEW and times >= SNAPSHOT_VIEW_ATTEMPTS_MAX:
                 self._in_chunks(names, error)
                 return
             self._later[names[0]] = time.monotonic() + SNAPSHOT_LOCK_AGAIN_SECONDS
@@ -308,8 +307,8 @@ class SnapshotReader:
                 events.append(self._event(progress, EventKind.FAILED, reason=reason))
                 continue
             assert version is not None, "unfit otherwise"
-            if (bool(version.key) and progress.name not in self._by_view) != keyed:
-                del self._keyed[progress.name]
+            if (bool(version.key) and self._read_as.get(progress.name) is not ReadAs.KEYED_VIEW) != keyed:
+                del self._read_as[progress.name]
                 continue
             pace = self._paces.setdefault(progress.name, Pace())
             work.append(TableWork(version, list(progress.left), pace, self._settings.zero_dates))
@@ -329,7 +328,7 @@ class SnapshotReader:
         done = [read for read in work if read.reads and not read.trouble]
         if done:
             manifests = tuple(Manifest.of(read.name, read.chunks) for read in done)
-            exact = done[0].name in self._by_view  # so are all of them, or none
+            exact = self._read_as.get(done[0].name) is ReadAs.KEYED_VIEW  # so are all of them, or none
             marks.write(wave.mark(MarkKind.HIGH, manifests, at, exact=exact))
         seconds, by_name = time.monotonic() - started, {read.name: read for read in todo}
         events = [self._read(by_name[read.name], wave, read, seconds) for read in done]
