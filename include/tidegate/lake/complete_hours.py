@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.limits import HOUR_SECONDS
@@ -41,8 +42,6 @@ def partition_key(hour: int) -> str:
 
 def hour_of(key: str) -> int:
     """The hour of a partition_key. Raises ValueError."""
-    from datetime import UTC, datetime
-
     return int(datetime.strptime(key, "%Y-%m-%dT%H:00:00").replace(tzinfo=UTC).timestamp()) // HOUR_SECONDS
 
 

@@ -72,6 +72,11 @@ class TableStatus:
     source: str = ""
     cause: str = ""
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more of the table comes."""
+        return self.state in (State.DROPPED, State.LEFT)
+
 
 def sources(lake: LakeFiles) -> list[SourceStatus]:
     """The sources by name; empty before bronze exists."""

@@ -1,11 +1,13 @@
 """What the last verification said of each table of silver.
 
 In:  a lake: control/verification.
-Out: by logical name a Verified; nothing is written.
+Out: by logical name a Verified, and what they say together; nothing is written.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tidegate.lake import control
@@ -20,6 +22,24 @@ class Verified:
     outcome: str
     through_ts: int
     at: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedTogether:
+    """outcomes: how many tables have each. through_ts: no table that was ever verified has a fault from at or below it;
+    0 when none is known. never: tables that never were.
+    """
+
+    outcomes: Mapping[str, int]
+    through_ts: int
+    never: int
+
+    @classmethod
+    def of(cls, names: Collection[str], by_name: Mapping[str, Verified]) -> VerifiedTogether:
+        """The sum over some tables."""
+        known = [by_name[name] for name in names if name in by_name]
+        through_ts = min((each.through_ts for each in known if each.through_ts), default=0)
+        return cls(Counter(each.outcome for each in known), through_ts, len(names) - len(known))
 
 
 def verified(lake: LakeFiles) -> dict[str, Verified]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -43,15 +43,18 @@ class Figures:
         self._lock = threading.Lock()
         self._loaded: dict[str, Pipeline] = {}
         self._read_at = 0.0
-        self._samples: list[Sample] = []
+        self._by_metric: Mapping[str, Sequence[Sample]] = {}
 
-    def now(self) -> list[Sample]:
-        """Of all pipelines; looked at side by side, and again after PAGE_LOOK_SECONDS."""
+    def now(self) -> Mapping[str, Sequence[Sample]]:
+        """Of all pipelines, by metric; looked at side by side, and again after PAGE_LOOK_SECONDS."""
         with self._lock:
             if time.monotonic() - self._read_at > PAGE_LOOK_SECONDS:
-                self._samples = [sample for part in self._pool.map(self._look, self._pipelines()) for sample in part]
-                self._read_at = time.monotonic()
-            return self._samples
+                by_metric = defaultdict[str, list[Sample]](list)
+                for part in self._pool.map(self._look, self._pipelines()):
+                    for sample in part:
+                        by_metric[sample.metric].append(sample)
+                self._by_metric, self._read_at = dict(by_metric), time.monotonic()
+            return self._by_metric
 
     def _look(self, pipeline: Pipeline) -> list[Sample]:
         captures = status_file.read_all(pipeline, self._state_dir)
@@ -75,7 +78,7 @@ class _PrometheusCollector(Collector):
         self._figures = figures
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        by_metric = _by_metric(self._figures.now())
+        by_metric = self._figures.now()
         for name, metric in METRICS.items():
             family = GaugeMetricFamily(name, metric.meaning, labels=metric.labels)
             for sample in by_metric.get(name, ()):
@@ -123,7 +126,7 @@ def push(figures: Figures) -> Callable[[], None]:
         labels = METRICS[name].labels
         return lambda _options: [
             Observation(sample.value, dict(zip(labels, sample.labels, strict=True)))
-            for sample in _by_metric(figures.now()).get(name, ())
+            for sample in figures.now().get(name, ())
         ]
 
     figures.now()
@@ -139,10 +142,3 @@ def _registry(figures: Figures) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_PrometheusCollector(figures))
     return registry
-
-
-def _by_metric(taken: Iterable[Sample]) -> dict[str, list[Sample]]:
-    by_metric: dict[str, list[Sample]] = defaultdict(list)
-    for sample in taken:
-        by_metric[sample.metric].append(sample)
-    return by_metric

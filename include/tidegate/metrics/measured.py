@@ -14,6 +14,7 @@ from tidegate.capture.chaser import ChaserState
 from tidegate.capture.health import Health, health
 from tidegate.commit_ts import physical_ms
 from tidegate.config import TidbSource
+from tidegate.lake.verified import VerifiedTogether
 from tidegate.metrics.catalogue import METRICS
 from tidegate.standing.causes import Cause
 from tidegate.tables import State
@@ -94,7 +95,7 @@ def _of_standing(stands: Standing) -> Iterator[Figure]:
     causes = Counter(table.cause for table in stands.held)
     for cause in Cause:
         yield "tidegate_held_tables", (str(cause),), causes[cause]
-    behind = (stands.seconds_behind(table) for table in stands.tables if table.state not in (State.DROPPED, State.LEFT))
+    behind = (stands.seconds_behind(table) for table in stands.tables if not table.has_ended)
     yield "tidegate_tables_behind_max_seconds", (), max((age for age in behind if age is not None), default=None)
 
 
@@ -106,14 +107,12 @@ def _of_snapshots(snapshots: tuple[TableProgress, ...]) -> Iterator[Figure]:
 
 
 def _of_verification(stands: Standing, verified: Mapping[str, Verified]) -> Iterator[Figure]:
-    followed = {table.table for table in stands.tables if table.state not in (State.DROPPED, State.LEFT)}
-    known = {name: result for name, result in verified.items() if name in followed}
-    outcomes = Counter(result.outcome for result in known.values())
+    followed = [table.table for table in stands.tables if not table.has_ended]
+    together = VerifiedTogether.of(followed, verified)
     for outcome in Outcome:
-        yield "tidegate_verified_tables", (str(outcome),), outcomes[outcome]
-    yield "tidegate_unverified_tables", (), len(followed - known.keys())
-    through = min((result.through_ts for result in known.values() if result.through_ts), default=0)
-    yield "tidegate_verified_through_timestamp_seconds", (), _unix(through)
+        yield "tidegate_verified_tables", (str(outcome),), together.outcomes.get(outcome, 0)
+    yield "tidegate_unverified_tables", (), together.never
+    yield "tidegate_verified_through_timestamp_seconds", (), _unix(together.through_ts)
 
 
 def _of_captures(captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:

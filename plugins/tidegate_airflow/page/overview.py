@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.capture.health import health
 from tidegate.commit_ts import time_text
+from tidegate.lake.verified import VerifiedTogether
 from tidegate.tables import State
 from tidegate.text_layout import age_text
 from tidegate_airflow.page.charts import sparkline
@@ -59,15 +60,14 @@ def _counts(tables: Sequence[TableStatus]) -> str:
 def _verified(view: PipelineView) -> str:
     """The oldest of the tables that were ever verified, and how many never were."""
     assert view.standing is not None, "the lake was read"
-    alive = [table.table for table in view.standing.tables if table.state not in (State.DROPPED, State.LEFT)]
-    known = [view.verified[name] for name in alive if name in view.verified]
-    if not known:
+    alive = [table.table for table in view.standing.tables if not table.has_ended]
+    together = VerifiedTogether.of(alive, view.verified)
+    if together.never == len(alive):
         return "never" if alive else "-"
-    different = sum(each.outcome == "different" for each in known)
-    oldest = min((each.through_ts for each in known if each.through_ts), default=0)
+    different = together.outcomes.get("different", 0)
     parts = [
-        escape(time_text(oldest)) if oldest else "-",
-        *([f"{len(alive) - len(known):,} never"] if len(known) < len(alive) else []),
+        escape(time_text(together.through_ts)) if together.through_ts else "-",
+        *([f"{together.never:,} never"] if together.never else []),
         *([f"<span class='bad'>{different:,} different</span>"] if different else []),
     ]
     return "; ".join(parts)

@@ -117,11 +117,10 @@ def _select(name: str, choices: Sequence[tuple[str, str]], chosen: str) -> str:
 
 def _row(table: TableStatus, view: PipelineView, stands: Standing) -> str:
     known = view.verified.get(table.table)
-    ended = table.state in (State.DROPPED, State.LEFT)
     cells = (
         f"<td><span class='state {table.state.value}'>{WORDS[table.state]}</span></td>",
         f"<td>{escape(time_text(table.applied_ts)) if table.applied_ts else '-'}</td>",
-        f"<td>{'-' if ended else escape(age_text(stands.seconds_behind(table)))}</td>",
+        f"<td>{'-' if table.has_ended else escape(age_text(stands.seconds_behind(table)))}</td>",
         f"<td>{_verified(known)}</td>",
         f"<td>{_why(table)}</td>",
     )
