@@ -84,18 +84,18 @@ class LoggedChanges:
         for ref in self._window.refs:
             if ref.source == self._source and ref.whole and not wanted.isdisjoint(names.kept(self._source, ref.tables)):
                 yield _Part(ref, None, ())
-        for one in self._committed:
-            there = {*names.kept(one.source, one.ref.tables), *one.names}
-            if one.source == self._source and not there.isdisjoint(wanted):
-                yield _Part(one.ref, one.answers, one.names)
+        for segment in self._committed:
+            tables_named = {*names.kept(segment.source, segment.ref.tables), *segment.names}
+            if segment.source == self._source and not tables_named.isdisjoint(wanted):
+                yield _Part(segment.ref, segment.answers, segment.names)
 
     def read(self, looked: Mapping[Name, Looked], store: Store, *, inserts: bool) -> Iterator[Logged]:
         """Raises Doubt where what was logged can't be read."""
         versions = {name: self._app.histories[self._source].versions(*name) for name in looked}
         parts = {(part.ref.seq, part.answers is None): part for part in self._parts({*looked})}
         for one_kind in (True, False):
-            mine = [part.ref for (_, whole), part in parts.items() if whole is one_kind]
-            for ref, segment in segments_or_damage(self._app.lake, mine):
+            refs = [part.ref for (_, whole), part in parts.items() if whole is one_kind]
+            for ref, segment in segments_or_damage(self._app.lake, refs):
                 part = parts[ref.seq, one_kind]
                 self.files[ref.seq] = ref.file
                 if isinstance(segment, StreamCorrupt):
@@ -119,7 +119,7 @@ class LoggedChanges:
         versions, looked = asked
         cut_ts = self._window.cut_ts
         upto_ts = part.ref.upto(cut_ts) if part.answers is None else cut_ts
-        spans = {name: CommitSpan(one.begin_ts, upto_ts) for name, one in looked.items()}
+        spans = {name: CommitSpan(columns.begin_ts, upto_ts) for name, columns in looked.items()}
         known = Known(rolled_back_ts=part.ref.rolled_back_ts, answers=part.answers)
         try:
             for images in row_images(segment, versions, spans, known=known, inserts=inserts):
@@ -131,24 +131,24 @@ class LoggedChanges:
             name = _whose(segment, versions, spans, known, inserts)
             raise Doubt(f"changes of its parents, or of its own, can't be read: {error.line}", name) from error
 
-    def _of_images(self, found: TableImages, seq: int, looked: Looked, store: Store) -> Iterator[Logged]:
+    def _of_images(self, logged: TableImages, seq: int, looked: Looked, store: Store) -> Iterator[Logged]:
         if looked.key is None:
-            found = _telling(found, looked)
-        rows = found.images.rows
+            logged = _telling(logged, looked)
+        rows = logged.images.rows
         if looked.key is not None:
             self.count += rows.num_rows
             if self.count > CASCADE_LOGGED_ROWS_MAX:
-                raise Doubt(TOO_MUCH, found.name)
-        cells = _Cells(found, looked)
+                raise Doubt(TOO_MUCH, logged.name)
+        cells = _Cells(logged, looked)
         part = -1
         if looked.key is not None:
-            part = store.add(found.version.version, pa.Table.from_batches([rows]), found.name)
+            part = store.add(logged.version.version, pa.Table.from_batches([rows]), logged.name)
         ops, stamps = rows.column(tables.OP).to_pylist(), rows.column(tables.COMMIT_TS).to_pylist()
-        ordinals = found.ordinals.tolist()
-        positions = found.positions.tolist()
+        ordinals = logged.ordinals.tolist()
+        positions = logged.positions.tolist()
         if self.keeps_places:
-            self.gtids |= {stamp: found.gtids[stamp] for stamp in {*stamps} if stamp in found.gtids}
-        checked = ((found.flags & NO_FOREIGN_KEYS) == 0).tolist()
+            self.gtids |= {stamp: logged.gtids[stamp] for stamp in {*stamps} if stamp in logged.gtids}
+        checked = ((logged.flags & NO_FOREIGN_KEYS) == 0).tolist()
         at = 0
         while at < len(ops):
             updates = ops[at] == IMAGE_BEFORE
@@ -160,7 +160,7 @@ class LoggedChanges:
                 after = cells.row(at, (part, at))
             order = (stamps[at], seq, ordinals[at + updates])
             if looked.key is not None or (before is not None and (after is None or before.cells != after.cells)):
-                yield Logged(order, found.name, before, after, checked[at], positions[at])
+                yield Logged(order, logged.name, before, after, checked[at], positions[at])
             at += 1 + updates
 
     def check_readable(self, parents: Mapping[Name, int], known: Known) -> None:
@@ -176,8 +176,8 @@ class LoggedChanges:
             for _, segment in segments_or_damage(self._app.lake, [part.ref]):
                 if isinstance(segment, StreamCorrupt):
                     raise self._damaged(part, parents, segment)
-                mine = replace(known, rolled_back_ts=part.ref.rolled_back_ts)
-                for done in changes_of(segment, versions, spans, mine):
+                known_there = replace(known, rolled_back_ts=part.ref.rolled_back_ts)
+                for done in changes_of(segment, versions, spans, known_there):
                     for problem in done.problems:
                         name = (problem.database, problem.table)
                         raise Doubt(
@@ -202,49 +202,49 @@ def _whose(
     return None
 
 
-def _telling(found: TableImages, looked: Looked) -> TableImages:
+def _telling(logged: TableImages, looked: Looked) -> TableImages:
     """Without updates that leave the looked-at columns as they are: of most parents' changes nothing is left."""
-    rows, present = found.images.rows, found.images.present
+    rows, present = logged.images.rows, logged.images.present
     ops = rows.column(tables.OP).to_numpy()
     before = np.flatnonzero(ops == IMAGE_BEFORE)
     if not before.size:
-        return found
+        return logged
     tells = np.zeros(before.size, np.bool_)
     for name in looked.cells:
         at = rows.schema.get_field_index(name)
         if at < 0 or (present is not None and not present[at - len(tables_of_system())].all()):
-            return found  # told by whoever looks at single rows
-        one, other = (rows.column(at).take(pa.array(where)) for where in (before, before + 1))
-        differs = pc.fill_null(pc.not_equal(one, other), fill_value=False)
-        differs = pc.or_(differs, pc.xor(pc.is_null(one), pc.is_null(other)))
+            return logged  # told by whoever looks at single rows
+        old, other = (rows.column(at).take(pa.array(where)) for where in (before, before + 1))
+        differs = pc.fill_null(pc.not_equal(old, other), fill_value=False)
+        differs = pc.or_(differs, pc.xor(pc.is_null(old), pc.is_null(other)))
         tells |= differs.to_numpy(zero_copy_only=False)
     keeps = np.ones(ops.size, np.bool_)
     keeps[before], keeps[before + 1] = tells, tells
     kept = replace(
-        found.images, rows=rows.filter(pa.array(keeps)), present=None if present is None else present[:, keeps]
+        logged.images, rows=rows.filter(pa.array(keeps)), present=None if present is None else present[:, keeps]
     )
     return replace(
-        found, images=kept, positions=found.positions[keeps], ordinals=found.ordinals[keeps], flags=found.flags[keeps]
+        logged, images=kept, positions=logged.positions[keeps], ordinals=logged.ordinals[keeps], flags=logged.flags[keeps]
     )
 
 
 class _Cells:
     """The looked-at cells of images, by column."""
 
-    def __init__(self, found: TableImages, looked: Looked) -> None:
-        rows, present = found.images.rows, found.images.present
-        self._name, self._key = found.name, looked.key
+    def __init__(self, logged: TableImages, looked: Looked) -> None:
+        rows, present = logged.images.rows, logged.images.present
+        self._name, self._key = logged.name, looked.key
         self._columns: dict[str, list[Any]] = {}
         self._absent: dict[str, np.ndarray] = {}
         for name in looked.cells:
             at = rows.schema.get_field_index(name)
             if at < 0:
-                raise Doubt(f"column {name} of {'.'.join(found.name)} isn't in the log", found.name)
+                raise Doubt(f"column {name} of {'.'.join(logged.name)} isn't in the log", logged.name)
             self._columns[name] = rows.column(at).to_pylist()
             if present is not None:
                 self._absent[name] = ~present[at - len(tables_of_system())]
         if looked.key is not None and present is not None and not present.all():
-            raise Doubt("its rows aren't logged whole (binlog_row_image is not FULL)", found.name)
+            raise Doubt("its rows aren't logged whole (binlog_row_image is not FULL)", logged.name)
 
     def row(self, at: int, origin: tuple[int, int], before: Row | None = None) -> Row:
         cells = {name: values[at] for name, values in self._columns.items()}

@@ -37,8 +37,8 @@ def changes_made(
     for effect in effects:
         version = version_at(effect.table, effect.order[0])
         by_version.setdefault((effect.table, version.version), (version, []))[1].append(effect)
-    for (table, _), (version, mine) in by_version.items():
-        last = [(key, effect) for _, key, effect in last_changes(mine)]
+    for (table, _), (version, own_effects) in by_version.items():
+        last = [(key, effect) for _, key, effect in last_changes(own_effects)]
         yield TableChanges(*table, version.version, _batch(last, version, store, keeps_deleted(table)))
 
 
@@ -59,9 +59,9 @@ def images_made(
     for ordinal, effect in numbered:
         version = version_at(effect.table, effect.order[0])
         by_version.setdefault((effect.table, version.version), (version, []))[1].append((ordinal, effect))
-    for version, mine in by_version.values():
+    for version, own_effects in by_version.values():
         rows, ops, ordinals, effects = list[Row](), list[int](), list[int](), list[Effect]()
-        for ordinal, effect in mine:
+        for ordinal, effect in own_effects:
             sides = [(effect.before, IMAGE_DELETE)]
             if effect.after is not None:
                 sides = [(effect.before, IMAGE_BEFORE), (effect.after, IMAGE_AFTER)]
@@ -71,7 +71,7 @@ def images_made(
             effects += [effect] * len(sides)
         fields = [pa.field(column.silver, canonical(column).arrow) for column in version.columns]
         columns = _columns(rows, [True] * len(rows), fields, version, store)
-        places = ([one.order[0] for one in effects], [one.order[1] for one in effects], ordinals)
+        places = ([effect_made.order[0] for effect_made in effects], [effect_made.order[1] for effect_made in effects], ordinals)
         system = [pa.array(ops, pa.int8()), *(pa.array(place, pa.int64()) for place in places)]
         batch = pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *fields]))
         yield MadeImages(version, batch, effects)
@@ -103,13 +103,13 @@ def _columns(
     for at, row in enumerate(rows):
         order.setdefault(row.origin[0], []).append(at)
     pieces, places = [], list[int]()
-    for part, mine in order.items():
+    for part, own_rows in order.items():
         number, table = store.parts[part]
-        taken = table.take(pa.array([rows[at].origin[1] for at in mine]))
-        whole = any(needed[at] for at in mine)
+        taken = table.take(pa.array([rows[at].origin[1] for at in own_rows]))
+        whole = any(needed[at] for at in own_rows)
         _check_same(number, taken, fields, version, whole)
         pieces.append(pa.table([_fitted(taken, field) for field in fields], names=[field.name for field in fields]))
-        places += mine
+        places += own_rows
     joined = pa.concat_tables(pieces)
     back = [0] * len(places)
     for at, place in enumerate(places):

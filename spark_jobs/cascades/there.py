@@ -37,13 +37,13 @@ def silver_rows(
     state = app.lake.log(path).state()
     if not state.created:
         return
-    there = {field["name"] for field in state.schema["fields"]}
-    if missing := [name for name in looked.cells if name not in there]:
+    stored_names = {field["name"] for field in state.schema["fields"]}
+    if missing := [name for name in looked.cells if name not in stored_names]:
         raise Doubt(f"silver has no column {missing[0]}", rule.child)
     try:
         layout = FileLayout.of(state, ())
-        for found in matching_rows(app.lake, path, state, layout, _wanted(rule, forms)):
-            rows = found
+        for matched in matching_rows(app.lake, path, state, layout, _wanted(rule, forms)):
+            rows = matched
             if tables.DELETED in rows.column_names:
                 alive = np.array([mark is not True for mark in rows.column(tables.DELETED).to_pylist()])
                 rows = rows.filter(pa.array(alive))
@@ -69,17 +69,17 @@ def rows_of(rows: pa.Table, looked: Looked, part: int) -> Iterator[Row]:
 
 def chunk_rows(app: Application, entry: TableWindow, name: Name, looked: Looked, store: Store) -> Iterator[Logged]:
     """Rows of the chunks that the window takes, as changes at their low marks. Raises Doubt."""
-    for one in sorted(entry.chunks, key=lambda one: one.low_ts):
+    for chunk in sorted(entry.chunks, key=lambda by: by.low_ts):
         try:
-            batches = snapshot_chunk.changes_of(one.ref.read(app.lake), one.low_ts)
+            batches = snapshot_chunk.changes_of(chunk.ref.read(app.lake), chunk.low_ts)
         except StreamCorrupt as error:
             raise Doubt(f"a chunk of it can't be read: {error}", name) from error
         for batch in batches:
             table = pa.Table.from_batches([batch])
             ops = table.column(tables.OP).to_pylist()
-            part = store.add(one.version, table, name)
+            part = store.add(chunk.version, table, name)
             for at, row in enumerate(rows_of(table, looked, part)):
-                order = (one.low_ts, 0, at)
+                order = (chunk.low_ts, 0, at)
                 gone = ops[at] == tables.OP_DELETE
                 yield Logged(order, name, row if gone else None, None if gone else row, checked=False)
 

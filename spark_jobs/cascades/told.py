@@ -49,20 +49,20 @@ class Teller:
             for number, effect in enumerate(of, 1):
                 if effect.table in self.keeps:
                     numbered.setdefault(effect.table, []).append(((order[2] << FINER_BITS) + number, effect))
-        for table, mine in numbered.items():
+        for table, own_effects in numbered.items():
             name = self.keeps[table]
-            if any(effect.order[0] <= self.unsure.get(table, -1) for _, effect in mine):
+            if any(effect.order[0] <= self.unsure.get(table, -1) for _, effect in own_effects):
                 made.lacking[name] = _READ_MEANWHILE
                 continue
             try:
-                for images in images_made(mine, version_at, store):
+                for images in images_made(own_effects, version_at, store):
                     places = [
                         (logged.files[seq], self.positions[effect.order], logged.gtids.get(commit_ts))
                         for effect in images.effects
                         for commit_ts, seq, _ in [effect.order]
                     ]
-                    told = made_changes(images.version, images.batch, source, places)
-                    made.told.setdefault(name, []).append(told)
+                    changes = made_changes(images.version, images.batch, source, places)
+                    made.told.setdefault(name, []).append(changes)
             except Doubt as doubt:
                 made.told.pop(name, None)
                 made.lacking[name] = f"rows that foreign keys changed can't be told: {doubt.why}"

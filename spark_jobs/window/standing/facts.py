@@ -30,8 +30,8 @@ def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -
         written=lambda: app.positions.written(name),
         mark=lambda: app.positions.mark(name),
         position=app.positions.of,
-        late=lambda: {one.source for one in flows()} & app.followed.behind.keys(),
-        feeds=lambda: {one.source for one in flows()},
+        late=lambda: {physical_table.source for physical_table in flows()} & app.followed.behind.keys(),
+        feeds=lambda: {physical_table.source for physical_table in flows()},
         dropped=lambda at_ts: is_dropped(app, name, flows(), at_ts),
         filled=lambda at_ts: _filled(app, name, at_ts),
         has_silver=lambda: has_silver(app, name),
@@ -47,7 +47,7 @@ def has_silver(app: Application, name: str) -> bool:
 def is_dropped(app: Application, name: str, physical: Collection[Physical], at_ts: int) -> bool:
     """Whether no physical table is left, of a routed table also none without changes in this window."""
     database, table = app.names.pair(name)
-    known = [one for one in physical if app.histories[one.source].version_at(*one.pair, at_ts) is not None]
+    known = [physical_table for physical_table in physical if app.histories[physical_table.source].version_at(*physical_table.pair, at_ts) is not None]
     routed = bool(known) and app.names.logical(*known[0].pair).routed
     entry = TableWindow(name, database, table, routed, at_ts, set(physical))
     return bool(known) and not there_at(app, entry, at_ts)

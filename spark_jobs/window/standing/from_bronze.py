@@ -17,22 +17,22 @@ from tidegate.table_names import Physical
 def from_bronze(app: Application, names: Iterable[str]) -> dict[str, FromBronze]:
     """By name. control/schema_history is read once for all of them. Raises LakeUnavailable."""
     flows, pipeline = app.names.flows(), app.pipeline
-    alone = {name: one for name in names if (one := _alone(app, flows.get(name, ()))) is not None}
+    alone = {name: single for name in names if (single := _alone(app, flows.get(name, ()))) is not None}
     versions = all_versions(app.lake, alone.values())  # what the application holds are those from the cut on
     begins = {
         source: max((app.index.begin(log) for log in pipeline.pumps(source)), default=0)
-        for source in {one.source for one in alone.values()}
+        for source in {physical.source for physical in alone.values()}
     }
     return {
         name: FromBronze(
             app.cut_ts,
-            versions[one],
-            begins[one.source],
-            app.histories[one.source].settings.gap_ts,
+            versions[physical],
+            begins[physical.source],
+            app.histories[physical.source].settings.gap_ts,
             keeps_rows(pipeline.tables, pipeline.ddl, *app.names.pair(name)),
-            partial(app.snapshots.touched_since, one),
+            partial(app.snapshots.touched_since, physical),
         )
-        for name, one in alone.items()
+        for name, physical in alone.items()
     }
 
 
@@ -40,5 +40,5 @@ def _alone(app: Application, flows: Collection[Physical]) -> Physical | None:
     """The one physical table that flows into a table, where its source isn't behind."""
     if len(flows) != 1:
         return None
-    (one,) = flows
-    return None if app.names.logical(*one.pair).routed or one.source in app.followed.behind else one
+    (physical,) = flows
+    return None if app.names.logical(*physical.pair).routed or physical.source in app.followed.behind else physical

@@ -30,10 +30,10 @@ _SHOWN = 3
 
 def several_sources(app: Application, name: str) -> str:
     """What is wrong with a logical table that more than one source has and no route names; "" when nothing is."""
-    there = sorted(one for one in app.names.flows().get(name, ()) if _is_there(app, one))
-    if len({source for source, *_ in there}) < 2 or app.names.logical(*there[0].pair).routed:
+    present = sorted(physical for physical in app.names.flows().get(name, ()) if _is_there(app, physical))
+    if len({source for source, *_ in present}) < 2 or app.names.logical(*present[0].pair).routed:
         return ""
-    sources = " and ".join(dict.fromkeys(source for source, *_ in there))
+    sources = " and ".join(dict.fromkeys(source for source, *_ in present))
     way = "bring them together with tables.routes, or drop it at all but one; or use a pipeline for each source"
     return f"{name}: {sources} have a table of this name each, and silver has one for them; {way}"
 
@@ -45,12 +45,12 @@ def mixed_with_shards(app: Application, name: str, entry: TableWindow | None = N
     """
     if not app.pipeline.tables.routes:
         return ""
-    physical = {one for one in app.names.flows().get(name, ()) if _is_there(app, one)}
+    physical = {table for table in app.names.flows().get(name, ()) if _is_there(app, table)}
     if entry is not None:
-        physical |= {one for one in entry.physical if app.histories[one.source].versions(*one.pair)}
-    if not app.pipeline.tables.mixes(one.pair for one in physical):
+        physical |= {table for table in entry.physical if app.histories[table.source].versions(*table.pair)}
+    if not app.pipeline.tables.mixes(table.pair for table in physical):
         return ""
-    plain = sorted(one for one in physical if not app.names.logical(*one.pair).routed)
+    plain = sorted(table for table in physical if not app.names.logical(*table.pair).routed)
     shards = sorted(physical - set(plain))
     return (
         f"{name}: a route brings {_named(shards)} into the name of {_named(plain)}, which no route names: silver can't"
@@ -111,8 +111,8 @@ def _begins_anew(entry: TableWindow, changes: Sequence[Change]) -> bool:
 
 
 def _were_mixed(app: Application, name: str, at_ts: int) -> bool:
-    known = [(one, app.histories[one.source].version_at(*one.pair, at_ts)) for one in app.names.flows().get(name, ())]
-    physical = [one.pair for one, v in known if v is not None and v.status is not VersionStatus.DROPPED]
+    known = [(table, app.histories[table.source].version_at(*table.pair, at_ts)) for table in app.names.flows().get(name, ())]
+    physical = [table.pair for table, v in known if v is not None and v.status is not VersionStatus.DROPPED]
     return app.pipeline.tables.mixes(physical)
 
 
@@ -123,4 +123,4 @@ def _is_there(app: Application, physical: Physical) -> bool:
 
 def _named(physical: list[Physical]) -> str:
     more = f" and {len(physical) - _SHOWN} others" if len(physical) > _SHOWN else ""
-    return ", ".join(f"{one.shown} of {one.source}" for one in physical[:_SHOWN]) + more
+    return ", ".join(f"{table.shown} of {table.source}" for table in physical[:_SHOWN]) + more

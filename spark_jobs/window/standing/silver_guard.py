@@ -151,15 +151,15 @@ def _take(app: Application, names: Iterable[str]) -> None:
     known = app.memory(_Said).known(app)
     app.index.refresh(app.cut_ts)  # where bronze begins
     bronze = from_bronze(app, [name for name in unlike if _catches_up(app, name)])
-    for name, (found, _) in sorted(unlike.items()):
-        done = note(app, name, _event(app, name, found, bronze.get(name)))
+    for name, (verdict, _) in sorted(unlike.items()):
+        done = note(app, name, _event(app, name, verdict, bronze.get(name)))
         reason = done.standing.reason if done.standing is not None else ""
         print(f"tidegate: warning: {reason}", file=sys.stderr, flush=True)
     app.record_states({})
     now = datetime.now(UTC)
     rows = []
-    for name, (found, shown) in sorted(unlike.items()):
-        if found.unlike is Unlike.FOREIGN:  # what control says of ours stays so, or it would be ours by its id
+    for name, (verdict, shown) in sorted(unlike.items()):
+        if verdict.unlike is Unlike.FOREIGN:  # what control says of ours stays so, or it would be ours by its id
             continue
         standing = app.states[name]
         cells = {"silver_id": shown.table_id or None, "silver_ts": shown.own_ts}
@@ -186,20 +186,20 @@ def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
         shown = shown_by(log, log.state(), _app_id(app, name), said)
     except Terminal:
         return None
-    found = answer(said, shown)
-    return (found, shown) if found.unlike is not None else None
+    verdict = answer(said, shown)
+    return (verdict, shown) if verdict.unlike is not None else None
 
 
-def _event(app: Application, name: str, found: Answer, bronze: FromBronze | None) -> Event:
+def _event(app: Application, name: str, verdict: Answer, bronze: FromBronze | None) -> Event:
     """It goes on from below where bronze certainly has the rest; else it waits for rows."""
-    assert found.unlike is not None, "asked of those"
-    what = told(name, found.unlike, app.memory(_Said).known(app).get(name))
-    if found.unlike is Unlike.FOREIGN:
+    assert verdict.unlike is not None, "asked of those"
+    what = told(name, verdict.unlike, app.memory(_Said).known(app).get(name))
+    if verdict.unlike is Unlike.FOREIGN:
         fault = SilverForeign.__name__
         return Refused(cause_of(fault), f"{what}; {MOVE_AWAY}", fault=fault)
-    at_ts = bronze.way(found) if bronze is not None else None
+    at_ts = bronze.way(verdict) if bronze is not None else None
     if at_ts is not None:
-        return SilverOlder(at_ts, f"{what}; {catches_up(found, at_ts)}")
+        return SilverOlder(at_ts, f"{what}; {catches_up(verdict, at_ts)}")
     reason = words.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, name))
     return Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS, at_ts=app.cut_ts)
 

@@ -36,9 +36,9 @@ def placed(app: Application, window: Window, source: str, wave: EndedWave) -> En
     """With the low_ts that its view really has: that of the version which it made, where its low mark isn't known."""
     if not wave.at or wave.refused:
         return wave
-    known = [one for told in wave.tables for one in app.histories[source].versions(*told.name)]
+    known = [version for manifest in wave.tables for version in app.histories[source].versions(*manifest.name)]
     begun_ts = max(
-        (one.commit_ts for one in known if one.kind == SNAPSHOT_KIND and one.commit_ts <= wave.high_ts), default=0
+        (known_version.commit_ts for known_version in known if known_version.kind == SNAPSHOT_KIND and known_version.commit_ts <= wave.high_ts), default=0
     )
     try:
         low_ts = seen_upto(app, window, source, wave, wave.low_ts or max(0, begun_ts - 1))

@@ -91,36 +91,36 @@ def rest_shards(app: Application, window: Window) -> dict[str, ShardsLack | Whol
     for physical in _doubted(app):
         if app.names.keeps(*physical) and is_shard(app, physical) and _lacks_at(app, physical, cut_ts):
             lacking.setdefault(app.names.logical_name(*physical.pair), []).append(physical)
-    found: dict[str, ShardsLack | Whole] = {
+    events: dict[str, ShardsLack | Whole] = {
         name: ShardsLack(_lacks(app, name, of), window.cut_ts) for name, of in lacking.items()
     }
     for name, _ in app.states.of(State.SNAPSHOT):
-        if name not in found and _is_route(app, name):
-            found[name] = Whole(window.cut_ts)
-    return {name: event for name, event in found.items() if not _is_so(app, name, event)}
+        if name not in events and _is_route(app, name):
+            events[name] = Whole(window.cut_ts)
+    return {name: event for name, event in events.items() if not _is_so(app, name, event)}
 
 
 def _is_so(app: Application, name: str, event: ShardsLack | Whole) -> bool:
     """Whether people read it of the table already."""
-    there = app.states.get(name)
+    standing = app.states.get(name)
     lacks = isinstance(event, ShardsLack)
     said = event.what if isinstance(event, ShardsLack) else ""
-    return there is not None and ((there.state is State.SNAPSHOT) == lacks) and there.reason == said
+    return standing is not None and ((standing.state is State.SNAPSHOT) == lacks) and standing.reason == said
 
 
 def _lacks_at(app: Application, physical: Physical, cut_ts: int) -> bool:
     """A source that joins below the cut has brought nothing to a table that goes on with the others."""
     version = app.histories[physical.source].version_at(*physical.pair, cut_ts)
-    there = version is not None and version.status is not VersionStatus.DROPPED
-    joins = there and physical.source in app.followed.behind
+    exists = version is not None and version.status is not VersionStatus.DROPPED
+    joins = exists and physical.source in app.followed.behind
     return joins or lacks_rows(app, physical, app.followed.position(physical.source, cut_ts))
 
 
 def _doubted(app: Application) -> set[Physical]:
-    found = {Physical(source, *name) for source, history in app.histories.items() for name in history.ever(*WAITING)}
+    doubted = {Physical(source, *name) for source, history in app.histories.items() for name in history.ever(*WAITING)}
     behind = app.followed.behind.keys() & app.histories.keys()
-    found |= {Physical(source, *name) for source in behind for name in app.histories[source].tables()}
-    return found | {physical for physical in app.snapshots.began_empty if physical.source in app.histories}
+    doubted |= {Physical(source, *name) for source in behind for name in app.histories[source].tables()}
+    return doubted | {physical for physical in app.snapshots.began_empty if physical.source in app.histories}
 
 
 def _is_route(app: Application, name: str) -> bool:
@@ -166,14 +166,14 @@ def leave_out(
 
 def _fail_begun(app: Application, left: Collection[Physical]) -> None:
     """Before they are left out, for that is said once. Who wants their rows asks anew."""
-    found = list[SnapshotEvent]()
-    for key, told in app.snapshots.going.items():
+    events = list[SnapshotEvent]()
+    for key, progress in app.snapshots.going.items():
         snapshot, physical = key.snapshot, key.physical
-        if physical in left and told.low_ts is not None:
+        if physical in left and progress.low_ts is not None:
             reason = f"it was left out meanwhile: {NOT_FROM_THE_START}"
-            found.append(told_of(app, snapshot, physical, EventKind.FAILED, reason))
-    if found:
-        app.snapshots.record(app.control, found)
+            events.append(told_of(app, snapshot, physical, EventKind.FAILED, reason))
+    if events:
+        app.snapshots.record(app.control, events)
 
 
 def _left_out(physical: Physical, last: TableVersion | None, commit_ts: int) -> TableVersion:
@@ -187,26 +187,26 @@ def _left_out(physical: Physical, last: TableVersion | None, commit_ts: int) -> 
 def let_shards_go(app: Application) -> None:
     """A shard whose snapshot is over without having ended lacks rows, and waits for another one."""
     for physical, event in list(app.snapshots.began_empty.items()):
-        told = app.snapshots.tables.get(TableKey(event.snapshot, *physical))
+        progress = app.snapshots.tables.get(TableKey(event.snapshot, *physical))
         if (
             physical.source not in app.histories
-            or told is None
-            or not told.state.is_over
+            or progress is None
+            or not progress.state.is_over
             or not is_shard(app, physical)
         ):
             continue
-        if told.state is not SnapshotState.DONE and lacks_rows(app, physical, app.cut_ts):
+        if progress.state is not SnapshotState.DONE and lacks_rows(app, physical, app.cut_ts):
             leave_out(app, [physical])
 
 
 def unfit(app: Application, window: Window, physical: Physical, version: TableVersion) -> str:
     """Why a shard can't begin with these columns beside the others; "" when it can."""
     entry = TableWindow(app.names.logical_name(*physical.pair), *app.names.logical(*physical.pair), window.cut_ts)
-    beside = [one for one in _others(app, entry.name, physical) if part(app, one, 0, window.cut_ts) is not None]
-    versions = [app.histories[one.source].version_at(*one.pair, window.cut_ts) for one in beside]
-    there = [one for one in versions if one is not None and one.status is VersionStatus.ACTIVE]
+    beside = [shard for shard in _others(app, entry.name, physical) if part(app, shard, 0, window.cut_ts) is not None]
+    versions = [app.histories[shard.source].version_at(*shard.pair, window.cut_ts) for shard in beside]
+    versions_beside = [version_beside for version_beside in versions if version_beside is not None and version_beside.status is VersionStatus.ACTIVE]
     try:
-        shape_of([*there, version], routed=True)
+        shape_of([*versions_beside, version], routed=True)
     except SchemaMismatch as error:
         return str(error)
     return ""
@@ -220,15 +220,15 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
     """
     name = app.names.logical_name(*physical.pair)
     applied, entry = app.positions.applied(name), window.tables.get(name)
-    lows = {one: after_ts + 1 for one, after_ts in entry.shards.items()} if entry else {}
+    lows = {shard: after_ts + 1 for shard, after_ts in entry.shards.items()} if entry else {}
     lows[physical] = min(low_ts, lows.get(physical, low_ts))
     lowest = min(lows.values())
     if lowest > applied:
         return ""
     begins = [low_ts] if anew else []
-    for one in app.names.flows().get(name, ()):
-        after_ts = lowest if one in lows else applied
-        begins += [v.commit_ts for v in app.histories[one.source].versions(*one.pair) if v.commit_ts > after_ts]
+    for physical_other in app.names.flows().get(name, ()):
+        after_ts = lowest if physical_other in lows else applied
+        begins += [v.commit_ts for v in app.histories[physical_other.source].versions(*physical_other.pair) if v.commit_ts > after_ts]
     if any(lowest < commit_ts <= applied + 1 for commit_ts in begins):
         return "a DDL, or another shard's beginning, lies between its low watermark and what is in silver"
     return ""
@@ -257,13 +257,13 @@ def gone_again(app: Application, window: Window, physical: Physical, commit_ts: 
     state = app.states.get(name)
     if state is None or state.state is not State.HELD:
         return []
-    last = [app.histories[one.source].last(one.pair) for one in _others(app, name, physical)]
+    last = [app.histories[shard.source].last(shard.pair) for shard in _others(app, name, physical)]
     return [
-        replace(one, version=one.version + 1, commit_ts=commit_ts, moved=None)
-        for one in last
-        if one is not None
-        and one.status is VersionStatus.DROPPED
-        and state.applied_ts < one.commit_ts < min(commit_ts, window.cut_ts)
+        replace(dropped, version=dropped.version + 1, commit_ts=commit_ts, moved=None)
+        for dropped in last
+        if dropped is not None
+        and dropped.status is VersionStatus.DROPPED
+        and state.applied_ts < dropped.commit_ts < min(commit_ts, window.cut_ts)
     ]
 
 

@@ -68,8 +68,8 @@ def start(
     if made:
         opened = answer(app, physical, EventKind.OPENED, wave)
         app.snapshots.take_in([opened])
-        for one in made:
-            app.histories[one.source].add([one])
+        for version in made:
+            app.histories[version.source].add([version])
         begun.opened.append(opened)
         begun.made += made
     begun.fills = True
@@ -85,7 +85,7 @@ def record_begun(app: Application, begun: Begun) -> None:
     if begun.made:
         failpoint("apply_before_snapshot_version")
         app.snapshots.append(app.control, begun.opened)
-        app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [one.to_row() for one in begun.made]))
+        app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in begun.made]))
         failpoint("apply_after_snapshot_version")
     if begun.fills:
         app.record_states({})
@@ -93,8 +93,8 @@ def record_begun(app: Application, begun: Begun) -> None:
 
 def _fill(app: Application, window: Window, name: str, physical: Physical, wave: EndedWave) -> None:
     """Its hold is over, whatever it was for; who waited for its rows from before waits for rows of its own."""
-    for one in app.names.flows().get(name, ()):
-        app.histories[one.source].held.pop(one.pair, None)
+    for shard in app.names.flows().get(name, ()):
+        app.histories[shard.source].held.pop(shard.pair, None)
     window.taking.held.pop(name, None)
     if shards.is_shard(app, physical):  # the others' rows stay
         note(app, name, ShardBegins())
@@ -113,9 +113,9 @@ def let_go(app: Application, window: Window) -> None:
     shards.let_shards_go(app)
     for name, state in app.states.of(State.SNAPSHOT):
         for physical in app.names.flows().get(name, ()):
-            told = app.snapshots.tables.get(TableKey(state.snapshot, *physical))
-            if told is not None and told.state.is_over and told.state is not SnapshotState.DONE:
-                why = f"its snapshot is {told.state}" + (f" ({told.reason})" if told.reason else "")
+            progress = app.snapshots.tables.get(TableKey(state.snapshot, *physical))
+            if progress is not None and progress.state.is_over and progress.state is not SnapshotState.DONE:
+                why = f"its snapshot is {progress.state}" + (f" ({progress.reason})" if progress.reason else "")
                 line = f"{name}: {why}, and rows are missing"
                 words = shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, name))
                 meet(app, window, name, SnapshotLost(words))
@@ -127,9 +127,9 @@ def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None
     waves.answers.extend(_refused_earlier(app))
     flows = app.names.flows()
     touched = {physical for name in window.tables for physical in flows.get(name, ())}
-    for key, told in app.snapshots.going.items():
+    for key, progress in app.snapshots.going.items():
         snapshot, physical = key.snapshot, key.physical
-        begun = told.low_ts is not None or app.snapshots.opened(snapshot, physical) is not None
+        begun = progress.low_ts is not None or app.snapshots.opened(snapshot, physical) is not None
         if not (begun or physical in touched) or physical.source not in app.histories or not app.names.keeps(*physical):
             continue
         name = app.names.logical_name(*physical.pair)
@@ -139,7 +139,7 @@ def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None
             continue
         if name not in window.tables:
             continue
-        begun_ts = max(window.tables[name].after_ts, (told.low_ts or 0))
+        begun_ts = max(window.tables[name].after_ts, (progress.low_ts or 0))
         for version in app.histories[physical.source].versions(*physical.pair):
             if begun_ts < version.commit_ts <= window.cut_ts:
                 _meet_ddl(app, window, waves, snapshot, version)
@@ -149,14 +149,14 @@ def _refused_earlier(app: Application) -> Iterator[SnapshotEvent]:
     """Waves that were read before their table came to wait for rows: none of its windows to come has their marks, when
     it waited for something else as they passed. A wave that is refused too early is read twice, and no more than that.
     """
-    for key, told in app.snapshots.going.items():
+    for key, progress in app.snapshots.going.items():
         snapshot, physical = key.snapshot, key.physical
-        kept = told.waiting and app.names.keeps(*physical)
+        kept = progress.waiting and app.names.keeps(*physical)
         state = app.states.get(app.names.logical_name(*physical.pair)) if kept else None
-        if state is None or not rules.refuses_read(state, told.read_at):
+        if state is None or not rules.refuses_read(state, progress.read_at):
             continue
         refused = told_of(app, snapshot, physical, EventKind.REFUSED, f"its table is held since: {state.reason}")
-        yield from (replace(refused, token=token) for token in told.waiting)
+        yield from (replace(refused, token=token) for token in progress.waiting)
 
 
 def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> Standing | None:
@@ -233,46 +233,46 @@ def take_answers(
     tables by waves, of those that are whole, too.
     """
     states = dict(waves.states)
-    found = list(waves.answers)
+    answers = list(waves.answers)
     for name, taken in waves.taken:
         held = window.held.get(name)
         if held is None:
-            found.append(taken)
+            answers.append(taken)
         elif held.lacks_rows:  # it begins anew: no later window answers, and the reader would wait for ever
-            found.append(as_refused(taken, f"its table is held by the window that was to take it: {held.reason}"))
+            answers.append(as_refused(taken, f"its table is held by the window that was to take it: {held.reason}"))
     known = app.snapshots
-    known.take_in(found)
+    known.take_in(answers)
     ended = list[SnapshotEvent]()
     for name, sweep in waves.sweeps:
-        told = known.tables.get(TableKey(sweep.snapshot, *sweep.physical))
-        if name in window.held or told is None or (told.state.is_over and told.state is not SnapshotState.DONE):
+        progress = known.tables.get(TableKey(sweep.snapshot, *sweep.physical))
+        if name in window.held or progress is None or (progress.state.is_over and progress.state is not SnapshotState.DONE):
             continue
-        if told.left or told.waiting:
+        if progress.left or progress.waiting:
             why = "its end mark came before all of it was taken"
             ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.FAILED, why))
             continue
         if not shards.is_shard(app, sweep.physical):
             states |= _whole(app, window, name)
-        if told.state is not SnapshotState.DONE:
+        if progress.state is not SnapshotState.DONE:
             ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.DONE))
     known.take_in(ended)
-    return [*found, *ended], states
+    return [*answers, *ended], states
 
 
-def record_answers(app: Application, found: Sequence[SnapshotEvent]) -> None:
+def record_answers(app: Application, answers: Sequence[SnapshotEvent]) -> None:
     """Before the cut, so that a killed window says it again: what is said twice changes nothing."""
-    app.snapshots.append(app.control, found)
+    app.snapshots.append(app.control, answers)
     kept = app.pipeline.tables
     # A rebuild refuses the rows of all tables but one: that says nothing of the snapshots.
-    heard = [one for one in found if not isinstance(kept, OnlyTables) or kept.keeps(one.database, one.table)]
+    heard = [answered for answered in answers if not isinstance(kept, OnlyTables) or kept.keeps(answered.database, answered.table)]
     for line in _lines(heard):
         print(line, file=sys.stderr, flush=True)
 
 
-def _lines(found: Iterable[SnapshotEvent]) -> list[str]:
+def _lines(answers: Iterable[SnapshotEvent]) -> list[str]:
     quiet = (EventKind.OPENED, EventKind.APPLIED)
     return [
-        f"snapshot {one.snapshot} of {one.database}.{one.table}: {one.event}{': ' if one.reason else ''}{one.reason}"
-        for one in found
-        if one.event not in quiet
+        f"snapshot {answered.snapshot} of {answered.database}.{answered.table}: {answered.event}{': ' if answered.reason else ''}{answered.reason}"
+        for answered in answers
+        if answered.event not in quiet
     ]

@@ -37,6 +37,6 @@ def told_of(app: Application, snapshot: str, physical: Physical, kind: EventKind
     )
 
 
-def as_refused(told: SnapshotEvent, reason: str) -> SnapshotEvent:
+def as_refused(taken: SnapshotEvent, reason: str) -> SnapshotEvent:
     """The answer to a wave that isn't taken after all."""
-    return replace(told, event=EventKind.REFUSED, reason=reason)
+    return replace(taken, event=EventKind.REFUSED, reason=reason)

@@ -32,12 +32,12 @@ def unlogged_waves(app: Application, window: Window) -> dict[str, Followed]:
     late = app.followed.behind.keys() if window.main else ()
     sources = {window.behind} if window.behind is not None else app.histories.keys() - late
     if window.main:
-        _place(app, window, [one for one in app.snapshots.unplaced if _is_of(app, sources, one)])
-    found: dict[str, Followed] = {}
+        _place(app, window, [mark for mark in app.snapshots.unplaced if _is_of(app, sources, mark)])
+    by_source: dict[str, Followed] = {}
     for place, event in app.snapshots.placed_in(window.low_ts, window.cut_ts):
         if _is_of(app, sources, event):
-            _take(found.setdefault(event.source, Followed()), event, place)
-    return found
+            _take(by_source.setdefault(event.source, Followed()), event, place)
+    return by_source
 
 
 def _is_of(app: Application, sources: Collection[str], event: SnapshotEvent) -> bool:
@@ -53,25 +53,25 @@ def _mark(event: SnapshotEvent) -> Mark:
 
 def _place(app: Application, window: Window, events: list[SnapshotEvent]) -> None:
     """Say where marks stand that this window reaches; the others are a later window's."""
-    now, found = datetime.now(UTC), list[SnapshotEvent]()
+    now, placed_marks = datetime.now(UTC), list[SnapshotEvent]()
     for event in events:
-        names = {app.names.logical_name(*one.name) for one in _mark(event).tables}
+        names = {app.names.logical_name(*manifest.name) for manifest in _mark(event).tables}
         applied = [app.positions.applied(name) for name in names]
         place = max([window.low_ts, (event.high_ts or 0) - 1, *applied]) + 1
         if place <= window.cut_ts:
-            found.append(
+            placed_marks.append(
                 replace(event, event=EventKind.PLACED, high_ts=place, low_ts=None, options={}, recorded_at=now)
             )
-    if found:
-        app.snapshots.record(app.control, found)
+    if placed_marks:
+        app.snapshots.record(app.control, placed_marks)
         failpoint("apply_after_placed")
 
 
-def _take(found: Followed, event: SnapshotEvent, place: int) -> None:
+def _take(followed: Followed, event: SnapshotEvent, place: int) -> None:
     mark = _mark(event)
     if mark.kind is MarkKind.END:
-        found.whole += [WholeTable(mark.snapshot, *one.name, place) for one in mark.tables]
+        followed.whole += [WholeTable(mark.snapshot, *manifest.name, place) for manifest in mark.tables]
     elif mark.kind is MarkKind.HIGH:
         server = str(event.options.get("server_uuid", ""))
         ids = (mark.snapshot, mark.wave, mark.token, event.low_ts or 0, place, server)
-        found.ended.append(EndedWave(*ids, mark.tables, "", mark.at, mark.exact))
+        followed.ended.append(EndedWave(*ids, mark.tables, "", mark.at, mark.exact))

@@ -127,8 +127,8 @@ def _is_filled(app: Application, name: str, wave: EndedWave) -> bool:
 def _replaces(app: Application, share: Share) -> bool:
     """Whether a wave's rows are to replace all that silver has: rows without a key can't be written twice."""
     versions = app.histories[share.physical.source].versions(*share.physical.pair)
-    mine = [version for version in versions if version.commit_ts <= share.wave.low_ts]
-    return bool(mine) and not mine[-1].key and not begins_with(mine[-1], share.wave)
+    versions_then = [version for version in versions if version.commit_ts <= share.wave.low_ts]
+    return bool(versions_then) and not versions_then[-1].key and not begins_with(versions_then[-1], share.wave)
 
 
 def _is_there(app: Application, version: TableVersion | None, share: Share) -> str:
@@ -200,19 +200,19 @@ def _version(app: Application, share: Share, state: Standing | None) -> TableVer
         return begun(last)
     definition = app.snapshots.definition(wave.token, physical)
     if definition:
-        told = _renumbered(app, physical, definition)
-        return begun(replace(told, origin="") if changefeed else told)  # its lines name no ids
+        defined = _renumbered(app, physical, definition)
+        return begun(replace(defined, origin="") if changefeed else defined)  # its lines name no ids
     return begun(last) if last is not None and known and not doubted else None
 
 
 def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
     """A definition with column ids that nothing else has."""
-    told = TableVersion.from_row(row)
-    ids = {column.id: app.histories[physical.source].new_id() for column in told.columns}
+    version = TableVersion.from_row(row)
+    ids = {column.id: app.histories[physical.source].new_id() for column in version.columns}
     return replace(
-        told,
+        version,
         source=physical.source, database=physical.database, table=physical.table,
-        columns=tuple(replace(column, id=ids[column.id]) for column in told.columns),
-        key=tuple(ids[number] for number in told.key),
-        indexes=tuple(replace(one, parts=tuple(ids.get(part, 0) for part in one.parts)) for one in told.indexes),
+        columns=tuple(replace(column, id=ids[column.id]) for column in version.columns),
+        key=tuple(ids[number] for number in version.key),
+        indexes=tuple(replace(index, parts=tuple(ids.get(part, 0) for part in index.parts)) for index in version.indexes),
     )  # fmt: skip

@@ -55,7 +55,7 @@ def has_marks(ref: SegmentRef) -> bool:
 def marks_in(app: Application, refs: Iterable[SegmentRef], after_ts: int, upto_ts: int) -> list[SeenMark]:
     """This pipeline's marks of one source, of (after_ts, upto_ts], in log order."""
     wanted = [ref for ref in refs if has_marks(ref)]
-    found: list[SeenMark] = []
+    marks: list[SeenMark] = []
     for ref, segment in segments_or_damage(app.lake, wanted):
         if isinstance(segment, StreamCorrupt):
             print(f"marks of snapshots can't be read: {segment}", file=sys.stderr, flush=True)
@@ -77,8 +77,8 @@ def marks_in(app: Application, refs: Iterable[SegmentRef], after_ts: int, upto_t
         for row in sorted(rows, key=lambda row: row[ORDINAL]):
             ours = (_bytes(row["pipeline"]), _bytes(row["source"])) == _ours(app, ref.source)
             if ours and (mark := _mark(row["mark"])) is not None:
-                found.append(SeenMark(row[COMMIT_TS], segment.server_uuid, mark))
-    return found
+                marks.append(SeenMark(row[COMMIT_TS], segment.server_uuid, mark))
+    return marks
 
 
 def _ours(app: Application, source: str) -> tuple[bytes, bytes]:
@@ -135,17 +135,17 @@ def seen_upto(app: Application, window: Window, source: str, wave: EndedWave, af
     """
     file, _, offset = wave.at.rpartition(":")
     place = Position.of(file, int(offset))
-    earlier = below(app, window, {source: [*(".".join(told.name) for told in wave.tables), WATERMARK]}, after_ts)
+    earlier = below(app, window, {source: [*(".".join(manifest.name) for manifest in wave.tables), WATERMARK]}, after_ts)
     if earlier is None:
         return None
-    found = after_ts
+    seen_ts = after_ts
     for ref in _of_its_log(wave, [*earlier, *(ref for ref in window.refs if ref.source == source)]):
         if Position.of(ref.file, ref.end_pos) <= place:
-            found = max(found, ref.max_commit_ts)
+            seen_ts = max(seen_ts, ref.max_commit_ts)
         elif Position.of(ref.file, ref.start_pos) < place and any(may_name(ref.tables, t.name) for t in wave.tables):
             pieces = index_pieces(app.index.read(ref))
-            found = max(found, *(began_before(index, place.offset) for index in pieces))
-    return found
+            seen_ts = max(seen_ts, *(began_before(index, place.offset) for index in pieces))
+    return seen_ts
 
 
 def _of_its_log(wave: EndedWave, refs: Iterable[SegmentRef]) -> Iterator[SegmentRef]:
@@ -200,7 +200,7 @@ def _touches(app: Application, statement: DdlStatement, physical: Physical) -> b
         return True
     if isinstance(parsed, CreateTable) and parsed.if_not_exists and statement.said.atomic:
         # A changefeed's file of a table that was there says it once in each run of capture (ticdc/statements.py).
-        there = app.histories[physical.source].version_at(*physical.pair, statement.commit_ts - 1)
-        if there is not None and there.status is not VersionStatus.DROPPED:
+        before = app.histories[physical.source].version_at(*physical.pair, statement.commit_ts - 1)
+        if before is not None and before.status is not VersionStatus.DROPPED:
             return False
     return not statement.legible or physical.pair in touched_tables(parsed)
