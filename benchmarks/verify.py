@@ -10,7 +10,7 @@ from benchmarks.context import Context
 from benchmarks.cpu import TICK_SECONDS, tree_cpu
 from benchmarks.figures import Row, in_turns
 from benchmarks.lakes import BenchLake, connection_info
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 _UNIT = "rows per CPU second"
@@ -36,7 +36,7 @@ def measure(ctx: Context, lake: BenchLake, rows: int) -> list[Row]:
 
 
 def _verify(lake: BenchLake, rows: int) -> None:
-    report = verify(lake.pipeline, {"one": connection_info(lake.server)}, lake.files.root, options=Options())
+    report = verify(lake.pipeline, {"one": connection_info(lake.server)}, lake.files.root, options=VerifyOptions())
     (table,) = report.tables
     assert report.equal, table
     assert table.source_rows == table.silver_rows == rows, table

@@ -25,14 +25,14 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind
-from tidegate.snapshot.repair_wave import Wanted, repair_wave
+from tidegate.snapshot.repair_wave import RepairKeys, repair_wave
 from tidegate.table_names import Physical
 from tidegate.tables_snapshot import VERIFICATION
 from tidegate.verify.cut import newest_cut
 from tidegate.verify.report import Outcome, Report
 from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import keys_condition
-from tidegate.verify.under_way import Differing, Options
+from tidegate.verify.under_way import Differing, VerifyOptions
 from tidegate.verify.verification import verify
 
 _COPY: Final = "tidegate snapshot start {pipeline} {table} copies it again"
@@ -47,7 +47,7 @@ class Repairs:
     connections: Mapping[str, ConnectionInfo]
     report: Callable[[str], None]
     timeout_seconds: float
-    wanted: dict[Physical, Wanted] = field(default_factory=dict)
+    wanted: dict[Physical, RepairKeys] = field(default_factory=dict)
     counts: dict[Physical, int] = field(default_factory=dict)  # of keys
 
     def note(self, difference: Differing, silver: SilverSide) -> None:
@@ -70,7 +70,7 @@ class Repairs:
             zero_dates = ZeroDates(self.pipeline.apply.zero_dates)
             changefeed = isinstance(self.pipeline.sources[difference.source], TicdcSource)
             marks = self.pipeline.snapshot.marks
-            self.wanted[place] = Wanted(*place.pair, conditions, rows, zero_dates, marks, changefeed)
+            self.wanted[place] = RepairKeys(*place.pair, conditions, rows, zero_dates, marks, changefeed)
 
     def run(self) -> list[str]:
         """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""
@@ -81,7 +81,7 @@ class Repairs:
             self.report(f"{name}: {self.counts[place]:,} keys differed; their rows are copied again")
         return [place.shown for place in self.wanted]
 
-    def _mend(self, source: str, wanted: Wanted) -> None:
+    def _mend(self, source: str, wanted: RepairKeys) -> None:
         reason = ""
         for _ in range(REPAIR_ATTEMPTS_MAX):
             info = self.connections[source]
@@ -120,7 +120,7 @@ def verify_and_repair(
     pipeline: Pipeline,
     lake: LakeFiles,
     connections: Mapping[str, ConnectionInfo],
-    options: Options,
+    options: VerifyOptions,
     *,
     repair: bool,
     report: Callable[[str], None],

@@ -19,7 +19,7 @@ from tidegate.capture.source import Decoder, PrewriteFeed, SchemaFeed, TableName
 from tidegate.errors import UnknownEvent
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion
-from tidegate.segments.prewrites import Answer, Pending
+from tidegate.segments.prewrites import Pending, PrewriteAnswer
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known
 from tidegate.segments.segment import WHOLE_KINDS, Segment
 from tidegate.tables import SegmentKind
@@ -59,7 +59,7 @@ def statements_of(segment: Segment) -> Sequence[DdlStatement]:
     return _of(FEEDS, segment)(segment)
 
 
-def prewrites_of(segment: Segment) -> Sequence[Pending | Answer]:
+def prewrites_of(segment: Segment) -> Sequence[Pending | PrewriteAnswer]:
     """In log order; of a kind without an entry none. Raises StreamCorrupt, UnknownEvent."""
     feed = PREWRITES.get(segment.kind)
     return feed(segment) if feed is not None else ()

@@ -26,7 +26,7 @@ from tidegate_airflow.looks import looked
 _SETTLE_LOOKS: Final = 10
 
 
-class Followed(Protocol):
+class FollowedTable(Protocol):
     """A table from what was last fired on."""
 
     @property
@@ -54,7 +54,7 @@ class LakeTrigger(BaseEventTrigger):
         self.options = options or {}
         self.poll_seconds = poll_seconds
 
-    def follow(self, kept: Any) -> Followed:
+    def follow(self, kept: Any) -> FollowedTable:
         """From what was kept; None at the very first."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ class LakeTrigger(BaseEventTrigger):
         """Look for ever; a lake that can't be read is looked at again, ever more slowly up to a minute."""
         store = self.asset_state_store
         assert store is not None, "Airflow gives a watcher's trigger its asset's state"
-        table: Followed | None = None
+        table: FollowedTable | None = None
         opened, settled = False, True
         pause = self.poll_seconds
         while True:

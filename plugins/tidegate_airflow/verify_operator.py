@@ -41,7 +41,7 @@ class VerifyOperator(BaseOperator):
         """Raises what verify raises, SilverDiffers and NotVerified."""
         from tidegate.repair import due_tables, verify_and_repair  # DuckDB, pyarrow
         from tidegate.verify.printing import report_lines
-        from tidegate.verify.under_way import Options
+        from tidegate.verify.under_way import VerifyOptions
 
         params = context["params"]
         file = pipelines.load(Path(self.pipeline_file))
@@ -57,7 +57,7 @@ class VerifyOperator(BaseOperator):
             pipeline,
             lake,
             pipelines.sql_infos(pipeline, source_connection, lake),
-            Options.of(part, tables=tables),
+            VerifyOptions.of(part, tables=tables),
             repair=bool(params.get("repair")),
             report=lambda line: self.log.info("%s", line),
         )

@@ -26,7 +26,7 @@ from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.commit_ts import compose
 from tidegate.errors import LakeUnavailable
-from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.limits import WAVES_REACH_BACK_SECONDS
 from tidegate.remedy import Needs
 from tidegate.schema.ddl.reader import DdlNotRead
@@ -79,7 +79,9 @@ def next_catch_up(app: Application, turn: int) -> Window | None:
     low_ts = app.followed.behind[source]
     app.index.check_reaches(low_ts, [source])
     bytes_max = app.pipeline.apply.window_bytes
-    upto_ts, refs = backlog(app.lake, {source: Wanted(low_ts)}, _frontier(app, source), bytes_max, app.index.below)
+    upto_ts, refs = backlog(
+        app.lake, {source: WantedSegments(low_ts)}, _frontier(app, source), bytes_max, app.index.below
+    )
     return Window(low_ts, upto_ts, refs, behind=source) if upto_ts > low_ts else None
 
 
@@ -137,7 +139,7 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
             names.update(parent.shown for parent in ancestors(app, Physical(owner, database, table)))
     upto_ts, refs = backlog(
         app.lake,
-        {source: Wanted(low_ts, names) for source, names in wanted.items()},
+        {source: WantedSegments(low_ts, names) for source, names in wanted.items()},
         min(target(app, of) for of in tables.values()),
         app.pipeline.apply.window_bytes,
         app.index.below,

@@ -33,7 +33,7 @@ from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place as HeldPlace
 from tidegate.table_names import Physical
 from tidegate.tidb.jobs import id_in
-from tidegate.tidb.live_tables import Change
+from tidegate.tidb.live_tables import VersionKind
 
 _NOT_ASKED_FOR = "table not asked for"
 
@@ -166,5 +166,5 @@ def _was_there(versions: Sequence[TableVersion], late: Mapping[int, int]) -> boo
     if last.status is not VersionStatus.ACTIVE or not last.origin:
         return False
     first = next(version for version in versions if version.origin and id_in(version.origin) == id_in(last.origin))
-    begins = first.kind in (Change.CREATE, Change.TRUNCATE)
+    begins = first.kind in (VersionKind.CREATE, VersionKind.TRUNCATE)
     return not begins or any(first.commit_ts <= commit_ts for commit_ts in late.values())

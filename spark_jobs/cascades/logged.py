@@ -224,7 +224,11 @@ def _telling(logged: TableImages, looked: Looked) -> TableImages:
         logged.images, rows=rows.filter(pa.array(keeps)), present=None if present is None else present[:, keeps]
     )
     return replace(
-        logged, images=kept, positions=logged.positions[keeps], ordinals=logged.ordinals[keeps], flags=logged.flags[keeps]
+        logged,
+        images=kept,
+        positions=logged.positions[keeps],
+        ordinals=logged.ordinals[keeps],
+        flags=logged.flags[keeps],
     )
 
 

@@ -71,7 +71,11 @@ def images_made(
             effects += [effect] * len(sides)
         fields = [pa.field(column.silver, canonical(column).arrow) for column in version.columns]
         columns = _columns(rows, [True] * len(rows), fields, version, store)
-        places = ([effect_made.order[0] for effect_made in effects], [effect_made.order[1] for effect_made in effects], ordinals)
+        places = (
+            [effect_made.order[0] for effect_made in effects],
+            [effect_made.order[1] for effect_made in effects],
+            ordinals,
+        )
         system = [pa.array(ops, pa.int8()), *(pa.array(place, pa.int64()) for place in places)]
         batch = pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *fields]))
         yield MadeImages(version, batch, effects)

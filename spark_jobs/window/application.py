@@ -16,7 +16,7 @@ from spark_jobs.window.histories import Histories
 from spark_jobs.window.positions import Positions
 from spark_jobs.window.states import States
 from spark_jobs.window.window import Window
-from tidegate.lake.followed import Followed
+from tidegate.lake.followed import FollowedSources
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.standing import Known
 from tidegate.standing.standing import Standing
@@ -43,7 +43,7 @@ class Application(Handles):
         return self.positions.cut_ts
 
     @property
-    def followed(self) -> Followed:
+    def followed(self) -> FollowedSources:
         return self.positions.followed
 
     @property

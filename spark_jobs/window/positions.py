@@ -18,7 +18,7 @@ from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitOverwritten, Terminal
 from tidegate.lake import control
-from tidegate.lake.followed import Followed, load
+from tidegate.lake.followed import FollowedSources, load
 from tidegate.lake.held import last_states, to_row
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
@@ -31,7 +31,7 @@ class Positions:
         self._handles = handles
         self._names = names
         self.cut_ts = 0
-        self.followed = Followed()
+        self.followed = FollowedSources()
         self.states = States()
         self.states_version = -1
         self.unread: dict[str, Terminal] = {}  # tables whose silver couldn't be read when it was asked last, and why

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.demo.progress import Snapshot
+from tidegate.demo.progress import DemoMoment
 from tidegate.demo.workload import Counters
 from tidegate.lake.status import TableStatus
 from tidegate.tables import State
@@ -19,5 +19,5 @@ def test_a_held_table_whose_rows_are_still_read_is_waited_for() -> None:
         status("shop.whole", State.ACTIVE),
     )
     waits = frozenset({"shop.read", "shop.silent"})
-    found = Snapshot(0.0, Counters(), None, 1, statuses, [], None, None, waits)
+    found = DemoMoment(0.0, Counters(), None, 1, statuses, [], None, None, waits)
     assert found.lacking == ["shop.read", "shop.silent"]

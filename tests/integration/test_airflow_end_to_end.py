@@ -36,7 +36,7 @@ from tidegate.binlog.warm import warm
 from tidegate.config import Apply
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 from tidegate_airflow.params import ON_THE_FORM
 
@@ -259,8 +259,8 @@ def test_silver_equals_the_source_after_a_workload_with_ddl(world: World, flavou
     assert {run["run_type"] for run in runs} == {"asset_triggered"}, "the watcher on bronze started every run"
     assert not [run for run in runs if run["state"] == "failed"]
     _assert_one_at_a_time(runs)
-    connection = ConnectionInfo.from_airflow_text("e2e", _uri(shop.server))
-    report = verify(config.load(shop.file), {"main": connection}, str(shop.lake), options=Options(timeout_seconds=90))
+    known = {"main": ConnectionInfo.from_airflow_text("e2e", _uri(shop.server))}
+    report = verify(config.load(shop.file), known, str(shop.lake), options=VerifyOptions(timeout_seconds=90))
     assert report.equal, report
     assert {result.table for result in report.tables} == {f"{DATABASE}.{name}" for name in TABLES}
     if flavour == "mysql":  # what follows is about the other one, which needs the machine

@@ -24,7 +24,7 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import current_position
 from tidegate.verify.report import Outcome
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 _IDLE_SECONDS = 0.3
@@ -92,7 +92,7 @@ class Road:
 
     def assert_equal(self) -> dict[str, int]:
         """Every table that isn't held or dropped has the source's rows; returns their counts."""
-        report = verify(self.pipeline, {"one": self.info}, self.lake.root, {}, Options(timeout_seconds=5))
+        report = verify(self.pipeline, {"one": self.info}, self.lake.root, {}, VerifyOptions(timeout_seconds=5))
         bad = [result for result in report.tables if result.outcome in (Outcome.DIFFERENT, Outcome.UNSETTLED)]
         assert not bad, "\n".join(
             f"{r.table}: {r.source_rows} / {r.silver_rows}: {r.differences[:2]} {r.outcome} {r.reason}" for r in bad

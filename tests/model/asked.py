@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 
 from tests.model.world import NOT_BEHIND, Bounds, Log, State, is_there, replaced
-from tidegate.merge.follow import Ground, LeftAt, Physical, Verdict, follow
+from tidegate.merge.follow import FollowVerdict, Ground, LeftAt, Physical, follow
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.standing import step as rules
 from tidegate.standing.events import Event
@@ -153,7 +153,7 @@ def _versions(log: Log, name: Physical, upto: int) -> tuple[TableVersion, ...]:
     return tuple(made)
 
 
-def verdicts(bounds: Bounds, state: State, old: set[int], new: set[int]) -> Mapping[str, Verdict]:
+def verdicts(bounds: Bounds, state: State, old: set[int], new: set[int]) -> Mapping[str, FollowVerdict]:
     """Of the logical tables that physical ones join or leave."""
     names = {at: physical_name(bounds, at) for at in range(len(bounds.feeds))}
     back = {name: at for at, name in names.items()}

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tests.reference.images import Patch, Raw, logged_images, net_images
 from tests.reference.json_document import reference_json_text, reference_patched_text
-from tidegate.binlog.batch import Batch
+from tidegate.binlog.batch import RowsBatch
 from tidegate.binlog.decode import Versions, Windows, decode_indexes, joined
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.plan import Plan
@@ -69,10 +69,10 @@ def decode_segment_reference(
     return joined(pieces, windows, known)
 
 
-def reference_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Batch:
+def reference_batch(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> RowsBatch:
     """As batch.decode_batch."""
     rows, nulled = _rows(data, events, plan, net=True)
-    return Batch(_record_batch(rows, plan, seq), nulled)
+    return RowsBatch(_record_batch(rows, plan, seq), nulled)
 
 
 def reference_images(data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64], plan: Plan, seq: int) -> Images:

@@ -33,7 +33,7 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.standing.standing import Standing
 from tidegate.tables import WATERMARK_DATABASE
 from tidegate.verify.report import Outcome
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -295,7 +295,7 @@ class World(Whole):
         server = self.server
         info = ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
         pipeline = config.load(self.folder / "soak.yaml")
-        report = verify(pipeline, {"one": info}, LakeFiles(str(self.lake)).root, {}, Options(timeout_seconds=60))
+        report = verify(pipeline, {"one": info}, LakeFiles(str(self.lake)).root, {}, VerifyOptions(timeout_seconds=60))
         events = self.held()
         if unexplained := self.kept.unexplained(events):
             raise SilverDiffers(f"held for nothing: {'; '.join(unexplained)}", len(unexplained))

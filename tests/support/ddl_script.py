@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.ddl_script.script import Script, Step
+from tidegate.ddl_script.script import Script, ScriptStep
 from tidegate.ddl_script.shown_columns import shown_columns
 from tidegate.schema.model.server import ServerVersion
 
@@ -10,7 +10,7 @@ MARIADB = "11.4.5-MariaDB"
 MYSQL = "9.7.4"
 
 
-def run(*sql: str, version: str = MARIADB) -> tuple[Script, list[Step]]:
+def run(*sql: str, version: str = MARIADB) -> tuple[Script, list[ScriptStep]]:
     script = Script("test", version, "utf8mb4")
     return script, [script.run(line, text) for line, text in enumerate(sql)]
 

@@ -7,7 +7,7 @@ Out: a PipelineView of a pipeline with two sources and every state of a table.
 from __future__ import annotations
 
 from tidegate import config
-from tidegate.capture.standing import Server, SourceStanding, Standing
+from tidegate.capture.standing import CaptureStanding, SourceAnswer, SourceStanding
 from tidegate.commit_ts import compose
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.lake.timeline import STEPS, Timeline
@@ -41,7 +41,7 @@ def table(name: str, state: State = State.ACTIVE, applied_ts: int = CUT) -> Tabl
 
 def source(name: str, error: str = "") -> SourceStanding:
     captured = SourceStatus(name, 9, 412, 81_000_000, CUT, CUT, "binlog.000007", 5150, "", 1)
-    server = Server(1, "binlog.000007:5150", error=error)
+    server = SourceAnswer(1, "binlog.000007:5150", error=error)
     return SourceStanding(name, captured, server, None if error else True, 0.0, "2026-09-21 14:13:18 UTC")
 
 
@@ -55,7 +55,7 @@ def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "s
             table(names[3], State.RELEASED),
             table(names[4], State.DROPPED),
         ]
-    stands = Standing(
+    stands = CaptureStanding(
         name, CUT, lag, (source("eu"), source("us", "host away: no route" if held else "")), tuple(tables), (), ()
     )
     wave = tuple(1.0 + (step % 9) / 3 for step in range(STEPS))

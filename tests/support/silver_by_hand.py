@@ -21,7 +21,7 @@ from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.verify.report import Report, TableResult
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 __all__ = ["CUT", "UTC", "Lake", "lake"]
@@ -80,7 +80,7 @@ tables: {{include: ['{self.database}.*'], routes: {routes}}}
         user = {"user": self.server.user, "password": self.server.password}
         info = ConnectionInfo(host=self.server.host, port=self.server.port, **user)
         return verify(
-            self.pipeline(**more), {"one": info}, self.root, self.options, Options(table and [table], timeout)
+            self.pipeline(**more), {"one": info}, self.root, self.options, VerifyOptions(table and [table], timeout)
         )
 
     def result(self, table: str, **more: str) -> TableResult:

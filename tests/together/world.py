@@ -30,7 +30,7 @@ from tidegate.lake import held
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.verify.report import Outcome, Report
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 _FOREVER: Final = "86400"
@@ -167,7 +167,7 @@ class World(Whole):
         server = self._server
         info = ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
         pipeline = config.load(self.file)
-        return verify(pipeline, {"one": info}, str(self.on_disk()), {}, Options(timeout_seconds=_VERIFY_SECONDS))
+        return verify(pipeline, {"one": info}, str(self.on_disk()), {}, VerifyOptions(timeout_seconds=_VERIFY_SECONDS))
 
     def told(self) -> str:
         """What everybody did."""

@@ -49,7 +49,7 @@ class BareDelete:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RowsBatch:
     """rows: the record batch. null_dates: zero or impossible dates that became NULL. bare_delete: the first, if any."""
 
     rows: pa.RecordBatch
@@ -90,7 +90,7 @@ class _Pass:
     present: npt.NDArray[np.uint8] | None
 
 
-def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Batch:
+def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> RowsBatch:
     """events: int64[n, EVENT_WORDS], all of one TABLE_MAP and table version, with offsets in data.
     Raises RowsError.
     """
@@ -101,7 +101,7 @@ def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: in
     if done.present is not None:
         rows = _with_defaults(rows, done.present, plan)
         bare = _bare_delete(rows, events, done.present, plan)
-    return Batch(moved_out(rows), int(done.words[:, L.NULL_DATES].sum()), bare)
+    return RowsBatch(moved_out(rows), int(done.words[:, L.NULL_DATES].sum()), bare)
 
 
 def decode_images(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Images:

@@ -27,7 +27,7 @@ from tidegate.binlog.events import (
     read_header,
     type_name,
 )
-from tidegate.binlog.expand import Piece, captured_events, expand
+from tidegate.binlog.expand import EventPiece, captured_events, expand
 from tidegate.binlog.format_description import FormatDescription, parse_format_description
 from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
 from tidegate.binlog.kernel import index as K  # noqa: N812
@@ -198,7 +198,7 @@ class _Walk:
         for piece in expand(context, self.described.checksum_bytes, self.place_in_context, _WHOLE):
             self._take_growing(piece, self.place_in_context)
 
-    def piece(self, piece: Piece) -> EventIndex:
+    def piece(self, piece: EventPiece) -> EventIndex:
         """Walk the next piece."""
 
         def place(offset: int) -> str:
@@ -245,7 +245,7 @@ class _Walk:
         places = self.maps[K.BODIES : K.BODIES + 3 * count].reshape(count, 3)
         return tuple(self.store[at : at + size].tobytes() for at, size, _ in places.tolist())
 
-    def _take_growing(self, piece: Piece, place: Callable[[int], str]) -> npt.NDArray[np.int64]:
+    def _take_growing(self, piece: EventPiece, place: Callable[[int], str]) -> npt.NDArray[np.int64]:
         """take, with a larger store when it must be."""
         scan, maps = self.scan.copy(), self.maps.copy()
         while True:
@@ -257,7 +257,7 @@ class _Walk:
                 grown[: len(self.store)] = self.store
                 self.store = grown
 
-    def _check_transactions(self, piece: Piece, events: npt.NDArray[np.int64]) -> None:
+    def _check_transactions(self, piece: EventPiece, events: npt.NDArray[np.int64]) -> None:
         """A transaction payload holds the rest of one transaction: capture, which doesn't look inside, counts on it."""
         nested = piece.spans[piece.span_of(events[:, K.OFFSET]), C.SPAN_KIND] == C.NESTED
         bits, behind = events[:, K.BITS], events[:, K.OFFSET] + events[:, K.SIZE]

@@ -31,7 +31,7 @@ _REMEDY: Final = REFILL.after(REPORT)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class EventPiece:
     """Plain events. base: where data begins in all that the payload expands to.
 
     spans: int64[n, SPAN_WORDS], ascending. ends: offsets in data behind the last event of each transaction payload.
@@ -87,10 +87,10 @@ class _Pile:
     def end_transaction(self) -> None:
         self.ends.append(np.array([self.size], np.int64))
 
-    def take(self, going_on: int = -1) -> Piece:
+    def take(self, going_on: int = -1) -> EventPiece:
         """going_on: offset of a captured event of which more is to come."""
         spans = np.concatenate([np.empty((0, C.SPAN_WORDS), np.int64), *self.spans])
-        piece = Piece(
+        piece = EventPiece(
             np.concatenate(self.parts) if self.parts else np.empty(0, np.uint8),
             self.base,
             spans,
@@ -112,7 +112,7 @@ def captured_events(data: Bytes, checksum_bytes: int) -> Words:
 
 def expand(
     data: Bytes, checksum_bytes: int, where: Callable[[int], str], piece_bytes: int = EXPANDED_PIECE_BYTES
-) -> Iterator[Piece]:
+) -> Iterator[EventPiece]:
     """Pieces of about piece_bytes. where: the place of a captured event by its offset, for errors.
 
     Small events as servers write them, the usual case, are expanded many at a time; what is large,
@@ -145,7 +145,7 @@ def expand(
         yield pile.take()
 
 
-def _expand_one(pile: _Pile, row: list[int], where: Callable[[int], str], piece_bytes: int) -> Iterator[Piece]:
+def _expand_one(pile: _Pile, row: list[int], where: Callable[[int], str], piece_bytes: int) -> Iterator[EventPiece]:
     """Add one compressed event and the plain bytes before it; gives the pieces that fill up on the way."""
     offset, kind, checksum = row[C.FOUND_OFFSET], row[C.FOUND_TYPE], row[C.FOUND_CHECKSUM]
     pile.add_plain(offset)

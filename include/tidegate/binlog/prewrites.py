@@ -21,17 +21,17 @@ from tidegate.binlog.statements import query_at
 from tidegate.binlog.transaction_scan import PREWRITE, ROWS, XA_ANSWER
 from tidegate.binlog.xa import read_answer, read_prepare
 from tidegate.errors import DecodeError, UnknownEvent
-from tidegate.segments.prewrites import Answer, Pending
+from tidegate.segments.prewrites import Pending, PrewriteAnswer
 from tidegate.segments.segment import Segment
 
 _ILLEGIBLE = "(a branch whose name can't be read)"
 
 
-def prewrites(segment: Segment) -> list[Pending | Answer]:
+def prewrites(segment: Segment) -> list[Pending | PrewriteAnswer]:
     """Raises StreamCorrupt for broken bytes, UnknownEvent for a format or a compression that isn't
     known.
     """
-    parts: list[Pending | Answer] = []
+    parts: list[Pending | PrewriteAnswer] = []
     wrote: dict[int, set[str]] = {}  # of the transaction that goes on in the next piece
     for index in index_pieces(segment):
         ends = np.flatnonzero(index.events[:, K.BITS] & (PREWRITE | XA_ANSWER))
@@ -45,7 +45,7 @@ def prewrites(segment: Segment) -> list[Pending | Answer]:
     return parts
 
 
-def _of_event(index: EventIndex, event: int, names: dict[int, set[str]]) -> Iterator[Pending | Answer]:
+def _of_event(index: EventIndex, event: int, names: dict[int, set[str]]) -> Iterator[Pending | PrewriteAnswer]:
     bits, commit_ts = int(index.events[event, K.BITS]), int(index.events[event, K.COMMIT_TS])
     seq = index.segment.seq
     pos = index.position(event)
@@ -58,7 +58,7 @@ def _of_event(index: EventIndex, event: int, names: dict[int, set[str]]) -> Iter
             raise UnknownEvent(f"XA PREPARE can't be read: {error.what}", where=f"{index.segment.file}:{pos}") from None
         yield Pending(prepare.name, commit_ts, seq, seq, tuple(sorted(names.get(commit_ts, ()))))
         if prepare.one_phase:
-            yield Answer(prepare.name, True, commit_ts, index.segment.file, pos)
+            yield PrewriteAnswer(prepare.name, True, commit_ts, index.segment.file, pos)
         return
     try:
         answer = read_answer(query_at(index, event).sql)
@@ -68,7 +68,7 @@ def _of_event(index: EventIndex, event: int, names: dict[int, set[str]]) -> Iter
     name, committed = answer or (_ILLEGIBLE, True)
     if commit_ts in names:  # its rows stand right before it, and were never prepared
         yield Pending(name, commit_ts, seq, seq, tuple(sorted(names[commit_ts])))
-    yield Answer(name, committed, commit_ts, index.segment.file, pos)
+    yield PrewriteAnswer(name, committed, commit_ts, index.segment.file, pos)
 
 
 def _names(index: EventIndex) -> dict[int, set[str]]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.binlog.batch import Batch
+from tidegate.binlog.batch import RowsBatch
 from tidegate.binlog.event_index import EventIndex
 from tidegate.binlog.events import UNREAD_ROWS_TYPES
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
@@ -33,7 +33,7 @@ from tidegate.segments.result import CommitSpan, TableChanges
 
 Name = tuple[str, str]
 # data, events (int64[n, EVENT_WORDS]), plan, seq -> Batch; raises RowsError
-BatchDecoder = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int64], Plan, int], Batch]
+BatchDecoder = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int64], Plan, int], RowsBatch]
 _UNREAD: Final = np.isin(np.arange(256), list(UNREAD_ROWS_TYPES))  # by an event's type, which is a byte
 
 
@@ -89,7 +89,7 @@ def decode_table(
     return changes, null_dates
 
 
-def _check_deletes(batch: Batch) -> None:
+def _check_deletes(batch: RowsBatch) -> None:
     """Raises RowsError for a delete that doesn't tell the whole row."""
     if bare := batch.bare_delete:
         what = (

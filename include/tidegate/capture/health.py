@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from tidegate.capture.standing import Standing
+from tidegate.capture.standing import CaptureStanding
 from tidegate.limits import BEHIND_SECONDS
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted
@@ -29,7 +29,7 @@ class Health(StrEnum):
         return self is Health.CURRENT
 
 
-def health(stands: Standing | None) -> Health:
+def health(stands: CaptureStanding | None) -> Health:
     """Of a whole pipeline; None: its lake can't be read."""
     if stands is None:
         return Health.UNREADABLE
@@ -44,7 +44,7 @@ def health(stands: Standing | None) -> Health:
     return Health.CURRENT
 
 
-def why(stands: Standing) -> str:
+def why(stands: CaptureStanding) -> str:
     """A sentence or two for a person."""
     late = [source.source for source in stands.left_behind]
     waiting = sum(table.state.waits for table in stands.tables)

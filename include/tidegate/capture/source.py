@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tidegate.schema.model.columns import TableVersion
-from tidegate.segments.prewrites import Answer, Pending
+from tidegate.segments.prewrites import Pending, PrewriteAnswer
 from tidegate.segments.result import CommitSpan, DecodedSegment, Known
 from tidegate.segments.segment import Segment
 
@@ -206,7 +206,7 @@ class SchemaFeed(Protocol):
 class PrewriteFeed(Protocol):
     """The rows of a segment that wait for an answer, and its answers, in log order."""
 
-    def __call__(self, segment: Segment) -> Sequence[Pending | Answer]:
+    def __call__(self, segment: Segment) -> Sequence[Pending | PrewriteAnswer]:
         """Raises StreamCorrupt for broken bytes, UnknownEvent for what isn't known."""
         ...
 

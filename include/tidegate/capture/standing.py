@@ -26,11 +26,11 @@ from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.tables import State
 
 # The name of a source -> what it answers; every failure is an answer too.
-Ask = Callable[[str], "Server"]
+Ask = Callable[[str], "SourceAnswer"]
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class SourceAnswer:
     """The answer of a source. tables: (database, table) that the pipeline keeps. error: why it gave no answer.
 
     clock_ahead_seconds: its clock minus this machine's.
@@ -54,7 +54,7 @@ class SourceStanding:
 
     source: str
     captured: SourceStatus | None
-    server: Server
+    server: SourceAnswer
     nothing_missing: bool | None
     lag_seconds: float | None
     changed_at: str
@@ -63,7 +63,7 @@ class SourceStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CaptureStanding:
     """lag_seconds: of silver, the tables that are held aside; None before the first cut.
 
     unseen: logical tables of a source in no cut, since they had no change yet. rebuilt: paths of `tidegate rebuild`'s
@@ -129,7 +129,7 @@ class Standing:
         }
 
 
-def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
+def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
     """Raises LakeUnavailable, OSError when the lake can't be read."""
     servers = {name: ask(name) for name in pipeline.sources}
     captured = {status.source: status for status in lake_status.sources(lake)}
@@ -146,10 +146,10 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
     rebuilt = tuple(rebuilt_tables(lake, sorted({table.table.partition(".")[0] for table in tables})))
     outside = any(not isinstance(entry, MysqlSource) for entry in pipeline.sources.values())
     ahead = outside and physical_ms(cut_ts) / 1000 > time.time() + TIMESTAMP_AHEAD_SECONDS_MAX
-    return Standing(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead)
+    return CaptureStanding(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead)
 
 
-def _source(name: str, captured: SourceStatus | None, server: Server, behind_ts: int | None) -> SourceStanding:
+def _source(name: str, captured: SourceStatus | None, server: SourceAnswer, behind_ts: int | None) -> SourceStanding:
     missing: bool | None = None
     if not server.error and captured is not None:
         here = (captured.server_id, f"{captured.file}:{captured.end_pos}")

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from tidegate.capture.standing import Server
+from tidegate.capture.standing import SourceAnswer
 from tidegate.changefeed.folders import Folders, TableFolders
 from tidegate.changefeed.storage import Storage
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline, Protocol, TicdcSource
 from tidegate.errors import TidegateError
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, TICDC_CHUNK_BYTES_MIN, TICDC_DAY_LISTS_MAX
-from tidegate.mysql.examination import Line, Verdict, failed
+from tidegate.mysql.examination import Line, SourceVerdict, failed
 from tidegate.text_layout import age_text
 from tidegate.ticdc.pieces import Form
 from tidegate.ticdc.schema_file import SchemaFile, has_members, is_list
@@ -32,12 +32,16 @@ def changefeed_lines(pipeline: Pipeline, source: str, options: dict[str, str]) -
         text = (
             f"{entry.path} has no checkpoint yet: a changefeed writes its file `metadata` some seconds after it begins"
         )
-        yield Line(source, Verdict.CAUTION, text)
+        yield Line(source, SourceVerdict.CAUTION, text)
         return
     late = time.time() - physical_ms(checkpoint_ts) / 1000
-    verdict = Verdict.CAUTION if late > max(10 * entry.look_seconds, 10 * CLOCK_SKEW_SECONDS_MAX) else Verdict.NOTE
+    verdict = (
+        SourceVerdict.CAUTION
+        if late > max(10 * entry.look_seconds, 10 * CLOCK_SKEW_SECONDS_MAX)
+        else SourceVerdict.NOTE
+    )
     written = f"{entry.path} is written up to {time_text(checkpoint_ts)}, {age_text(max(late, 0.0))} ago"
-    yield Line(source, verdict, written + ("; is the changefeed running?" if verdict is Verdict.CAUTION else ""))
+    yield Line(source, verdict, written + ("; is the changefeed running?" if verdict is SourceVerdict.CAUTION else ""))
     folders.look(checkpoint_ts)
     yield from _files(source, folders)
     if folders.lists:
@@ -47,26 +51,26 @@ def changefeed_lines(pipeline: Pipeline, source: str, options: dict[str, str]) -
     if not kept:
         read = pipeline.tables.include_as_read
         text = f"tables.include matches no table that the changefeed has written ({read})"
-        yield Line(source, Verdict.CAUTION, text)
+        yield Line(source, SourceVerdict.CAUTION, text)
     yield from _tables(source, entry, list(kept.values()))
 
 
-def asked_checkpoint(entry: TicdcSource, options: Callable[[], dict[str, str]]) -> Server:
+def asked_checkpoint(entry: TicdcSource, options: Callable[[], dict[str, str]]) -> SourceAnswer:
     """For `tidegate status`: there is no server to ask, so how old the newest capture is says how far it is behind."""
     try:
         storage = Storage(entry.path.rstrip("/"), options())
         written_ts = Folders(storage, Form.of(entry)).checkpoint_ts()
     except TidegateError as error:
-        return Server(error=str(error))
-    return Server(error=f"a changefeed has no end to ask for; it is written up to {time_text(written_ts)}")
+        return SourceAnswer(error=str(error))
+    return SourceAnswer(error=f"a changefeed has no end to ask for; it is written up to {time_text(written_ts)}")
 
 
 def _lists_line(source: str, lists: int, look_seconds: float) -> Line:
     day = round(lists * 86_400 / look_seconds)
     text = f"a look asks the store for {lists} list{'s' * (lists > 1)}: {day:,} a day (look_seconds: {look_seconds:g})"
     if day <= TICDC_DAY_LISTS_MAX:
-        return Line(source, Verdict.NOTE, text)
-    return Line(source, Verdict.CAUTION, f"{text}; a longer look_seconds, or files that expire, cost less")
+        return Line(source, SourceVerdict.NOTE, text)
+    return Line(source, SourceVerdict.CAUTION, f"{text}; a longer look_seconds, or files that expire, cost less")
 
 
 def _files(source: str, folders: Folders) -> Iterator[Line]:
@@ -81,17 +85,21 @@ def _files(source: str, folders: Folders) -> Iterator[Line]:
 
 def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iterator[Line]:
     newest = [table.schemas[max(table.schemas)].file for table in tables if table.schemas]
-    yield Line(source, Verdict.NOTE, f"{len(newest)} tables match tables.include")
+    yield Line(source, SourceVerdict.NOTE, f"{len(newest)} tables match tables.include")
     without_ddl = [file for file in newest if not file.query]
     asked = [
-        (Verdict.NOTE if entry.all_rows or entry.sql_conn_id else Verdict.HELD, _rows_from_before(entry), without_ddl),
         (
-            Verdict.HELD,
+            SourceVerdict.NOTE if entry.all_rows or entry.sql_conn_id else SourceVerdict.HELD,
+            _rows_from_before(entry),
+            without_ddl,
+        ),
+        (
+            SourceVerdict.HELD,
             "have no primary key: TiCDC writes rows again after a restart, and which are new nobody could tell",
             [file for file in newest if not any(column.get("ColumnIsPk") for column in file.columns)],
         ),
         (
-            Verdict.HELD,
+            SourceVerdict.HELD,
             "have columns of type ENUM or SET whose members the files don't tell: protocol csv has their names",
             [file for file in without_ddl if not _tells_members(entry) and _has_list(file)],
         ),

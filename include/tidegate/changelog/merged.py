@@ -31,14 +31,14 @@ _ORDER: Final = [(name, "ascending") for name in PLACE]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CommitRange:
     """commit_ts that are wanted, both ends included."""
 
     from_ts: int = FIRST
     upto_ts: int = 1 << 62
 
 
-def merged(lake: LakeFiles, table: Table, files: Sequence[LiveFile], span: Span) -> Iterator[pa.Table]:
+def merged(lake: LakeFiles, table: Table, files: Sequence[LiveFile], span: CommitRange) -> Iterator[pa.Table]:
     """Raises FileNotFoundError when a file has left the lake meanwhile."""
     waiting = sorted(files, key=first_place, reverse=True)
     heads = list[_Head]()
@@ -103,7 +103,7 @@ class _Head:
         return taken
 
 
-def _groups(lake: LakeFiles, table: Table, file: LiveFile, span: Span) -> Iterator[pa.Table]:
+def _groups(lake: LakeFiles, table: Table, file: LiveFile, span: CommitRange) -> Iterator[pa.Table]:
     """Its row groups in order; all at once where the file isn't in order, as those that others have packed."""
     with lake.open(f"{table.path}/{file.local_path}") as opened:
         parquet = pq.ParquetFile(opened)

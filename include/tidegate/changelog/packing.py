@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from tidegate.changelog.merged import Span, first_place, merged
+from tidegate.changelog.merged import CommitRange, first_place, merged
 from tidegate.delta.exchange import exchange
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.state import TableState
@@ -52,7 +52,7 @@ def _runs(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:
 def _pieces(lake: LakeFiles, table: Table, run: Sequence[LiveFile]) -> Iterator[pa.Table]:
     """All rows in order, a row group at a time."""
     parts, size = list[pa.Table](), 0
-    for rows in merged(lake, table, run, Span()):
+    for rows in merged(lake, table, run, CommitRange()):
         parts.append(rows)
         size += rows.nbytes
         if size >= CHANGELOG_GROUP_BYTES:

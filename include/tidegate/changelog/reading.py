@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.changelog.merged import FIRST, Span, behind, merged, placed
+from tidegate.changelog.merged import FIRST, CommitRange, behind, merged, placed
 from tidegate.changelog.table import BEGIN, SCHEMA
 from tidegate.commit_ts import time_text
 from tidegate.delta.live_file import LiveFile
@@ -64,7 +64,7 @@ def changes_after(
 
 
 def _behind(lake: LakeFiles, table: Table, state: TableState, place: Place, upto_ts: int) -> Iterator[pa.Table]:
-    span = Span(place.commit_ts, upto_ts)
+    span = CommitRange(place.commit_ts, upto_ts)
     files = chosen(state, (("commit_ts", ">=", span.from_ts), ("commit_ts", "<=", span.upto_ts)))
     for piece in merged(lake, table, files, span):
         rows = piece.filter(behind(piece, (place.commit_ts, place.source, place.seq, place.ordinal)))

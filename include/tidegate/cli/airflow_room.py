@@ -37,7 +37,7 @@ def parallelism(environment: Mapping[str, str]) -> int | None:
 
 def airflow_lines(sources: int, environment: Mapping[str, str] = os.environ) -> list[Line]:
     """sources: of all pipelines: each has a task that gives its slot back seldom or never."""
-    from tidegate.mysql.examination import Line, Verdict
+    from tidegate.mysql.examination import Line, SourceVerdict
 
     has, needs = parallelism(environment), sources + TASKS_BESIDE
     if has is None or has >= needs:
@@ -46,4 +46,4 @@ def airflow_lines(sources: int, environment: Mapping[str, str] = os.environ) -> 
         f"core.parallelism is {has}, and pipelines with {sources} sources need {needs}: some are captured by turns, and"
         " apply waits for them"
     )
-    return [Line("Airflow", Verdict.CAUTION, text)]
+    return [Line("Airflow", SourceVerdict.CAUTION, text)]

@@ -36,7 +36,7 @@ def check(
     """Check whether a pipeline can run: settings, grants, clock, tables, lake."""
     from tidegate.changefeed.examination import changefeed_lines
     from tidegate.mysql.connection import ConnectionInfo
-    from tidegate.mysql.examination import Verdict, examine
+    from tidegate.mysql.examination import SourceVerdict, examine
     from tidegate.pump.examination import pump_lines, sql_lines
 
     loaded, lake = open_lake(pipeline)
@@ -63,10 +63,10 @@ def check(
             if line.of != of:
                 print(f"source {line.of}:" if line.of in loaded.sources else f"{line.of}:")
                 of = line.of
-            head = "" if line.verdict is Verdict.NOTE else f"{str(line.verdict).upper()}: "
+            head = "" if line.verdict is SourceVerdict.NOTE else f"{str(line.verdict).upper()}: "
             print("\n".join(paragraph("", head + str(line))[1:]))
-    bad = examination.has(Verdict.REFUSED) or examination.has(Verdict.HELD)
-    raise typer.Exit(EXIT_ERROR if bad else EXIT_TRANSIENT if examination.has(Verdict.UNKNOWN) else 0)
+    bad = examination.has(SourceVerdict.REFUSED) or examination.has(SourceVerdict.HELD)
+    raise typer.Exit(EXIT_ERROR if bad else EXIT_TRANSIENT if examination.has(SourceVerdict.UNKNOWN) else 0)
 
 
 def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
@@ -75,7 +75,7 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     """
     from tidegate.capture.unheard import unheard
     from tidegate.lake.status import sources
-    from tidegate.mysql.examination import Line, Verdict
+    from tidegate.mysql.examination import Line, SourceVerdict
 
     if not any(isinstance(source, TidbSource) for source in pipeline.sources.values()):
         return []
@@ -83,7 +83,7 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
         captured = {status.source: status for status in sources(lake)}
     except TidegateError:
         return []
-    return [Line(name, Verdict.CAUTION, text) for name, text in unheard(pipeline, captured, time.time()).items()]
+    return [Line(name, SourceVerdict.CAUTION, text) for name, text in unheard(pipeline, captured, time.time()).items()]
 
 
 def _all(asked: Iterable[Callable[[], Iterable[Any]]]) -> Iterator[Any]:

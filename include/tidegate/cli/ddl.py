@@ -18,7 +18,7 @@ from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR
 
 if TYPE_CHECKING:
-    from tidegate.ddl_script.script import Step
+    from tidegate.ddl_script.script import ScriptStep
     from tidegate.schema.model.server import ServerVersion
 
 
@@ -69,7 +69,7 @@ def _text(file: Path) -> str:
         raise UsageError(f"can't read the script: {error}", where=str(file), remedy="give a UTF-8 file") from error
 
 
-def _traced(step: Step, server: ServerVersion) -> dict[str, Any]:
+def _traced(step: ScriptStep, server: ServerVersion) -> dict[str, Any]:
     """A line of --trace: tables whose columns differ from before, and those that are gone."""
     from tidegate.ddl_script.shown_columns import shown_columns
     from tidegate.schema.model.columns import VersionStatus

@@ -27,12 +27,12 @@ def demo(
     """Run a MariaDB shop; Airflow and Spark keep it equal in Delta."""
     from rich.console import Console
 
-    from tidegate.demo.run import Demo, Options
+    from tidegate.demo.run import Demo, DemoOptions
 
     # A `kill` must end the servers as Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_ERROR))
     console = Console(width=None if sys.stdout.isatty() else 160)
-    options = Options(seconds=seconds, transactions=transactions, seed=seed, rate=rate)
+    options = DemoOptions(seconds=seconds, transactions=transactions, seed=seed, rate=rate)
     equal = Demo(home(), options, console).run(stay=sys.stdout.isatty() if stay is None else stay)
     if not equal:
         raise typer.Exit(EXIT_ERROR)

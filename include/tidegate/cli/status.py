@@ -30,7 +30,7 @@ _UNSEEN_NAMED: Final = 5
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidegate.capture.standing import SourceStanding, Standing
+    from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.lake.status import TableStatus
     from tidegate.snapshot.progress.events import TableProgress
@@ -75,7 +75,7 @@ def status(
     raise typer.Exit(EXIT_ERROR if standing.held or standing.left_behind or standing.ahead or late else 0)
 
 
-def status_lines(standing: Standing) -> list[str]:
+def status_lines(standing: CaptureStanding) -> list[str]:
     """All but this machine's capture."""
     lines = paragraph("", _headline(standing), indent="")[1:]
     for source in standing.sources:
@@ -118,7 +118,7 @@ def _snapshot_cells(snapshot: TableProgress) -> dict[str, object]:
     return cells | {"left": len(snapshot.left), "waiting": len(snapshot.waiting), "refused": list(snapshot.refused)}
 
 
-def _headline(standing: Standing) -> str:
+def _headline(standing: CaptureStanding) -> str:
     from tidegate.tables import State
 
     if not standing.cut_ts:
@@ -168,7 +168,7 @@ def _source_lines(source: SourceStanding) -> list[str]:
     return lines
 
 
-def _skew_lines(standing: Standing) -> list[str]:
+def _skew_lines(standing: CaptureStanding) -> list[str]:
     """With several sources the slowest clock decides when all are visible."""
     if len(standing.sources) < 2 or any(source.server.error for source in standing.sources):
         return []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidegate.query.subscription import Batch
 
 
-class Form(StrEnum):
+class LineForm(StrEnum):
     """How a change is written."""
 
     PLAIN = "plain"
@@ -41,7 +41,7 @@ def tail(
         str | None, typer.Option(help="Condition in DuckDB's SQL: op = 'delete' OR (after->>'status') = 'paid'")
     ] = None,
     columns: Annotated[str | None, typer.Option(help="Only these columns of the rows: a,b")] = None,
-    form: Annotated[Form, typer.Option("--format", help="Form of a change")] = Form.PLAIN,
+    form: Annotated[LineForm, typer.Option("--format", help="Form of a change")] = LineForm.PLAIN,
     group: Annotated[str | None, typer.Option(help="Save the position under this name, and continue from it")] = None,
     follow: Annotated[bool, typer.Option(help="Wait for new changes. Otherwise end at the newest cut")] = True,
     over_gaps: Annotated[bool, typer.Option("--over-gaps", help="Continue over missing changes")] = False,

@@ -43,7 +43,7 @@ def tidb_replay(
 ) -> None:
     """Replay recorded TiDB binlogs; print the tables as JSON."""
     from tidegate.tidb.recording import Recording
-    from tidegate.tidb.replay.stream import Stream
+    from tidegate.tidb.replay.stream import RecordedStream
 
     if check and (at is not None or discard_orphans or out):
         raise UsageError("--check looks at all that is recorded", remedy="leave --at, --discard-orphans and --out away")
@@ -55,7 +55,7 @@ def tidb_replay(
             failed = failed or bool(report["differences"])
             print(json.dumps(report, ensure_ascii=False))
             continue
-        replayed = Stream(recording, discard=discard_orphans).at(at)
+        replayed = RecordedStream(recording, discard=discard_orphans).at(at)
         tables = {f"{table['db']}.{table['table']}": table for table in replayed.tables}
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
@@ -76,9 +76,9 @@ def tidb_replay(
 
 def checked(folder: Path, recording: Recording) -> dict[str, Any]:
     """{"tables": how many were compared, "differences": one line each}."""
-    from tidegate.tidb.replay.stream import Stream
+    from tidegate.tidb.replay.stream import RecordedStream
 
-    stream = Stream(recording)
+    stream = RecordedStream(recording)
     wanted = [("tables", None), *((checkpoint.folder, checkpoint.tso) for checkpoint in recording.checkpoints)]
     differences: list[str] = []
     count = 0
@@ -95,7 +95,7 @@ def checked(folder: Path, recording: Recording) -> dict[str, Any]:
     if (folder / _IF_DISCARDED).is_dir():
         # Recorded by doing the same in a database of its own: _tidb_rowid counts otherwise there.
         replayed = {
-            ("", table["table"]): _without_rowid(table) for table in Stream(recording, discard=True).at().tables
+            ("", table["table"]): _without_rowid(table) for table in RecordedStream(recording, discard=True).at().tables
         }
         expected = recorded_tables(folder / _IF_DISCARDED)
         count += len(expected)

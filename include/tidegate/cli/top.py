@@ -21,7 +21,7 @@ from tidegate.text_layout import age_text, columns, counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidegate.capture.standing import SourceStanding, Standing
+    from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
     from tidegate.lake.timeline import Timeline
@@ -88,7 +88,7 @@ def _source(source: SourceStanding) -> tuple[str, str, str, str]:
     return source.source, behind, captured, source.server.error or source.server.position or "-"
 
 
-def _tables(stands: Standing, room: int) -> list[str]:
+def _tables(stands: CaptureStanding, room: int) -> list[str]:
     """Those that wait first, then those that are furthest behind."""
     order = sorted(
         stands.tables, key=lambda table: (not table.state.waits, -(stands.seconds_behind(table) or 0), table.table)

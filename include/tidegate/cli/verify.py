@@ -40,7 +40,7 @@ def verify(
     """Compare silver with the source's own SELECT, while both go on."""
     from tidegate.repair import due_tables, verify_and_repair
     from tidegate.verify.printing import report_lines
-    from tidegate.verify.under_way import Options
+    from tidegate.verify.under_way import VerifyOptions
 
     loaded, lake = open_lake(pipeline)
     connections = pipelines.sql_infos(loaded, from_environment, lake)
@@ -53,7 +53,7 @@ def verify(
         if not tables:
             typer.echo(f"every table was compared within {loaded.verify.each_table_hours} hours")
             return
-    options = Options.of(loaded.verify, tables=tables, timeout_seconds=timeout)
+    options = VerifyOptions.of(loaded.verify, tables=tables, timeout_seconds=timeout)
     report = verify_and_repair(
         loaded, lake, connections, options, repair=repair, report=lambda line: typer.echo(line, err=True)
     )

@@ -49,7 +49,7 @@ _DYNAMIC: Final = frozenset({"EXECUTE", "CALL"})
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScriptStep:
     """A statement of a script. line: where it starts, from 1. error: "" when understood.
 
     kind: "table.create", "table.create_select", "table.create_like", "table.alter", "table.drop", "table.rename",
@@ -85,7 +85,7 @@ class Script:
         """Whether a backslash is a character like any other by now."""
         return bool(self.settings.sql_mode & NO_BACKSLASH_ESCAPES)
 
-    def run(self, line: int, sql: str) -> Step:
+    def run(self, line: int, sql: str) -> ScriptStep:
         """Follow one statement; what isn't understood is in the step's error."""
         first = _FIRST.match(sql)
         verb = first[1].upper() if first else ""
@@ -95,25 +95,25 @@ class Script:
                 if not cursor.take("SET", "STATEMENT"):
                     cursor.take("SET")
                     self.settings.follow(cursor)
-                    return Step(line, sql, "set")
+                    return ScriptStep(line, sql, "set")
             elif verb == "USE":
                 cursor = self._cursor(sql)
                 cursor.take("USE")
                 self.database = database_of_use(cursor) or self.database
-                return Step(line, sql, "use")
+                return ScriptStep(line, sql, "use")
             elif verb in _DYNAMIC:
                 what = f"{verb} runs statements that stand elsewhere; write them into the script"
-                return Step(line, sql, "unparsed", error=what)
+                return ScriptStep(line, sql, "unparsed", error=what)
             elif verb not in _DDL:
-                return Step(line, sql, "other")
+                return ScriptStep(line, sql, "other")
             return self._ddl(line, sql)
         except DDLError as error:
-            return Step(line, sql, "unparsed", error=str(error))
+            return ScriptStep(line, sql, "unparsed", error=str(error))
 
     def _cursor(self, sql: str) -> Cursor:
         return Cursor(sql, self.settings.sql_mode, ServerVersion.of(self.server_version))
 
-    def _ddl(self, line: int, sql: str) -> Step:
+    def _ddl(self, line: int, sql: str) -> ScriptStep:
         server = ServerVersion.of(self.server_version)
         try:
             parsed = read(sql, database=self.database, sql_mode=self.settings.sql_mode, server=server)
@@ -123,15 +123,15 @@ class Script:
         kind = _kind(parsed, sql)
         rest = self._without_temporary(parsed)
         if rest is None:
-            return Step(line, sql, "table.temp" if kind.startswith("table") else kind)
+            return ScriptStep(line, sql, "table.temp" if kind.startswith("table") else kind)
         held = self.history.held.keys() & set(rest.tables) if isinstance(rest, DropTables) else set()
         try:
             versions = [version for version in self._follow(rest, sql) if version.table]
         except DDLError as error:
-            return Step(line, sql, kind, error=str(error))
+            return ScriptStep(line, sql, kind, error=str(error))
         before = tuple(self._before(version) for version in versions)
         forgotten = {f"{d}.{t}" for d, t in held} - {version.name for version in versions}
-        return Step(line, sql, kind, tuple(versions), before, tuple(sorted(forgotten)))
+        return ScriptStep(line, sql, kind, tuple(versions), before, tuple(sorted(forgotten)))
 
     def _before(self, version: TableVersion) -> TableVersion | None:
         last = self.history.version_at(version.database, version.table, version.commit_ts - 1)

@@ -24,7 +24,7 @@ from typing import Final
 from tidegate.delta.names import (
     LAST_CHECKPOINT,
     SIDECARS,
-    Checkpoint,
+    LogCheckpoint,
     checkpoints,
     commit_version,
     expires_at,
@@ -72,7 +72,7 @@ def clean_up(store: LogStore, configuration: Mapping[str, str], features: Iterab
     return gone
 
 
-def _made_ms(cut: Checkpoint) -> int:
+def _made_ms(cut: LogCheckpoint) -> int:
     return max(entry.modified_ms for entry in cut.files)
 
 
@@ -81,7 +81,7 @@ def _goes(name: str, cut: int) -> bool:
     return at is not None and at <= cut
 
 
-def _cuts(entries: Sequence[Entry], cutoff_ms: int, hint: int | None) -> list[Checkpoint]:
+def _cuts(entries: Sequence[Entry], cutoff_ms: int, hint: int | None) -> list[LogCheckpoint]:
     """Whole checkpoints at or before the newest commit that is old enough, the newest first."""
     commits = {version: entry for entry in entries if (version := commit_version(entry.name)) is not None}
     if hint is None or not commits:
@@ -99,7 +99,7 @@ def _cuts(entries: Sequence[Entry], cutoff_ms: int, hint: int | None) -> list[Ch
     return [checkpoint for checkpoint in checkpoints(entries) if oldest <= checkpoint.version <= min(old, hint)]
 
 
-def _check_readable(store: LogStore, cut: Checkpoint) -> None:
+def _check_readable(store: LogStore, cut: LogCheckpoint) -> None:
     """Read all of it, sidecars too: the commits that say the same are about to go."""
     from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 

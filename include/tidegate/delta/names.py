@@ -31,7 +31,7 @@ _COMPACTED: Final = re.compile(r"(\d{20})\.\d{20}\.compacted\.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class LogCheckpoint:
     """A checkpoint of which no object is missing. files: one, or all parts in order."""
 
     version: int
@@ -73,25 +73,25 @@ def commit_version(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def checkpoints(entries: Iterable[Entry]) -> list[Checkpoint]:
+def checkpoints(entries: Iterable[Entry]) -> list[LogCheckpoint]:
     """The whole checkpoints of a listing, the newest first; of one version, the one that is the least work first.
 
     Empty files are no checkpoints, and neither are parts of which one is missing.
     """
-    ranked: list[tuple[int, int, Checkpoint]] = []
+    ranked: list[tuple[int, int, LogCheckpoint]] = []
     parts: dict[tuple[int, int], dict[int, Entry]] = {}
     for entry in entries:
         if not entry.size:
             continue
         if match := _CLASSIC.fullmatch(entry.name):
-            ranked.append((int(match[1]), 2, Checkpoint(int(match[1]), (entry,))))
+            ranked.append((int(match[1]), 2, LogCheckpoint(int(match[1]), (entry,))))
         elif match := _NAMED.fullmatch(entry.name):
-            ranked.append((int(match[1]), 1, Checkpoint(int(match[1]), (entry,))))
+            ranked.append((int(match[1]), 1, LogCheckpoint(int(match[1]), (entry,))))
         elif match := _PART.fullmatch(entry.name):
             parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = entry
     for (version, count), pieces in parts.items():
         if set(pieces) == set(range(1, count + 1)):
-            ranked.append((version, 0, Checkpoint(version, tuple(pieces[part] for part in range(1, count + 1)))))
+            ranked.append((version, 0, LogCheckpoint(version, tuple(pieces[part] for part in range(1, count + 1)))))
     return [checkpoint for _, _, checkpoint in sorted(ranked, key=lambda each: (each[0], each[1]), reverse=True)]
 
 

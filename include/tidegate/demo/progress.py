@@ -31,7 +31,7 @@ _LINE_SECONDS: Final = 5.0
 
 
 @dataclass(slots=True)
-class Snapshot:
+class DemoMoment:
     """Where everything is at one moment. Lags in seconds; None before there is something to measure.
 
     waits: tables whose rows from before capture apply hasn't taken yet.
@@ -82,12 +82,12 @@ class Progress:
             yield
         self._live = None
 
-    def look(self, *, sample: bool = False) -> Snapshot:
+    def look(self, *, sample: bool = False) -> DemoMoment:
         """Read the lake and show it. sample: count this lag among those that the demo reports."""
         sources = status.sources(self.lake)
         cut = status.cut_ts(self.lake)
         now = time.time()
-        snapshot = Snapshot(
+        snapshot = DemoMoment(
             seconds=time.monotonic() - self._started,
             counters=self.counters,
             source=sources[0] if sources else None,
@@ -110,7 +110,7 @@ class Progress:
             return "not seen: nothing was published while the shop was open"
         return f"p50 {median(self.lags):.1f} s, max {max(self.lags):.1f} s"
 
-    def _show(self, snapshot: Snapshot) -> None:
+    def _show(self, snapshot: DemoMoment) -> None:
         if self._live is not None:
             self._live.update(_table(self.phase, snapshot))
         elif time.monotonic() - self._line_at > _LINE_SECONDS:
@@ -120,7 +120,7 @@ class Progress:
             )
 
 
-def _facts(snapshot: Snapshot) -> dict[str, str]:
+def _facts(snapshot: DemoMoment) -> dict[str, str]:
     counters, source = snapshot.counters, snapshot.source
     held = [table.table for table in snapshot.tables if table.state is State.HELD]
     bronze = f"{source.segments} segments, {source.bytes / 1e6:.1f} MB" if source else "nothing yet"
@@ -137,7 +137,7 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
     }
 
 
-def _table(phase: str, snapshot: Snapshot) -> Table:
+def _table(phase: str, snapshot: DemoMoment) -> Table:
     table = Table(title=f"{phase}  ({snapshot.seconds:.0f} s)", title_justify="left", show_header=False)
     for name, text in _facts(snapshot).items():
         table.add_row(f"[bold]{name}", text)

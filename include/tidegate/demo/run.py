@@ -25,7 +25,7 @@ from rich.console import Console
 from tidegate import pipelines
 from tidegate.demo import queries
 from tidegate.demo.outcome import show
-from tidegate.demo.progress import Progress, Snapshot
+from tidegate.demo.progress import DemoMoment, Progress
 from tidegate.demo.workload import Workload
 from tidegate.errors import ProcessFailed
 from tidegate.home import folder_of
@@ -53,7 +53,7 @@ _RIGHTS: Final = f"CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.*"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DemoOptions:
     """seconds: how long the shop is open; transactions: close it earlier, after so many; rate: per second."""
 
     seconds: float = 45.0
@@ -66,7 +66,7 @@ class Options:
 class Demo:
     """One run of the demo."""
 
-    def __init__(self, root: Path, options: Options, console: Console) -> None:
+    def __init__(self, root: Path, options: DemoOptions, console: Console) -> None:
         self.state = root / ".tidegate" / "demo"
         self.console = console
         self._root = root
@@ -221,7 +221,7 @@ def _closed_at_the_end(workload: Workload) -> Iterator[None]:
         workload.stop()
 
 
-def _covers(snapshot: Snapshot, wanted: MariadbGtidPosition) -> bool:
+def _covers(snapshot: DemoMoment, wanted: MariadbGtidPosition) -> bool:
     source = snapshot.source
     if source is None or not MariadbGtidPosition.parse(source.gtid_executed).covers(wanted):
         return False

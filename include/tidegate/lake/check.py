@@ -21,7 +21,7 @@ from tidegate.lake import control
 from tidegate.lake.as_published import said_of_all, shown_by
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import Followed
+from tidegate.lake.followed import FollowedSources
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.from_bronze import FromBronze, keeps_rows
 from tidegate.lake.held import last_states
@@ -104,7 +104,7 @@ class _Bronze:
         self._pipeline, self._cut_ts, self._touched = pipeline, cut_ts, touched
         self._index = BronzeIndex(lake)
         self._index.refresh(cut_ts)
-        self._followed: Followed = load_followed(lake)
+        self._followed: FollowedSources = load_followed(lake)
         self._versions: dict[Physical, list[TableVersion]] = {}
         self._flows: dict[str, set[Physical]] = {}
         self._pairs: dict[str, tuple[str, str]] = {}

@@ -52,7 +52,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FollowedChange:
     """The event of a source (database and table "") or of a physical table."""
 
     source: str
@@ -71,7 +71,7 @@ class Change:
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowedSources:
     """number: of the newest change; 0 before the first.
 
     behind: sources behind the cut -> up to where all of theirs is in silver. left: (physical table, silver table) no
@@ -86,12 +86,12 @@ class Followed:
     left: dict[tuple[Physical, str], LeftAt] = field(default_factory=dict)
     sources_left: dict[str, int] = field(default_factory=dict)
     selected_in: int = 0
-    changes: list[Change] = field(default_factory=list)
+    changes: list[FollowedChange] = field(default_factory=list)
 
     def take_in(self, number: int, rows: Iterable[dict[str, Any]]) -> None:
         """The rows of one commit."""
         for row in rows:
-            change = Change(**{name: row[name] for name in Change.__dataclass_fields__})
+            change = FollowedChange(**{name: row[name] for name in FollowedChange.__dataclass_fields__})
             self.number, self.pipeline = number, row["pipeline"]
             if row["kind"] == SELECTION:
                 self.selection, self.selected_in, self.changes = Selection.parse(row["selection"]), number, []
@@ -102,13 +102,13 @@ class Followed:
             if row["kind"] == TABLE and number == self.selected_in:
                 self.changes.append(change)
 
-    def _table(self, change: Change) -> None:
+    def _table(self, change: FollowedChange) -> None:
         flow = (change.physical, change.logical)
         self.left.pop(flow, None)
         if change.state == State.LEFT:
             self.left[flow] = LeftAt(change.commit_ts, change.whole is not False)
 
-    def _source(self, change: Change) -> None:
+    def _source(self, change: FollowedChange) -> None:
         for known in (self.behind, self.sources_left):
             known.pop(change.source, None)
         if change.state == CATCHING_UP:
@@ -121,9 +121,9 @@ class Followed:
         return min(cut_ts, self.behind.get(source, cut_ts))
 
 
-def load(lake: LakeFiles) -> Followed:
+def load(lake: LakeFiles) -> FollowedSources:
     """From its rows, in order. Raises LakeUnavailable."""
-    followed = Followed()
+    followed = FollowedSources()
     by_number: dict[int, list[dict[str, Any]]] = {}
     for row in control.read(lake, tables.FOLLOWED).to_pylist():
         by_number.setdefault(row["number"], []).append(row)
@@ -134,7 +134,7 @@ def load(lake: LakeFiles) -> Followed:
 
 
 def rows_of(
-    number: int, pipeline: str, changes: Sequence[Change], selection: Selection | None, cut_ts: int
+    number: int, pipeline: str, changes: Sequence[FollowedChange], selection: Selection | None, cut_ts: int
 ) -> list[dict[str, Any]]:
     """The rows of one commit; with a selection if it changed."""
     common = {"number": number, "pipeline": pipeline, "recorded_at": datetime.now(UTC)}
@@ -154,6 +154,6 @@ def rows_of(
             }
         )
     for change in changes:
-        cells = {name: getattr(change, name) for name in Change.__dataclass_fields__}
+        cells = {name: getattr(change, name) for name in FollowedChange.__dataclass_fields__}
         rows.append({**common, **cells, "kind": TABLE if change.table else SOURCE, "selection": ""})
     return rows

@@ -28,7 +28,7 @@ from tidegate.errors import DecodeError, Terminal, UnknownEvent
 from tidegate.log_files.events import JudgedEvents, judge
 from tidegate.log_files.gtid_set import gtids_before
 from tidegate.log_files.log_file import BinlogFile, FilePiece
-from tidegate.log_files.ndjson import Lines, as_bytes
+from tidegate.log_files.ndjson import JsonLines, as_bytes
 from tidegate.log_files.rows import Plans, RowDecoder, RowOptions, placed
 from tidegate.log_files.stats import MAGIC, SKIPPED, XA_ROLLED_BACK, XA_UNANSWERED, FileStats, PieceFates
 from tidegate.remedy import REPORT
@@ -125,7 +125,9 @@ class LogChanges:
 
     # --- XA -----------------------------------------------------------------------------------------
 
-    def _with_branches(self, index: EventIndex, lines: Lines | None, run: _Run, piece: FilePiece) -> Iterator[Block]:
+    def _with_branches(
+        self, index: EventIndex, lines: JsonLines | None, run: _Run, piece: FilePiece
+    ) -> Iterator[Block]:
         """The lines of an index, and those of branches where they are committed."""
         events = index.events
         done = 0
@@ -216,7 +218,7 @@ def _worth_a_look(bits: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return np.asarray(kept, np.bool_)
 
 
-def _block(lines: Lines | None, start: int, stop: int | None) -> Iterator[Block]:
+def _block(lines: JsonLines | None, start: int, stop: int | None) -> Iterator[Block]:
     if lines is not None:
         text = as_bytes(lines.texts[start:stop])
         if len(text):

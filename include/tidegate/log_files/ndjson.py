@@ -31,7 +31,7 @@ _NULL: Final = pa.scalar("null", TEXT)
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class JsonLines:
     """ordinals: of the (first) image of each line."""
 
     texts: pa.Array
@@ -75,7 +75,9 @@ def row_changes(images: Images, columns: tuple[ShownJson, ...], *, srids_apart: 
     return RowChanges(op, first, _side(objects, *before), _side(objects, *after), ending)
 
 
-def lines_of(images: Images, columns: tuple[ShownJson, ...], head: LineHead, positions: npt.NDArray[np.int64]) -> Lines:
+def lines_of(
+    images: Images, columns: tuple[ShownJson, ...], head: LineHead, positions: npt.NDArray[np.int64]
+) -> JsonLines:
     """positions: per image, where its rows event starts in the file."""
     rows = images.rows
     changes = row_changes(images, columns)
@@ -96,7 +98,7 @@ def lines_of(images: Images, columns: tuple[ShownJson, ...], head: LineHead, pos
         changes.ending,
         _EMPTY,
     )
-    return Lines(texts, rows.column(tables.ORDINAL).to_numpy()[first])
+    return JsonLines(texts, rows.column(tables.ORDINAL).to_numpy()[first])
 
 
 def _side(objects: pa.Array, at: npt.NDArray[np.int64], present: npt.NDArray[np.bool_]) -> Any:
@@ -163,14 +165,14 @@ def _text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def in_order(parts: list[Lines]) -> Lines:
+def in_order(parts: list[JsonLines]) -> JsonLines:
     """Lines of several tables, in log order."""
     if len(parts) == 1:
         return parts[0]
     ordinals = np.concatenate([part.ordinals for part in parts])
     order = np.argsort(ordinals, kind="stable")
     texts = pa.concat_arrays([part.texts for part in parts])
-    return Lines(pc.take(texts, pa.array(order)), ordinals[order])
+    return JsonLines(pc.take(texts, pa.array(order)), ordinals[order])
 
 
 def as_bytes(texts: pa.Array) -> memoryview:

@@ -31,7 +31,7 @@ from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue
 from tidegate.limits import LINES_BYTES
 from tidegate.log_files.as_json.column import ShownJson
 from tidegate.log_files.events import JudgedEvents
-from tidegate.log_files.ndjson import LineHead, Lines, in_order, lines_of
+from tidegate.log_files.ndjson import JsonLines, LineHead, in_order, lines_of
 from tidegate.log_files.stats import DECODED, IGNORED, PENDING, QUARANTINED, FileStats
 from tidegate.remedy import REPORT
 
@@ -90,7 +90,9 @@ class RowDecoder:
         self._options = options
         self._held: set[Name] = set()
 
-    def decode(self, index: EventIndex, judged: JudgedEvents, stats: FileStats, commit_ts: int | None) -> Lines | None:
+    def decode(
+        self, index: EventIndex, judged: JudgedEvents, stats: FileStats, commit_ts: int | None
+    ) -> JsonLines | None:
         """Decode an index's rows; their fates go into judged. None when there are none, or no lines are asked for.
 
         commit_ts: of the answer, when this is a committed XA branch; otherwise rows of XA branches are left PENDING.
@@ -107,7 +109,7 @@ class RowDecoder:
         numbers = np.flatnonzero(rows)
         contents = events[numbers, K.CONTENT]
         stops = self._stops(judged)
-        parts: list[Lines] = []
+        parts: list[JsonLines] = []
         for content in np.unique(contents).tolist():
             of_content = numbers[contents == content]
             try:
@@ -136,7 +138,9 @@ class RowDecoder:
                 stops.setdefault(name, event)
         return stops
 
-    def _table(self, rows: _Rows, judged: JudgedEvents, stops: dict[Name, int], stats: FileStats) -> Iterator[Lines]:
+    def _table(
+        self, rows: _Rows, judged: JudgedEvents, stops: dict[Name, int], stats: FileStats
+    ) -> Iterator[JsonLines]:
         """Decode the rows events under one TABLE_MAP; those that can't be are quarantined."""
         index = rows.index
         judged.fates[rows.numbers] = QUARANTINED
@@ -216,7 +220,7 @@ def _count(images: Images, name: Name, stats: FileStats) -> None:
         stats.add_rows(f"{name[0]}.{name[1]}", op, int(codes[code]))
 
 
-def _lines(rows: _Rows, numbers: npt.NDArray[np.int64], images: Images, chosen: Chosen) -> Lines:
+def _lines(rows: _Rows, numbers: npt.NDArray[np.int64], images: Images, chosen: Chosen) -> JsonLines:
     index = rows.index
     ordinals = images.rows.column(tables.ORDINAL).to_numpy()
     events = numbers[np.searchsorted(index.events[numbers, K.OFFSET], ordinals, side="right") - 1]

@@ -64,7 +64,7 @@ class LeftAt:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FollowVerdict:
     """state: released, held or left, at commit_ts; snapshot: only the shards `physical` wait, and are left out.
     physical: the tables that joined it or left it. needs: of a held one.
     """
@@ -106,7 +106,7 @@ class Ground:
     gaps: Mapping[str, int] = field(default_factory=dict)
 
 
-def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: Ground) -> dict[str, Verdict]:
+def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: Ground) -> dict[str, FollowVerdict]:
     """A verdict per logical table that some physical table joins or leaves; unchanged ones have none."""
     old, new = _by_logical(before), _by_logical(now)
     verdicts = {}
@@ -114,7 +114,7 @@ def follow(before: Mapping[Physical, str], now: Mapping[Physical, str], ground: 
         was, is_now = old.get(name, frozenset()), new.get(name, frozenset())
         joined, gone = tuple(sorted(is_now - was)), tuple(sorted(was - is_now))
         if not is_now:
-            verdicts[name] = Verdict(
+            verdicts[name] = FollowVerdict(
                 State.LEFT, ground.applied(name), f"{name}: the pipeline file no longer keeps it", gone
             )
         elif joined and not was:
@@ -131,10 +131,10 @@ def _by_logical(names: Mapping[Physical, str]) -> dict[str, frozenset[Physical]]
     return {name: frozenset(of) for name, of in by_name.items()}
 
 
-GOES_ON: Final = Verdict(None, 0, "")
+GOES_ON: Final = FollowVerdict(None, 0, "")
 
 
-def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> Verdict:
+def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> FollowVerdict:
     """Silver's transaction version says how far the whole table is: what one shard had before can't be told from it."""
     late = [physical for physical in joined if _begun(name, physical, ground) is not None]
     late += [physical for physical in joined if (physical, name) in ground.left]
@@ -144,10 +144,10 @@ def _shards_join(name: str, joined: Collection[Physical], ground: Ground) -> Ver
     shards = ", ".join(f"{database}.{table} of {source}" for source, database, table in late[:_SHARDS_NAMED_MAX])
     more = f" and {len(late) - _SHARDS_NAMED_MAX} others" if len(late) > _SHARDS_NAMED_MAX else ""
     what = f"{name}: {shards}{more} flow{'s' * (len(late) == 1)} into it now, and what it held before isn't in silver"
-    return Verdict(State.SNAPSHOT, ground.applied(name), f"{what} until a snapshot has read it", tuple(late))
+    return FollowVerdict(State.SNAPSHOT, ground.applied(name), f"{what} until a snapshot has read it", tuple(late))
 
 
-def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
+def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> FollowVerdict:
     """A logical table that nobody followed until now."""
     before = {ground.left[(physical, name)] for physical in joined if (physical, name) in ground.left}
     if len(before) == 1 and all((physical, name) in ground.left for physical in joined):
@@ -169,10 +169,10 @@ def _comes(name: str, joined: tuple[Physical, ...], ground: Ground) -> Verdict:
         if begin < ground.begins.get(physical.source, 0):
             return _held(name, joined, ground, Untold("bronze no longer reaches back to its beginning"))
     start = min(begin for begin in beginnings.values() if isinstance(begin, int))
-    return Verdict(State.RELEASED, start, f"{name}: joins; it catches up from bronze", joined)
+    return FollowVerdict(State.RELEASED, start, f"{name}: joins; it catches up from bronze", joined)
 
 
-def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: Ground) -> Verdict:
+def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: Ground) -> FollowVerdict:
     left_ts = left.commit_ts
     if not left.whole:
         start = 0
@@ -182,7 +182,7 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: G
         known = start >= max(1, ground.begins.get(joined[0][0], 0))
         if known and not any(_not_told(version) for version in _since(ground, joined[0], start)):
             reason = f"{name}: is kept again; what silver lacked of it is gone, and it catches up from bronze"
-            return Verdict(State.RELEASED, start, reason, joined)
+            return FollowVerdict(State.RELEASED, start, reason, joined)
         for physical in joined:
             versions = [v for v in ground.versions(physical) if v.commit_ts <= ground.cut_ts]
             if versions and versions[-1].status is VersionStatus.UNPROVEN and (why := _not_told(versions[-1])):
@@ -191,7 +191,7 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: G
         gone = all(_dropped(physical, ground) for physical in joined)
         if gone and ground.emptied(name) and ground.bare(name):
             reason = f"{name}: is kept again; it is gone at the source, and silver has nothing of it"
-            return Verdict(State.RELEASED, ground.cut_ts, reason, joined)
+            return FollowVerdict(State.RELEASED, ground.cut_ts, reason, joined)
         return _held(
             name, joined, ground, Untold(f"{lacked}; it is gone at the source", GONE) if gone else Untold(lacked)
         )
@@ -201,7 +201,7 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: G
             nothing = _gone_at(physical, left_ts, ground) and _dropped(physical, ground)
             if nothing and len(joined) == 1 and ground.emptied(name):
                 reason = f"{name}: is kept again; it was gone when it was left, and is gone"
-                return Verdict(State.RELEASED, ground.cut_ts, reason, joined)
+                return FollowVerdict(State.RELEASED, ground.cut_ts, reason, joined)
             # Nothing of before is needed where all of it went since.
             start = _emptied_since(physical, left_ts, ground) if len(joined) == 1 and ground.emptied(name) else 0
             if start < ground.begins[physical.source]:
@@ -212,7 +212,7 @@ def _comes_back(name: str, joined: tuple[Physical, ...], left: LeftAt, ground: G
         why = next((why for v in _since(ground, physical, left_ts) if (why := _not_told(v))), None)
         if why:
             return _held(name, joined, ground, why)
-    return Verdict(State.RELEASED, start, f"{name}: is kept again; it catches up from bronze", joined)
+    return FollowVerdict(State.RELEASED, start, f"{name}: is kept again; it catches up from bronze", joined)
 
 
 def _emptied_since(physical: Physical, left_ts: int, ground: Ground) -> int:
@@ -254,10 +254,10 @@ def _since(ground: Ground, physical: Physical, after_ts: int) -> list[TableVersi
     return versions
 
 
-def _held(name: str, joined: tuple[Physical, ...], ground: Ground, untold: Untold) -> Verdict:
+def _held(name: str, joined: tuple[Physical, ...], ground: Ground, untold: Untold) -> FollowVerdict:
     what = f"{name}: is kept since the pipeline file changed, but {untold.why}"
     needs = untold.way.needs if isinstance(untold.way, Remedy) else Needs.NOTHING
-    return Verdict(State.HELD, ground.cut_ts, f"{what}; {untold.way!s}", joined, needs)
+    return FollowVerdict(State.HELD, ground.cut_ts, f"{what}; {untold.way!s}", joined, needs)
 
 
 def _anew(version: TableVersion) -> bool:

@@ -21,7 +21,7 @@ from tidegate.tables import State
 from tidegate.verify.report import Outcome
 
 if TYPE_CHECKING:
-    from tidegate.capture.standing import SourceStanding, Standing
+    from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.lake.verified import Verified
     from tidegate.pipelines import PipelineView
@@ -87,7 +87,7 @@ def _of_source(source: SourceStanding, *, is_asked: bool) -> Iterator[Figure]:
         yield "tidegate_bronze_bytes", label, source.captured.bytes
 
 
-def _of_standing(stands: Standing) -> Iterator[Figure]:
+def _of_standing(stands: CaptureStanding) -> Iterator[Figure]:
     """Every state and every cause has a sample, 0 too: an alert on one that never was would see nothing."""
     states = Counter(table.state for table in stands.tables)
     for state in State:
@@ -106,7 +106,7 @@ def _of_snapshots(snapshots: tuple[TableProgress, ...]) -> Iterator[Figure]:
     yield "tidegate_snapshot_estimated_rows", (), sum(max(table.estimate, table.rows) for table in snapshots)
 
 
-def _of_verification(stands: Standing, verified: Mapping[str, Verified]) -> Iterator[Figure]:
+def _of_verification(stands: CaptureStanding, verified: Mapping[str, Verified]) -> Iterator[Figure]:
     followed = [table.table for table in stands.tables if not table.has_ended]
     together = VerifiedTogether.of(followed, verified)
     for outcome in Outcome:
@@ -128,7 +128,7 @@ def _of_captures(captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:
             yield "tidegate_source_purge_in_seconds", label, status.retention.seconds_left
 
 
-def _of_tables(stands: Standing) -> Iterator[Figure]:
+def _of_tables(stands: CaptureStanding) -> Iterator[Figure]:
     for table in stands.tables:
         yield "tidegate_table_lag_seconds", (table.table,), stands.seconds_behind(table)
         yield "tidegate_table_state", (table.table, str(table.state)), 1

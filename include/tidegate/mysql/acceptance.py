@@ -30,10 +30,18 @@ from tidegate.mysql.continuity import Reader, check_gtids, is_same_server
 from tidegate.mysql.hosts import together
 from tidegate.mysql.other_history import other_history
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, beginning
-from tidegate.mysql.preflight import Wanted, preflight
+from tidegate.mysql.preflight import SourceDemands, preflight
 from tidegate.mysql.reader import BinlogSource
 from tidegate.mysql.server_facts import SourceFacts, read_facts
-from tidegate.mysql.start.position import Run, check_sends, continued, dump_request, going_on, looking, reading_again
+from tidegate.mysql.start.position import (
+    RunningCapture,
+    check_sends,
+    continued,
+    dump_request,
+    going_on,
+    looking,
+    reading_again,
+)
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
@@ -60,7 +68,7 @@ def find_gap(source: BinlogSource, captured: Captured, checkpoint: BinlogCheckpo
         try:
             with connect(host) as connection:
                 facts = read_facts(connection, host)
-            preflight(facts, Wanted.of(source.pipeline, source.source_name))
+            preflight(facts, SourceDemands.of(source.pipeline, source.source_name))
             gap = _gap_at(source, facts, captured, checkpoint)
         except (SourceUnavailable, SourceRefused) as error:
             failures.append((host, error))
@@ -74,7 +82,7 @@ def find_gap(source: BinlogSource, captured: Captured, checkpoint: BinlogCheckpo
     return replace(gaps[0], why=gaps[0].why + unasked)
 
 
-def _gap_at(run: Run, facts: SourceFacts, captured: Captured, checkpoint: BinlogCheckpoint) -> Gap | None:
+def _gap_at(run: RunningCapture, facts: SourceFacts, captured: Captured, checkpoint: BinlogCheckpoint) -> Gap | None:
     try:
         point = going_on(run, facts, captured, checkpoint)
         check_sends(run, facts, point)
@@ -108,7 +116,7 @@ def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: G
     bronze.append([gap.segment])
 
 
-def _goes_on(run: Run, facts: SourceFacts, captured: Captured, point: BinlogCheckpoint) -> bool:
+def _goes_on(run: RunningCapture, facts: SourceFacts, captured: Captured, point: BinlogCheckpoint) -> bool:
     source = run.pipeline.server(run.source_name)
     try:
         if source.dump is DumpMode.GTID:
@@ -119,7 +127,7 @@ def _goes_on(run: Run, facts: SourceFacts, captured: Captured, point: BinlogChec
     return True
 
 
-def _another(run: Run, facts: SourceFacts, captured: Captured, segment: Segment) -> bool:
+def _another(run: RunningCapture, facts: SourceFacts, captured: Captured, segment: Segment) -> bool:
     """Whether another server has other transactions under the GTIDs up to a segment."""
     plain = looking(dump_request(run.pipeline, run.source_name, facts, NOTHING))
     return bool(other_history(run.connection, facts, captured, segment, plain))
@@ -129,7 +137,7 @@ def _end_of(segment: Segment) -> BinlogCheckpoint:
     return NOTHING.after(segment)
 
 
-def _earliest(run: Run, facts: SourceFacts) -> BinlogCheckpoint:
+def _earliest(run: RunningCapture, facts: SourceFacts) -> BinlogCheckpoint:
     """The beginning of the server's binlog, and the GTIDs before it."""
     first, executed = facts.binary_logs[0][0], facts.gtid_purged
     if facts.flavour is Flavour.MARIADB:

@@ -12,7 +12,7 @@ from typing import Final
 
 import pymysql
 
-from tidegate.capture.standing import Server
+from tidegate.capture.standing import SourceAnswer
 from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
 from tidegate.limits import STANDING_ANSWER_SECONDS
@@ -25,7 +25,7 @@ _TABLES: Final = (
 )
 
 
-def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo]) -> Server:
+def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo]) -> SourceAnswer:
     """One short connection. find: how to reach the server; it may raise our errors."""
     try:
         info = find()
@@ -45,6 +45,6 @@ def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo]) -> Server:
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, info) from error
     except TidegateError as error:
-        return Server(error=str(error))
+        return SourceAnswer(error=str(error))
     matched = tuple(pair for pair in rows if pipeline.tables.keeps(*pair))
-    return Server(server_id, position, matched, clock_ahead_seconds=ahead)
+    return SourceAnswer(server_id, position, matched, clock_ahead_seconds=ahead)

@@ -29,15 +29,15 @@ from tidegate import limits
 from tidegate.connections import Connection, from_environment, from_text
 from tidegate.errors import ConfigError, SourceRefused, SourceUnavailable, TidegateError
 from tidegate.mysql.client import Client, unverified
-from tidegate.mysql.server_errors import Meaning, meaning_of
+from tidegate.mysql.server_errors import ErrorMeaning, meaning_of
 
 _SESSION: Final = "SET SESSION time_zone = '+00:00', wait_timeout = 86400, sql_select_limit = 18446744073709551615"
 _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _REMEDIES: Final = {
-    Meaning.DENIED: "check the login and password of the connection, and that the account may log in from here",
-    Meaning.HOST_DENIED: "create an account for this host; FLUSH HOSTS there when it was blocked after failures",
-    Meaning.NOT_GRANTED: "grant REPLICATION SLAVE, REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and SELECT",
-    Meaning.REFUSED: "mend the server's settings, the account, or the connection's extra",
+    ErrorMeaning.DENIED: "check the login and password of the connection, and that the account may log in from here",
+    ErrorMeaning.HOST_DENIED: "create an account for this host; FLUSH HOSTS there when it was blocked after failures",
+    ErrorMeaning.NOT_GRANTED: "grant REPLICATION SLAVE, REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and SELECT",
+    ErrorMeaning.REFUSED: "mend the server's settings, the account, or the connection's extra",
 }
 
 
@@ -251,7 +251,7 @@ def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
         return SourceUnavailable(
             "connection refused", where=info.where, remedy="check that the server runs and listens on this port"
         )
-    if meaning_of(code) is Meaning.COLLECTED:
+    if meaning_of(code) is ErrorMeaning.COLLECTED:
         return SourceUnavailable(
             text, where=info.where, remedy="raise tidb_gc_life_time there above the time that reading a table takes"
         )
@@ -268,9 +268,9 @@ def _refusal(code: int, text: str, info: ConnectionInfo) -> SourceRefused | None
     remedy = _REMEDIES.get(meaning)
     if remedy is None:
         return None
-    if meaning is Meaning.DENIED:
+    if meaning is ErrorMeaning.DENIED:
         text = f"access denied for user {info.user!r} ({code})"
-    elif meaning is Meaning.HOST_DENIED:
+    elif meaning is ErrorMeaning.HOST_DENIED:
         text = "the server doesn't accept connections from this host"
     return SourceRefused(text, where=info.where, remedy=remedy)
 

@@ -26,7 +26,7 @@ from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.hosts import host_of
 from tidegate.mysql.other_hosts import about
-from tidegate.mysql.preflight import Level, Wanted, findings
+from tidegate.mysql.preflight import Level, SourceDemands, findings
 from tidegate.mysql.same_server import same_server, shares_rows
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
 from tidegate.mysql.start.baseline import read_baseline
@@ -47,7 +47,7 @@ _MAY_WRITE: Final = (
 )
 
 
-class Verdict(StrEnum):
+class SourceVerdict(StrEnum):
     REFUSED = "refused"  # capture or apply won't run
     UNKNOWN = "unknown"  # it could not be found out now
     HELD = "held"  # runs; these tables wait
@@ -60,7 +60,7 @@ class Line:
     """at: a source, "lake" or "Airflow"."""
 
     of: str
-    verdict: Verdict
+    verdict: SourceVerdict
     text: str
     tables: tuple[str, ...] = ()
 
@@ -77,7 +77,7 @@ class Examination:
     pipeline: str
     lines: list[Line] = field(default_factory=list)
 
-    def has(self, verdict: Verdict) -> bool:
+    def has(self, verdict: SourceVerdict) -> bool:
         return any(line.verdict is verdict for line in self.lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def examine(
     examination, known = Examination(pipeline.pipeline), dict[str, _Source]()
     try:
         check_writable(lake)
-        examination.lines.append(Line("lake", Verdict.NOTE, f"{lake.root} can be written"))
+        examination.lines.append(Line("lake", SourceVerdict.NOTE, f"{lake.root} can be written"))
     except TidegateError as error:
         examination.lines.append(failed("lake", error))
     for name in pipeline.sources:
@@ -122,7 +122,7 @@ def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
         if pipeline.tables.mixes(physical for _, physical in of):
             plain = [(name, physical) for name, physical in of if not pipeline.tables.logical(*physical)[2]]
             text = f"no route names it, and a route brings other tables into {'.'.join(logical)}: both are held"
-            yield Line(plain[0][0], Verdict.HELD, text, tuple(f"{d}.{t}" for _, (d, t) in plain))
+            yield Line(plain[0][0], SourceVerdict.HELD, text, tuple(f"{d}.{t}" for _, (d, t) in plain))
 
 
 def _source_lines(
@@ -144,10 +144,10 @@ def _source_lines(
             raise named(error, info) from error
     for host, facts in others:
         if isinstance(facts, TidegateError):
-            lines.append(Line(name, Verdict.CAUTION, f"host {host.endpoint} can't take over now: {facts}"))
+            lines.append(Line(name, SourceVerdict.CAUTION, f"host {host.endpoint} can't take over now: {facts}"))
             continue
-        for level, text in about(source.facts, facts, Wanted.of(pipeline, name)):
-            verdict = Verdict.NOTE if level is None else Verdict.CAUTION
+        for level, text in about(source.facts, facts, SourceDemands.of(pipeline, name)):
+            verdict = SourceVerdict.NOTE if level is None else SourceVerdict.CAUTION
             lines.append(Line(name, verdict, f"host {host.endpoint} {text}"))
     return lines
 
@@ -163,7 +163,9 @@ def _facts_or_error(host: ConnectionInfo) -> SourceFacts | TidegateError:
 
 
 def failed(of: str, error: TidegateError, tables: tuple[str, ...] = ()) -> Line:
-    return Line(of, Verdict.UNKNOWN if isinstance(error, Transient) else Verdict.REFUSED, str(error), tables)
+    return Line(
+        of, SourceVerdict.UNKNOWN if isinstance(error, Transient) else SourceVerdict.REFUSED, str(error), tables
+    )
 
 
 @dataclass(slots=True)
@@ -180,11 +182,11 @@ class _Source:
 
     def lines(self) -> Iterator[Line]:
         facts = self.facts = read_facts(self.connection, self.info)
-        yield self._line(Verdict.NOTE, f"{facts.version} at {facts.where}")
+        yield self._line(SourceVerdict.NOTE, f"{facts.version} at {facts.where}")
         refused = False
-        for finding in findings(facts, Wanted.of(self.pipeline, self.name)):
+        for finding in findings(facts, SourceDemands.of(self.pipeline, self.name)):
             refused = refused or finding.level is Level.REFUSE
-            verdict = Verdict.REFUSED if finding.level is Level.REFUSE else Verdict.CAUTION
+            verdict = SourceVerdict.REFUSED if finding.level is Level.REFUSE else SourceVerdict.CAUTION
             yield self._line(verdict, f"{finding.what}; {finding.remedy}")
         yield from self._clock()
         began = recorded_start(self.lake, self.name)
@@ -197,11 +199,11 @@ class _Source:
         """Other sources of the pipeline that bring the same rows."""
         ours, known = (self.info, self.facts), {name: (other.info, other.facts) for name, other in others.items()}
         if text := same_server(ours, known):
-            yield self._line(Verdict.REFUSED, text)
+            yield self._line(SourceVerdict.REFUSED, text)
         elif text := shares_rows(ours, known):
-            yield self._line(Verdict.CAUTION, text)
+            yield self._line(SourceVerdict.CAUTION, text)
 
-    def _line(self, verdict: Verdict, text: str, tables: tuple[str, ...] = ()) -> Line:
+    def _line(self, verdict: SourceVerdict, text: str, tables: tuple[str, ...] = ()) -> Line:
         return Line(self.name, verdict, text, tables)
 
     def _clock(self) -> Iterator[Line]:
@@ -212,7 +214,7 @@ class _Source:
             text = (
                 f"the server's clock is {abs(ahead):.1f} s {how} this machine's: lags are shown wrong by that; use NTP"
             )
-            yield self._line(Verdict.CAUTION, text)
+            yield self._line(SourceVerdict.CAUTION, text)
 
     def _start(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
         """`start` counts once. Its present value is tried, or reported as without effect."""
@@ -221,14 +223,14 @@ class _Source:
             text = f"capture began at {began.file}:{began.offset} with start: {began.start}"
             if began.start != wanted:
                 text += f"; start: {wanted} has no effect any more: it needs a new lake (see docs/production.md)"
-            yield self._line(Verdict.CAUTION if began.start != wanted else Verdict.NOTE, text)
+            yield self._line(SourceVerdict.CAUTION if began.start != wanted else SourceVerdict.NOTE, text)
             return
         try:
             Began.of(facts, self.pipeline.server(self.name))
         except TidegateError as error:
             yield failed(self.name, error)
         else:
-            yield self._line(Verdict.NOTE, f"nothing is captured yet; it would begin with start: {wanted}")
+            yield self._line(SourceVerdict.NOTE, f"nothing is captured yet; it would begin with start: {wanted}")
 
     def _tables(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
         keeps = self.pipeline.tables.keeps
@@ -240,10 +242,10 @@ class _Source:
             read = self.pipeline.tables.include_as_read
             text = f"tables.include matches no table that the server shows this account ({read}):"
             text += " mend the patterns, or grant it SELECT there"
-            yield self._line(Verdict.REFUSED if began is None else Verdict.CAUTION, text)
+            yield self._line(SourceVerdict.REFUSED if began is None else SourceVerdict.CAUTION, text)
             return
         yield self._line(
-            Verdict.NOTE, f"{len(versions)} tables match tables.include, of those that the server shows us"
+            SourceVerdict.NOTE, f"{len(versions)} tables match tables.include, of those that the server shows us"
         )
         if began is None and self.pipeline.server(self.name).start is Start.NOW:
             verdict, text = self._by_snapshot("hold rows already")
@@ -253,10 +255,10 @@ class _Source:
             yield from self._unknown_rows(known, [version for version in versions if version.status.waits])
             yield from self._not_shown(known, versions)
         text = "have no key: a change is found by comparing the whole row, equal rows by counting them"
-        yield from self._about(Verdict.CAUTION, text, versions, lambda v: not v.key)
+        yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: not v.key)
         yield from self._unlogged(versions)
         text = "are of the engine MEMORY: a restart of the server empties them by a statement, which holds them"
-        yield from self._about(Verdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))
+        yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))
 
     def _not_shown(
         self, known: Mapping[tuple[str, str], VersionStatus], versions: list[TableVersion]
@@ -271,7 +273,7 @@ class _Source:
             "were followed, and the server doesn't show them: our account has no SELECT on them any more, unless apply"
         )
         if names:
-            yield self._line(Verdict.CAUTION, f"{text} only hasn't come to their DROP or RENAME yet", names)
+            yield self._line(SourceVerdict.CAUTION, f"{text} only hasn't come to their DROP or RENAME yet", names)
 
     def _unknown_rows(self, known: Mapping[tuple[str, str], VersionStatus], full: list[TableVersion]) -> Iterator[Line]:
         """Among tables with rows now: those that capture hasn't followed since they were empty."""
@@ -285,7 +287,7 @@ class _Source:
         new = "hold rows and aren't in schema_history, unless apply only hasn't come to their CREATE TABLE yet"
         verdict, text = self._by_snapshot(new)
         # Perhaps the log has them from their CREATE on: then nothing is held.
-        verdict = Verdict.CAUTION if verdict is Verdict.HELD else verdict
+        verdict = SourceVerdict.CAUTION if verdict is SourceVerdict.HELD else verdict
         yield from self._about(verdict, text, full, lambda v: statuses[v.database, v.table] is None)
 
     def _marks(self, facts: SourceFacts) -> Iterator[Line]:
@@ -311,19 +313,19 @@ class _Source:
             return
         if facts.flavour is Flavour.MYSQL and not facts.on("gtid_mode"):
             text = f"{why}, and without gtid_mode=ON snapshots need marks: what waits for one stays held"
-            yield self._line(Verdict.CAUTION, text)
+            yield self._line(SourceVerdict.CAUTION, text)
         else:
             text = f"snapshots are read without marks in the log, each wave when capture has come to its end: {why}"
-            yield self._line(Verdict.NOTE, text)
+            yield self._line(SourceVerdict.NOTE, text)
 
-    def _by_snapshot(self, what: str) -> tuple[Verdict, str]:
+    def _by_snapshot(self, what: str) -> tuple[SourceVerdict, str]:
         """The verdict on tables whose rows a snapshot reads."""
         if self.pipeline.snapshot.mode is SnapshotMode.AUTO:
-            return Verdict.NOTE, f"{what}: a snapshot reads their rows by itself"
-        return Verdict.HELD, f"{what}: they are held until `tidegate snapshot start` reads their rows"
+            return SourceVerdict.NOTE, f"{what}: a snapshot reads their rows by itself"
+        return SourceVerdict.HELD, f"{what}: they are held until `tidegate snapshot start` reads their rows"
 
     def _about(
-        self, verdict: Verdict, text: str, versions: list[TableVersion], concerned: Callable[[TableVersion], bool]
+        self, verdict: SourceVerdict, text: str, versions: list[TableVersion], concerned: Callable[[TableVersion], bool]
     ) -> Iterator[Line]:
         if names := tuple(f"{version.database}.{version.table}" for version in versions if concerned(version)):
             yield self._line(verdict, text, names)
@@ -332,10 +334,10 @@ class _Source:
         """Tables whose rows change without row events."""
         holds = self.pipeline.ddl.unlogged_cascades is not Cascades.WARN
         for text, verdict, why_of in (
-            ("lie where the binlog doesn't reach, and will be held", Verdict.HELD, kept_elsewhere),
+            ("lie where the binlog doesn't reach, and will be held", SourceVerdict.HELD, kept_elsewhere),
             (
                 "change by foreign keys in ways that the binlog doesn't show (ddl.unlogged_cascades)",
-                Verdict.HELD if holds else Verdict.CAUTION,
+                SourceVerdict.HELD if holds else SourceVerdict.CAUTION,
                 unlogged_cascade,
             ),
         ):

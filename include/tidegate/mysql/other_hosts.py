@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tidegate.config import Flavour
-from tidegate.mysql.preflight import Level, Wanted, findings
+from tidegate.mysql.preflight import Level, SourceDemands, findings
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet
 
@@ -29,7 +29,7 @@ _SETTINGS: Final = (
 _REPLIES: Final = ("rpl_semi_sync_source_wait_for_replica_count", "rpl_semi_sync_master_wait_for_slave_count")
 
 
-def about(main: SourceFacts, other: SourceFacts, wanted: Wanted) -> Iterator[tuple[Level | None, str]]:
+def about(main: SourceFacts, other: SourceFacts, wanted: SourceDemands) -> Iterator[tuple[Level | None, str]]:
     """None: just so that one knows it."""
     if (main.server_id, main.server_uuid) == (other.server_id, other.server_uuid):
         yield Level.CAUTION, "is the same server as the one that is read: named twice, it is no second host"

@@ -46,7 +46,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SourceDemands:
     """The demands of a pipeline on one of its sources."""
 
     flavour: Flavour
@@ -55,15 +55,15 @@ class Wanted:
     semi_sync: bool = False
 
     @classmethod
-    def of(cls, pipeline: Pipeline, source_name: str) -> Wanted:
+    def of(cls, pipeline: Pipeline, source_name: str) -> SourceDemands:
         source = pipeline.server(source_name)
         return cls(source.flavour, source.dump, pipeline.tables, source.semi_sync)
 
 
-Rule = Callable[[SourceFacts, Wanted], Iterator[Finding]]
+Rule = Callable[[SourceFacts, SourceDemands], Iterator[Finding]]
 
 
-def preflight(facts: SourceFacts, wanted: Wanted) -> list[str]:
+def preflight(facts: SourceFacts, wanted: SourceDemands) -> list[str]:
     """The cautions, one line each. Raises SourceRefused for what capture can't do right: the worst, on one line."""
     sorted_findings = findings(facts, wanted)
     for finding in sorted_findings:
@@ -72,7 +72,7 @@ def preflight(facts: SourceFacts, wanted: Wanted) -> list[str]:
     return [f"{facts.where}: {finding.what}; {finding.remedy}" for finding in sorted_findings]
 
 
-def findings(facts: SourceFacts, wanted: Wanted) -> list[Finding]:
+def findings(facts: SourceFacts, wanted: SourceDemands) -> list[Finding]:
     """All that the rules say, refusals first, worst first."""
     unsorted = [finding for rule in RULES for finding in rule(facts, wanted)]
     return sorted(unsorted, key=lambda finding: finding.level is not Level.REFUSE)
@@ -86,14 +86,14 @@ def _caution(what: str, remedy: str) -> Finding:
     return Finding(Level.CAUTION, what, remedy)
 
 
-def _flavour(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+def _flavour(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
     if facts.flavour is not wanted.flavour:
         yield _refuse(
             f"the server is {facts.flavour}, the pipeline file says {wanted.flavour}", f"set flavour: {facts.flavour}"
         )
 
 
-def _binlog(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+def _binlog(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
     needed = [
         ("log_bin", "ON", "start the server with --log-bin", "OFF"),
         ("binlog_format", "ROW", "SET GLOBAL binlog_format = ROW, and end sessions older than that", "ROW"),
@@ -106,7 +106,7 @@ def _binlog(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
             yield _refuse(f"{variable} is {setting}, not {value}", remedy)
 
 
-def _grants(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+def _grants(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
     mariadb = facts.flavour is Flavour.MARIADB
     monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
     for privilege in ("REPLICATION SLAVE", monitor):
@@ -116,7 +116,7 @@ def _grants(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
         yield _refuse("privilege SELECT is missing", "GRANT SELECT ON the databases to keep TO this account")
 
 
-def _replicated(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+def _replicated(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
     """Changes from its primary are in a replica's binlog only when it is told so: OFF is MariaDB's default."""
     name = next((name for name in _LOGS_REPLICATED if name in facts.variables), "")
     if name and not facts.on(name) and facts.replicates:
@@ -133,7 +133,7 @@ def _replicated(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
         )
 
 
-def _filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+def _filters(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
     """binlog_do_db and binlog_ignore_db go by the database of a row's table, and by the session's for DDL."""
     do, ignored = facts.binlog_do_dbs, facts.binlog_ignore_dbs
     kept = [name for name in facts.databases if wanted.tables.keeps_database(name)]
@@ -151,7 +151,7 @@ def _filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
         )
 
 
-def _replication_filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+def _replication_filters(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
     """The log lacks changes that a replica leaves out; it lacks rows of its primary, with equal GTIDs."""
     for replication in facts.replications:
         lacking = [setting for setting, items in replication.filters if _leaves_out(setting, items, facts, wanted)]
@@ -170,7 +170,7 @@ def _replication_filters(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding
             )
 
 
-def _leaves_out(setting: str, items: tuple[str, ...], facts: SourceFacts, wanted: Wanted) -> bool:
+def _leaves_out(setting: str, items: tuple[str, ...], facts: SourceFacts, wanted: SourceDemands) -> bool:
     """Whether a filter may leave out, or rename, what the pipeline keeps. items: databases, database.table, patterns of
     these as LIKE has them, or (from,to).
     """
@@ -197,7 +197,7 @@ def _is_like(pattern: str, name: str) -> bool:
     return re.fullmatch("".join(texts), name, re.DOTALL) is not None
 
 
-def _log_engine(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+def _log_engine(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
     """MariaDB 12.3: its log in InnoDB has neither positions nor FORMAT_DESCRIPTIONs, and no BINLOG_GTID_POS."""
     engine = facts.value("binlog_storage_engine")
     if engine:
@@ -208,7 +208,7 @@ def _log_engine(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
         )
 
 
-def _fragments(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+def _fragments(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
     """MariaDB 12.3 splits events of large rows into PARTIAL_ROW_DATA, an unread kind."""
     name = "binlog_row_event_fragment_threshold"
     if 0 < facts.number(name) < _FRAGMENTS_FROM_BYTES:
@@ -219,7 +219,7 @@ def _fragments(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
         )
 
 
-def _row_image(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
+def _row_image(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
     image = facts.variables.get("binlog_row_image", "FULL").upper()
     if image not in ("FULL", "FULL_NODUP"):
         yield _caution(
@@ -228,7 +228,7 @@ def _row_image(facts: SourceFacts, _: Wanted) -> Iterator[Finding]:
         )
 
 
-def _names(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+def _names(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
     """Where names are kept in lower case, TABLE_MAPs have them so, and patterns must match that."""
     setting = facts.variables.get("lower_case_table_names", "0")
     if setting == "2":
@@ -245,7 +245,7 @@ def _names(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
                 )
 
 
-def _semi_sync(facts: SourceFacts, wanted: Wanted) -> Iterator[Finding]:
+def _semi_sync(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
     if not wanted.semi_sync:
         return
     if not any(name in facts.variables for name in _SEMI_SYNC):

@@ -17,7 +17,7 @@ from tidegate.capture.source import Retention
 from tidegate.config import Pipeline
 from tidegate.limits import ANSWER_SECONDS_MAX, CLOCK_ASKED_SECONDS, CLOCK_LOOK_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.preflight import Wanted, preflight
+from tidegate.mysql.preflight import SourceDemands, preflight
 from tidegate.mysql.retention import RetentionWatch, purge_rules
 from tidegate.mysql.server_facts import read_binary_logs, read_clock_ms, read_facts
 from tidegate.mysql.source_clock import SourceClock
@@ -41,7 +41,7 @@ class SecondConnection:
         self._info = info
         self._connection = connection
         self.facts = read_facts(connection, info)
-        for caution in preflight(self.facts, Wanted.of(pipeline, source_name)):
+        for caution in preflight(self.facts, SourceDemands.of(pipeline, source_name)):
             log.warning("%s", caution)
         self._clock = clock
         self.clock_ms()

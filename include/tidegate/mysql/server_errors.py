@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Meaning(StrEnum):
+class ErrorMeaning(StrEnum):
     LOST = "lost"  # what comes next isn't there any more, or the server isn't the one that had it
     DAMAGED = "damaged"  # the server can't read its own binlog
     REFUSED = "refused"  # its settings or our grants don't allow it
@@ -27,27 +27,27 @@ class Meaning(StrEnum):
     PASSING = "passing"
 
 
-_CODES: Final[dict[Meaning, frozenset[int]]] = {
+_CODES: Final[dict[ErrorMeaning, frozenset[int]]] = {
     # 1045 password, 1698 no login with one, 1820 and 1862 it expired, 3118 and 4151 account locked
-    Meaning.DENIED: frozenset({1045, 1698, 1820, 1862, 3118, 4151}),
+    ErrorMeaning.DENIED: frozenset({1045, 1698, 1820, 1862, 3118, 4151}),
     # 1129 blocked after failures, 1130 no account for this host
-    Meaning.HOST_DENIED: frozenset({1129, 1130}),
-    Meaning.NOT_GRANTED: frozenset({1044, 1142, 1143, 1227, 1370, 3530}),
+    ErrorMeaning.HOST_DENIED: frozenset({1129, 1130}),
+    ErrorMeaning.NOT_GRANTED: frozenset({1044, 1142, 1143, 1227, 1370, 3530}),
     # 1251 and 2059 a way of logging in that isn't known, 1381 no binlog, 3159 TLS is demanded
-    Meaning.REFUSED: frozenset({1251, 1381, 2059, 3159}),
+    ErrorMeaning.REFUSED: frozenset({1251, 1381, 2059, 3159}),
     # 1373 no such binlog file; MariaDB: 1945, 1955 the GTID isn't in the binlog, 1951 it is in a hole of it
-    Meaning.LOST: frozenset({1373, 1945, 1951, 1955}),
+    ErrorMeaning.LOST: frozenset({1373, 1945, 1951, 1955}),
     # 8055 as tidb_snapshot is set, 9006 as a statement reads (tidb/pkg/errno)
-    Meaning.COLLECTED: frozenset({8055, 9006}),
+    ErrorMeaning.COLLECTED: frozenset({8055, 9006}),
 }
 
 # The first that fits counts.
-_WORDS: Final[tuple[tuple[Meaning, tuple[str, ...]], ...]] = (
-    (Meaning.TAKEN_OVER, ("as this slave has connected", "as this replica has connected")),
-    (Meaning.TAKEN, ("same server_uuid/server_id is already connected", "already a running dump thread")),
-    (Meaning.PASSING, ("memory", "while looking for the oldest binary log")),
+_WORDS: Final[tuple[tuple[ErrorMeaning, tuple[str, ...]], ...]] = (
+    (ErrorMeaning.TAKEN_OVER, ("as this slave has connected", "as this replica has connected")),
+    (ErrorMeaning.TAKEN, ("same server_uuid/server_id is already connected", "already a running dump thread")),
+    (ErrorMeaning.PASSING, ("memory", "while looking for the oldest binary log")),
     (
-        Meaning.LOST,
+        ErrorMeaning.LOST,
         (
             "purged",
             "could not find first log file name in binary log index file",
@@ -64,7 +64,7 @@ _WORDS: Final[tuple[tuple[Meaning, tuple[str, ...]], ...]] = (
         ),
     ),
     (
-        Meaning.DAMAGED,
+        ErrorMeaning.DAMAGED,
         (
             "bogus data",
             "crc check",
@@ -80,7 +80,7 @@ _WORDS: Final[tuple[tuple[Meaning, tuple[str, ...]], ...]] = (
         ),
     ),
     (
-        Meaning.REFUSED,
+        ErrorMeaning.REFUSED,
         (
             "max_allowed_packet",
             "checksum that",
@@ -94,12 +94,12 @@ _WORDS: Final[tuple[tuple[Meaning, tuple[str, ...]], ...]] = (
 )
 
 
-def meaning_of(code: int) -> Meaning:
+def meaning_of(code: int) -> ErrorMeaning:
     """The meaning of an error of a login or a statement."""
-    return next((meaning for meaning, codes in _CODES.items() if code in codes), Meaning.PASSING)
+    return next((meaning for meaning, codes in _CODES.items() if code in codes), ErrorMeaning.PASSING)
 
 
-def meaning_of_stream(code: int, text: str) -> Meaning:
+def meaning_of_stream(code: int, text: str) -> ErrorMeaning:
     """The meaning of an error that ended the stream."""
     lowered = text.lower()
     by_words = next((meaning for meaning, words in _WORDS if any(word in lowered for word in words)), None)

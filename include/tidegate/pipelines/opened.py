@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tidegate.capture.run import CaptureRun
-    from tidegate.capture.standing import Ask, Server, Standing
+    from tidegate.capture.standing import Ask, CaptureStanding, SourceAnswer
     from tidegate.config import Lake, Pipeline
     from tidegate.connections import Connections
     from tidegate.lake.files import LakeFiles
@@ -171,7 +171,7 @@ def capture_run(
             assert_never(kind)
 
 
-def seen_standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
+def seen_standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
     """The pipeline as people see it: with what snapshots make of each table that waits. Raises as `standing`."""
     from tidegate.capture.standing import standing
     from tidegate.snapshot.progress.automatic import seen
@@ -182,16 +182,16 @@ def seen_standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> Standing:
 
 def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask:
     """How `standing` asks the pipeline's sources where they are."""
-    from tidegate.capture.standing import Server
+    from tidegate.capture.standing import SourceAnswer
 
-    def ask(name: str) -> Server:
+    def ask(name: str) -> SourceAnswer:
         match pipeline.sources[name]:
             case MysqlSource():
                 from tidegate.mysql import asked
 
                 return asked.ask(pipeline, lambda: source_info(pipeline, name, connections, lake))
             case TidbSource():
-                return Server(error="a Pump has no position of its own to ask for")
+                return SourceAnswer(error="a Pump has no position of its own to ask for")
             case TicdcSource() as entry:
                 from tidegate.changefeed.examination import asked_checkpoint
 

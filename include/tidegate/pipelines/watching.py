@@ -22,7 +22,7 @@ from tidegate.pipelines.opened import asking, open_lake, seen_standing
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidegate.capture.standing import Ask, Server, Standing
+    from tidegate.capture.standing import Ask, CaptureStanding, SourceAnswer
     from tidegate.config import Pipeline
     from tidegate.connections import Connections
     from tidegate.lake.files import LakeFiles
@@ -42,7 +42,7 @@ class PipelineView:
     pipeline: Pipeline
     at: float
     error: str = ""
-    standing: Standing | None = None
+    standing: CaptureStanding | None = None
     snapshots: tuple[TableProgress, ...] = ()
     verified: Mapping[str, Verified] = field(default_factory=dict)
     timeline: Timeline | None = None
@@ -69,8 +69,8 @@ class PipelineReader:
         self._view: PipelineView | None = None
         self._histories: dict[str, tuple[float, Timeline]] = {}
         self._pool = ThreadPoolExecutor(min(_ASKED_AT_ONCE_MAX, len(pipeline.sources)), "tidegate-ask")
-        self._asked: dict[str, Future[Server]] = {}
-        self._answers: dict[str, Server] = {}
+        self._asked: dict[str, Future[SourceAnswer]] = {}
+        self._answers: dict[str, SourceAnswer] = {}
 
     def view(self, span: str = "hour") -> PipelineView:
         """span: a key of RANGES."""
@@ -105,7 +105,7 @@ class PipelineReader:
 
     def _ask(self, ask: Ask) -> Ask:
         """What sources answer in time; what one that is slow said last, until it answers again."""
-        from tidegate.capture.standing import Server
+        from tidegate.capture.standing import SourceAnswer
 
         for name in self.pipeline.sources:
             if name not in self._asked:
@@ -115,7 +115,7 @@ class PipelineReader:
             with suppress(TimeoutError):  # it goes on, and the next look takes what it says
                 self._answers[name] = answer.result(max(0.0, until - time.monotonic()))
                 del self._asked[name]
-        nothing = Server(error="it hasn't answered yet")
+        nothing = SourceAnswer(error="it hasn't answered yet")
         return lambda name: self._answers.get(name, nothing)
 
     def _history(self, span: str, now: float) -> Timeline | None:

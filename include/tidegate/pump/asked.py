@@ -17,7 +17,7 @@ from typing import Final
 
 from tidegate.errors import CommitConflict, SourceUnavailable, UsageError
 from tidegate.limits import PUMP_ASK_TRIES_MAX, PUMP_ASKED_SECONDS, PUMP_HEARTBEAT_SECONDS
-from tidegate.pump.etcd import Entry, Etcd
+from tidegate.pump.etcd import Etcd, EtcdEntry
 from tidegate.pump.node import PUMPS, SERVING, Node, NodeState, key_of
 
 
@@ -75,7 +75,7 @@ def others_online(etcd: Etcd, node_id: str) -> list[str]:
     return [node.node_id for node in nodes if node.state is NodeState.ONLINE and node.node_id != node_id]
 
 
-def _write(etcd: Etcd, node_id: str, wish: Wish, state: NodeState) -> Entry:
+def _write(etcd: Etcd, node_id: str, wish: Wish, state: NodeState) -> EtcdEntry:
     for _ in range(PUMP_ASK_TRIES_MAX):
         entry = etcd.get(key_of(node_id))
         node = _node(node_id, entry)
@@ -90,7 +90,7 @@ def _write(etcd: Etcd, node_id: str, wish: Wish, state: NodeState) -> Entry:
     raise CommitConflict(f"Pump {node_id} wrote its record each time first", where=key_of(node_id), remedy="try again")
 
 
-def _node(node_id: str, entry: Entry) -> Node:
+def _node(node_id: str, entry: EtcdEntry) -> Node:
     if entry.value is None:
         raise UsageError(f"PD knows no Pump {node_id}", where=PUMPS, remedy="it is there once it was online")
     return Node.parse(entry.value)

@@ -9,7 +9,7 @@ It needs no grant. Rows older than tidb_gc_life_time are visible to a SELECT onl
 
 from __future__ import annotations
 
-from tidegate.mysql.server_errors import Meaning, meaning_of
+from tidegate.mysql.server_errors import ErrorMeaning, meaning_of
 
 
 def seen_at(ts: int) -> str:
@@ -21,4 +21,4 @@ def is_collected(error: BaseException) -> bool:
     """Whether a statement failed since garbage collection has passed its timestamp: of PyMySQL's, or what it caused."""
     cause = error.__cause__ or error
     code = cause.args[0] if cause.args else 0
-    return isinstance(code, int) and meaning_of(code) is Meaning.COLLECTED
+    return isinstance(code, int) and meaning_of(code) is ErrorMeaning.COLLECTED

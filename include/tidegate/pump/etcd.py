@@ -29,7 +29,7 @@ _CLUSTER_ID_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EtcdEntry:
     """value: None: the key isn't there, revision is 0."""
 
     value: bytes | None = None
@@ -45,7 +45,7 @@ class Etcd:
     key: Path | None = None
     ca: Path | None = None
 
-    def get(self, key: str) -> Entry:
+    def get(self, key: str) -> EtcdEntry:
         """Raises SourceUnavailable, SourceRefused."""
         return _entry(self._ask("range", {"key": _text(key.encode())}))
 
@@ -55,7 +55,7 @@ class Etcd:
         answer = self._ask("range", {"key": _text(prefix.encode()), "range_end": _text(end.encode())})
         return [base64.b64decode(pair.get("value", "")) for pair in answer.get("kvs", ())]
 
-    def swap(self, key: str, value: bytes, revision: int) -> tuple[bool, Entry]:
+    def swap(self, key: str, value: bytes, revision: int) -> tuple[bool, EtcdEntry]:
         """(True, the new entry), or, where the key isn't at that revision, (False, the present one). revision: 0 makes
         the key. Raises SourceUnavailable, SourceRefused.
         """
@@ -69,7 +69,7 @@ class Etcd:
             },
         )
         if answer.get("succeeded"):
-            return True, Entry(value, int(answer["header"]["revision"]))
+            return True, EtcdEntry(value, int(answer["header"]["revision"]))
         return False, _entry(answer["responses"][0]["response_range"])
 
     def _ask(self, what: str, question: dict[str, Any]) -> Any:
@@ -116,7 +116,7 @@ def _text(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def _entry(answer: dict[str, Any]) -> Entry:
+def _entry(answer: dict[str, Any]) -> EtcdEntry:
     for pair in answer.get("kvs", ()):
-        return Entry(base64.b64decode(pair.get("value", "")), int(pair["mod_revision"]))
-    return Entry()
+        return EtcdEntry(base64.b64decode(pair.get("value", "")), int(pair["mod_revision"]))
+    return EtcdEntry()

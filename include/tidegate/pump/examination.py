@@ -15,7 +15,7 @@ from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
 from tidegate.errors import SourceRefused, SourceUnavailable
 from tidegate.limits import PUMP_HEARTBEAT_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.examination import Line, Verdict
+from tidegate.mysql.examination import Line, SourceVerdict
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import etcd_of
 from tidegate.pump.node import SERVING, Node, NodeState, key_of
@@ -34,11 +34,11 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
     tables = LiveTables.from_text(History(sql).tables_at(0))
     yield _fates(source, entry, History(sql))
     if len(pipeline.pumps(source)) == 1:
-        yield Line(source, Verdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
+        yield Line(source, SourceVerdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
     kept = sorted(".".join(name) for name, _ in tables if name[0] not in OWN_DATABASES and pipeline.tables.keeps(*name))
     if kept:
         text = "tables that are there before the first Pump begins wait for a snapshot, once apply has run"
-        yield Line(source, Verdict.NOTE, text, tuple(kept))
+        yield Line(source, SourceVerdict.NOTE, text, tuple(kept))
 
 
 def sql_lines(source: str, sql: ConnectionInfo) -> Iterator[Line]:
@@ -48,9 +48,9 @@ def sql_lines(source: str, sql: ConnectionInfo) -> Iterator[Line]:
         tso = clock.tso()
     finally:
         clock.close()
-    yield Line(source, Verdict.NOTE, f"{sql.where} gives PD's timestamps, now {time_text(tso)}")
+    yield Line(source, SourceVerdict.NOTE, f"{sql.where} gives PD's timestamps, now {time_text(tso)}")
     History(sql).jobs_at(0)
-    yield Line(source, Verdict.NOTE, "its DDL history can be read (mysql.tidb_ddl_history)")
+    yield Line(source, SourceVerdict.NOTE, "its DDL history can be read (mysql.tidb_ddl_history)")
 
 
 def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -> Line:
@@ -61,40 +61,40 @@ def registered_line(source: str, entry: TidbSource, pause: Callable[[], None]) -
     try:
         entry_in_pd = etcd.get(key)
         if entry_in_pd.value is None:
-            return Line(source, Verdict.NOTE, f"PD answers, and has no Pump {entry.node or source} yet")
+            return Line(source, SourceVerdict.NOTE, f"PD answers, and has no Pump {entry.node or source} yet")
         node = Node.parse(entry_in_pd.value)
         if node.host != entry.advertise and node.state in SERVING:
             pause()
             lives = etcd.get(key).revision != entry_in_pd.revision
             text = f"PD has a Pump {node.node_id} at {node.host}, {node.state}: "
             if lives:
-                return Line(source, Verdict.REFUSED, text + "it lives, so this one needs another `node`")
-            return Line(source, Verdict.CAUTION, text + f"it is silent, and its name goes to {entry.advertise}")
+                return Line(source, SourceVerdict.REFUSED, text + "it lives, so this one needs another `node`")
+            return Line(source, SourceVerdict.CAUTION, text + f"it is silent, and its name goes to {entry.advertise}")
     except SourceUnavailable as error:
-        return Line(source, Verdict.UNKNOWN, str(error))
+        return Line(source, SourceVerdict.UNKNOWN, str(error))
     except SourceRefused as error:
-        return Line(source, Verdict.REFUSED, str(error))
+        return Line(source, SourceVerdict.REFUSED, str(error))
     if node.state is NodeState.OFFLINE:
         text = "it was closed: `tidegate pump --ask reopen` puts it back"
-        return Line(source, Verdict.CAUTION, f"PD has Pump {node.node_id} as offline: {text}")
-    return Line(source, Verdict.NOTE, f"PD has Pump {node.node_id} as {node.state} at {node.host}")
+        return Line(source, SourceVerdict.CAUTION, f"PD has Pump {node.node_id} as offline: {text}")
+    return Line(source, SourceVerdict.NOTE, f"PD has Pump {node.node_id} as {node.state} at {node.host}")
 
 
 def _fates(source: str, entry: TidbSource, history: History) -> Line:
     if not entry.status_url:
         text = "without status_url a transaction whose answer got lost holds everything behind it back for ever"
-        return Line(source, Verdict.CAUTION, text)
+        return Line(source, SourceVerdict.CAUTION, text)
     try:
         mvcc = Mvcc(entry.status_url, history)
         mvcc.fate(_NO_KEY, 1)
         mvcc.safe_point()
         kept_seconds = history.kept_seconds()
     except SourceUnavailable as error:
-        return Line(source, Verdict.UNKNOWN, str(error))
+        return Line(source, SourceVerdict.UNKNOWN, str(error))
     if kept_seconds <= 2 * entry.orphan_seconds:
         text = (
             f"TiDB keeps what became of a transaction for {kept_seconds:.0f} s (tidb_gc_life_time), and a Pump may need"
             f" twice orphan_seconds ({2 * entry.orphan_seconds:.0f} s) to ask: set one of them otherwise"
         )
-        return Line(source, Verdict.CAUTION, text)
-    return Line(source, Verdict.NOTE, f"{entry.status_url} answers for orphans")
+        return Line(source, SourceVerdict.CAUTION, text)
+    return Line(source, SourceVerdict.NOTE, f"{entry.status_url} answers for orphans")

@@ -26,7 +26,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.pump.cluster import finished_ts
 from tidegate.pump.ddl import Jobs
 from tidegate.tables import SegmentFlag
-from tidegate.tidb.pairing import ROLLED_BACK, Prewrite
+from tidegate.tidb.pairing import ROLLED_BACK, UnansweredPrewrite
 from tidegate.tidb.summary import summary_of
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class LostDdl:
     jobs: Jobs
     _told: set[int] = field(default_factory=set)
 
-    def fate(self, lost: Prewrite[int]) -> int | None:
+    def fate(self, lost: UnansweredPrewrite[int]) -> int | None:
         """Raises SourceUnavailable, SourceRefused, LakeUnavailable, LakeRefused, StreamCorrupt."""
         text = self.jobs.job(lost.place)
         if text is None:
@@ -70,7 +70,7 @@ class LostDdl:
         later = any(start > lost.start_ts and state == own_state for start, state in states.items())
         return ROLLED_BACK if later else lost.came_ts + 1
 
-    def _tell(self, lost: Prewrite[int], why: str) -> None:
+    def _tell(self, lost: UnansweredPrewrite[int], why: str) -> None:
         if lost.start_ts not in self._told:
             self._told.add(lost.start_ts)
             log.error(

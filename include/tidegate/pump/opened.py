@@ -25,8 +25,8 @@ from tidegate.pump.lost_ddl import LostDdl
 from tidegate.pump.parked import Parked
 from tidegate.pump.pulled import Pulls
 from tidegate.pump.reader import PumpSettings, PumpSource
-from tidegate.pump.registration import Place, Registration
-from tidegate.pump.server import PumpServer, ServerSettings
+from tidegate.pump.registration import PumpAddress, Registration
+from tidegate.pump.server import PumpServer, PumpServerSettings
 from tidegate.pump.stored import stored_in
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class PumpRun(CaptureRun):
     """pump: the source of a run, given its registration. place: None: TiDB is given the Pump's address."""
 
     pump: Callable[[Registration | None], PumpSource]
-    place: Place | None
+    place: PumpAddress | None
 
     def run(
         self,
@@ -71,13 +71,13 @@ def may_join(pipeline: Pipeline, source: str, lake: LakeFiles) -> bool:
     return not selection.sources & set(pipeline.pumps(source))
 
 
-def _place(pipeline: Pipeline, source: str, lake: LakeFiles) -> Place | None:
+def _place(pipeline: Pipeline, source: str, lake: LakeFiles) -> PumpAddress | None:
     entry = pipeline.sources[source]
     assert isinstance(entry, TidbSource), "whoever opens a source looks at its kind"
     if not entry.pd:
         return None
     assert entry.advertise is not None, "the pipeline file has both"
-    return Place(etcd_of(entry), entry.node or source, entry.advertise, lambda: may_join(pipeline, source, lake))
+    return PumpAddress(etcd_of(entry), entry.node or source, entry.advertise, lambda: may_join(pipeline, source, lake))
 
 
 def _pd_cluster(entry: TidbSource) -> int | None:
@@ -95,7 +95,7 @@ def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Pa
     """state_dir holds the value log unless the pipeline file names a folder."""
     entry = pipeline.sources[source]
     assert isinstance(entry, TidbSource), "whoever opens a source looks at its kind"
-    serves = ServerSettings(
+    serves = PumpServerSettings(
         entry.listen,
         entry.payload_bytes_max,
         entry.tls_certificate,

@@ -36,7 +36,7 @@ from tidegate.errors import SourceUnavailable, TidegateError
 from tidegate.limits import PUMP_ORPHAN_LOOK_SECONDS, PUMP_ORPHANS_ROWS_MAX, PUMP_WORD_SECONDS
 from tidegate.pump.aside import Aside
 from tidegate.tidb.mvcc import NOTHING
-from tidegate.tidb.pairing import ROLLED_BACK, Pairing, Prewrite
+from tidegate.tidb.pairing import ROLLED_BACK, Pairing, UnansweredPrewrite
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Words(Protocol):
     history: start_ts -> their commit_ts or ROLLED_BACK. An unasked one is asked.
     """
 
-    def decided(self, lost: Sequence[Prewrite[int]]) -> dict[int, int]: ...
+    def decided(self, lost: Sequence[UnansweredPrewrite[int]]) -> dict[int, int]: ...
 
 
 class Fates(Protocol):
@@ -63,14 +63,14 @@ class Fates(Protocol):
 class _Look:
     """fate: of a prewrite. at_ts: what the Pump had been told as it was asked. safe_point: behind the answer."""
 
-    prewrite: Prewrite[int]
+    prewrite: UnansweredPrewrite[int]
     fate: int | None
     at_ts: int
     safe_point: int
 
 
 @dataclass(slots=True)
-class Orphans:
+class PumpOrphans:
     """fates: None: nobody can be asked. words: None: nobody decides. _absent, _lost: start_ts -> the Pump's knowledge
     when TiDB first had nothing of it, and when nobody could tell any more. _ripe: those for a person to decide.
     """
@@ -82,11 +82,11 @@ class Orphans:
     _word_at: float = 0.0
     _absent: dict[int, int] = field(default_factory=dict)
     _lost: dict[int, int] = field(default_factory=dict)
-    _ripe: dict[int, Prewrite[int]] = field(default_factory=dict)
+    _ripe: dict[int, UnansweredPrewrite[int]] = field(default_factory=dict)
     _decided: Aside[dict[int, int]] = field(default_factory=lambda: Aside("decided"))
     _asked: Aside[list[_Look]] = field(default_factory=lambda: Aside("orphans"))
 
-    def answers(self, pairing: Pairing[int], node: str) -> Iterator[tuple[Prewrite[int], int]]:
+    def answers(self, pairing: Pairing[int], node: str) -> Iterator[tuple[UnansweredPrewrite[int], int]]:
         """Prewrites with their commit_ts or ROLLED_BACK."""
         if self.fates is None:
             return
@@ -107,7 +107,7 @@ class Orphans:
             self.ask_at = now + PUMP_ORPHAN_LOOK_SECONDS
             self._ask(pairing, node)
 
-    def _words(self, pairing: Pairing[int]) -> Iterator[tuple[Prewrite[int], int]]:
+    def _words(self, pairing: Pairing[int]) -> Iterator[tuple[UnansweredPrewrite[int], int]]:
         """The decisions about those that TiDB can't tell of."""
         try:
             decided = self._decided.answer() or {}
@@ -139,10 +139,10 @@ class Orphans:
         if wanted:
             self._asked.ask(partial(self._look_up, wanted, latest_ts))
 
-    def _look_up(self, wanted: Sequence[Prewrite[int]], at_ts: int) -> list[_Look]:
+    def _look_up(self, wanted: Sequence[UnansweredPrewrite[int]], at_ts: int) -> list[_Look]:
         """Those that can be told. Raises SourceUnavailable, SourceRefused."""
         assert self.fates is not None, "else none is asked for"
-        looks: list[tuple[Prewrite[int], int | None]] = []
+        looks: list[tuple[UnansweredPrewrite[int], int | None]] = []
         for prewrite in wanted:
             try:
                 looks.append((prewrite, self.fates.fate(prewrite.key, prewrite.start_ts)))

@@ -41,7 +41,7 @@ class Parked:
     table_of: Callable[[bytes], str]
     ddl: LostDdl | None = None
 
-    def decided(self, lost: Sequence[pairing.Prewrite[int]]) -> dict[int, int]:
+    def decided(self, lost: Sequence[pairing.UnansweredPrewrite[int]]) -> dict[int, int]:
         """start_ts -> commit_ts or ROLLED_BACK of the decided ones; the others are parked, or decided as the pipeline
         file says. Raises LakeUnavailable, LakeRefused.
         """
@@ -56,7 +56,7 @@ class Parked:
             if decision.state is PrewriteState.COMMITTED
         }
 
-    def _known(self, lost: Sequence[pairing.Prewrite[int]]) -> dict[int, Prewrite]:
+    def _known(self, lost: Sequence[pairing.UnansweredPrewrite[int]]) -> dict[int, Prewrite]:
         """The record of each by start_ts, once all are written down.
 
         A new record is appended only if no other Pump has appended since the last look: two answers to one prewrite
@@ -81,14 +81,14 @@ class Parked:
                 return known
             record(tables, fresh, (counter, number + 1))
 
-    def _parked(self, lost: pairing.Prewrite[int]) -> Prewrite:
+    def _parked(self, lost: pairing.UnansweredPrewrite[int]) -> Prewrite:
         state, decider = by_policy(self.policy)
         table = self.table_of(lost.key)
         name, tables = f"{PUMPS_ID}{lost.start_ts}", (table,) if table else ()
         place = (self.owner, name, lost.start_ts, 0, 0, tables, state)
         return Prewrite(*place, answer_pos=lost.came_ts + 1, decided_by=decider)
 
-    def _by_history(self, lost: pairing.Prewrite[int]) -> Prewrite:
+    def _by_history(self, lost: pairing.UnansweredPrewrite[int]) -> Prewrite:
         fate = self.ddl.fate(lost) if self.ddl is not None else None
         state, decider = PrewriteState.OPEN, ""
         if fate is not None:

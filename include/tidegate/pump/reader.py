@@ -37,7 +37,7 @@ from tidegate.errors import PositionLost, StreamCorrupt, TidegateError
 from tidegate.pump.aside import Aside
 from tidegate.pump.ddl import JobNotes, Jobs, waits_for
 from tidegate.pump.door import Door
-from tidegate.pump.orphans import Fates, Orphans, Words
+from tidegate.pump.orphans import Fates, PumpOrphans, Words
 from tidegate.pump.registration import Registration
 from tidegate.pump.server import PumpServer, Write
 from tidegate.segments.segment import Segment
@@ -121,7 +121,7 @@ class PumpReader:
         self._cut: list[Write] = []
         self._told_tso = Aside[tuple[int, bytes | None]]("timestamps")
         self._fake_at = 0.0
-        self._orphans = Orphans(self._settings.fates, self._settings.orphan_seconds, self._settings.words)
+        self._orphans = PumpOrphans(self._settings.fates, self._settings.orphan_seconds, self._settings.words)
         self.checkpoint = NOTHING
         self.waiting_bytes = 0
 

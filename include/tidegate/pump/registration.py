@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PumpAddress:
     """node_id: the Pump's. host: where TiDB reaches it. may_join: whether TiDB may write to it yet; raises
     LakeUnavailable.
     """
@@ -56,7 +56,7 @@ class Place:
 class Registration:
     """The registration of one run. stop: set when a person asked the Pump to pause, or to close and it may."""
 
-    def __init__(self, place: Place, stop: threading.Event) -> None:
+    def __init__(self, place: PumpAddress, stop: threading.Event) -> None:
         self._place = place
         self._stop = stop
         self._wake = threading.Event()

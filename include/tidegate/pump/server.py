@@ -74,7 +74,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSettings:
+class PumpServerSettings:
     """listen: "unix:/path" or "host:port". key, certificate, ca: PEM files of TLS, for TCP addresses; ca: clients must
     show a certificate that it signed. cluster_id: TiDB's, when it is known.
     """
@@ -90,7 +90,7 @@ class ServerSettings:
 class PumpServer:
     """Serves until close(); what waits then is answered with an error."""
 
-    def __init__(self, settings: ServerSettings, drained: Drained | None = None) -> None:
+    def __init__(self, settings: PumpServerSettings, drained: Drained | None = None) -> None:
         """drained: what drainers get; None: nothing is to be pulled."""
         self._settings, self._drained = settings, drained
         self.door = Door(settings.cluster_id)

@@ -39,7 +39,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PrewriteAnswer:
     """commit_ts: where it stands, and what its rows get. file, pos: of its event."""
 
     id: str
@@ -75,7 +75,7 @@ class Prewrite:
         return cls(source, pending.id, pending.start_ts, pending.began_seq, pending.ended_seq, pending.tables)
 
     @classmethod
-    def unknown(cls, source: str, answer: Answer) -> Self:
+    def unknown(cls, source: str, answer: PrewriteAnswer) -> Self:
         """The prewrite of a committing answer whose rows never came."""
         return cls(source, answer.id, answer.commit_ts, 0, 0, ()).answered(answer, PrewriteState.UNKNOWN)
 
@@ -88,7 +88,7 @@ class Prewrite:
         cells = {field.name: getattr(self, field.name) for field in fields(self)}
         return cells | {"tables": list(self.tables), "recorded_at": recorded_at}
 
-    def answered(self, answer: Answer, state: PrewriteState | None = None) -> Self:
+    def answered(self, answer: PrewriteAnswer, state: PrewriteState | None = None) -> Self:
         outcome = state or (PrewriteState.COMMITTED if answer.committed else PrewriteState.ROLLED_BACK)
         at = answer
         return replace(
@@ -112,10 +112,10 @@ class Prewrites:
     def __iter__(self) -> Iterator[Prewrite]:
         return (prewrite for same in self._by_id.values() for prewrite in same)
 
-    def take(self, logged: Sequence[Pending | Answer]) -> list[Prewrite]:
+    def take(self, logged: Sequence[Pending | PrewriteAnswer]) -> list[Prewrite]:
         """The new prewrites with these, in log order; each prewrite once, in its last state."""
         changed: dict[tuple[str, int], Prewrite] = {}
-        self._answered.update(answer.id for answer in logged if isinstance(answer, Answer))
+        self._answered.update(answer.id for answer in logged if isinstance(answer, PrewriteAnswer))
         for entry in logged:
             now = self._begin(entry) if isinstance(entry, Pending) else self._answer(entry)
             if now is not None:
@@ -148,7 +148,7 @@ class Prewrites:
         same.append(Prewrite.of(self._source, pending))
         return same[-1]
 
-    def _answer(self, answer: Answer) -> Prewrite | None:
+    def _answer(self, answer: PrewriteAnswer) -> Prewrite | None:
         same = self._by_id.setdefault(answer.id, [])
         if any(prewrite.answer_ts == answer.commit_ts for prewrite in same):
             return None
@@ -172,7 +172,7 @@ class Prewrites:
             if prewrite.state is PrewriteState.OPEN and prewrite.start_ts <= upto_ts and prewrite.id not in prepared
         ]
 
-    def decide(self, orphan: Prewrite, state: PrewriteState, place: Answer, decided_by: str) -> Prewrite:
+    def decide(self, orphan: Prewrite, state: PrewriteState, place: PrewriteAnswer, decided_by: str) -> Prewrite:
         """The decision about an orphan. place: where the source's word on its prepared branches stands in its log."""
         same = self._by_id[orphan.id]
         self._answered.add(orphan.id)
@@ -180,7 +180,7 @@ class Prewrites:
         same[same.index(orphan)] = decision
         return decision
 
-    def _late(self, decided: Prewrite, answer: Answer) -> Prewrite | None:
+    def _late(self, decided: Prewrite, answer: PrewriteAnswer) -> Prewrite | None:
         """An answer to what was decided without it: the same word is none; another one holds its tables."""
         if answer.committed == (decided.state is PrewriteState.COMMITTED):
             return None
@@ -189,14 +189,16 @@ class Prewrites:
         return late
 
 
-def within_segment(source: str, logged: Iterable[Pending | Answer]) -> tuple[list[Prewrite], list[Pending | Answer]]:
+def within_segment(
+    source: str, logged: Iterable[Pending | PrewriteAnswer]
+) -> tuple[list[Prewrite], list[Pending | PrewriteAnswer]]:
     """(prewrites wholly in one segment with their answers, the rest for others to answer).
 
     logged: of one segment, in log order.
     """
     waiting: dict[str, Pending] = {}
     whole: list[Prewrite] = []
-    rest: list[Pending | Answer] = []
+    rest: list[Pending | PrewriteAnswer] = []
     for entry in logged:
         pending = waiting.pop(entry.id, None)
         if isinstance(entry, Pending):
@@ -212,6 +214,6 @@ def within_segment(source: str, logged: Iterable[Pending | Answer]) -> tuple[lis
     return whole, sorted(rest, key=_place)
 
 
-def _place(entry: Pending | Answer) -> tuple[int, bool]:
+def _place(entry: Pending | PrewriteAnswer) -> tuple[int, bool]:
     """In log order; what is prepared and answered at once has one commit_ts."""
     return (entry.start_ts, False) if isinstance(entry, Pending) else (entry.commit_ts, True)

@@ -43,7 +43,7 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class MomentWave:
     """A wave, and its tables. view: as an earlier run began it; landed: that run's chunks."""
 
     wave: WaveOf
@@ -59,7 +59,9 @@ class MomentWaves:
         self._info, self._lake, self._told, self._tell = info, lake, events, tell
         self._past: set[str] = set()  # tokens of waves whose timestamp garbage collection has passed
 
-    def begin(self, todo: Sequence[TableProgress], fresh: WaveOf, marks: TimestampMarks, writer: ChunkWriter) -> Moment:
+    def begin(
+        self, todo: Sequence[TableProgress], fresh: WaveOf, marks: TimestampMarks, writer: ChunkWriter
+    ) -> MomentWave:
         """The wave that an earlier run began; else a wave of all tables. fresh: has no timestamp yet.
 
         Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
@@ -68,15 +70,15 @@ class MomentWaves:
         view = next((seen for seen in views if not self._told.is_marked(seen.token)), None)
         if view is None:
             marks.write(fresh.mark(MarkKind.LOW))
-            return Moment(replace(fresh, at_ts=marks.at_ts), tuple(todo))
+            return MomentWave(replace(fresh, at_ts=marks.at_ts), tuple(todo))
         writer.fence()  # what lies there from now on is all that there will be of the earlier run
         marks.go_on(view.at_ts)
         landed = tuple(ref.chunk for ref in chunk_refs(self._lake, fresh.source, [view.token]))
         wave = replace(fresh, wave=view.wave, token=view.token, at_ts=view.at_ts)
-        return Moment(wave, tuple(table for table in todo if table.view == view), view, landed)
+        return MomentWave(wave, tuple(table for table in todo if table.view == view), view, landed)
 
     def read(
-        self, moment: Moment, work: Sequence[TableWork], writer: ChunkWriter, way: MomentWay, parallel: int
+        self, moment: MomentWave, work: Sequence[TableWork], writer: ChunkWriter, way: MomentWay, parallel: int
     ) -> bool:
         """Read what is left; False when it was stopped. Raises as MomentReading.run."""
         by_name = {table.name: table for table in moment.tables}
@@ -92,7 +94,7 @@ class MomentWaves:
 
         return MomentReading(self._info, moment.wave, work, moment.landed, way, land).run(parallel)
 
-    def is_past(self, moment: Moment, error: TidegateError) -> bool:
+    def is_past(self, moment: MomentWave, error: TidegateError) -> bool:
         """Whether garbage collection came by before an earlier run's wave was gone on with; the next one is another."""
         if moment.view is None or not is_collected(error):
             return False
@@ -103,7 +105,7 @@ class MomentWaves:
         )
         return True
 
-    def counted(self, moment: Moment, work: Sequence[TableWork]) -> list[TableWork]:
+    def counted(self, moment: MomentWave, work: Sequence[TableWork]) -> list[TableWork]:
         """Without tables that came too late for the timestamp through no fault of theirs."""
         late = [table for table in work if table.trouble is not None and is_collected(table.trouble)]
         if not late or late[0].trouble is None or not self.is_past(moment, late[0].trouble):

@@ -41,7 +41,7 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pac
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RepairKeys:
     """conditions: SQL, each true of some of the keys; together of all. silver: its rows with these keys.
 
     zero_dates: what the log's become. changefeed: the source is one, and its TiDB is read.
@@ -56,7 +56,7 @@ class Wanted:
     changefeed: bool = False
 
 
-def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, wanted: Wanted) -> str:
+def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, wanted: RepairKeys) -> str:
     """Read, land, mark; the token under which apply answers. The caller has the lease of the source's snapshots.
 
     Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken; VerifyError for a table that is
@@ -89,7 +89,7 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
 
 
 def _read(
-    asked: WorkerConnection, info: ConnectionInfo, version: TableVersion, wanted: Wanted, wave: WaveOf
+    asked: WorkerConnection, info: ConnectionInfo, version: TableVersion, wanted: RepairKeys, wave: WaveOf
 ) -> list[Chunk]:
     bounds = ChunkBounds(SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_STATEMENT_SECONDS)
     chunks: list[Chunk] = []
@@ -118,7 +118,7 @@ def _deletes(version: TableVersion, rows: pa.Table, wave: WaveOf) -> Chunk:
     return replace(wave.chunk(version, WHOLE, rows.num_rows, shape_of(rows.schema), payload), deletes=True)
 
 
-def _changed(wanted: Wanted) -> VerifyError:
+def _changed(wanted: RepairKeys) -> VerifyError:
     return VerifyError(
         "the table has other columns now than when it was compared",
         where=f"{wanted.database}.{wanted.table}",

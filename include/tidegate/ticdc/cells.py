@@ -35,7 +35,7 @@ _REAL_DATE: Final = r"^(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])-(?:0[1-9]|1
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class TextCells:
     """values: of the canonical type. null_dates: zero and impossible dates among them that became NULL."""
 
     values: pa.Array
@@ -55,7 +55,7 @@ class Asked:
         return UnsupportedValue(f"column {self.column.name} ({self.column.type}): {what}", remedy=remedy)
 
 
-def cells(texts: pa.Array, column: Column, form: Form, zero_dates: ZeroDates) -> Cells:
+def cells(texts: pa.Array, column: Column, form: Form, zero_dates: ZeroDates) -> TextCells:
     """Raises UnsupportedValue."""
     asked = Asked(column, canonical(column), form, zero_dates)
     kind = asked.type.kind
@@ -65,7 +65,7 @@ def cells(texts: pa.Array, column: Column, form: Form, zero_dates: ZeroDates) ->
     if convert is None:
         raise asked.wrong("TiCDC writes no such column")
     try:
-        return Cells(convert(texts, asked))
+        return TextCells(convert(texts, asked))
     except pa.ArrowInvalid as error:
         raise asked.wrong(str(error).splitlines()[0][:200]) from None
 
@@ -183,7 +183,7 @@ def _vector(texts: pa.Array, asked: Asked) -> pa.Array:
     return pa.array([None if text is None else numbers(text) for text in texts.to_pylist()], asked.type.arrow)
 
 
-def _dates(texts: pa.Array, asked: Asked) -> Cells:
+def _dates(texts: pa.Array, asked: Asked) -> TextCells:
     """Dates that no calendar has are NULL, or an error."""
     good = _real(texts)
     impossible = len(texts) - texts.null_count - int(pc.sum(good).as_py() or 0)
@@ -193,12 +193,12 @@ def _dates(texts: pa.Array, asked: Asked) -> Cells:
     texts = pc.if_else(good, texts, pa.scalar(None, pa.string()))
     try:
         if asked.type.kind is Kind.DATE:
-            return Cells(texts.cast(pa.date32()), impossible)
+            return TextCells(texts.cast(pa.date32()), impossible)
         moments = texts.cast(pa.timestamp("us"))
         if asked.type.kind is Kind.DATETIME:
-            return Cells(moments, impossible)
+            return TextCells(moments, impossible)
         zoned = pc.assume_timezone(moments, asked.form.time_zone, ambiguous="raise", nonexistent="raise")
-        return Cells(zoned.cast(asked.type.arrow), impossible)
+        return TextCells(zoned.cast(asked.type.arrow), impossible)
     except (pa.ArrowInvalid, ValueError) as error:
         what = str(error).splitlines()[0][:200]
         raise asked.wrong(what, "run the TiCDC servers with --tz UTC, where each hour of a year is once") from None

@@ -33,7 +33,7 @@ from tidegate.ticdc.cells import cells
 from tidegate.ticdc.layout import has_partition
 from tidegate.ticdc.lines import split
 from tidegate.ticdc.pieces import Form, Placed, form_of, pieces_of
-from tidegate.ticdc.rows import Rows, Wanted, rows_of
+from tidegate.ticdc.rows import Rows, WantedColumns, rows_of
 
 Name = tuple[str, str]
 Versions = Mapping[Name, Sequence[TableVersion]]
@@ -46,7 +46,7 @@ SYSTEM_FIELDS: Final = (
 )
 
 
-class Rule(StrEnum):
+class RefusalRule(StrEnum):
     """Why bytes aren't decoded."""
 
     SCHEMA_FILE = "schema file"
@@ -76,11 +76,11 @@ def decode_in_pieces(
     for placed in pieces_of(segment):
         name = placed.piece.name
         if placed.piece.schema:
-            ledger.ignore(Rule.SCHEMA_FILE, placed.piece.length)
+            ledger.ignore(RefusalRule.SCHEMA_FILE, placed.piece.length)
         elif name not in windows and name in known.held:
             ledger.quarantined_bytes += placed.piece.length
         elif name not in windows:
-            ledger.ignore(Rule.NOT_ASKED, placed.piece.length)
+            ledger.ignore(RefusalRule.NOT_ASKED, placed.piece.length)
         else:
             table = by_name.setdefault(name, TableLines(placed.at))
             in_force = sorted(versions.get(name, ()), key=lambda version: version.commit_ts)
@@ -96,7 +96,7 @@ def sort_in(
     lines = split(form, placed.data, placed.piece.path)
     inside = (lines.commit_ts > window.after_ts) & (lines.commit_ts <= window.upto_ts)
     sizes = np.diff(lines.starts)
-    ledger.ignore(Rule.OUTSIDE, int(sizes[~inside].sum()))
+    ledger.ignore(RefusalRule.OUTSIDE, int(sizes[~inside].sum()))
     table.taken_bytes += int(sizes[inside].sum())
     begins = np.array([version.commit_ts for version in versions], np.int64)
     which = np.where(inside, np.searchsorted(begins, lines.commit_ts, side="right") - 1, -2)
@@ -200,7 +200,7 @@ def _batch(
 ) -> tuple[pa.RecordBatch, int]:
     """place: the segment's seq, and the ordinal of the first row. Raises Terminal."""
     names = [column.name for column in version.columns]
-    rows = rows_of(runs, Wanted(form, names, version.key_names, window.whole_deletes))
+    rows = rows_of(runs, WantedColumns(form, names, version.key_names, window.whole_deletes))
     order = _order(rows)
     take, nulled = pa.array(order), 0
     arrays, fields = [], list(SYSTEM_FIELDS)

@@ -25,9 +25,9 @@ from tidegate.segments.result import CommitSpan, Known, Ledger
 from tidegate.segments.segment import Segment
 from tidegate.ticdc.cells import cells
 from tidegate.ticdc.decode import SYSTEM_FIELDS, Name, TableLines, sort_in, version_of
-from tidegate.ticdc.logged import Logged, logged_of
+from tidegate.ticdc.logged import LoggedLines, logged_of
 from tidegate.ticdc.pieces import Form, form_of, pieces_of
-from tidegate.ticdc.rows import Wanted
+from tidegate.ticdc.rows import WantedColumns
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -61,7 +61,7 @@ def _images(
     segment: Segment, name: Name, version: TableVersion, form: Form, runs: Sequence[bytes], places: _Numbers
 ) -> LoggedImages:
     names = [column.name for column in version.columns]
-    lines = logged_of(runs, Wanted(form, names, version.key_names, whole_deletes=False))
+    lines = logged_of(runs, WantedColumns(form, names, version.key_names, whole_deletes=False))
     kept = _first_of_each(lines, [names.index(key_name) for key_name in version.key_names])
     kept = kept[np.lexsort((places[lines.first[kept]], lines.kind[kept] != IMAGE_DELETE, lines.commit_ts[kept]))]
     is_update = lines.kind[kept] == IMAGE_BEFORE
@@ -90,7 +90,7 @@ def _images(
     return LoggedImages(name, version, batch, None if present.all() else present, segment.start_pos + at, {})
 
 
-def _first_of_each(lines: Logged, key: Sequence[int]) -> _Numbers:
+def _first_of_each(lines: LoggedLines, key: Sequence[int]) -> _Numbers:
     """Numbers of the changes without those that are written again."""
     columns = {"commit_ts": pa.array(lines.commit_ts), "kind": pa.array(lines.kind)}
     for at in key:

@@ -20,14 +20,14 @@ import pyarrow as pa
 
 from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_DELETE, IMAGE_INSERT
 from tidegate.config import Protocol
-from tidegate.ticdc.rows import RawRows, Wanted, raw_rows
+from tidegate.ticdc.rows import RawRows, WantedColumns, raw_rows
 
 _KINDS = {"INSERT": IMAGE_INSERT, "UPDATE": IMAGE_BEFORE, "DELETE": IMAGE_DELETE}
 _CSV_KINDS = {"I": IMAGE_INSERT, "U": IMAGE_BEFORE, "D": IMAGE_DELETE}
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedLines:
     """Per change: kind, IMAGE_BEFORE for an update; commit_ts; first, the number of its (first) line; the texts of the
     row that it leaves (of a DELETE, of the row that it takes), and of an update's row before. has_new, has_old:
     bool[columns, changes], whether the line has that.
@@ -42,7 +42,7 @@ class Logged:
     has_old: npt.NDArray[np.bool_]
 
 
-def logged_of(runs: Sequence[bytes], wanted: Wanted) -> Logged:
+def logged_of(runs: Sequence[bytes], wanted: WantedColumns) -> LoggedLines:
     """runs: each of one file. Raises SchemaMismatch, StreamCorrupt, UnsupportedValue."""
     raw = raw_rows(runs, wanted)
     if wanted.form.protocol is Protocol.CANAL_JSON:
@@ -50,7 +50,7 @@ def logged_of(runs: Sequence[bytes], wanted: Wanted) -> Logged:
     return _csv(raw, wanted)
 
 
-def _canal(data: bytes, raw: RawRows, wanted: Wanted) -> Logged:
+def _canal(data: bytes, raw: RawRows, wanted: WantedColumns) -> LoggedLines:
     words, names = raw.words.to_pylist(), wanted.names
     count = len(words)
     has_new, has_old = np.ones((len(names), count), np.bool_), np.zeros((len(names), count), np.bool_)
@@ -70,10 +70,10 @@ def _canal(data: bytes, raw: RawRows, wanted: Wanted) -> Logged:
                 old[at][number], has_old[at, number] = before.get(name, row[name]), True
     kind = np.array([_KINDS[word] for word in words], np.int8)
     texts = [pa.array(cells, pa.string()) for cells in old]
-    return Logged(kind, raw.commit_ts, np.arange(count), raw.columns, texts, has_new, has_old)
+    return LoggedLines(kind, raw.commit_ts, np.arange(count), raw.columns, texts, has_new, has_old)
 
 
-def _csv(raw: RawRows, wanted: Wanted) -> Logged:
+def _csv(raw: RawRows, wanted: WantedColumns) -> LoggedLines:
     words = raw.words.to_pylist()
     half = raw.is_update.to_pylist() if raw.is_update is not None else [False] * len(words)
     first, last = list[int](), list[int]()
@@ -91,4 +91,4 @@ def _csv(raw: RawRows, wanted: Wanted) -> Logged:
     for name in wanted.key:
         has_old[wanted.names.index(name)] |= kind == IMAGE_BEFORE
     new, old = ([column.take(pa.array(at)) for column in raw.columns] for at in (end, begin))
-    return Logged(kind, raw.commit_ts[begin], begin, new, old, np.ones_like(has_old), has_old)
+    return LoggedLines(kind, raw.commit_ts[begin], begin, new, old, np.ones_like(has_old), has_old)

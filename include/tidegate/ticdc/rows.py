@@ -50,7 +50,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedColumns:
     """names: the columns that the files have, in their order. key: those of the key. whole_deletes: a delete has to
     tell the whole row.
     """
@@ -74,7 +74,7 @@ class RawRows:
     is_update: pa.Array | None = None
 
 
-def rows_of(runs: Sequence[bytes], wanted: Wanted) -> Rows:
+def rows_of(runs: Sequence[bytes], wanted: WantedColumns) -> Rows:
     """runs: each of one file. Raises SchemaMismatch, StreamCorrupt, UnsupportedValue."""
     raw = raw_rows(runs, wanted)
     deleted = pc.is_in(raw.words, pa.array([_DELETE, "D"])).to_numpy(zero_copy_only=False)
@@ -83,7 +83,7 @@ def rows_of(runs: Sequence[bytes], wanted: Wanted) -> Rows:
     return _split(rows, raw.old, wanted) if raw.old is not None else rows
 
 
-def raw_rows(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
+def raw_rows(runs: Sequence[bytes], wanted: WantedColumns) -> RawRows:
     """As they stand. Raises what rows_of does."""
     try:
         return _canal(runs, wanted) if wanted.form.protocol is Protocol.CANAL_JSON else _csv(runs, wanted)
@@ -95,7 +95,7 @@ def raw_rows(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
 # --- canal-json ----------------------------------------------------------------------------------------
 
 
-def _canal(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
+def _canal(runs: Sequence[bytes], wanted: WantedColumns) -> RawRows:
     has_old = False
     for run in runs:
         has_old |= _check_names(run, wanted)
@@ -134,7 +134,7 @@ def _no_object(kind: pa.DataType) -> pa.Scalar:
     return pa.scalar([None], kind)
 
 
-def _check_names(data: bytes, wanted: Wanted) -> bool:
+def _check_names(data: bytes, wanted: WantedColumns) -> bool:
     """Whether the lines have the version's columns; True when an UPDATE among them tells old values.
 
     Raises SchemaMismatch, StreamCorrupt, UnsupportedValue.
@@ -171,7 +171,7 @@ def _other(written: Sequence[str], known: Sequence[str]) -> SchemaMismatch:
     )
 
 
-def _split(rows: Rows, old: list[pa.Array], wanted: Wanted) -> Rows:
+def _split(rows: Rows, old: list[pa.Array], wanted: WantedColumns) -> Rows:
     """Deletes of the keys that UPDATEs change, each before its line."""
     moved = np.zeros(len(rows.op), np.bool_)
     for name in wanted.key:
@@ -197,7 +197,7 @@ def _split(rows: Rows, old: list[pa.Array], wanted: Wanted) -> Rows:
 # --- csv -----------------------------------------------------------------------------------------------
 
 
-def _csv(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
+def _csv(runs: Sequence[bytes], wanted: WantedColumns) -> RawRows:
     csv = wanted.form.csv
     more = ["is_update"] * csv.old_value + ["handle_key"] * csv.handle_key
     head = [_OPERATION, "table", "schema", _STAMP, *more]
@@ -222,7 +222,7 @@ def _csv(runs: Sequence[bytes], wanted: Wanted) -> RawRows:
     return RawRows(_one(table[_OPERATION]), _one(table[_STAMP]).to_numpy(), columns, is_update=half)
 
 
-def _check_width(data: bytes, wanted: Wanted, width: int) -> None:
+def _check_width(data: bytes, wanted: WantedColumns, width: int) -> None:
     """Of the first record: pyarrow names a difference by its own count alone. Raises SchemaMismatch."""
     csv, fields, quoted = wanted.form.csv, 1, False
     for character in data.decode("utf-8", "replace"):
@@ -238,7 +238,7 @@ def _check_width(data: bytes, wanted: Wanted, width: int) -> None:
         raise SchemaMismatch(what, remedy=remedy)
 
 
-def _check_unquoted(data: bytes, wanted: Wanted) -> None:
+def _check_unquoted(data: bytes, wanted: WantedColumns) -> None:
     """TiCDC writes NULL, numbers and whether it is an update without quotes: another mark of NULL would be taken for a
     text. Raises StreamCorrupt.
 

@@ -33,7 +33,7 @@ from tidegate.ticdc.pieces import Placed, form_of, pieces_of
 from tidegate.ticdc.schema_file import SchemaFile, quoted, schema_file
 
 
-class Action(IntEnum):
+class QuietAction(IntEnum):
     """A schema file's Type, the number of TiDB's job (ActionType): those that change no row and no column."""
 
     NONE = 0
@@ -64,7 +64,7 @@ class Action(IntEnum):
     DROP_RESOURCE_GROUP = 70
 
 
-_QUIET: Final = frozenset(Action)
+_QUIET: Final = frozenset(QuietAction)
 EXCHANGE_PARTITION: Final = 42
 RECOVER_TABLE: Final = 25  # FLASHBACK TABLE too: a table is there again, with the rows that it had
 Pair: TypeAlias = tuple[tuple[str, str], tuple[str, str]]

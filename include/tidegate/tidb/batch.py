@@ -23,11 +23,11 @@ from tidegate.tidb.datum import datum
 from tidegate.tidb.json_column import json_column
 from tidegate.tidb.kernel import layout as T  # noqa: N812
 from tidegate.tidb.kernel.rows import decode_rows
-from tidegate.tidb.plan import Plan, PlannedColumn
+from tidegate.tidb.plan import PlannedColumn, TidbPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TidbBatch:
     """null_dates: impossible dates that became NULL."""
 
     rows: pa.RecordBatch
@@ -35,8 +35,8 @@ class Batch:
 
 
 def decode_records(
-    data: npt.NDArray[np.uint8], records: Words, plan: Plan, seq: int, *, logged: bool = False
-) -> Batch | None:
+    data: npt.NDArray[np.uint8], records: Words, plan: TidbPlan, seq: int, *, logged: bool = False
+) -> TidbBatch | None:
     """logged: each side of an update by itself. Raises UnsupportedValue, DecodeError for a value made outside of the
     kernel.
     """
@@ -71,7 +71,7 @@ def decode_records(
     rows = pa.RecordBatch.from_arrays([*stamps, *columns], schema=schema)
     if state[T.TWIN_COUNT]:
         rows = _without_same(rows, np.flatnonzero(twins[:count]), plan)
-    return Batch(moved_out(rows), int(words[:, L.NULL_DATES].sum()))
+    return TidbBatch(moved_out(rows), int(words[:, L.NULL_DATES].sum()))
 
 
 def _finished(
@@ -92,7 +92,7 @@ def _finished(
     return array
 
 
-def _without_same(rows: pa.RecordBatch, deletes: npt.NDArray[np.int64], plan: Plan) -> pa.RecordBatch:
+def _without_same(rows: pa.RecordBatch, deletes: npt.NDArray[np.int64], plan: TidbPlan) -> pa.RecordBatch:
     """Without deletes in front of an upsert whose key is the same value in other bytes, as -0 and 0 are."""
     same = np.ones(len(deletes), np.bool_)
     for place in plan.key:

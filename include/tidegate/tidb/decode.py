@@ -62,7 +62,7 @@ def decode_in_pieces(
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DecodedPiece:
     """Some transactions, or some rows of a large one.
 
     batches: the rows of each version that has any, by name. rows: where each row of the piece lies; first: so many were
@@ -100,7 +100,7 @@ class Pieces:
         ]
         self._first = 0
 
-    def read(self) -> Iterator[Piece]:
+    def read(self) -> Iterator[DecodedPiece]:
         """Raises StreamCorrupt."""
         ledger = Ledger(0)
         for rule, numbers in self._rules.items():
@@ -113,7 +113,7 @@ class Pieces:
             yield from self._pieces(self.wanted[at:upto], ledger)
             at, ledger = upto, Ledger(0)
         if not len(self.wanted):
-            yield Piece(ledger, [], np.empty((0, T.ROW_WORDS), np.int64), 0)
+            yield DecodedPiece(ledger, [], np.empty((0, T.ROW_WORDS), np.int64), 0)
 
     def _end(self, at: int) -> int:
         """Behind the last transaction of a piece that begins with this one: it passes no bound."""
@@ -121,7 +121,7 @@ class Pieces:
             int(np.searchsorted(ends, (ends[at - 1] if at else 0) + most, side="right")) for ends, most in self._bounds
         )
 
-    def _pieces(self, numbers: Words, ledger: Ledger) -> Iterator[Piece]:
+    def _pieces(self, numbers: Words, ledger: Ledger) -> Iterator[DecodedPiece]:
         """More than one of a transaction that passes a bound alone."""
         rows = self._walk.rows(numbers)
         if rows is None:
@@ -148,7 +148,7 @@ class Pieces:
                 ledger.quarantined_bytes += int(size[lost].sum())
                 ledger.decoded_bytes += int(size[~lost].sum())
             self._first += len(part)
-            yield Piece(ledger, made, part, self._first - len(part))
+            yield DecodedPiece(ledger, made, part, self._first - len(part))
             ledger = Ledger(0)
 
     def _edges(self, rows: Words) -> list[int]:

@@ -23,10 +23,10 @@ from tidegate.schema.model.server import TIDB, ServerVersion
 from tidegate.schema.replay.indexes import key_of
 from tidegate.schema.replay.partition_moves import PartitionMoves
 from tidegate.schema.replay.shape import Shape
-from tidegate.schema.replay.work import State, Work
+from tidegate.schema.replay.work import TableAfter, Work
 from tidegate.tidb.cells import cell_text
 from tidegate.tidb.jobs import PUBLIC, ColumnInfo, TableInfo, Tp, id_in
-from tidegate.tidb.live_tables import Change, LiveTables, Name, TableChange
+from tidegate.tidb.live_tables import LiveTables, Name, TableChange, VersionKind
 from tidegate.tidb.partitioning import partitioning_of
 from tidegate.tidb.replay.stored import origin_default
 
@@ -79,7 +79,7 @@ def ids_of(versions: Sequence[TableVersion]) -> list[tuple[int, ...]]:
 
 def _was_divided(before: TableVersion, version: TableVersion) -> bool:
     was, now = info_of(before), info_of(version)
-    went_on = version.kind in (Change.ALTER, Change.RENAME)
+    went_on = version.kind in (VersionKind.ALTER, VersionKind.RENAME)
     return was is not None and now is not None and went_on and was.partition != now.partition
 
 
@@ -124,12 +124,12 @@ def versions_of(changes: list[TableChange], at: Stands, history: KnownTables) ->
     for was, old in renamed.items():
         assert was is not None, "asked for above"
         if was not in made and old is not None and old.commit_ts < at.commit_ts:
-            gone = replace(old, status=VersionStatus.DROPPED, moved=None, kind=str(Change.RENAME))
+            gone = replace(old, status=VersionStatus.DROPPED, moved=None, kind=str(VersionKind.RENAME))
             made[was] = _placed(gone, at, _number(old))
     return list(made.values())
 
 
-def _moved(changes: list[TableChange], history: KnownTables) -> dict[Name, State]:
+def _moved(changes: list[TableChange], history: KnownTables) -> dict[Name, TableAfter]:
     """The effect of a job on rows of partitions, as the statement in MySQL's log would be followed."""
     work = Work(history.last)
     for change in changes:
@@ -152,9 +152,9 @@ def _version(
     change: TableChange, at: Stands, before: TableVersion | None, number: int, history: KnownTables
 ) -> TableVersion:
     info, (database, table) = change.info, change.name
-    if change.change is Change.DROP and before is not None:
-        return _placed(replace(before, status=VersionStatus.DROPPED, kind=str(Change.DROP)), at, number)
-    goes_on = change.change in (Change.ALTER, Change.RENAME, Change.TRUNCATE)
+    if change.change is VersionKind.DROP and before is not None:
+        return _placed(replace(before, status=VersionStatus.DROPPED, kind=str(VersionKind.DROP)), at, number)
+    goes_on = change.change in (VersionKind.ALTER, VersionKind.RENAME, VersionKind.TRUNCATE)
     ids = _ids(info, before if goes_on else None, change.renewed, history.new_id)
     cells = json.loads(info.text)
     columns = tuple(_column(column, ids[column.id], cells) for column in info.shown)
@@ -184,9 +184,11 @@ def _status(change: TableChange, before: TableVersion | None, ids: Mapping[int, 
     """ids: ours of the columns, by TiDB's."""
     known = {column.id for column in before.columns} if before is not None else set()
     new = [column for column in change.info.shown if ids[column.id] not in known]
-    if change.unknown_rows or (change.change in (Change.ALTER, Change.RENAME) and not all(map(_fills_rows, new))):
+    if change.unknown_rows or (
+        change.change in (VersionKind.ALTER, VersionKind.RENAME) and not all(map(_fills_rows, new))
+    ):
         return VersionStatus.NEEDS_SNAPSHOT
-    if change.change in (Change.ALTER, Change.RENAME) and before is not None:
+    if change.change in (VersionKind.ALTER, VersionKind.RENAME) and before is not None:
         return before.status
     return VersionStatus.ACTIVE
 

@@ -29,7 +29,7 @@ _WITHOUT_KEY: Final = "its rows {} into other partitions, and it has no key"
 _MADE: Final = (Action.CREATE_TABLE, Action.CREATE_TABLES)
 
 
-class Change(StrEnum):
+class VersionKind(StrEnum):
     """The kind of a table's version; schema_history's words."""
 
     BASELINE = "baseline"
@@ -47,7 +47,7 @@ class TableChange:
     on rows of partitions.
     """
 
-    change: Change
+    change: VersionKind
     name: Name
     info: TableInfo
     was: Name | None = None
@@ -106,7 +106,7 @@ class LiveTables:
                 self._tables |= back
                 why = "its rows came back with FLASHBACK DATABASE"
                 return [
-                    TableChange(Change.CREATE, (database, info.name), info, unknown_rows=why)
+                    TableChange(VersionKind.CREATE, (database, info.name), info, unknown_rows=why)
                     for _, info in back.values()
                 ]
             case Action.DROP_TABLE:
@@ -117,7 +117,7 @@ class LiveTables:
                 return self._exchange(job)
             case Action.FLASHBACK_CLUSTER:
                 why = "FLASHBACK CLUSTER took back commits"
-                return [TableChange(Change.ALTER, name, info, unknown_rows=why) for name, info in self]
+                return [TableChange(VersionKind.ALTER, name, info, unknown_rows=why) for name, info in self]
         changes = [self._redefined(job, info, database) for info in job.tables or ((job.table,) if job.table else ())]
         return [change for change in changes if change is not None]
 
@@ -127,11 +127,11 @@ class LiveTables:
             return []
         database, info = self._tables[job.table_id]
         why = _WITHOUT_KEY.format("were going")
-        return [] if info.key else [TableChange(Change.ALTER, (database, info.name), info, unknown_rows=why)]
+        return [] if info.key else [TableChange(VersionKind.ALTER, (database, info.name), info, unknown_rows=why)]
 
     def _drop(self, table_id: int) -> TableChange:
         database, info = self._tables.pop(table_id)
-        return TableChange(Change.DROP, (database, info.name), info)
+        return TableChange(VersionKind.DROP, (database, info.name), info)
 
     def _redefined(self, job: Job, info: TableInfo, database: str) -> TableChange | None:
         """The change by a job whose TableInfo says what the table is now."""
@@ -141,16 +141,16 @@ class LiveTables:
         self._tables[info.id] = (database, info)
         name = (database, info.name)
         if job.type in _MADE:
-            return TableChange(Change.CREATE, name, info)
+            return TableChange(VersionKind.CREATE, name, info)
         if job.type == Action.TRUNCATE_TABLE:
-            return TableChange(Change.TRUNCATE, name, info)
+            return TableChange(VersionKind.TRUNCATE, name, info)
         if old is None:
             came = job.type == Action.RECOVER_TABLE
             why = "its rows came back with it" if came else "nothing is known of it from before"
-            return TableChange(Change.CREATE, name, info, unknown_rows=why)
+            return TableChange(VersionKind.CREATE, name, info, unknown_rows=why)
         was, before = (old[0], old[1].name), old[1]
         renewed = {column.id: old_id for old_id, column in successors(before, info, job).items()}
-        kind = Change.RENAME if was != name else Change.ALTER
+        kind = VersionKind.RENAME if was != name else VersionKind.ALTER
         # TiDB 7.5 tells of rows twice that are written meanwhile (double_writes.py), and may have them twice.
         why = _WITHOUT_KEY.format("went") if job.type in REFILLING and not info.key else ""
         return TableChange(
@@ -170,8 +170,8 @@ class LiveTables:
         self._tables |= {info.id: (database, info), plain.id: (other, plain)}
         action = exchange_of(job, table, plain.id, (other, plain.name))
         return [
-            TableChange(Change.ALTER, (database, info.name), info, action=action),
-            TableChange(Change.ALTER, (other, plain.name), plain),
+            TableChange(VersionKind.ALTER, (database, info.name), info, action=action),
+            TableChange(VersionKind.ALTER, (other, plain.name), plain),
         ]
 
     def _rename_all(self, job: Job) -> list[TableChange]:
@@ -198,7 +198,7 @@ class LiveTables:
             was = (old[0], old[1].name) if old else None
             why = "" if old else "nothing is known of it from before"
             if was != (database, info.name):
-                changes.append(TableChange(Change.RENAME, (database, info.name), info, was, why))
+                changes.append(TableChange(VersionKind.RENAME, (database, info.name), info, was, why))
         return changes
 
 

@@ -35,7 +35,7 @@ P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True)
-class Prewrite(Generic[P]):
+class UnansweredPrewrite(Generic[P]):
     """A prewrite without an answer. place: the place of its bytes, or they themselves. resolved_ts: at its arrival.
     came_ts: the latest timestamp in its pump's binlogs by then, its own among them.
     """
@@ -66,7 +66,7 @@ class Pairing(Generic[P]):
     def __init__(self, pumps: Collection[str], after_ts: int = 0) -> None:
         self._latest = dict.fromkeys(pumps, after_ts)
         self._resolved = after_ts
-        self._unanswered: dict[int, Prewrite[P]] = {}
+        self._unanswered: dict[int, UnansweredPrewrite[P]] = {}
         self._oldest: list[int] = []  # a heap of start_ts, of which some are answered
         self._early: dict[int, int] = {}  # answers whose prewrite hasn't come
         self._answered: OrderedDict[int, int] = OrderedDict()
@@ -89,7 +89,7 @@ class Pairing(Generic[P]):
         """The latest timestamp that a pump's binlogs name."""
         return self._latest[pump]
 
-    def oldest(self, count: int) -> list[Prewrite[P]]:
+    def oldest(self, count: int) -> list[UnansweredPrewrite[P]]:
         """Some of the unanswered prewrites, the oldest first; cheap also when a million wait."""
         taken = list[int]()
         while self._oldest and len(taken) < count:
@@ -105,7 +105,7 @@ class Pairing(Generic[P]):
         return start_ts in self._unanswered
 
     @property
-    def unanswered(self) -> list[Prewrite[P]]:
+    def unanswered(self) -> list[UnansweredPrewrite[P]]:
         """The unanswered prewrites by start_ts, the oldest first."""
         return [self._unanswered[start_ts] for start_ts in sorted(self._unanswered)]
 
@@ -132,12 +132,12 @@ class Pairing(Generic[P]):
             pass
         elif binlog.tp is BinlogType.PREWRITE:
             came_ts = max(self._latest[pump], binlog.start_ts)
-            self._prewrite(Prewrite(binlog.start_ts, binlog.prewrite_key, place, self.resolved_ts, came_ts))
+            self._prewrite(UnansweredPrewrite(binlog.start_ts, binlog.prewrite_key, place, self.resolved_ts, came_ts))
         else:
             self.answer(binlog.start_ts, binlog.commit_ts if binlog.tp is BinlogType.COMMIT else ROLLED_BACK)
         self._latest[pump] = max(self._latest[pump], binlog.start_ts, binlog.commit_ts)
 
-    def _prewrite(self, prewrite: Prewrite[P]) -> None:
+    def _prewrite(self, prewrite: UnansweredPrewrite[P]) -> None:
         start_ts = prewrite.start_ts
         if start_ts in self._unanswered or start_ts in self._answered:
             self.repeated += 1

@@ -57,7 +57,7 @@ class PlannedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TidbPlan:
     """words: int64[columns, COLUMN_WORDS], without addresses in an arena. ids: of the columns, sorted; order: which
     column each of them is. handles: datums in front of an inserted row. key: places of the key's columns.
     """
@@ -71,7 +71,7 @@ class Plan:
 
 
 @lru_cache(maxsize=1024)
-def plan_of(version: TableVersion, zero_dates: ZeroDates) -> Plan | None:
+def plan_of(version: TableVersion, zero_dates: ZeroDates) -> TidbPlan | None:
     """Raises nothing: what can't be planned the slow decoder says."""
     info = info_of(version)
     if info is None or any(column.is_virtual for column in info.shown):
@@ -91,7 +91,7 @@ def plan_of(version: TableVersion, zero_dates: ZeroDates) -> Plan | None:
         described[T.HANDLE] = info.handle.index(shown.id) if shown.id in info.handle else -1
         planned.append(made)
     words.setflags(write=False)
-    return Plan(tuple(planned), words, *_by_id(info), len(info.handle) or 1, _places(version))
+    return TidbPlan(tuple(planned), words, *_by_id(info), len(info.handle) or 1, _places(version))
 
 
 def _places(version: TableVersion) -> tuple[int, ...]:

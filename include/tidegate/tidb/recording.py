@@ -24,7 +24,7 @@ _LENGTH: Final = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class RecordedState:
     """folder: the files of tables as they were at tso."""
 
     tso: int
@@ -46,7 +46,7 @@ class Recording:
                 orphan["start_ts"]: _fate(orphan["mvcc"], orphan["start_ts"]) for orphan in manifest.get("orphans", ())
             }
             self.checkpoints = [
-                Checkpoint(checkpoint["tso"], checkpoint["dir"]) for checkpoint in manifest.get("checkpoints", ())
+                RecordedState(checkpoint["tso"], checkpoint["dir"]) for checkpoint in manifest.get("checkpoints", ())
             ]
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise self._broken(

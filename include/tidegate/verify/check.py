@@ -38,7 +38,7 @@ from tidegate.verify.report import Outcome, RangeResult, TableResult
 from tidegate.verify.settle import settle
 from tidegate.verify.silver_side import Silver, SilverSide
 from tidegate.verify.source_side import SourceSide, SourceTable
-from tidegate.verify.under_way import Again, Differing, Options, Round, Work, difference, hex_of
+from tidegate.verify.under_way import Again, Differing, Round, TableUnderWay, VerifyOptions, difference, hex_of
 from tidegate.verify.unread import WHY
 
 _WAITS: Final = (State.HELD, State.RELEASED, State.SNAPSHOT)  # a released one catches up, one of a snapshot lacks rows
@@ -56,9 +56,9 @@ class Check:
     lake: LakeReader
     sources: Mapping[str, SourceSide]
     silver: SilverSide
-    options: Options
+    options: VerifyOptions
     copies: Copies
-    unread: Sequence[Work] = ()  # tables of sources that can't be read by SQL
+    unread: Sequence[TableUnderWay] = ()  # tables of sources that can't be read by SQL
     cut: Cut = field(init=False)
     positions: dict[str, tuple[str, int]] = field(default_factory=dict)
     _seen_at: float = field(default=0.0, init=False)  # by time.monotonic(): the last wait's end
@@ -76,7 +76,7 @@ class Check:
     def run(self) -> Iterator[TableResult]:
         """Tables of the sources, then silver tables that no source has."""
         seen, known = set[str](), set(self.cut.states)  # a table that is made meanwhile is the next verification's
-        todo: list[Work] = []
+        todo: list[TableUnderWay] = []
         for source, side in self.sources.items():
             for database, table in side.tables(self._followed):
                 to_database, to_table, routed = self.pipeline.tables.logical(database, table)
@@ -84,7 +84,7 @@ class Check:
                 seen.add(logical)
                 shard = {tables.SHARD_SOURCE: source, tables.SHARD_DATABASE: database, tables.SHARD_TABLE: table}
                 if self._wanted(f"{database}.{table}", logical):
-                    todo.append(Work(source, database, table, logical, tuple(shard.items()) if routed else ()))
+                    todo.append(TableUnderWay(source, database, table, logical, tuple(shard.items()) if routed else ()))
         todo.reverse()
         while todo:
             yield from self._group(todo)
@@ -136,7 +136,7 @@ class Check:
         why = "no source has this table, or shows it to our account (SELECT), and silver isn't marked dropped"
         return TableResult("", logical, logical, Outcome.DIFFERENT, why, silver_rows=rows)
 
-    def _unread(self, work: Work) -> TableResult:
+    def _unread(self, work: TableUnderWay) -> TableResult:
         state, reason = self._state(work.logical)
         if state in _WAITS:
             return work.result(Outcome.HELD, reason)
@@ -152,11 +152,11 @@ class Check:
 
     # --- a group of tables ----------------------------------------------------------------------------
 
-    def _group(self, todo: list[Work]) -> Iterator[TableResult]:
+    def _group(self, todo: list[TableUnderWay]) -> Iterator[TableResult]:
         """Take tables of one kind of side from the end of the list; what has to be begun again goes
         back there.
         """
-        group: list[Work] = []
+        group: list[TableUnderWay] = []
         rows = 0
         at_cuts = self._at_cuts(todo[-1])
         sides = {name: side for name, side in self.sources.items() if side.reads_at_cuts == at_cuts}
@@ -193,17 +193,17 @@ class Check:
                 yield result
         yield from self._settle(settling, todo)
 
-    def _at_cuts(self, work: Work) -> bool:
+    def _at_cuts(self, work: TableUnderWay) -> bool:
         return self.sources[work.source].reads_at_cuts
 
     @staticmethod
-    def _again(work: Work) -> Work | None:
+    def _again(work: TableUnderWay) -> TableUnderWay | None:
         if work.attempts + 1 >= VERIFY_TABLE_ATTEMPTS_MAX:
             return None
         begun = (work.source, work.database, work.name, work.logical, work.only)
-        return Work(*begun, attempts=work.attempts + 1)
+        return TableUnderWay(*begun, attempts=work.attempts + 1)
 
-    def _read(self, work: Work, name: str) -> int:
+    def _read(self, work: TableUnderWay, name: str) -> int:
         """Take the prints of its rows in; how many they are."""
         side, rows, started = self.sources[work.source], 0, time.monotonic()
         work.table = side.describe(work.database, work.name)
@@ -223,17 +223,17 @@ class Check:
             work.prints.clear()  # a DDL came in between: _compare finds it
         return rows
 
-    def _silver(self, work: Work) -> Silver:
+    def _silver(self, work: TableUnderWay) -> Silver:
         return self._at(work.logical, self._version(work.logical), work.only)
 
-    def _checked(self, work: Work) -> SourceTable:
+    def _checked(self, work: TableUnderWay) -> SourceTable:
         """The table as it was read. Raises Again when it is another one now."""
         now = self.sources[work.source].describe(work.database, work.name)
         if now != work.table:
             raise Again
         return now
 
-    def _compare(self, work: Work, name: str) -> TableResult | None:
+    def _compare(self, work: TableUnderWay, name: str) -> TableResult | None:
         """The first comparison; None: keys are to be settled. Raises Again."""
         state, reason = self._state(work.logical)
         if state in _WAITS:
@@ -267,7 +267,7 @@ class Check:
 
     # --- keys that seem to differ ---------------------------------------------------------------------
 
-    def _settle(self, works: list[Work], todo: list[Work]) -> Iterator[TableResult]:
+    def _settle(self, works: list[TableUnderWay], todo: list[TableUnderWay]) -> Iterator[TableResult]:
         while works:
             rounds = [Round(work, work.waiting[:VERIFY_ROUND_ROWS]) for work in works]
             sources, at_cuts = dict.fromkeys(work.source for work in works), self._at_cuts(works[0])
@@ -329,7 +329,7 @@ class Check:
             if len(work.shown) < self.options.differences_max:
                 work.shown.append(difference(table, own_row, other))
 
-    def _result(self, work: Work) -> TableResult:
+    def _result(self, work: TableUnderWay) -> TableResult:
         first, table, silver = work.first, work.table, work.silver
         assert first is not None, "it was compared"
         assert table is not None, "it was compared"

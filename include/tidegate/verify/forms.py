@@ -54,7 +54,7 @@ class FormKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ColumnForm:
     """data_type, charset: as information_schema has them; charset "" where there is none."""
 
     name: str
@@ -157,13 +157,13 @@ def _plain(text: str) -> str:
     return text
 
 
-def form(name: str, data_type: str, column_type: str, charset: str = "") -> Form:
+def form(name: str, data_type: str, column_type: str, charset: str = "") -> ColumnForm:
     """How a column of this type is compared. Raises VerifyError for a type that isn't known."""
     kind, declared = data_type.lower(), column_type.lower()
     here, in_silver = quote_name(name), identifier(silver_column(name))
 
-    def exact(source: str, silver: str) -> Form:
-        return Form(name, FormKind.EXACT, source, silver, kind)
+    def exact(source: str, silver: str) -> ColumnForm:
+        return ColumnForm(name, FormKind.EXACT, source, silver, kind)
 
     if declared == "year(2)":  # the server shows two digits of the year that it stores and logs
         return exact(f"CAST({here} + 0 AS CHAR)", f"CAST(CAST({in_silver} AS INTEGER) % 100 AS VARCHAR)")
@@ -180,7 +180,7 @@ def form(name: str, data_type: str, column_type: str, charset: str = "") -> Form
         value = f"{here} + 0" if "zerofill" in declared else here
         return exact(f"CAST({value} AS CHAR)", decimal_text(in_silver))
     if kind in ("float", "double"):
-        return Form(name, FormKind.NUMBER, f"CAST({here} + 0e0 AS CHAR)", f"CAST({in_silver} AS DOUBLE)", kind)
+        return ColumnForm(name, FormKind.NUMBER, f"CAST({here} + 0e0 AS CHAR)", f"CAST({in_silver} AS DOUBLE)", kind)
     if kind == "date":
         return exact(_if_dated(here, f"CAST({here} AS CHAR)"), f"strftime({in_silver}, '%Y-%m-%d')")
     if kind in ("datetime", "timestamp"):
@@ -191,7 +191,7 @@ def form(name: str, data_type: str, column_type: str, charset: str = "") -> Form
     source, silver = _bytes_of(kind, here, in_silver)
     if not source:
         raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy="report the type")
-    return Form(name, FormKind.BYTES, source, silver, kind, charset if kind in _TEXTS else "")
+    return ColumnForm(name, FormKind.BYTES, source, silver, kind, charset if kind in _TEXTS else "")
 
 
 def _bytes_of(kind: str, here: str, in_silver: str) -> tuple[str, str]:

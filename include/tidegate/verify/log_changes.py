@@ -15,7 +15,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidegate.errors import TidegateError
-from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
@@ -42,7 +42,7 @@ def changed_keys(
         return None
     source, database, table = of
     name = (database, table)
-    end_ts, all_refs = backlog(lake, {source: Wanted(after_ts)}, upto_ts, sys.maxsize)
+    end_ts, all_refs = backlog(lake, {source: WantedSegments(after_ts)}, upto_ts, sys.maxsize)
     refs = [ref for ref in all_refs if may_name(ref.tables, name)]
     unclear = any(ref.flags & (SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER) for ref in all_refs)
     if end_ts < upto_ts or unclear or any(ref.flags & SegmentFlag.HAS_DDL for ref in refs):

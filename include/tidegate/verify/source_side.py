@@ -27,7 +27,7 @@ from tidegate.mysql.sql import above, key_order, quote_name, upto
 from tidegate.mysql.visible import visible_place
 from tidegate.segments.segment import Server
 from tidegate.verify.cells import Cell, cell
-from tidegate.verify.forms import Form, FormKind, form, source_hash
+from tidegate.verify.forms import ColumnForm, FormKind, form, source_hash
 from tidegate.verify.settle import Key, Row
 
 _SYSTEM: Final = ("mysql", "information_schema", "performance_schema", "sys")
@@ -55,7 +55,7 @@ class SourceTable:
     database: str
     table: str
     cells: tuple[Cell, ...]
-    forms: tuple[Form, ...]
+    forms: tuple[ColumnForm, ...]
     key: tuple[int, ...]
     index: str = ""
 
@@ -68,18 +68,18 @@ class SourceTable:
         return quote_name(self.database, self.table)
 
     @property
-    def key_forms(self) -> tuple[Form, ...]:
+    def key_forms(self) -> tuple[ColumnForm, ...]:
         return tuple(self.forms[n] for n in self.key)
 
     @property
-    def hashed(self) -> tuple[Form, ...]:
+    def hashed(self) -> tuple[ColumnForm, ...]:
         """Columns of the row's hash: all but the key's, and but numbers."""
         return tuple(
             column for n, column in enumerate(self.forms) if n not in self.key and column.kind is not FormKind.NUMBER
         )
 
     @property
-    def numbers(self) -> tuple[Form, ...]:
+    def numbers(self) -> tuple[ColumnForm, ...]:
         """Columns that are compared as numbers, beside the hash."""
         return tuple(
             column for n, column in enumerate(self.forms) if n not in self.key and column.kind is FormKind.NUMBER

@@ -39,7 +39,7 @@ class Differing:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class VerifyOptions:
     """tables: only these `database.table`; timeout_seconds: how long to wait for a cut, each time.
 
     rows_per_second: 0 for no bound. rounds_max: the most readings of a suspicious key. record: whether
@@ -71,7 +71,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class Work:
+class TableUnderWay:
     """One physical table under way. place: where its first read began. prints: its chunks, without their text. owners:
     columns of silver that aren't the source's.
     """
@@ -118,7 +118,7 @@ class Again(Exception):  # noqa: N818 - what to do, not what happened
 class Round:
     """Some keys of a table, read again."""
 
-    work: Work
+    work: TableUnderWay
     keys: list[Key]
     place: Visible | None = None
     source: dict[Key, Counter[Row]] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from tidegate.verify.report import Report, TableResult
 from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import SourceSide
 from tidegate.verify.tidb_side import TidbSide
-from tidegate.verify.under_way import Options, Work
+from tidegate.verify.under_way import TableUnderWay, VerifyOptions
 from tidegate.verify.unread import unread_tables
 
 
@@ -32,7 +32,7 @@ def verify(
     connections: Mapping[str, ConnectionInfo],
     lake_root: str,
     storage_options: Mapping[str, str] | None = None,
-    options: Options | None = None,
+    options: VerifyOptions | None = None,
     on_table: Callable[[TableResult], None] | None = None,
 ) -> Report:
     """Compare every kept table. lake_root: absolute path or URL. connections: source name -> connection, of a TiDB with
@@ -40,7 +40,7 @@ def verify(
 
     Raises VerifyError when it can't be carried out: no cut in time, nothing to compare.
     """
-    options = options or Options()
+    options = options or VerifyOptions()
     started = time.monotonic()
     with contextlib.ExitStack() as closing:
         silver = closing.enter_context(contextlib.closing(SilverSide(options.memory_bytes)))
@@ -88,7 +88,7 @@ def _side(pipeline: Pipeline, source: str, info: ConnectionInfo) -> SourceSide:
 def _named(
     pipeline: Pipeline,
     sources: Mapping[str, SourceSide],
-    unread: Iterable[Work],
+    unread: Iterable[TableUnderWay],
     cut: Cut | None,
     names: Collection[str],
 ) -> frozenset[str]:

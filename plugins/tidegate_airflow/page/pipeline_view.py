@@ -20,7 +20,7 @@ from tidegate_airflow.page.snapshots_list import snapshots_list
 from tidegate_airflow.page.tables_list import TablesAsked, tables_list
 
 if TYPE_CHECKING:
-    from tidegate.capture.standing import SourceStanding, Standing
+    from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.lake.timeline import Timeline
     from tidegate.pipelines import PipelineView
 
@@ -39,7 +39,7 @@ def pipeline_view(view: PipelineView, asked: TablesAsked) -> str:
     return head + "".join(parts) + tables_list(view, asked) + _unseen(view.standing)
 
 
-def _road(view: PipelineView, stands: Standing) -> str:
+def _road(view: PipelineView, stands: CaptureStanding) -> str:
     """Source, bronze, silver: at each hop how far behind it is."""
     stops = "".join(map(_source, stands.sources))
     active = sum(table.state is State.ACTIVE for table in stands.tables)
@@ -101,7 +101,7 @@ def _bytes(value: float) -> str:
     return f"{value / 1e6:,.2f} MB" if value >= 1e5 else f"{value / 1e3:,.1f} kB"
 
 
-def _unseen(stands: Standing) -> str:
+def _unseen(stands: CaptureStanding) -> str:
     if not stands.unseen:
         return ""
     names = ", ".join(stands.unseen[:20]) + (" ..." if len(stands.unseen) > 20 else "")

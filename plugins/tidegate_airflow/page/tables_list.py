@@ -19,7 +19,7 @@ from tidegate.text_layout import age_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tidegate.capture.standing import Standing
+    from tidegate.capture.standing import CaptureStanding
     from tidegate.lake.status import TableStatus
     from tidegate.lake.verified import Verified
     from tidegate.pipelines import PipelineView
@@ -82,7 +82,7 @@ def _is_asked(table: TableStatus, asked: TablesAsked) -> bool:
     return asked.words.lower() in table.table.lower() and asked.state in ("", table.state.value)
 
 
-def _key(table: TableStatus, stands: Standing, view: PipelineView, asked: TablesAsked) -> tuple[float, str]:
+def _key(table: TableStatus, stands: CaptureStanding, view: PipelineView, asked: TablesAsked) -> tuple[float, str]:
     match asked.sort:
         case "lag":
             return -(stands.seconds_behind(table) or 0.0), table.table
@@ -115,7 +115,7 @@ def _select(name: str, choices: Sequence[tuple[str, str]], chosen: str) -> str:
     return f"<select name='{name}'>{options}</select>"
 
 
-def _row(table: TableStatus, view: PipelineView, stands: Standing) -> str:
+def _row(table: TableStatus, view: PipelineView, stands: CaptureStanding) -> str:
     known = view.verified.get(table.table)
     cells = (
         f"<td><span class='state {table.state.value}'>{WORDS[table.state]}</span></td>",

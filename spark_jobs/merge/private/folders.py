@@ -37,7 +37,7 @@ def made_at(name: str) -> float | None:
     return int(match[1], 16) / 1000 if match else None
 
 
-class Folders:
+class PrivateFolders:
     """The folders that this process has and doesn't use just now. For any number of threads."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_jobs.merge.private.copy import PrivateCopy
-from spark_jobs.merge.private.folders import Folders, new_name
+from spark_jobs.merge.private.folders import PrivateFolders, new_name
 from tidegate.delta.actions import lines, parsed
 from tidegate.delta.exchange import exchange
 from tidegate.delta.log import Change, DeltaLog
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ROW_TRACKING: Final = "rowTracking"
-_FOLDERS: Final = Folders()
+_FOLDERS: Final = PrivateFolders()
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ from tidegate.config import Policy, TidbSource
 from tidegate.errors import LakeRefused, Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
-from tidegate.lake.followed import CATCHING_UP, FOLLOWED, Change, Selection, rows_of
+from tidegate.lake.followed import CATCHING_UP, FOLLOWED, FollowedChange, Selection, rows_of
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge import follow as rules
 from tidegate.merge.follow import LeftAt
@@ -71,7 +71,7 @@ def take_up_selection(app: Application) -> None:
     app.reload()
 
 
-def _mark_unfollowed(app: Application, changes: Sequence[Change]) -> None:
+def _mark_unfollowed(app: Application, changes: Sequence[FollowedChange]) -> None:
     """Tables that are left while a statement about them waits to be followed: no version says so, and a later one would
     be believed. Before the change is recorded, and once.
     """
@@ -94,7 +94,7 @@ def _mark_unfollowed(app: Application, changes: Sequence[Change]) -> None:
         app.control.append(tables.SCHEMA_HISTORY, [mark.to_row() for mark in marks])
 
 
-def _record(app: Application, changes: Sequence[Change], selection: Selection | None = None) -> None:
+def _record(app: Application, changes: Sequence[FollowedChange], selection: Selection | None = None) -> None:
     """One commit: it happened, or it didn't."""
     number = app.followed.number + 1
     rows = rows_of(number, app.pipeline.pipeline, changes, selection, app.cut_ts)
@@ -126,11 +126,11 @@ def _show(app: Application) -> None:
     app.record_states(standings, (f"tidegate/{app.pipeline.pipeline}/followed", app.followed.selected_in))
 
 
-def _changes(app: Application, before: Selection, now: Selection) -> list[Change]:
+def _changes(app: Application, before: Selection, now: Selection) -> list[FollowedChange]:
     app.index.refresh(app.cut_ts)
     changes = [_source_joins(app, source) for source in sorted(now.sources - before.sources)]
     gone = sorted(before.sources - now.sources)
-    changes += [Change(source, State.LEFT, app.positions.of(source)) for source in gone]
+    changes += [FollowedChange(source, State.LEFT, app.positions.of(source)) for source in gone]
     known = needed_rows(app.lake, before.sources | now.sources, lambda *_: app.cut_ts)
     names = {_physical(of) for rows in known.values() for of in rows.rows if of["table"]}
     old = _flows(before, before.sources, names)
@@ -158,23 +158,25 @@ def _changes(app: Application, before: Selection, now: Selection) -> list[Change
             at = _left_at(app, name)
             whole = at.whole
         rest = (name, whole, str(verdict.needs) if verdict.needs.rows else None)
-        changes += [Change(s, state, at.commit_ts, verdict.reason, d, t, *rest) for s, d, t in verdict.physical]
+        changes += [FollowedChange(s, state, at.commit_ts, verdict.reason, d, t, *rest) for s, d, t in verdict.physical]
     for physical, name in old.items():
         if new.get(physical) != name and verdicts.get(name, rules.GOES_ON).state != State.LEFT:
             source, database, table = physical
             at = _left_at(app, name)
-            changes.append(Change(source, State.LEFT, at.commit_ts, "", database, table, name, at.whole))
+            changes.append(FollowedChange(source, State.LEFT, at.commit_ts, "", database, table, name, at.whole))
     return changes
 
 
-def _source_joins(app: Application, source: str) -> Change:
+def _source_joins(app: Application, source: str) -> FollowedChange:
     """It counts from where it was left, or from its beginning; until its windows have reached the cut it is behind."""
     left_ts = app.followed.sources_left.get(source, 0)
     begin = app.index.begin(source)
     if isinstance(app.pipeline.sources[source], TidbSource) and not app.index.has(source):
         # A Pump that has written nothing: all that comes to it is committed above the cut, which waits for it.
-        return Change(source, FOLLOWED, app.cut_ts, f"{source} joins at the cut")
-    return Change(source, CATCHING_UP, max(left_ts, begin), f"{source} joins at {left_ts}, bronze begins at {begin}")
+        return FollowedChange(source, FOLLOWED, app.cut_ts, f"{source} joins at the cut")
+    return FollowedChange(
+        source, CATCHING_UP, max(left_ts, begin), f"{source} joins at {left_ts}, bronze begins at {begin}"
+    )
 
 
 def _flows(selection: Selection, sources: Collection[str], names: Collection[Physical]) -> dict[Physical, str]:
@@ -264,7 +266,7 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
         if any(table.source == source for table in physical):
             note(app, name, SourceStalls(source, reason))
     app.record_states({})
-    _record(app, [Change(source, CATCHING_UP, app.cut_ts, reason)])
+    _record(app, [FollowedChange(source, CATCHING_UP, app.cut_ts, reason)])
 
 
 def source_reached(app: Application, source: str, upto_ts: int) -> None:
@@ -273,7 +275,7 @@ def source_reached(app: Application, source: str, upto_ts: int) -> None:
     shards that they are applied so far.
     """
     state = FOLLOWED if upto_ts >= app.cut_ts and not _shards_are_ahead(app) else CATCHING_UP
-    _record(app, [Change(source, state, upto_ts)])
+    _record(app, [FollowedChange(source, state, upto_ts)])
 
 
 def _shards_are_ahead(app: Application) -> bool:

@@ -21,7 +21,7 @@ from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
 from tidegate.tidb.definitions import Stands, ids_of, live_tables, versions_of
 from tidegate.tidb.jobs import Job, id_in
-from tidegate.tidb.live_tables import Change, LiveTables, TableChange
+from tidegate.tidb.live_tables import LiveTables, TableChange, VersionKind
 from tidegate.tidb.summary import moves_sequence
 
 _FOREVER: Final = (1 << 63) - 1
@@ -76,7 +76,7 @@ def _of_list(tso: int, text: bytes, ref: SegmentRef, live: LiveTables, history: 
     known = {info.id for _, info in live}
     why = "it was there before the first Pump began"
     changes = [
-        TableChange(Change.BASELINE, name, info, unknown_rows=why)
+        TableChange(VersionKind.BASELINE, name, info, unknown_rows=why)
         for name, info in LiveTables.from_text(text)
         if info.id not in known
     ]

@@ -21,7 +21,7 @@ from tidegate.lake import prewrites as recorded
 from tidegate.lake.bronze.index import read_segments
 from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.segment_kinds import prewrites_of
-from tidegate.segments.prewrites import Answer, Pending, Prewrite, Prewrites, within_segment
+from tidegate.segments.prewrites import Pending, Prewrite, PrewriteAnswer, Prewrites, within_segment
 from tidegate.segments.window import SegmentRef
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Answered
@@ -55,7 +55,7 @@ def answered_in(app: Application, window: Window) -> list[Prewrite]:
     answered: list[Prewrite] = []
     news: list[Prewrite] = []
     for source, neighbours in by_source.items():
-        rest: list[Pending | Answer] = []
+        rest: list[Pending | PrewriteAnswer] = []
         for ref, segment in read_segments(app.lake, [ref for ref in neighbours.values() if has_prewrites(ref)]):
             logged = [_from_its_beginning(prewrite, ref, neighbours) for prewrite in prewrites_of(segment)]
             whole, left = within_segment(source, logged)
@@ -74,8 +74,8 @@ def answered_in(app: Application, window: Window) -> list[Prewrite]:
 
 
 def _from_its_beginning(
-    entry: Pending | Answer, ref: SegmentRef, neighbours: dict[int, SegmentRef]
-) -> Pending | Answer:
+    entry: Pending | PrewriteAnswer, ref: SegmentRef, neighbours: dict[int, SegmentRef]
+) -> Pending | PrewriteAnswer:
     """A prewrite that began in earlier segments begins there, and wrote to what they name."""
     if not isinstance(entry, Pending):
         return entry
@@ -90,7 +90,7 @@ def _from_its_beginning(
     return replace(entry, began_seq=began_seq, tables=tuple(sorted(named)))
 
 
-def _ts(entry: Pending | Answer) -> int:
+def _ts(entry: Pending | PrewriteAnswer) -> int:
     return entry.start_ts if isinstance(entry, Pending) else entry.commit_ts
 
 
@@ -117,7 +117,7 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
         what = f"{len(still)} XA branches of {source} are prepared for long, {since}"
         print(f"{what}; their rows wait for XA COMMIT or XA ROLLBACK", file=sys.stderr, flush=True)
     state, decider = recorded.by_policy(app.pipeline.xa.orphans)
-    place = Answer("", False, last.resolved_ts, last.file, last.end_pos)
+    place = PrewriteAnswer("", False, last.resolved_ts, last.file, last.end_pos)
     decided = [known.decide(prewrite, state, place, decider) for prewrite in known.orphans(upto_ts, names)]
     for orphan in decided:
         what = (

@@ -16,7 +16,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.shape.cascading import ancestors
 from spark_jobs.window.window import Window
 from tidegate.errors import LakeUnavailable
-from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.table_names import Physical
 
 
@@ -30,7 +30,7 @@ def bring_parents(app: Application, window: Window) -> Window:
     missing = {source: of for source, of in names.items() if of}
     if not missing:
         return window
-    wanted = {source: Wanted(window.low_ts, of) for source, of in missing.items()}
+    wanted = {source: WantedSegments(window.low_ts, of) for source, of in missing.items()}
     upto_ts, refs = backlog(app.lake, wanted, window.cut_ts, sys.maxsize, app.index.below)
     if upto_ts < window.cut_ts:
         raise LakeUnavailable(

@@ -47,7 +47,11 @@ def has_silver(app: Application, name: str) -> bool:
 def is_dropped(app: Application, name: str, physical: Collection[Physical], at_ts: int) -> bool:
     """Whether no physical table is left, of a routed table also none without changes in this window."""
     database, table = app.names.pair(name)
-    known = [physical_table for physical_table in physical if app.histories[physical_table.source].version_at(*physical_table.pair, at_ts) is not None]
+    known = [
+        physical_table
+        for physical_table in physical
+        if app.histories[physical_table.source].version_at(*physical_table.pair, at_ts) is not None
+    ]
     routed = bool(known) and app.names.logical(*known[0].pair).routed
     entry = TableWindow(name, database, table, routed, at_ts, set(physical))
     return bool(known) and not there_at(app, entry, at_ts)

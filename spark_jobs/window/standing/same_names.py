@@ -111,7 +111,9 @@ def _begins_anew(entry: TableWindow, changes: Sequence[Change]) -> bool:
 
 
 def _were_mixed(app: Application, name: str, at_ts: int) -> bool:
-    known = [(table, app.histories[table.source].version_at(*table.pair, at_ts)) for table in app.names.flows().get(name, ())]
+    known = [
+        (table, app.histories[table.source].version_at(*table.pair, at_ts)) for table in app.names.flows().get(name, ())
+    ]
     physical = [table.pair for table, v in known if v is not None and v.status is not VersionStatus.DROPPED]
     return app.pipeline.tables.mixes(physical)
 

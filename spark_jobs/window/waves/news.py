@@ -38,7 +38,12 @@ def placed(app: Application, window: Window, source: str, wave: EndedWave) -> En
         return wave
     known = [version for manifest in wave.tables for version in app.histories[source].versions(*manifest.name)]
     begun_ts = max(
-        (known_version.commit_ts for known_version in known if known_version.kind == SNAPSHOT_KIND and known_version.commit_ts <= wave.high_ts), default=0
+        (
+            known_version.commit_ts
+            for known_version in known
+            if known_version.kind == SNAPSHOT_KIND and known_version.commit_ts <= wave.high_ts
+        ),
+        default=0,
     )
     try:
         low_ts = seen_upto(app, window, source, wave, wave.low_ts or max(0, begun_ts - 1))

@@ -204,7 +204,11 @@ def unfit(app: Application, window: Window, physical: Physical, version: TableVe
     entry = TableWindow(app.names.logical_name(*physical.pair), *app.names.logical(*physical.pair), window.cut_ts)
     beside = [shard for shard in _others(app, entry.name, physical) if part(app, shard, 0, window.cut_ts) is not None]
     versions = [app.histories[shard.source].version_at(*shard.pair, window.cut_ts) for shard in beside]
-    versions_beside = [version_beside for version_beside in versions if version_beside is not None and version_beside.status is VersionStatus.ACTIVE]
+    versions_beside = [
+        version_beside
+        for version_beside in versions
+        if version_beside is not None and version_beside.status is VersionStatus.ACTIVE
+    ]
     try:
         shape_of([*versions_beside, version], routed=True)
     except SchemaMismatch as error:
@@ -228,7 +232,11 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
     begins = [low_ts] if anew else []
     for physical_other in app.names.flows().get(name, ()):
         after_ts = lowest if physical_other in lows else applied
-        begins += [v.commit_ts for v in app.histories[physical_other.source].versions(*physical_other.pair) if v.commit_ts > after_ts]
+        begins += [
+            v.commit_ts
+            for v in app.histories[physical_other.source].versions(*physical_other.pair)
+            if v.commit_ts > after_ts
+        ]
     if any(lowest < commit_ts <= applied + 1 for commit_ts in begins):
         return "a DDL, or another shard's beginning, lies between its low watermark and what is in silver"
     return ""

@@ -245,7 +245,11 @@ def take_answers(
     ended = list[SnapshotEvent]()
     for name, sweep in waves.sweeps:
         progress = known.tables.get(TableKey(sweep.snapshot, *sweep.physical))
-        if name in window.held or progress is None or (progress.state.is_over and progress.state is not SnapshotState.DONE):
+        if (
+            name in window.held
+            or progress is None
+            or (progress.state.is_over and progress.state is not SnapshotState.DONE)
+        ):
             continue
         if progress.left or progress.waiting:
             why = "its end mark came before all of it was taken"
@@ -264,15 +268,20 @@ def record_answers(app: Application, answers: Sequence[SnapshotEvent]) -> None:
     app.snapshots.append(app.control, answers)
     kept = app.pipeline.tables
     # A rebuild refuses the rows of all tables but one: that says nothing of the snapshots.
-    heard = [answered for answered in answers if not isinstance(kept, OnlyTables) or kept.keeps(answered.database, answered.table)]
+    heard = [
+        answered
+        for answered in answers
+        if not isinstance(kept, OnlyTables) or kept.keeps(answered.database, answered.table)
+    ]
     for line in _lines(heard):
         print(line, file=sys.stderr, flush=True)
 
 
 def _lines(answers: Iterable[SnapshotEvent]) -> list[str]:
     quiet = (EventKind.OPENED, EventKind.APPLIED)
-    return [
-        f"snapshot {answered.snapshot} of {answered.database}.{answered.table}: {answered.event}{': ' if answered.reason else ''}{answered.reason}"
-        for answered in answers
-        if answered.event not in quiet
-    ]
+    return [_line(event) for event in answers if event.event not in quiet]
+
+
+def _line(event: SnapshotEvent) -> str:
+    why = f": {event.reason}" if event.reason else ""
+    return f"snapshot {event.snapshot} of {event.database}.{event.table}: {event.event}{why}"

@@ -209,10 +209,11 @@ def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
     """A definition with column ids that nothing else has."""
     version = TableVersion.from_row(row)
     ids = {column.id: app.histories[physical.source].new_id() for column in version.columns}
+    indexes = [replace(index, parts=tuple(ids.get(part, 0) for part in index.parts)) for index in version.indexes]
     return replace(
         version,
         source=physical.source, database=physical.database, table=physical.table,
         columns=tuple(replace(column, id=ids[column.id]) for column in version.columns),
         key=tuple(ids[number] for number in version.key),
-        indexes=tuple(replace(index, parts=tuple(ids.get(part, 0) for part in index.parts)) for index in version.indexes),
+        indexes=tuple(indexes),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from spark_jobs.window.window import Window
 from tidegate.binlog.decode import NOTHING_KNOWN, decode_segment
 from tidegate.binlog.event_index import began_before, index_pieces
 from tidegate.errors import DecodeError, LakeUnavailable, StreamCorrupt, UnknownEvent
-from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
@@ -120,7 +120,7 @@ def below(
         return []
     if any(app.index.begin(source) > after_ts for source in names):
         return None
-    wanted = {source: Wanted(after_ts, of) for source, of in names.items()}
+    wanted = {source: WantedSegments(after_ts, of) for source, of in names.items()}
     upto_ts, refs = backlog(app.lake, wanted, window.low_ts, sys.maxsize, app.index.below)
     if upto_ts < window.low_ts:
         raise LakeUnavailable(
@@ -135,7 +135,9 @@ def seen_upto(app: Application, window: Window, source: str, wave: EndedWave, af
     """
     file, _, offset = wave.at.rpartition(":")
     place = Position.of(file, int(offset))
-    earlier = below(app, window, {source: [*(".".join(manifest.name) for manifest in wave.tables), WATERMARK]}, after_ts)
+    earlier = below(
+        app, window, {source: [*(".".join(manifest.name) for manifest in wave.tables), WATERMARK]}, after_ts
+    )
     if earlier is None:
         return None
     seen_ts = after_ts

@@ -31,7 +31,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.acceptance import find_gap
 from tidegate.mysql.connection import connect
-from tidegate.mysql.preflight import Wanted, preflight
+from tidegate.mysql.preflight import SourceDemands, preflight
 from tidegate.mysql.server_facts import read_facts
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
@@ -74,7 +74,7 @@ def test_a_replica_that_leaves_a_kept_database_out_is_refused(tmp_path: Path, fl
         replicate(primary, replica)
         with connect(info_of(replica)) as connection:
             facts = read_facts(connection, info_of(replica))
-    wanted = Wanted.of(pipeline_for(replica, tmp_path / "lake"), "one")
+    wanted = SourceDemands.of(pipeline_for(replica, tmp_path / "lake"), "one")
     if facts.hides_replications:  # MariaDB shows it to accounts with REPLICA MONITOR alone
         assert not any(one.filters for one in facts.replications)
         return

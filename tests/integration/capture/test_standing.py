@@ -14,7 +14,7 @@ import pytest
 from tests.support.captures import capture_until_quiet, info_of, pipeline_for
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.capture.standing import Standing, standing
+from tidegate.capture.standing import CaptureStanding, standing
 from tidegate.cli.status import status_lines
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -37,7 +37,7 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
     pipeline, lake = pipeline_for(any_server, path), LakeFiles(str(path))
     info = info_of(any_server)
 
-    def look(connection: ConnectionInfo = info) -> Standing:
+    def look(connection: ConnectionInfo = info) -> CaptureStanding:
         return standing(pipeline, lake, lambda _: ask(pipeline, lambda: connection))
 
     before = look()

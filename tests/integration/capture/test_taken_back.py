@@ -15,7 +15,7 @@ from tests.kit.decoding import ALL_TIME, version_on
 from tests.support.captures import capture_until_quiet
 from tests.support.servers import FreshDatabase
 from tidegate.binlog.decode import decode_segment
-from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.lake.bronze.index import BronzeIndex, read_segments
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
@@ -54,7 +54,7 @@ def test_what_a_large_transaction_wrote_and_rolled_back_is_left_out(
     assert sum(bool(ref.flags & SegmentFlag.OPEN_AT_START) for ref in refs) >= 1, "it spans segments"
     assert sum(bool(ref.flags & SegmentFlag.ROLLED_BACK) for ref in refs) == 1
     # A table that catches up sees only the segments that name it.
-    behind = backlog(files, {"one": Wanted(0, {f"{database}.u"})}, refs[-1].resolved_ts, 1 << 40)[1]
+    behind = backlog(files, {"one": WantedSegments(0, {f"{database}.u"})}, refs[-1].resolved_ts, 1 << 40)[1]
     for looked in (refs, behind):
         ids: dict[str, list[int]] = {}
         for ref, segment in read_segments(files, looked):

@@ -33,7 +33,7 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import current_position
 from tidegate.verify.report import Outcome
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -108,7 +108,7 @@ def test_a_lake_on_s3_is_captured_and_applied(
 
 
 def _verified(pipeline: config.Pipeline, info: ConnectionInfo, store: dict[str, str]) -> dict[str, tuple[Outcome, int]]:
-    report = verify(pipeline, {"one": info}, pipeline.lake.path, store, Options(timeout_seconds=30, record=True))
+    report = verify(pipeline, {"one": info}, pipeline.lake.path, store, VerifyOptions(timeout_seconds=30, record=True))
     return {one.table.split(".")[1]: (one.outcome, one.silver_rows) for one in report.tables}
 
 

@@ -23,7 +23,7 @@ from tidegate.lake.held import last_states, release
 from tidegate.local.server import Server
 from tidegate.tables import State, silver_path
 from tidegate.verify.report import Outcome
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -84,7 +84,7 @@ class Owned:
 
     def verified(self) -> list[tuple[Outcome, str]]:
         road = self.road
-        report = verify(road.pipeline, {"one": road.info}, road.lake.root, {}, Options(timeout_seconds=5))
+        report = verify(road.pipeline, {"one": road.info}, road.lake.root, {}, VerifyOptions(timeout_seconds=5))
         return [(one.outcome, one.reason) for one in report.tables]
 
 

@@ -35,7 +35,7 @@ def publish(lake: LakeFiles, at: datetime) -> None:
 
 
 def behind(lake: LakeFiles, at: datetime) -> None:
-    change = followed.Change("s", followed.CATCHING_UP, int(at.timestamp() * 1000) << 18)
+    change = followed.FollowedChange("s", followed.CATCHING_UP, int(at.timestamp() * 1000) << 18)
     control.append(lake, tables.FOLLOWED, followed.rows_of(1, "p", [change], None, 0))
 
 

@@ -21,7 +21,7 @@ from tidegate.prewrites_table import PREWRITES, PrewriteState
 from tidegate.pump.parked import Parked
 from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.mvcc import NOTHING
-from tidegate.tidb.pairing import Prewrite
+from tidegate.tidb.pairing import UnansweredPrewrite
 from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
 
 SECOND = 1000 << 18
@@ -149,7 +149,7 @@ def test_two_pumps_give_one_answer_to_what_came_to_both(tmp_path: Path) -> None:
             meanwhile()
             return "d.t"
 
-        lost = [Prewrite(BEGAN, b"k", 0, BEGAN, came_ts)]
+        lost = [UnansweredPrewrite(BEGAN, b"k", 0, BEGAN, came_ts)]
         return Parked(lake, "one", Orphans.COMMIT, table_of).decided(lost)
 
     def other() -> None:
@@ -166,6 +166,6 @@ def test_an_older_one_that_comes_later_is_a_question_of_its_own(tmp_path: Path) 
     asked = NewQuestions({})
     asked.open(lake.root, {})
     for start_ts in (BEGAN, BEGAN - 1):
-        Parked(lake, "one", Orphans.ASK, lambda _: "").decided([Prewrite(start_ts, b"k", 0, start_ts, CAME)])
+        Parked(lake, "one", Orphans.ASK, lambda _: "").decided([UnansweredPrewrite(start_ts, b"k", 0, start_ts, CAME)])
         assert asked.look() == {"tables": ["one"]}
         assert asked.look() is None

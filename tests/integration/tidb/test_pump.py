@@ -22,7 +22,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import captured_server
 from tidegate.local.certificate import ensure
 from tidegate.pump import server as server_module
-from tidegate.pump.server import PumpServer, ServerSettings, Write
+from tidegate.pump.server import PumpServer, PumpServerSettings, Write
 from tidegate.segments.segment import NO_SERVER, Segment
 from tidegate.tables import SegmentKind
 from tidegate.tidb.enclosed import payloads_of
@@ -227,16 +227,16 @@ def test_another_pump_under_the_same_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_taken_address_is_said(tmp_path: Path) -> None:
-    server = PumpServer(ServerSettings(["127.0.0.1:0"], 1 << 20))
+    server = PumpServer(PumpServerSettings(["127.0.0.1:0"], 1 << 20))
     server.start()
     with pytest.raises(HostRefused, match="can't listen"):
-        PumpServer(ServerSettings([server.addresses[0]], 1 << 20))
+        PumpServer(PumpServerSettings([server.addresses[0]], 1 << 20))
     server.close("done")
 
 
 def test_tls_refuses_who_does_not_speak_it(tmp_path: Path) -> None:
     certificate, key = ensure(tmp_path)
-    server = PumpServer(ServerSettings(["127.0.0.1:0"], 1 << 20, certificate, key))
+    server = PumpServer(PumpServerSettings(["127.0.0.1:0"], 1 << 20, certificate, key))
     server.start()
     taker = threading.Thread(target=lambda: [write.answer() for write in server.take(20, 1 << 20)])
     taker.start()
@@ -253,21 +253,21 @@ def test_tls_refuses_who_does_not_speak_it(tmp_path: Path) -> None:
 
 def test_a_second_pump_at_a_unix_path_takes_it_from_nobody(tmp_path: Path) -> None:
     address = f"unix:{tmp_path}/p.sock"
-    server = PumpServer(ServerSettings([address], 1 << 20))
+    server = PumpServer(PumpServerSettings([address], 1 << 20))
     server.start()
     with pytest.raises(HostRefused, match="another Pump does"):
-        PumpServer(ServerSettings(["127.0.0.1:0", address], 1 << 20))
+        PumpServer(PumpServerSettings(["127.0.0.1:0", address], 1 << 20))
     client = Client(address)
     assert client.write(b"") == "", "the first one is reached"
     client.close()
     server.close("it ends")
-    PumpServer(ServerSettings([address], 1 << 20)).close("it ends")
+    PumpServer(PumpServerSettings([address], 1 << 20)).close("it ends")
 
 
 def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "p.sock.lock").mkdir()
     with pytest.raises(HostRefused, match=rf"its lock, {tmp_path}/p\.sock\.lock, can't be written: Is a directory"):
-        PumpServer(ServerSettings([f"unix:{tmp_path}/p.sock"], 1 << 20))
+        PumpServer(PumpServerSettings([f"unix:{tmp_path}/p.sock"], 1 << 20))
 
 
 def test_requests_hold_so_much_together_and_what_comes_then_is_tried_again(
@@ -275,7 +275,7 @@ def test_requests_hold_so_much_together_and_what_comes_then_is_tried_again(
 ) -> None:
     """Nobody takes them: each holds its bytes until it is answered."""
     monkeypatch.setattr(server_module, "PUMP_HELD_BYTES_MAX", 2500)
-    server = PumpServer(ServerSettings([f"unix:{tmp_path}/p.sock"], 1 << 20))
+    server = PumpServer(PumpServerSettings([f"unix:{tmp_path}/p.sock"], 1 << 20))
     server.start()
     client = Client(f"unix:{tmp_path}/p.sock")
     payloads = [encode.binlog(PREWRITE, 5 + number, key=b"k" * 1000) for number in range(4)]

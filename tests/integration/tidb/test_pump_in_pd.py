@@ -27,13 +27,13 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import Selection
 from tidegate.local.certificate import ensure
 from tidegate.local.server import free_port
-from tidegate.mysql.examination import Verdict
+from tidegate.mysql.examination import SourceVerdict
 from tidegate.pump.asked import Wish, asked
 from tidegate.pump.etcd import Etcd
 from tidegate.pump.examination import registered_line
 from tidegate.pump.node import Node, NodeState, key_of
 from tidegate.pump.opened import may_join
-from tidegate.pump.registration import Place
+from tidegate.pump.registration import PumpAddress
 from tidegate.tidb.payload import BinlogType
 
 PREWRITE, COMMIT = BinlogType.PREWRITE, BinlogType.COMMIT
@@ -57,9 +57,9 @@ def etcd(tmp_path: Path) -> Iterator[OwnEtcd]:
         yield found
 
 
-def place_in(etcd: OwnEtcd, **settings: Any) -> Place:
+def place_in(etcd: OwnEtcd, **settings: Any) -> PumpAddress:
     settings = {"may_join": lambda: True, "heartbeat_seconds": 0.1, "silent_seconds": 3600.0} | settings
-    return Place(etcd.client, "one", f"127.0.0.1:{free_port()}", **settings)
+    return PumpAddress(etcd.client, "one", f"127.0.0.1:{free_port()}", **settings)
 
 
 def record(etcd: OwnEtcd) -> dict[str, Any]:
@@ -259,20 +259,20 @@ def test_check_says_what_pd_has(etcd: OwnEtcd) -> None:
         {"conn_id": "c", "flavour": "tidb", "listen": ["0.0.0.0:1"], "pd": [etcd.url], "advertise": "here:8250"}
     )
 
-    def line(pause: Any = lambda: None) -> tuple[Verdict, str]:
+    def line(pause: Any = lambda: None) -> tuple[SourceVerdict, str]:
         found = registered_line("one", entry, pause)
         return found.verdict, found.text
 
-    assert line() == (Verdict.NOTE, "PD answers, and has no Pump one yet")
+    assert line() == (SourceVerdict.NOTE, "PD answers, and has no Pump one yet")
     foreign(etcd, NodeState.ONLINE)
-    assert line(lambda: foreign(etcd, NodeState.ONLINE))[0] is Verdict.REFUSED
-    assert line()[0] is Verdict.CAUTION
+    assert line(lambda: foreign(etcd, NodeState.ONLINE))[0] is SourceVerdict.REFUSED
+    assert line()[0] is SourceVerdict.CAUTION
     foreign(etcd, NodeState.PAUSED, "here:8250")
-    assert line() == (Verdict.NOTE, "PD has Pump one as paused at here:8250")
+    assert line() == (SourceVerdict.NOTE, "PD has Pump one as paused at here:8250")
     foreign(etcd, NodeState.OFFLINE, "here:8250")
-    assert line()[0] is Verdict.CAUTION
+    assert line()[0] is SourceVerdict.CAUTION
     etcd.stop()
-    assert line()[0] is Verdict.UNKNOWN
+    assert line()[0] is SourceVerdict.UNKNOWN
 
 
 def test_killed_it_stays_online_with_an_old_heartbeat_until_it_is_back(tmp_path: Path, etcd: OwnEtcd) -> None:

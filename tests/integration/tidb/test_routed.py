@@ -18,7 +18,7 @@ from tidegate.repair import verify_and_repair
 from tidegate.snapshot.work import SnapshotWork
 from tidegate.tables import State
 from tidegate.verify.report import Outcome
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 
 pytestmark = [
     pytest.mark.server,
@@ -94,7 +94,7 @@ def test_shards_of_a_tidb_are_one_table(tmp_path: Path, spark: SparkSession) -> 
             silver = by_polars(str(pumps.lake / tables.silver_path("shop", name)))
             assert sorted(zip(*(silver[one].to_pylist() for one in columns), strict=True)) == rows
         report = verify_and_repair(
-            app.pipeline, app.lake, {"p0": info_of(pumps, app.lake)}, Options(), repair=False, report=print
+            app.pipeline, app.lake, {"p0": info_of(pumps, app.lake)}, VerifyOptions(), repair=False, report=print
         )
         assert {one.outcome for one in report.tables} == {Outcome.EQUAL}
         assert len(report.tables) == 6

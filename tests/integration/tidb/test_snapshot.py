@@ -27,7 +27,7 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.work import SnapshotWork
 from tidegate.tables import State
 from tidegate.verify.report import Outcome
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 
 pytestmark = [
     pytest.mark.server,
@@ -80,7 +80,9 @@ def check_equal(pumps: Pumps, app: Application) -> None:
     """Nothing is held, and what verify says is equal."""
     assert {name: state.reason for name, state in app.states.items() if state.state is not State.ACTIVE} == {}
     pipeline, lake = app.pipeline, app.lake
-    report = verify_and_repair(pipeline, lake, {"p0": info_of(pumps, lake)}, Options(), repair=False, report=print)
+    report = verify_and_repair(
+        pipeline, lake, {"p0": info_of(pumps, lake)}, VerifyOptions(), repair=False, report=print
+    )
     assert {one.table: one.reason or one.differences for one in report.tables if one.outcome != Outcome.EQUAL} == {}
     assert {"typed.busy", "typed.loose"} <= {one.table for one in report.tables if one.source_rows > 100}
 

@@ -24,7 +24,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.repair import verify_and_repair
 from tidegate.verify import check
 from tidegate.verify.report import Difference, Outcome, Report
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 
 pytestmark = [
     pytest.mark.server,
@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(not PROGRAM.exists(), reason=MISSING),
 ]
 
-CHUNKED = Options(chunk_rows=3)
+CHUNKED = VerifyOptions(chunk_rows=3)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
         yield pumps, tidb
 
 
-def verified(pumps: Pumps, options: Options = CHUNKED, *, repair: bool = False) -> Report:
+def verified(pumps: Pumps, options: VerifyOptions = CHUNKED, *, repair: bool = False) -> Report:
     pipeline, lake = config.load(pumps.file), LakeFiles(str(pumps.lake))
     connections = pipelines.sql_infos(pipeline, lambda name: from_environment(name, pumps.environment), lake)
     said: list[str] = []

@@ -27,7 +27,7 @@ from tidegate.repair import verify_and_repair
 from tidegate.tables import WATERMARK_DATABASE
 from tidegate.tables_snapshot import VERIFICATION
 from tidegate.verify.report import Outcome, Report
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -182,7 +182,7 @@ def test_what_was_planted_is_found_and_mended_under_load_and_nothing_else(
     road.apply(spark)
     sessions = Sessions(any_server, database)
     sessions.start()
-    options = Options(timeout_seconds=300, chunk_rows=100, rounds_max=3, record=True)
+    options = VerifyOptions(timeout_seconds=300, chunk_rows=100, rounds_max=3, record=True)
     connections = {"one": road.info}
     said: list[str] = []
 

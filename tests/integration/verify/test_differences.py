@@ -30,7 +30,7 @@ from tidegate.verify.copies import Copies
 from tidegate.verify.printing import report_lines
 from tidegate.verify.report import Outcome
 from tidegate.verify.source_side import SourceSide
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 pytestmark = pytest.mark.server
@@ -145,7 +145,7 @@ def test_one_wrong_value_of_any_type_is_found(lake: Lake) -> None:
     silver |= {f"c{n}": pa.nulls(len(cases), kind) for n, (_, _, kind, _) in enumerate(cases)}
     lake.silver("t", pa.table(silver))
     lake.publish()
-    options = Options(None, 5, differences_max=1000)
+    options = VerifyOptions(None, 5, differences_max=1000)
     info = ConnectionInfo(lake.server.host, lake.server.port, lake.server.user, lake.server.password)
     (result,) = verify(lake.pipeline(), {"one": info}, lake.root, None, options).tables
     assert (result.seemed, result.different) == (len(cases), len(cases)), "no two values have one print"

@@ -30,7 +30,7 @@ from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.verify.report import Outcome
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.skipif(not PROGRAM.exists(), reason=MISSING)]
@@ -54,7 +54,7 @@ class Mixed:
         pipeline = config.load(self.file)
         lake = pipelines.open_lake(pipeline, self.connection)
         connections = pipelines.sql_infos(pipeline, self.connection, lake)
-        report = verify(pipeline, connections, lake.root, {}, Options(timeout_seconds=10))
+        report = verify(pipeline, connections, lake.root, {}, VerifyOptions(timeout_seconds=10))
         return {one.table: one.outcome for one in report.tables}
 
     def command(self, *words: str) -> tuple[int, dict[str, Any]]:

@@ -20,7 +20,7 @@ from tidegate.tidb.decode import decode_in_pieces
 from tidegate.tidb.definitions import Stands, versions_of
 from tidegate.tidb.enclosed import joined
 from tidegate.tidb.jobs import NOT_NULL, PUBLIC, TableInfo, Tp
-from tidegate.tidb.live_tables import Change, TableChange
+from tidegate.tidb.live_tables import TableChange, VersionKind
 from tidegate.tidb.summary import Summary
 
 NAME: Final = ("d", "t")
@@ -101,7 +101,7 @@ def table(
 
 
 def versions(info: TableInfo) -> list[TableVersion]:
-    return versions_of([TableChange(Change.CREATE, NAME, info)], Stands(10, "p", 0, ""), SchemaHistory("p"))
+    return versions_of([TableChange(VersionKind.CREATE, NAME, info)], Stands(10, "p", 0, ""), SchemaHistory("p"))
 
 
 def segment(*payloads: bytes) -> Any:

@@ -24,8 +24,8 @@ from tidegate.pump.opened import PumpRun
 from tidegate.pump.orphans import Words
 from tidegate.pump.pulled import Pulls
 from tidegate.pump.reader import PumpSettings, PumpSource
-from tidegate.pump.registration import Place, Registration
-from tidegate.pump.server import PumpServer, ServerSettings
+from tidegate.pump.registration import PumpAddress, Registration
+from tidegate.pump.server import PumpServer, PumpServerSettings
 from tidegate.pump.stored import stored_in
 from tidegate.tidb.protobuf import bytes_field, fields, number_field
 
@@ -87,7 +87,7 @@ def pump_run(
     counter: Counter,
     fates: Fates | None = None,
     jobs: Jobs | None = None,
-    place: Place | None = None,
+    place: PumpAddress | None = None,
     words: Words | None = None,
     **capture: Any,
 ) -> PumpRun:
@@ -107,7 +107,7 @@ def pump_run(
         "one", NODE, pipeline.capture.segment_bytes, 0.2, 0.000001, lambda: counter, fates, stored, jobs, words
     )
     listen = [f"unix:{folder}/p.sock", *([place.host] if place else [])]
-    served = ServerSettings(listen, 1 << 24, cluster_id=cluster_id)
+    served = PumpServerSettings(listen, 1 << 24, cluster_id=cluster_id)
 
     def source(registration: Registration | None) -> PumpSource:
         return PumpSource(pump, lambda: PumpServer(served, Pulls(lake, "one", NODE)), registration)

@@ -24,7 +24,7 @@ from tidegate.snapshot.work import logical_name, newest
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.verify.report import Outcome
-from tidegate.verify.under_way import Options
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 # What no snapshot can end: (cause, part of its reason).
@@ -80,7 +80,7 @@ class Ends:
 
     def _by_verify(self) -> list[str]:
         road = self._road
-        report = verify(road.pipeline, {"one": road.info}, road.lake.root, {}, Options(timeout_seconds=10))
+        report = verify(road.pipeline, {"one": road.info}, road.lake.root, {}, VerifyOptions(timeout_seconds=10))
         return [
             f"{r.table} {r.outcome}: {r.reason} {r.differences[:2]}"
             for r in report.tables

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.merge.private.copy import PrivateCopy, java_quoted, java_uri
-from spark_jobs.merge.private.folders import Folders, made_at, new_name
+from spark_jobs.merge.private.folders import PrivateFolders, made_at, new_name
 from tidegate.delta.actions import clustering, domain, metadata, protocol
 from tidegate.delta.state import Action, TableState
 from tidegate.errors import DeltaUnsupported, LakeRefused
@@ -216,7 +216,7 @@ def test_folders_say_when_they_were_made_and_are_hidden_from_nobody() -> None:
 
 
 def test_a_folder_is_used_by_one_at_a_time_and_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    folders, first, second = Folders(), new_name(), new_name()
+    folders, first, second = PrivateFolders(), new_name(), new_name()
     assert folders.take("t") is None
     folders.give("t", first)
     folders.give("t", second)

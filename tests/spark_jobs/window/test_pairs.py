@@ -22,7 +22,7 @@ from tests.kit.tidb import encode
 from tests.kit.tidb.road import Fed, Told, lake_with, reader_of
 from tests.support.seeds import share
 from tidegate.errors import StreamCorrupt
-from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.bronze.table import Bronze
 from tidegate.pump.server import Write
@@ -118,7 +118,7 @@ def caught_up(app: Application, bytes_max: int) -> Iterator[tuple[Window, list[P
     """The same below the published cut."""
     low_ts, last_ts = FIRST - 1, resolved_everywhere(app.index.refs, PUMPS)
     while low_ts < last_ts:
-        cut_ts, refs = backlog(app.lake, {pump: Wanted(low_ts) for pump in PUMPS}, last_ts, bytes_max)
+        cut_ts, refs = backlog(app.lake, {pump: WantedSegments(low_ts) for pump in PUMPS}, last_ts, bytes_max)
         assert cut_ts > low_ts
         window = Window(low_ts, cut_ts, refs)
         yield window, pairs_of(app, window)

@@ -25,7 +25,7 @@ from tests.unit.binlog.encoding.types import prefixed, wire_type
 from tests.unit.binlog.images import assert_alike
 from tests.unit.binlog.logs import Dress, Table
 from tests.unit.binlog.type_cells import TYPES
-from tidegate.binlog.batch import BareDelete, Batch, decode_batch, decode_images
+from tidegate.binlog.batch import BareDelete, RowsBatch, decode_batch, decode_images
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.columnar.decoded import Images, RowsError
 from tidegate.columnar.json_document import patched_json_text, read_path
@@ -128,7 +128,7 @@ def logs(draw: st.DrawFn, without: tuple[str, ...] = ()) -> Given:
     return Given(make_plan(table.map_event(9, Dress(checksum=False, metadata=""))[27:], table.version), data, events)
 
 
-def outcome(decode: Callable[..., Batch | Images], made: Given) -> Batch | Images | None:
+def outcome(decode: Callable[..., RowsBatch | Images], made: Given) -> RowsBatch | Images | None:
     """What is decoded, or None for a typed refusal."""
     try:
         return decode(np.frombuffer(made.data, np.uint8), made.array(), made.plan, 3)
@@ -188,7 +188,7 @@ def test_changed_bytes_are_decoded_alike_or_refused(data: st.DataObject) -> None
             assert str(fast.rows.to_pylist()) == str(slow.rows.to_pylist())
 
 
-SLOW: dict[Callable[..., Batch | Images], Callable[..., Batch | Images]] = {
+SLOW: dict[Callable[..., RowsBatch | Images], Callable[..., RowsBatch | Images]] = {
     decode_batch: reference_batch,
     decode_images: reference_images,
 }

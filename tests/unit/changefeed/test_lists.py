@@ -20,7 +20,7 @@ from tidegate.changefeed.storage import Storage
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Csv, Protocol
 from tidegate.errors import SourceRefused
-from tidegate.mysql.examination import Line, Verdict
+from tidegate.mysql.examination import Line, SourceVerdict
 from tidegate.ticdc.pieces import Form
 
 URL = "s3://bucket/feed"
@@ -110,10 +110,10 @@ def test_names_that_are_captured_are_passed_by(monkeypatch: pytest.MonkeyPatch) 
 
 def test_check_says_what_looks_cost_a_day() -> None:
     assert _lists_line("main", 1, 2.0) == Line(
-        "main", Verdict.NOTE, "a look asks the store for 1 list: 43,200 a day (look_seconds: 2)"
+        "main", SourceVerdict.NOTE, "a look asks the store for 1 list: 43,200 a day (look_seconds: 2)"
     )
     costly = _lists_line("main", 30, 2.0)
-    assert (costly.verdict, "1,296,000 a day" in costly.text) == (Verdict.CAUTION, True)
+    assert (costly.verdict, "1,296,000 a day" in costly.text) == (SourceVerdict.CAUTION, True)
 
 
 def test_days_and_versions_that_are_over_are_passed_by(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.seeds import seed
 from tidegate.changelog import merged as merging
 from tidegate.changelog import packing, table
-from tidegate.changelog.merged import Span, merged, placed
+from tidegate.changelog.merged import CommitRange, merged, placed
 from tidegate.changelog.packing import pack_in_order
 from tidegate.changelog.reading import Place, changes_after
 from tidegate.changelog.table import PLACE, Appending, as_rows, changelog, told
@@ -104,7 +104,7 @@ def test_a_transaction_of_many_files_is_never_in_memory_as_a_whole(
         return groups(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(merging, "_groups", counted)
-    pieces = merged(lake, TABLE, state_of(lake), Span())
+    pieces = merged(lake, TABLE, state_of(lake), CommitRange())
     for number, piece in enumerate(pieces):
         assert piece.num_rows <= 100
         assert len(opened) <= number + 3, "files are open that are needed later"

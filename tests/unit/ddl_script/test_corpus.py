@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.ddl_script.script import Script, Step
+from tidegate.ddl_script.script import Script, ScriptStep
 from tidegate.ddl_script.shown_columns import shown_columns
 from tidegate.schema.model.server import ServerVersion
 
@@ -82,7 +82,7 @@ class Replay:
             elif "create" in words:
                 self.hangs_on_select.discard(name)
 
-    def _compare(self, script: Script, name: str, truth: list[dict[str, Any]], found: Step) -> None:
+    def _compare(self, script: Script, name: str, truth: list[dict[str, Any]], found: ScriptStep) -> None:
         database, table = name.split(".", 1)
         if (database, table) in script.history.held:
             self.states["unknown"] += 1

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.mysql.test_server_facts import facts
 from tidegate.config import DumpMode, Flavour, Tables
 from tidegate.mysql.other_hosts import about, takes_over
-from tidegate.mysql.preflight import Level, Wanted
+from tidegate.mysql.preflight import Level, SourceDemands
 from tidegate.mysql.server_facts import Replication, SourceFacts
 
 U, V, W = (f"{letter * 8}-0000-0000-0000-000000000000" for letter in "abc")
@@ -33,7 +33,7 @@ def mariadb(executed: str, state: str, number: int = 1, **changes: Any) -> Sourc
 
 def said(main: SourceFacts, other: SourceFacts) -> list[tuple[bool, str]]:
     """(whether it wants care, what)."""
-    wanted = Wanted(main.flavour, DumpMode.GTID, Tables(include=("shop.*",)))
+    wanted = SourceDemands(main.flavour, DumpMode.GTID, Tables(include=("shop.*",)))
     return [(level is Level.CAUTION, text) for level, text in about(main, other, wanted)]
 
 
@@ -117,7 +117,7 @@ def test_a_promoted_host_takes_over_from_one_that_is_read_only_and_lacks_what_it
 
 def test_where_captures_reply_alone_is_enough_for_a_commit_the_other_host_may_lack_it() -> None:
     """Clients were told that it is committed, and the replica that takes over never got it."""
-    wanted = Wanted(Flavour.MYSQL, DumpMode.GTID, Tables(include=("shop.*",)), semi_sync=True)
+    wanted = SourceDemands(Flavour.MYSQL, DumpMode.GTID, Tables(include=("shop.*",)), semi_sync=True)
     replica = mysql(f"{U}:1-9", 2, replications=REPLICATES)
     for replies, careful in (("1", True), ("2", False)):
         also = {"rpl_semi_sync_source_enabled": "ON", "rpl_semi_sync_source_wait_for_replica_count": replies}

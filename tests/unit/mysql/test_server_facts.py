@@ -9,11 +9,11 @@ import pytest
 
 from tidegate.config import DumpMode, Flavour, Tables
 from tidegate.errors import SourceRefused
-from tidegate.mysql.preflight import Wanted, preflight
+from tidegate.mysql.preflight import SourceDemands, preflight
 from tidegate.mysql.server_facts import SERVER_IDS, Replication, SourceFacts, server_of
 from tidegate.schema.model.server import ServerVersion
 
-WANTED = Wanted(Flavour.MARIADB, DumpMode.GTID, Tables(include=("shop.*", r"crm_\d+.*"), exclude=("crm_9.*",)))
+WANTED = SourceDemands(Flavour.MARIADB, DumpMode.GTID, Tables(include=("shop.*", r"crm_\d+.*"), exclude=("crm_9.*",)))
 DATABASES = ("crm_1", "crm_9", "information_schema", "mysql", "other", "shop")
 
 

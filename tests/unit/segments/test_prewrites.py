@@ -17,9 +17,9 @@ from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.branches import readable
 from tidegate.prewrites_table import PREWRITES, PrewriteState
-from tidegate.segments.prewrites import Answer, Pending, Prewrite, Prewrites, within_segment
+from tidegate.segments.prewrites import Pending, Prewrite, PrewriteAnswer, Prewrites, within_segment
 
-Told = Pending | Answer
+Told = Pending | PrewriteAnswer
 
 
 def log_of(rng: random.Random, steps: int) -> tuple[list[Told], dict[int, int]]:
@@ -35,7 +35,7 @@ def log_of(rng: random.Random, steps: int) -> tuple[list[Told], dict[int, int]]:
             continue
         commits = rng.random() < 0.6
         began = waiting.pop(name)
-        told.append(Answer(name, commits, at, "log", at))
+        told.append(PrewriteAnswer(name, commits, at, "log", at))
         if commits:
             committed[began] = at
     return told, committed
@@ -98,7 +98,7 @@ def test_a_hundred_branches_answered_a_hundred_segments_later_leave_nothing_in_m
     news = known.take([Pending(f"b{n}", n + 1, n + 1, n + 1, ("d.t",)) for n in range(100)])
     recorded.record(ControlTables(lake), news)
     assert recorded.first_needed(lake, {"s": 1000}) == {"s": 1}, "bronze keeps the oldest"
-    news = known.take([Answer(f"b{n}", n % 2 == 0, 200 + n, "log", n) for n in range(100)])
+    news = known.take([PrewriteAnswer(f"b{n}", n % 2 == 0, 200 + n, "log", n) for n in range(100)])
     recorded.record(ControlTables(lake), news)
     known.forget(300)
     assert not list(known)
@@ -108,7 +108,7 @@ def test_a_hundred_branches_answered_a_hundred_segments_later_leave_nothing_in_m
 
 
 def test_a_late_answer_settles_what_is_parked_and_contradicts_what_was_decided() -> None:
-    place = Answer("", False, 50, "log", 4)
+    place = PrewriteAnswer("", False, 50, "log", 4)
     for decided, late, state in (
         (PrewriteState.PARKED, True, PrewriteState.COMMITTED),
         (PrewriteState.PARKED, False, PrewriteState.ROLLED_BACK),
@@ -123,7 +123,7 @@ def test_a_late_answer_settles_what_is_parked_and_contradicts_what_was_decided()
         assert orphan.id == "x"
         known.decide(orphan, decided, place, "" if decided is PrewriteState.PARKED else "somebody")
         known.forget(60)
-        found = known.take([Answer("x", late, 70, "log", 9)])
+        found = known.take([PrewriteAnswer("x", late, 70, "log", 9)])
         assert [one.state for one in found] == ([] if state is None else [state])
         if state is PrewriteState.UNKNOWN:
             assert found[0].tables == ("d.t",), "its own tables wait, and no others"
@@ -136,26 +136,28 @@ def test_who_catches_up_meets_an_answer_that_came_after_all_where_it_stands_and_
     tables = ControlTables(lake)
     recorded.record(tables, known.take([Pending("x", 1, 1, 1, ("d.t",))]))
     (orphan,) = known.orphans(30, set())
-    recorded.record(tables, [known.decide(orphan, PrewriteState.PARKED, Answer("", False, 50, "log", 4), "")])
+    recorded.record(tables, [known.decide(orphan, PrewriteState.PARKED, PrewriteAnswer("", False, 50, "log", 4), "")])
     assert [one.state for one in recorded.answered_in(lake, 40, 60)["s"]] == [PrewriteState.PARKED]
-    recorded.record(tables, known.take([Answer("x", True, 70, "log", 9)]))
+    recorded.record(tables, known.take([PrewriteAnswer("x", True, 70, "log", 9)]))
     assert recorded.answered_in(lake, 40, 60) == {}, "parked no longer: its tables would be held for ever"
     assert [one.answer_ts for one in recorded.answered_in(lake, 60, 80)["s"]] == [70]
 
 
 def test_an_answer_to_nothing_is_told_when_it_commits() -> None:
     known = Prewrites("s")
-    assert known.take([Answer("x", False, 5, "log", 9)]) == []
-    (found,) = known.take([Answer("x", True, 7, "log", 19)])
+    assert known.take([PrewriteAnswer("x", False, 5, "log", 9)]) == []
+    (found,) = known.take([PrewriteAnswer("x", True, 7, "log", 19)])
     assert (found.state, found.answer_ts, found.began_seq) == (PrewriteState.UNKNOWN, 7, 0)
-    assert known.take([Answer("x", True, 7, "log", 19)]) == [], "once"
+    assert known.take([PrewriteAnswer("x", True, 7, "log", 19)]) == [], "once"
 
 
 def test_maintain_keeps_what_bronze_may_still_ask_for(tmp_path: Path) -> None:
     known, lake = Prewrites("s"), LakeFiles(str(tmp_path))
     tables = ControlTables(lake)
     recorded.record(tables, known.take([Pending(f"b{n}", n, 1, 1, ()) for n in range(1, 5)]))
-    recorded.record(tables, known.take([Answer("b1", True, 10, "log", 1), Answer("b2", True, 20, "log", 2)]))
+    recorded.record(
+        tables, known.take([PrewriteAnswer("b1", True, 10, "log", 1), PrewriteAnswer("b2", True, 20, "log", 2)])
+    )
     rows: pa.Table = control.read(lake, PREWRITES)
     kept = recorded.worth_keeping(rows, {"s": 10})
     assert sorted(kept["id"].to_pylist()) == ["b2", "b3", "b4"]

@@ -12,7 +12,7 @@ from tidegate.errors import StreamCorrupt
 from tidegate.ticdc import rows
 from tidegate.ticdc.pieces import Form
 
-WANTED = rows.Wanted(Form(Protocol.CSV, "UTC", True, Csv()), ["a", "b"], ["a"], False)
+WANTED = rows.WantedColumns(Form(Protocol.CSV, "UTC", True, Csv()), ["a", "b"], ["a"], False)
 GOOD = ('"x"', '"a""b"', '"1,\n2"', '""', "\\N", "true", "false", "-1.5", "+7", ".5", "2024")
 BAD = ("", "NULL", "null", "\\M", "fals", "x", "tru")
 

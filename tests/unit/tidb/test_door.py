@@ -14,7 +14,7 @@ from tests.kit.tidb import encode
 from tidegate.commit_ts import compose
 from tidegate.limits import PUMP_KEY_BYTES_MAX, TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.pump.door import Door
-from tidegate.pump.etcd import Entry, Etcd, cluster_of
+from tidegate.pump.etcd import Etcd, EtcdEntry, cluster_of
 from tidegate.tidb.payload import BinlogType, binlog_of, fake_payload, job_payload, tables_payload
 
 PREWRITE, COMMIT = BinlogType.PREWRITE, BinlogType.COMMIT
@@ -79,9 +79,9 @@ def test_pd_says_which_cluster_it_is_of(
 ) -> None:
     asked = list[str]()
 
-    def get(etcd: Etcd, key: str) -> Entry:
+    def get(etcd: Etcd, key: str) -> EtcdEntry:
         asked.append(key)
-        return Entry(value, 1)
+        return EtcdEntry(value, 1)
 
     monkeypatch.setattr(Etcd, "get", get)
     assert cluster_of(Etcd(["http://pd:2379"])) == cluster

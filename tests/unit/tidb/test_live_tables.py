@@ -13,7 +13,7 @@ from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tidb.definitions import Stands, ids_of, live_tables, versions_of
 from tidegate.tidb.jobs import REFILLING, Job
-from tidegate.tidb.live_tables import Change, LiveTables
+from tidegate.tidb.live_tables import LiveTables, VersionKind
 from tidegate.tidb.payload import Mutation
 from tidegate.tidb.replay.catalog import Catalog
 
@@ -76,7 +76,9 @@ def test_so_does_one_of_which_that_was_given_up() -> None:
             if job.type in REFILLING:
                 changes = live.run(replace(job, state=3))
                 before = {info.id: (name, info) for name, info in live}[job.table_id]
-                assert [(one.change, one.name, one.info) for one in changes] == [(Change.ALTER, *before)] * len(changes)
+                assert [(one.change, one.name, one.info) for one in changes] == [(VersionKind.ALTER, *before)] * len(
+                    changes
+                )
                 waits[before[1].name] = [one.unknown_rows for one in changes]
             live.run(job)
     why = ["its rows were going into other partitions, and it has no key"]

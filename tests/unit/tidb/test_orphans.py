@@ -9,7 +9,7 @@ import pytest
 from tests.kit.tidb.pump_world import Fates
 from tidegate.errors import SourceUnavailable
 from tidegate.pump.cluster import safe_point_of, seconds_of
-from tidegate.pump.orphans import Orphans
+from tidegate.pump.orphans import PumpOrphans
 from tidegate.tidb.mvcc import NOTHING
 from tidegate.tidb.pairing import ROLLED_BACK, Pairing
 from tidegate.tidb.payload import Binlog, BinlogType
@@ -25,7 +25,7 @@ class Cluster:
     def __init__(self) -> None:
         self.fates = Fates({BEGAN: NOTHING})
         self.pairing = Pairing[int]([NODE])
-        self.orphans = Orphans(self.fates, AGE)
+        self.orphans = PumpOrphans(self.fates, AGE)
         self.named(CAME)
         self.pairing.take(Binlog(BinlogType.PREWRITE, BEGAN, prewrite_key=b"k"), NODE, 0)
 

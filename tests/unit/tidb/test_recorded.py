@@ -16,7 +16,7 @@ from tidegate.cli.main import app
 from tidegate.cli.tidb_replay import checked
 from tidegate.errors import StreamCorrupt, UsageError
 from tidegate.tidb.recording import Recording
-from tidegate.tidb.replay.stream import Stream, rows_hash
+from tidegate.tidb.replay.stream import RecordedStream, rows_hash
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tidb"
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
@@ -39,7 +39,7 @@ def test_orphans_without_an_answer_hold_the_tables_back(tmp_path: Path) -> None:
     case = GOLDEN / "p09_orphan"
     for name in ("binlog.bin", "ddl_jobs.jsonl", "index.jsonl"):
         (tmp_path / name).write_bytes((case / name).read_bytes())
-    stream = Stream(Recording(tmp_path))
+    stream = RecordedStream(Recording(tmp_path))
     oldest = min(stream.unanswered)
     assert len(stream.unanswered) == 13  # eleven lost commits, two lost rollbacks
     assert stream.resolved_ts <= oldest
@@ -67,7 +67,7 @@ def test_a_cut_file_and_an_empty_folder_are_said(tmp_path: Path) -> None:
     (tmp_path / "ddl_jobs.jsonl").write_text("")
     (tmp_path / "binlog.bin").write_bytes((GOLDEN / "p11_fake/binlog.bin").read_bytes()[:-1])
     with pytest.raises(StreamCorrupt, match="cut off"):
-        Stream(Recording(tmp_path))
+        RecordedStream(Recording(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_a_changed_byte_of_a_recording_is_never_replayed_in_silence_as_another_t
     kept = payloads[:10] + payloads[12:]
     (tmp_path / "binlog.bin").write_bytes(b"".join(len(one).to_bytes(8, "little") + one for one in kept))
     with pytest.raises(StreamCorrupt):
-        Stream(Recording(tmp_path)).at()
+        RecordedStream(Recording(tmp_path)).at()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tidegate.delta.names import LAST_CHECKPOINT, Checkpoint, checkpoints, hinted
+from tidegate.delta.names import LAST_CHECKPOINT, LogCheckpoint, checkpoints, hinted
 from tidegate.delta.state import Action, Keep, no_files
 from tidegate.delta.store import LogStore
 from tidegate.errors import LakeUnavailable
@@ -43,7 +43,7 @@ def newest(store: LogStore, upto: int | None = None, keep: Keep | None = None) -
     return read(store, checkpoint, lambda contents: _actions(contents, keep), upto)
 
 
-def find(store: LogStore, upto: int | None = None) -> Checkpoint | None:
+def find(store: LogStore, upto: int | None = None) -> LogCheckpoint | None:
     """The newest whole checkpoint, not newer than `upto`, by `_last_checkpoint` or else by listing all of the log.
 
     The hint may be old: later ones are looked for. It may be wrong: what it names must be there.
@@ -57,11 +57,11 @@ def find(store: LogStore, upto: int | None = None) -> Checkpoint | None:
     return None
 
 
-def read(store: LogStore, checkpoint: Checkpoint, do: Callable[[Contents], T], upto: int | None = None) -> T | None:
+def read(store: LogStore, checkpoint: LogCheckpoint, do: Callable[[Contents], T], upto: int | None = None) -> T | None:
     """The result of `do` on a checkpoint, or on a newer one when it was cleaned up; None when none is left."""
     from tidegate.delta.checkpoints.contents import CheckpointGoneError, load
 
-    looked: Checkpoint | None = checkpoint
+    looked: LogCheckpoint | None = checkpoint
     for _ in range(_LOOKS):
         if looked is None:
             return None

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from tidegate.delta.actions import parsed
 from tidegate.delta.checkpoints.rows import COLUMNS, bodies
 from tidegate.delta.checkpoints.statistics import statistics_text
-from tidegate.delta.names import SIDECARS, Checkpoint
+from tidegate.delta.names import SIDECARS, LogCheckpoint
 from tidegate.delta.state import Action
 from tidegate.delta.store import LogStore
 from tidegate.errors import LakeRefused
@@ -64,7 +64,7 @@ class Contents:
                 }
 
 
-def load(store: LogStore, checkpoint: Checkpoint) -> Contents:
+def load(store: LogStore, checkpoint: LogCheckpoint) -> Contents:
     """Read a checkpoint's objects. Raises CheckpointGoneError, LakeRefused for one that can't be read."""
     name = checkpoint.files[0].name
     if name.endswith(".json"):

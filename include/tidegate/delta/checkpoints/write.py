@@ -36,8 +36,8 @@ from tidegate.delta.commit_file import read_commit
 from tidegate.delta.features import unknown
 from tidegate.delta.names import (
     LAST_CHECKPOINT,
-    Checkpoint,
     Hint,
+    LogCheckpoint,
     checkpoint_name,
     checkpoints,
     hinted,
@@ -85,7 +85,7 @@ class _Made:
     data: bytes
 
 
-def _there(store: LogStore, checkpoint: Checkpoint) -> Hint:
+def _there(store: LogStore, checkpoint: LogCheckpoint) -> Hint:
     """The hint for a checkpoint that exists: its writer may have been killed before `_last_checkpoint`."""
     name, size = checkpoint.files[0].name, sum(entry.size for entry in checkpoint.files)
     if name != checkpoint_name(checkpoint.version):

@@ -20,7 +20,7 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedSegments:
     """The segments of one source in (after_ts, ...] that name one of these tables (`database.table`); None: all."""
 
     after_ts: int
@@ -31,7 +31,7 @@ class Wanted:
 
 
 def backlog(
-    lake: LakeFiles, wanted: Mapping[str, Wanted], upto_ts: int, bytes_max: int, above: FilesAbove | None = None
+    lake: LakeFiles, wanted: Mapping[str, WantedSegments], upto_ts: int, bytes_max: int, above: FilesAbove | None = None
 ) -> tuple[int, list[SegmentRef]]:
     """(a transaction's end at or below upto_ts, the refs to read up to there), in order of (source, seq).
 

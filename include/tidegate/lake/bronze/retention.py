@@ -29,7 +29,7 @@ from tidegate.lake import control
 from tidegate.lake.bronze.beginning import can_begin
 from tidegate.lake.bronze.log import APPEND_ONLY, BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import Followed
+from tidegate.lake.followed import FollowedSources
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import last_states
 from tidegate.lake.prewrites import first_needed
@@ -114,7 +114,7 @@ def _is_over(asked: set[tuple[str, str]] | None, over: set[tuple[str, str]]) -> 
     return ("", "") in over or (asked is not None and asked <= over)
 
 
-def _of_source(source: str, everywhere: Floor, known: Followed) -> Floor:
+def _of_source(source: str, everywhere: Floor, known: FollowedSources) -> Floor:
     """A source behind the cut keeps its own segments, and so does one still unknown to apply."""
     new = known.selection is not None and source not in known.selection.sources and source not in known.sources_left
     at = 0 if new else known.behind.get(source)

@@ -35,15 +35,15 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class FilesSize:
     """Live files of a table and their bytes."""
 
     files: int
     bytes: int
 
 
-def size_of(state: TableState) -> Size:
-    return Size(len(state.files), sum(file.size for file in state.files))
+def size_of(state: TableState) -> FilesSize:
+    return FilesSize(len(state.files), sum(file.size for file in state.files))
 
 
 def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]) -> tuple[int, int] | None:
@@ -92,14 +92,14 @@ def compact(
     *,
     files_min: int,
     packs: Callable[[LakeFiles, Table, TableState], None] = _one_file,
-) -> tuple[Size, Size] | None:
+) -> tuple[FilesSize, FilesSize] | None:
     """One file instead of many, a checkpoint, and what is no longer needed removed; sizes before and after.
 
     None when the table doesn't exist. Fewer than `files_min` files stay as they are. packs: how one is packed that may
     be too long for the memory. Raises CommitConflict when others rewrote the table first every time.
     """
 
-    def attempt() -> tuple[Size, Size] | None:
+    def attempt() -> tuple[FilesSize, FilesSize] | None:
         unpacked = current(lake, table)
         if unpacked is None:
             return None

@@ -37,7 +37,7 @@ from tidegate.mysql.start.information_schema import (
     partitioned_tables,
 )
 from tidegate.mysql.start.recorded import Began, earlier_versions, record_baseline
-from tidegate.mysql.start.shown_tables import Shown, server_settings, shown_tables
+from tidegate.mysql.start.shown_tables import ShownTable, server_settings, shown_tables
 from tidegate.mysql.start.uncommitted import may_hide_rows, written_to
 from tidegate.position import Position
 from tidegate.schema.ddl.expressions import spelled
@@ -175,7 +175,7 @@ def read_schema(
         made = tuple(_column(cell, next_id + n, mariadb=mariadb) for n, cell in enumerate(columns.get(name, ())))
         next_id += len(made)
         collation = listed[name].collation
-        said = shown.get(name, Shown(None))
+        said = shown.get(name, ShownTable(None))
         by_name = {column.name.lower(): column.id for column in made}
         table_indexes = tuple(_index(index, parts, by_name) for index, parts in sorted(indexes.get(name, {}).items()))
         versions.append(

@@ -51,14 +51,14 @@ def names_there(cursor: Any, where: Where | None) -> list[Name]:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedTable:
     """A table's row in information_schema.tables."""
 
     collation: str
     engine: str
 
 
-def listed_tables(cursor: Any, where: Where) -> dict[Name, Listed]:
+def listed_tables(cursor: Any, where: Where) -> dict[Name, ListedTable]:
     """Every base table, and MariaDB's sequences; no views."""
     cursor.execute(
         "SELECT table_schema, table_name, table_collation, table_type, engine FROM information_schema.tables"
@@ -66,7 +66,7 @@ def listed_tables(cursor: Any, where: Where) -> dict[Name, Listed]:
         where.names,
     )
     return {
-        (str(row[0]), str(row[1])): Listed(
+        (str(row[0]), str(row[1])): ListedTable(
             str(row[2] or ""), engine_kept(str(row[4] or "")) if row[3] in _BASE else SEQUENCE
         )
         for row in cursor.fetchall()

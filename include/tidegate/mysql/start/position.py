@@ -35,7 +35,7 @@ _ROTATE_BYTES: Final = 19 + 8  # header, position; then the next file's name
 _CHECKSUM_BYTES: Final = 4
 
 
-class Run(Protocol):
+class RunningCapture(Protocol):
     """The part of a CaptureRun that counts here."""
 
     @property
@@ -50,7 +50,7 @@ class Run(Protocol):
     def on_first_start(self) -> Callable[[SourceFacts, Position], None] | None: ...
 
 
-def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> BinlogCheckpoint:
+def first_checkpoint(run: RunningCapture, facts: SourceFacts, captured: Captured) -> BinlogCheckpoint:
     """For a source without captured log: where an earlier start of it began and failed, or where it begins now.
 
     A baseline is true for what follows its own place alone. When the source no longer has that, or start: was changed,
@@ -79,7 +79,7 @@ def first_checkpoint(run: Run, facts: SourceFacts, captured: Captured) -> Binlog
 
 
 def going_on(
-    run: Run, facts: SourceFacts, captured: Captured, checkpoint: BinlogCheckpoint, *, patient: bool = False
+    run: RunningCapture, facts: SourceFacts, captured: Captured, checkpoint: BinlogCheckpoint, *, patient: bool = False
 ) -> BinlogCheckpoint:
     """The checkpoint as this server can go on from it. Raises PositionLost when it can't, SourceUnavailable.
 
@@ -157,7 +157,7 @@ def dump_request(pipeline: Pipeline, source_name: str, facts: SourceFacts, check
     )
 
 
-def check_sends(run: Run, facts: SourceFacts, point: BinlogCheckpoint) -> None:
+def check_sends(run: RunningCapture, facts: SourceFacts, point: BinlogCheckpoint) -> None:
     """Whether the server begins to send from there: what is purged MariaDB says only then. Raises its refusal.
 
     Without semi_sync: a commit must not wait for the reply of a reader that goes away at once.

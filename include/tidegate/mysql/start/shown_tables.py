@@ -34,7 +34,7 @@ _ACTION: Final = re.compile(r"\) ON (?:DELETE|UPDATE) (CASCADE|SET NULL|SET DEFA
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownTable:
     """partitioning: None when SHOW CREATE TABLE has none. union: the tables under a MERGE table."""
 
     partitioning: Partitioning | None
@@ -48,12 +48,12 @@ def server_settings(cursor: Any) -> ServerSettings:
     return ServerSettings.of({str(name).lower(): str(value) for name, value in cursor.fetchall()})
 
 
-def shown_tables(cursor: Any, names: Iterable[Name], settings: ServerSettings) -> dict[Name, Shown]:
+def shown_tables(cursor: Any, names: Iterable[Name], settings: ServerSettings) -> dict[Name, ShownTable]:
     """Ask for each of these base tables."""
     cursor.execute("SELECT VERSION(), @@SESSION.sql_mode, @@SESSION.character_set_results")
     version, modes, charset = cursor.fetchone()
     sql_mode, server = mode_bits(str(modes)), ServerVersion.of(str(version))
-    shown: dict[Name, Shown] = {}
+    shown: dict[Name, ShownTable] = {}
     cursor.execute("SET SESSION character_set_results = binary")
     for name in names:
         cursor.execute(f"SHOW CREATE TABLE {quote_name(*name)}")
@@ -62,7 +62,7 @@ def shown_tables(cursor: Any, names: Iterable[Name], settings: ServerSettings) -
     return shown
 
 
-def _shown(shown: bytes, name: Name, sql_mode: int, server: ServerVersion, settings: ServerSettings) -> Shown:
+def _shown(shown: bytes, name: Name, sql_mode: int, server: ServerVersion, settings: ServerSettings) -> ShownTable:
     """The text of SHOW CREATE TABLE, which is UTF-8 but for a binary column's DEFAULT in MariaDB: its bytes."""
     text = shown.decode(errors="surrogateescape")
     try:
@@ -70,11 +70,11 @@ def _shown(shown: bytes, name: Name, sql_mode: int, server: ServerVersion, setti
     except DDLError as error:
         actions = [action_kept(action) for action in _ACTION.findall(text)]
         keys = tuple(ForeignKey("(its SHOW CREATE TABLE can't be read)", name, action) for action in actions)
-        return Shown(Partitioning(unknown=f"its SHOW CREATE TABLE can't be read: {error.what}"), keys)
+        return ShownTable(Partitioning(unknown=f"its SHOW CREATE TABLE can't be read: {error.what}"), keys)
     assert isinstance(statement, CreateTable), "SHOW CREATE TABLE of a base table"
     context = Context(server, ("", ""), lambda: 0, EventSaid(), settings, name)
     keys = created_storage(statement.storage, statement.indexes, context)[1]
     partitioning = statement.partitioning
     if "\\udc" in repr(partitioning):  # which escapes what surrogateescape made
         partitioning = Partitioning(unknown="SHOW CREATE TABLE shows bytes that are no text among its partitions")
-    return Shown(partitioning, keys, statement.storage.union or ())
+    return ShownTable(partitioning, keys, statement.storage.union or ())

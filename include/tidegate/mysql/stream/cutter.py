@@ -44,7 +44,7 @@ from tidegate.mysql.stream.event_facts import (
     tagged_gtid,
 )
 from tidegate.mysql.stream.gtid_tracker import GtidTracker
-from tidegate.mysql.stream.packet_walk import LEAD, PAYLOAD_SLACK_BYTES, Stop, Workspace, take_event, walk
+from tidegate.mysql.stream.packet_walk import LEAD, PAYLOAD_SLACK_BYTES, WalkStop, Workspace, take_event, walk
 from tidegate.position import Position
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
@@ -130,17 +130,17 @@ class Cutter:
             stop = walk(stream.received, self._space.arrays)
             if state["asked_at"]:
                 self.asked_at, state["asked_at"] = Position.of(self._file, int(state["asked_at"])), 0
-            if stop == Stop.MORE:
+            if stop == WalkStop.MORE:
                 # What comes later needs another ceiling than a segment where it changed something.
                 if self.ceiling.row_ms and (last := self.cut_soon()):
                     yield last
                 return
-            if stop == Stop.SERVER:
+            if stop == WalkStop.SERVER:
                 raise stream.refusal(state)
-            if stop == Stop.BIG:
+            if stop == WalkStop.BIG:
                 yield from self._take_big(stream.read_big_event(state))
                 continue
-            skip, segments = self._decide(Stop(stop), stream.received, int(state["event_at"]))
+            skip, segments = self._decide(WalkStop(stop), stream.received, int(state["event_at"]))
             if skip:
                 state["read"] += state["lead"] + state["event_length"]
             yield from segments
@@ -182,19 +182,19 @@ class Cutter:
     def _take_big(self, event: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[Segment]:
         self._state["event_length"] = event.size
         while True:
-            stop = Stop(take_event(event, 0, self._space.arrays))
-            if stop is Stop.MORE:
+            stop = WalkStop(take_event(event, 0, self._space.arrays))
+            if stop is WalkStop.MORE:
                 return
             skip, segments = self._decide(stop, event, 0)
             yield from segments
-            if skip or stop is Stop.CUT:
+            if skip or stop is WalkStop.CUT:
                 return
 
-    def _decide(self, stop: Stop, data: np.ndarray[Any, np.dtype[np.uint8]], at: int) -> tuple[bool, list[Segment]]:
+    def _decide(self, stop: WalkStop, data: np.ndarray[Any, np.dtype[np.uint8]], at: int) -> tuple[bool, list[Segment]]:
         """(whether to pass over the event, segments cut) for a stop of the walk; the walk then goes on."""
-        if stop is Stop.CUT:
+        if stop is WalkStop.CUT:
             return False, self._cut_all()
-        if stop in (Stop.FULL, Stop.FLUSH):
+        if stop in (WalkStop.FULL, WalkStop.FLUSH):
             self._state["take"] = 0  # what was marked of a notable event is to be said of its own segment
             if self._state["length"] == 0:  # one event larger than a segment: a segment of its own
                 self._begin(int(self._state["event_length"]))
@@ -202,12 +202,12 @@ class Cutter:
             return False, self._cut_all()
         whole = data[at : at + int(self._state["event_length"])]
         event = bytes(whole[: 1 << 20])
-        if stop is Stop.BAD_LENGTH:
+        if stop is WalkStop.BAD_LENGTH:
             raise StreamCorrupt(f"an event has a wrong length: {event[:32].hex()}", where=self.where, remedy=_REMEDY)
         header = read_header(event)
-        if stop is Stop.BAD_CHECKSUM:
+        if stop is WalkStop.BAD_CHECKSUM:
             raise StreamCorrupt(f"wrong checksum in {type_name(header.type)}", where=self.where, remedy=_REMEDY)
-        if stop is Stop.BAD_POSITION:
+        if stop is WalkStop.BAD_POSITION:
             return self._elsewhere(header)
         return self._notable(header, event, whole)
 

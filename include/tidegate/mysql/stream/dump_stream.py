@@ -35,7 +35,7 @@ from tidegate.errors import (
 )
 from tidegate.limits import GATHER_SECONDS, PACKET_BYTES_MAX, RECEIVE_BYTES
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
-from tidegate.mysql.server_errors import Meaning, meaning_of_stream
+from tidegate.mysql.server_errors import ErrorMeaning, meaning_of_stream
 from tidegate.mysql.stream import packet_walk
 from tidegate.mysql.stream.packet_walk import SEMI_SYNC_MARK
 from tidegate.position import MysqlGtidSet, Position
@@ -243,26 +243,26 @@ class DumpStream:
         where = f"{self.info.where} at {self.request.where}"
         number = self.request.server_id
         match meaning_of_stream(code, text):
-            case Meaning.TAKEN_OVER:
+            case ErrorMeaning.TAKEN_OVER:
                 return Fenced(f"another reader uses replica id {number}: {text}", where=where, remedy=_OWN_NUMBER)
-            case Meaning.TAKEN:
+            case ErrorMeaning.TAKEN:
                 return SourceUnwilling(
                     f"another reader, or a connection of ours that the server hasn't given up yet, uses replica id"
                     f" {number}: {text}",
                     where=where,
                     remedy=_OWN_NUMBER,
                 )
-            case Meaning.DAMAGED:
+            case ErrorMeaning.DAMAGED:
                 return StreamCorrupt(
                     f"the server finds its own binlog damaged: {text}",
                     where=where,
                     remedy="mend that file from a copy, or go on at a replica by GTID; nothing of it was captured",
                 )
-            case Meaning.LOST:
+            case ErrorMeaning.LOST:
                 return PositionLost(f"the server can't go on from here: {text}", where=where, remedy=LOST_REMEDY)
-            case Meaning.REFUSED:
+            case ErrorMeaning.REFUSED:
                 return SourceRefused(text, where=where, remedy="mend the server's settings")
-            case Meaning.PASSING if code == _MASTER_FATAL_ERROR:
+            case ErrorMeaning.PASSING if code == _MASTER_FATAL_ERROR:
                 return SourceUnwilling(text, where=where, remedy="see the server's error log")
         return named(pymysql.err.OperationalError(code, text), self.info)
 

@@ -40,7 +40,7 @@ from tidegate.compiled import compiled
 from tidegate.limits.formats import PACKET_BYTES_MAX, SEGMENT_TABLES_MAX
 
 
-class Stop(IntEnum):
+class WalkStop(IntEnum):
     """Why the walk stopped."""
 
     MORE = 0  # the next packet isn't complete
@@ -242,12 +242,12 @@ def _verified(s: Any, event: Any, checksum: Any, is_open: Any) -> Any:
     """Stop.MORE when checksum and position are right."""
     covered = s.event_length - CHECKSUM_BYTES
     said = load32(event + 13)
-    stop = np.int64(Stop.MORE)
+    stop = np.int64(WalkStop.MORE)
     if checksum == CHECKSUM_BYTES and np.int64(crc32_at(event, covered)) != load32(event + covered):
-        stop = np.int64(Stop.BAD_CHECKSUM)
+        stop = np.int64(WalkStop.BAD_CHECKSUM)
     # MariaDB 11 doesn't know it while it fills the transaction; the XID event tells
     elif (said != 0 or not is_open) and (s.position + s.event_length) & 0xFFFFFFFF != said:
-        stop = np.int64(Stop.BAD_POSITION)
+        stop = np.int64(WalkStop.BAD_POSITION)
     return stop
 
 
@@ -271,19 +271,19 @@ def _take(event: Any, s: Any, t: Any, at: Any) -> Any:
     checksum = word(t, scan.CHECKSUM)
     is_open = word(t, scan.PHASE) != scan.IDLE
     if s.take == 0 and _notable(event, length, checksum, is_open):
-        return np.int64(Stop.NOTABLE)
+        return np.int64(WalkStop.NOTABLE)
     if s.length + length > s.hard or s.tables == SEGMENT_TABLES_MAX:
-        return np.int64(Stop.FULL)
+        return np.int64(WalkStop.FULL)
     if s.runs == RUNS_MAX or max(s.maps, s.frames) == LIVE_MAX:
-        return np.int64(Stop.FLUSH)
+        return np.int64(WalkStop.FLUSH)
     # A FORMAT_DESCRIPTION brings its own algorithm; Python verified it.
     wrong = _verified(s, event, checksum if load8(event + 4) != 15 else 0, is_open)
-    if wrong != Stop.MORE:
+    if wrong != WalkStop.MORE:
         return wrong
     start = s.length
     bits = scan_at(event, length, length, t)
     if bits & scan.MALFORMED:
-        return np.int64(Stop.BAD_LENGTH)
+        return np.int64(WalkStop.BAD_LENGTH)
     s.take = 0
     copy_bytes(payload + start, event, length)
     s.length, s.position = start + length, s.position + length
@@ -306,8 +306,8 @@ def _take(event: Any, s: Any, t: Any, at: Any) -> Any:
     if bits & scan.ENDS:
         _executed(s, runs)
     if (word(t, scan.PHASE) == scan.IDLE and s.length >= s.soft) or s.position == s.stop_at:
-        return np.int64(Stop.CUT)
-    return np.int64(Stop.MORE)
+        return np.int64(WalkStop.CUT)
+    return np.int64(WalkStop.MORE)
 
 
 @_inlined
@@ -339,35 +339,35 @@ def walk(received: Any, space: Any) -> Any:
     while True:
         have = s.have - s.read
         if have < 4:
-            return np.int64(Stop.MORE)
+            return np.int64(WalkStop.MORE)
         packet = base + s.read
         size = load32(packet) & 0xFFFFFF
         if size == 0:
-            return np.int64(Stop.BAD_LENGTH)
+            return np.int64(WalkStop.BAD_LENGTH)
         if have < 5:
-            return np.int64(Stop.MORE)
+            return np.int64(WalkStop.MORE)
         if load8(packet + 4) != 0:
-            return np.int64(Stop.SERVER if have >= 4 + size else Stop.MORE)
+            return np.int64(WalkStop.SERVER if have >= 4 + size else WalkStop.MORE)
         if have < LEAD_SEMI_SYNC:
-            return np.int64(Stop.MORE)
+            return np.int64(WalkStop.MORE)
         if s.lead == 0:  # a stream begins with an artificial ROTATE, whose first byte, of its time, is 0
             s.lead = LEAD_SEMI_SYNC if load8(packet + 5) == SEMI_SYNC_MARK else LEAD
         lead = s.lead
         if lead == LEAD_SEMI_SYNC:
             if load8(packet + 5) != SEMI_SYNC_MARK:
                 s.event_at, s.event_length = s.read, min(size, have)
-                return np.int64(Stop.BAD_LENGTH)
+                return np.int64(WalkStop.BAD_LENGTH)
             s.asked = load8(packet + 6) & 1
         if size == PACKET_BYTES_MAX or 4 + size > room:
-            return np.int64(Stop.BIG)
+            return np.int64(WalkStop.BIG)
         if have < 4 + size:
-            return np.int64(Stop.MORE)
+            return np.int64(WalkStop.MORE)
         event, length = packet + lead, size - (lead - 4)
         s.event_at, s.event_length = s.read + lead, length
         if length < HEADER_BYTES or load32(event + 9) != length:
-            return np.int64(Stop.BAD_LENGTH)
+            return np.int64(WalkStop.BAD_LENGTH)
         stop = _take(event, s, state, places)
-        if stop in (Stop.MORE, Stop.CUT):
+        if stop in (WalkStop.MORE, WalkStop.CUT):
             s.read += 4 + size
-        if stop != Stop.MORE:
+        if stop != WalkStop.MORE:
             return stop

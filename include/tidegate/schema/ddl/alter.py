@@ -41,7 +41,7 @@ from tidegate.schema.ddl.tree import (
 )
 from tidegate.schema.ddl.types import read_charset, starts_charset
 from tidegate.schema.model.partitions import DropPartitions, ExchangePartition, TruncatePartitions
-from tidegate.schema.model.unlogged import SEQUENCE, DropForeignKey, Storage
+from tidegate.schema.model.unlogged import SEQUENCE, DropForeignKey, EngineOptions
 
 _PARTITION_WORK: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR"})
 
@@ -71,18 +71,18 @@ def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ign
     return tuple(actions)
 
 
-def read_storage(cursor: Cursor, database: str) -> Storage:
+def read_storage(cursor: Cursor, database: str) -> EngineOptions:
     """ENGINE [=] x, UNION [=] (t, ...), SEQUENCE [=] 1; nothing is stepped over when none of them is here."""
     word = cursor.now.upper
     value = cursor.ahead(2 if cursor.ahead().text == "=" else 1)
     if word == "ENGINE" or (word == "TYPE" and cursor.ahead().text == "="):
         cursor.at += 2 if cursor.ahead().text == "=" else 1
-        return Storage(cursor.next().text.lower())
+        return EngineOptions(cursor.next().text.lower())
     if word == "SEQUENCE" and cursor.server.mariadb and value.kind == TokenKind.NUMBER:
         cursor.at += 3 if cursor.ahead().text == "=" else 2
-        return Storage(SEQUENCE if value.text == "1" else "")
+        return EngineOptions(SEQUENCE if value.text == "1" else "")
     if word != "UNION" or value.text != "(":
-        return Storage()
+        return EngineOptions()
     cursor.next()
     cursor.take_mark("=")
     cursor.expect_mark("(")
@@ -90,7 +90,7 @@ def read_storage(cursor: Cursor, database: str) -> Storage:
     while not cursor.take_mark(")"):
         names.append(cursor.table(database))
         cursor.take_mark(",")
-    return Storage("", tuple(names))
+    return EngineOptions("", tuple(names))
 
 
 def _skip_rest(cursor: Cursor, database: str, actions: list[Action]) -> None:

@@ -44,7 +44,7 @@ from tidegate.schema.ddl.types import read_charset, starts_charset
 from tidegate.schema.model.columns import IndexKind
 from tidegate.schema.model.partitions import ExchangePartition, Partitioning, PartitionToTable, TableToPartition
 from tidegate.schema.model.server import ServerVersion
-from tidegate.schema.model.unlogged import Storage
+from tidegate.schema.model.unlogged import EngineOptions
 
 # Verbs of statements that touch neither columns nor rows of a table that has a binlog of its own.
 _OTHER_VERBS: Final = frozenset(
@@ -290,14 +290,14 @@ class _Options:
     query_at: int | None = None
     versioned: bool = False
     partitioning: Partitioning | None = None
-    storage: Storage = field(default_factory=Storage)
+    storage: EngineOptions = field(default_factory=EngineOptions)
 
 
 def _table_options(cursor: Cursor, database: str) -> _Options:
     """START TRANSACTION: MySQL 8 logs the rows of CREATE ... SELECT itself."""
     charset, versioned = Charset(), False
     partitioning: Partitioning | None = None
-    storage = Storage()
+    storage = EngineOptions()
     while not cursor.ended:
         word = cursor.now.upper
         if starts_charset(cursor):
@@ -309,7 +309,9 @@ def _table_options(cursor: Cursor, database: str) -> _Options:
         elif query_starts(cursor):
             return _Options(charset, cursor.at, versioned, partitioning, storage)
         elif added := read_storage(cursor, database):
-            storage = Storage(added.engine or storage.engine, storage.union if added.union is None else added.union)
+            storage = EngineOptions(
+                added.engine or storage.engine, storage.union if added.union is None else added.union
+            )
         elif word in ("COMMENT", "CONNECTION", "PASSWORD"):
             cursor.next()
             cursor.take_mark("=")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tidegate.schema.model.columns import Generated, IndexKind
 from tidegate.schema.model.partitions import PartitionAction, Partitioning
-from tidegate.schema.model.unlogged import DropForeignKey, Reference, Storage
+from tidegate.schema.model.unlogged import DropForeignKey, EngineOptions, Reference
 
 TableName = tuple[str, str]  # (database, table)
 
@@ -224,7 +224,7 @@ Action = (
     | AddIndex
     | DropIndex
     | DropForeignKey
-    | Storage
+    | EngineOptions
     | RenameIndex
     | RenameTo
     | ConvertCharset
@@ -257,7 +257,7 @@ class CreateTable:
     period: tuple[str, ...] = ()
     versioned: bool = False
     partitioning: Partitioning | None = None
-    storage: Storage = field(default_factory=Storage)
+    storage: EngineOptions = field(default_factory=EngineOptions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class DropForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class EngineOptions:
     """ENGINE=, in lower case, "" when it isn't written; UNION=, the tables under a MERGE table, None likewise."""
 
     engine: str = ""

@@ -31,7 +31,7 @@ from tidegate.schema.ddl.tree import (
 from tidegate.schema.model.charsets import default_collation, server_default, shown_charset
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.server import ServerVersion
-from tidegate.schema.model.unlogged import MERGES, SEQUENCE, Storage, logged_as, renamed_keys, repointed_keys
+from tidegate.schema.model.unlogged import MERGES, SEQUENCE, EngineOptions, logged_as, renamed_keys, repointed_keys
 from tidegate.schema.replay.context import Context
 from tidegate.schema.replay.logged_effects import makes_database, surely_new
 from tidegate.schema.replay.partition_moves import PartitionMoves
@@ -47,7 +47,7 @@ DEFAULTS: Final = "defaults"
 QueryColumns = Callable[[Cursor, str, Callable[[TableName], Sequence[Column]]], list[Column]]
 
 
-class KnownTables(Protocol):
+class EarlierTables(Protocol):
     """The part of a SchemaHistory that counts here."""
 
     @property
@@ -65,7 +65,7 @@ class KnownTables(Protocol):
 class TableEffects:
     """One statement's."""
 
-    def __init__(self, history: KnownTables, work: Work, context: Context, logged: DdlStatement) -> None:
+    def __init__(self, history: EarlierTables, work: Work, context: Context, logged: DdlStatement) -> None:
         self._history = history
         self._work = work
         self._context = context
@@ -160,7 +160,7 @@ class TableEffects:
     def _mark_merged(self, table: TableName, shape: Shape, actions: Iterable[object]) -> None:
         """Rows come to the tables under a MERGE table through it, too; also to such as are made later."""
         for action in actions:
-            if isinstance(action, Storage) and action.union and shape.engine in MERGES:
+            if isinstance(action, EngineOptions) and action.union and shape.engine in MERGES:
                 for under in action.union:
                     if self._work.lives(under):
                         was, status = self._work.shape(under), self._work.status(under)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from tidegate.schema.ddl.tree import Action, ChangeColumn, DropIndex, IndexDefinition, RenameColumn
 from tidegate.schema.model.unlogged import (
     DropForeignKey,
+    EngineOptions,
     ForeignKey,
     Reference,
-    Storage,
     action_kept,
     engine_kept,
     generated_name,
@@ -25,7 +25,7 @@ from tidegate.schema.replay.context import Context
 
 
 def created_storage(
-    storage: Storage, definitions: Iterable[IndexDefinition], context: Context
+    storage: EngineOptions, definitions: Iterable[IndexDefinition], context: Context
 ) -> tuple[str, tuple[ForeignKey, ...]]:
     """(engine, foreign keys) of a new table."""
     engine = engine_kept(storage.engine or context.settings.engine)
@@ -42,7 +42,7 @@ def altered_storage(
     """The same for a vanished table. definitions: of the statement's new indexes."""
     dropped: set[str] = set()
     for action in actions:
-        if isinstance(action, Storage) and action.engine:
+        if isinstance(action, EngineOptions) and action.engine:
             engine = engine_kept(action.engine)
         elif isinstance(action, DropForeignKey) or (isinstance(action, DropIndex) and action.may_be_constraint):
             dropped.add(action.name.lower())

@@ -24,7 +24,7 @@ from tidegate.schema.model.server import ServerVersion
 _UNSAID: Final = "\0"  # no database has it in its name
 
 
-class KnownTables(Protocol):
+class PlacedTables(Protocol):
     """The part of a SchemaHistory that counts here."""
 
     def last(self, name: TableName) -> TableVersion | None: ...
@@ -32,7 +32,7 @@ class KnownTables(Protocol):
     def versions(self, database: str, table: str) -> tuple[TableVersion, ...]: ...
 
 
-def read_placed(statement: DdlStatement, server: ServerVersion, history: KnownTables) -> Statement:
+def read_placed(statement: DdlStatement, server: ServerVersion, history: PlacedTables) -> Statement:
     """Raises DdlNotRead."""
     parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
     pair = unplaced(statement.sql, statement.sql_mode, server) if statement.said.of_made else None

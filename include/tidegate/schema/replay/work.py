@@ -22,7 +22,7 @@ _ALWAYS = frozenset({"create", "truncate"})
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TableAfter:
     """A table after the statement, so far. kind: as in schema_history. moved: rows that no row event tells of."""
 
     shape: Shape
@@ -36,13 +36,13 @@ class Work:
 
     def __init__(self, last: Callable[[TableName], TableVersion | None]) -> None:
         self._last = last
-        self._after: dict[TableName, State] = {}
+        self._after: dict[TableName, TableAfter] = {}
 
-    def _now(self, name: TableName) -> State | None:
+    def _now(self, name: TableName) -> TableAfter | None:
         if name in self._after:
             return self._after[name]
         version = self._last(name)
-        return State(Shape.of(version), version.kind, version.status) if version else None
+        return TableAfter(Shape.of(version), version.kind, version.status) if version else None
 
     def lives(self, name: TableName) -> bool:
         """Whether the table is known and exists."""
@@ -64,15 +64,15 @@ class Work:
     def put(
         self, name: TableName, shape: Shape, kind: str, status: VersionStatus, moved: RowsMoved | None = None
     ) -> None:
-        self._after[name] = State(shape, kind, status, moved)
+        self._after[name] = TableAfter(shape, kind, status, moved)
 
     def drop(self, name: TableName, kind: str, moved: RowsMoved | None = None) -> None:
         """Nothing to do when the table isn't known: DROP ... IF EXISTS, or a table from before our time."""
         state = self._now(name)
         if state is not None and state.status is not VersionStatus.DROPPED:
-            self._after[name] = State(state.shape, kind, VersionStatus.DROPPED, moved)
+            self._after[name] = TableAfter(state.shape, kind, VersionStatus.DROPPED, moved)
 
-    def changed(self) -> Iterator[tuple[TableName, State]]:
+    def changed(self) -> Iterator[tuple[TableName, TableAfter]]:
         """Tables changed by the statement, in its order."""
         for name, after in self._after.items():
             version = self._last(name)

@@ -22,7 +22,7 @@ from tidegate.config import MysqlSource, Pipeline
 from tidegate.errors import TidegateError
 from tidegate.lake import control, followed
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.followed import Followed
+from tidegate.lake.followed import FollowedSources
 from tidegate.lake.status import cut_ts
 from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_UNHEARD_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
@@ -53,7 +53,7 @@ class Unheard:
     unasked: dict[str, TidegateError] = field(default_factory=dict)
     _told: dict[str, _Told] = field(default_factory=dict)  # by source
     _again_at: dict[str, float] = field(default_factory=dict)  # of those in unasked: time.monotonic()
-    _followed: tuple[int, Followed] | None = None  # at a version of control/followed
+    _followed: tuple[int, FollowedSources] | None = None  # at a version of control/followed
 
     def tables(self) -> list[Physical]:
         """A source that can't be asked now is asked again after a while. Raises LakeUnavailable."""
@@ -86,7 +86,7 @@ class Unheard:
                 self._told[source] = _Told({name: at for name, at in made.items() if self.pipeline.tables.keeps(*name)})
         return self._told.get(source)
 
-    def _now_followed(self) -> Followed:
+    def _now_followed(self) -> FollowedSources:
         version = control.version(self.lake, FOLLOWED)
         if self._followed is None or self._followed[0] != version:
             self._followed = version, followed.load(self.lake)

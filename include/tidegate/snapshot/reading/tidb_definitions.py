@@ -17,7 +17,7 @@ from tidegate.pump.cluster import History
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.server import folded
 from tidegate.tidb.definitions import Stands, versions_of
-from tidegate.tidb.live_tables import Change, LiveTables, Name, TableChange
+from tidegate.tidb.live_tables import LiveTables, Name, TableChange, VersionKind
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Definitions:
             self._tables, self._jobs = LiveTables.from_text(self.history.tables_at(ts)), jobs
         wanted = set(names)
         listed = ((self._named(*name), info) for name, info in self._tables)
-        changes = [TableChange(Change.BASELINE, name, info) for name, info in listed if name in wanted]
+        changes = [TableChange(VersionKind.BASELINE, name, info) for name, info in listed if name in wanted]
         made = versions_of(changes, Stands(ts, "", 0, ""), _Unknown(source))
         return {(version.database, version.table): version for version in made}
 

@@ -21,7 +21,7 @@ from tidegate.tidb.double_writes import changes_of
 from tidegate.tidb.jobs import REFILLING, SYNCED, Action, ColumnInfo, Job, TableInfo
 from tidegate.tidb.replay.conversion import converted, successors
 from tidegate.tidb.replay.partitions import Locator
-from tidegate.tidb.replay.rows import Rows
+from tidegate.tidb.replay.rows import ReplayedRows
 from tidegate.tidb.replay.stored import row_of
 from tidegate.tidb.rows import Cells, row_change
 
@@ -31,23 +31,23 @@ _CHANGES_ROWS: Final = frozenset({Action.TRUNCATE_PARTITION, Action.DROP_PARTITI
 
 
 @dataclass(slots=True)
-class Table:
+class CatalogTable:
     """schema_id: of its database. with_schema: it was dropped with its database. unknown: why nobody can tell its rows
     any more; they aren't followed then.
     """
 
     info: TableInfo
     schema_id: int
-    rows: Rows = field(init=False)
+    rows: ReplayedRows = field(init=False)
     with_schema: bool = False
     unknown: UnsupportedValue | None = None
     changed_ts: int = 0  # commit_ts of the last row that a transaction told of
 
     def __post_init__(self) -> None:
-        self.rows = Rows(self.info)
+        self.rows = ReplayedRows(self.info)
 
     def lose(self, why: UnsupportedValue) -> None:
-        self.unknown, self.rows = why, Rows(self.info)
+        self.unknown, self.rows = why, ReplayedRows(self.info)
 
 
 class Catalog:
@@ -55,12 +55,12 @@ class Catalog:
 
     def __init__(self, first_id: int = 0) -> None:
         self._schemas: dict[int, str] = {}
-        self._tables: dict[int, Table] = {}
-        self._dropped: dict[int, Table] = {}
+        self._tables: dict[int, CatalogTable] = {}
+        self._dropped: dict[int, CatalogTable] = {}
         self._renumbered: dict[int, int] = {}  # ids of tables before their rows went into other partitions -> since
         self._first_id = first_id
 
-    def __iter__(self) -> Iterator[tuple[str, Table]]:
+    def __iter__(self) -> Iterator[tuple[str, CatalogTable]]:
         """(database, table), in order of names; no views and no sequences."""
         named = [(self._schemas.get(table.schema_id, ""), table) for table in self._tables.values()]
         return iter(
@@ -157,7 +157,7 @@ class Catalog:
                 self._recover(info, job)
             elif job.type == Action.TRUNCATE_TABLE:
                 self._drop(job.table_id)
-                self._tables[info.id] = Table(info, job.schema_id)
+                self._tables[info.id] = CatalogTable(info, job.schema_id)
             elif old is None:
                 self._create(info, job)
             else:
@@ -165,7 +165,7 @@ class Catalog:
 
     def _create(self, info: TableInfo, job: Job) -> None:
         made = (Action.CREATE_TABLE, Action.CREATE_TABLES, Action.CREATE_VIEW, Action.CREATE_SEQUENCE)
-        self._tables[info.id] = Table(info, job.schema_id)
+        self._tables[info.id] = CatalogTable(info, job.schema_id)
         if job.type not in made and info.is_base:
             what = f"table {info.name} has rows from before the stream"
             self._tables[info.id].lose(UnsupportedValue(what, where=_where(job), remedy=REFILL))
@@ -173,14 +173,14 @@ class Catalog:
     def _recover(self, info: TableInfo, job: Job) -> None:
         table = self._dropped.pop(info.id, None)
         if table is None:
-            table = Table(info, job.schema_id)
+            table = CatalogTable(info, job.schema_id)
             what = f"table {info.name} comes back with rows from before"
             table.lose(UnsupportedValue(what, where=_where(job), remedy=REFILL))
         table.schema_id, table.info = job.schema_id, info
         table.rows.describe(info)
         self._tables[info.id] = table
 
-    def _become(self, table: Table, info: TableInfo, job: Job) -> None:
+    def _become(self, table: CatalogTable, info: TableInfo, job: Job) -> None:
         was = table.info
         try:
             _follow(table, info, job)
@@ -212,7 +212,9 @@ class Catalog:
                 rows.insert(row)
         self._tables[plain.info.id] = self._tables.pop(job.table_id)
 
-    def _swapped(self, table: Table, plain: Table, gone: set[int], job: Job) -> tuple[list[Cells], list[Cells]]:
+    def _swapped(
+        self, table: CatalogTable, plain: CatalogTable, gone: set[int], job: Job
+    ) -> tuple[list[Cells], list[Cells]]:
         """The rows leaving the partition, and those coming into it; none where one side's aren't known."""
         try:
             for side in (table, plain):
@@ -261,18 +263,18 @@ def _gone(was: TableInfo, info: TableInfo) -> set[int]:
     return old - new
 
 
-def _was_told_twice(table: Table, job: Job) -> bool:
+def _was_told_twice(table: CatalogTable, job: Job) -> bool:
     return job.type in REFILLING and not table.info.handle and table.changed_ts > job.start_ts
 
 
-def _told_twice(table: Table, job: Job) -> UnsupportedValue:
+def _told_twice(table: CatalogTable, job: Job) -> UnsupportedValue:
     what = (
         f"table {table.info.name} without a clustered key was written to while its rows were put into other partitions"
     )
     return UnsupportedValue(what, where=_where(job), remedy=REFILL)
 
 
-def _follow(table: Table, info: TableInfo, job: Job) -> None:
+def _follow(table: CatalogTable, info: TableInfo, job: Job) -> None:
     """The effect of a job that makes `info` of a table on its rows. Raises UnsupportedValue."""
     was = table.info
     gone = _gone(was, info)
@@ -306,7 +308,7 @@ def _every_row(_: Cells) -> bool:
     return True
 
 
-def _convert(rows: Rows, was: dict[int, ColumnInfo], renewed: dict[int, ColumnInfo], job: Job) -> None:
+def _convert(rows: ReplayedRows, was: dict[int, ColumnInfo], renewed: dict[int, ColumnInfo], job: Job) -> None:
     """Rows that were there get the new column from the old one, unless a write during the job gave it to them."""
     for cells in rows:
         for old_id, column in renewed.items():

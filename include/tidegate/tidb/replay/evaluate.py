@@ -35,8 +35,8 @@ from tidegate.tidb.replay.operators import (
 from tidegate.tidb.replay.sql_value import (
     Dated,
     JsonText,
-    Span,
     Sql,
+    TimeSpan,
     dated,
     json_of,
     json_shown,
@@ -210,7 +210,7 @@ def to_days(value: Sql) -> int:
 
 
 def _seconds(value: Sql) -> int:
-    if isinstance(value, Span):
+    if isinstance(value, TimeSpan):
         size = abs(value.nanoseconds) // 10**9
         return size if value.nanoseconds >= 0 else -size
     at = dated(value).at

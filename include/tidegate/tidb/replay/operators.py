@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
-from tidegate.tidb.replay.sql_value import Dated, JsonText, Span, Sql, dated, number
+from tidegate.tidb.replay.sql_value import Dated, JsonText, Sql, TimeSpan, dated, number
 
 _DIVISION_DIGITS: Final = 4  # div_precision_increment
 
@@ -68,7 +68,7 @@ def compare(left: Sql, right: Sql) -> int:
         first, other = (v.encode() if isinstance(v, str) else v for v in (left, right))
     elif isinstance(left, Dated) or isinstance(right, Dated):
         first, other = dated(left).at, dated(right).at  # type: ignore[assignment]
-    elif isinstance(left, Span) and isinstance(right, Span):
+    elif isinstance(left, TimeSpan) and isinstance(right, TimeSpan):
         first, other = left.nanoseconds, right.nanoseconds  # type: ignore[assignment]
     else:
         first, other = numeric(left), numeric(right)  # type: ignore[assignment]

@@ -20,7 +20,7 @@ from tidegate.tidb.rows import Cells
 Key: TypeAlias = tuple[object, ...]
 
 
-class Rows:
+class ReplayedRows:
     """where: the table's name, for messages."""
 
     def __init__(self, table: TableInfo) -> None:

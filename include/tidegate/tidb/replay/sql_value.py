@@ -39,7 +39,7 @@ class Dated:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A TIME."""
 
     nanoseconds: int
@@ -55,7 +55,7 @@ class JsonText(str):
     __slots__ = ()
 
 
-Sql: TypeAlias = int | float | Decimal | str | bytes | Dated | Span | JsonText | None
+Sql: TypeAlias = int | float | Decimal | str | bytes | Dated | TimeSpan | JsonText | None
 
 _DATETIME: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?")
 _DIGITS: Final = re.compile(r"^(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d))?$")
@@ -77,7 +77,7 @@ def sql_value(column: ColumnInfo, value: Value | str) -> Sql:
             case Tp.DATE | Tp.DATETIME | Tp.TIMESTAMP:
                 return Dated(moment(value), column.tp is Tp.DATE, max(column.digits, 0))
             case Tp.TIME:
-                return Span(value, max(column.digits, 0))
+                return TimeSpan(value, max(column.digits, 0))
             case Tp.ENUM:
                 return enum_text(column, value)
             case Tp.SET:
@@ -86,7 +86,7 @@ def sql_value(column: ColumnInfo, value: Value | str) -> Sql:
 
 
 def refuse(column: ColumnInfo, value: object) -> NoReturn:
-    shown = repr(value if not isinstance(value, Dated | Span) else str(value))[:60]
+    shown = repr(value if not isinstance(value, Dated | TimeSpan) else str(value))[:60]
     raise UnsupportedValue(f"what {shown} becomes in column {column.name} ({column.type_text})", remedy=REFILL)
 
 
@@ -139,7 +139,7 @@ def number(value: Sql) -> Decimal:
         return value
     if isinstance(value, float):
         return Decimal(repr(value))
-    if isinstance(value, Dated | Span):
+    if isinstance(value, Dated | TimeSpan):
         return Decimal(re.sub(r"[-: ]", "", str(value).lstrip("-"))) * (-1 if str(value).startswith("-") else 1)
     if isinstance(value, JsonText):
         return number(json.loads(value, parse_float=Decimal))
@@ -279,7 +279,7 @@ def _span(column: ColumnInfo, value: Sql) -> int:
     if isinstance(value, Dated):
         at = value.at
         nanoseconds = ((at.hour * 3600 + at.minute * 60 + at.second) * 10**6 + at.microsecond) * 1000
-    elif isinstance(value, Span):
+    elif isinstance(value, TimeSpan):
         nanoseconds = value.nanoseconds
     else:
         read = _TIME.fullmatch(plain_text(value))

@@ -20,7 +20,7 @@ from tidegate.tidb.jobs import ROWID, ROWID_NAME
 from tidegate.tidb.pairing import ROLLED_BACK, Pairing
 from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
 from tidegate.tidb.recording import Recording
-from tidegate.tidb.replay.catalog import Catalog, Table
+from tidegate.tidb.replay.catalog import Catalog, CatalogTable
 from tidegate.tidb.replay.sql_value import shown
 from tidegate.tidb.replay.stored import computed
 
@@ -39,7 +39,7 @@ class Replayed:
     unknown: dict[str, str] = field(default_factory=dict)
 
 
-class Stream:
+class RecordedStream:
     """A paired recording. discard: orphans count as rolled back, wrong for most: a question."""
 
     def __init__(self, recording: Recording, *, discard: bool = False) -> None:
@@ -104,7 +104,7 @@ class Stream:
         return min(ids, default=0)
 
 
-def table_shown(database: str, table: Table) -> dict[str, Any]:
+def table_shown(database: str, table: CatalogTable) -> dict[str, Any]:
     info = table.info
     columns: list[dict[str, Any]] = [
         {"name": column.name, "column_type": column.type_text, "enc": "hex" if is_hex(column) else "text"}
@@ -124,7 +124,7 @@ def table_shown(database: str, table: Table) -> dict[str, Any]:
     }
 
 
-def _rows(table: Table) -> Iterator[list[str | None]]:
+def _rows(table: CatalogTable) -> Iterator[list[str | None]]:
     """Raises UnsupportedValue."""
     info = table.info
     if table.unknown is not None:

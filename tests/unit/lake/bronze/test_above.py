@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.bronze import QuietBronze
 from tests.unit.lake.bronze.test_upkeep import compact
 from tidegate.lake.bronze.above import FilesAbove
-from tidegate.lake.bronze.backlog import Wanted, backlog
+from tidegate.lake.bronze.backlog import WantedSegments, backlog
 from tidegate.lake.bronze.log import BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SEGMENTS
@@ -38,7 +38,7 @@ def test_a_later_look_reads_new_commits_alone(tmp_path: Path) -> None:
     for ts in range(10, 60, 10):
         bronze.land("a", (ts, ts + 1, ts + 1))
     above = FilesAbove(lake)
-    wanted = {"a": Wanted(0)}
+    wanted = {"a": WantedSegments(0)}
     assert len(backlog(lake, wanted, 51, 1 << 30, above)[1]) == 5
     bronze.land("a", (60, 61, 61))
     for version in range(4):  # whoever reads the log from its beginning is refused
