@@ -7,12 +7,7 @@ Out: Promises.broken(): which one a state breaks. life.py says what they are.
 from __future__ import annotations
 
 from tests.model import asked
-from tests.model.world import (
-    NOT_BEHIND,
-    Bounds,
-    State,
-    rows_at,
-)
+from tests.model.world import EMPTIES, NOT_BEHIND, Bounds, State, rows_at
 from tidegate.standing import step as rules
 from tidegate.tables import State as Is
 
@@ -58,9 +53,15 @@ class Promises:
         return self._shown_wrong(state, table)
 
     def _is_filled(self, state: State, table: int, upto: int) -> bool:
-        """Whether it is known to lack rows there; of what empties it above a killed window may know already."""
+        """Whether a snapshot emptied it, which hasn't ended well, and no statement has up to there.
+
+        It looks at the log itself: what the rules are told of this (asked.filled) is itself in question.
+        """
         physical = self.bounds.physical(table)
-        return len(physical) == 1 and asked.filled(self.bounds, state, table, upto) is not None
+        snap = state.snaps[physical[0]] if len(physical) == 1 else None
+        if snap is None or not snap.begun or snap.over == "done":
+            return False
+        return not any(snap.begun < at <= upto and kind in EMPTIES for at, kind in state.logs[physical[0]])
 
     def _said_wrong(self, state: State, table: int) -> str:
         """What people read of a table, once a window is done: not that of one that lives on as gone, or the reverse."""

@@ -53,8 +53,14 @@ SMALL: Final = (
     Bounds("snapshot, emptied", ops=(4,), kinds=("CSTD",), snaps=2, cancels=1),
     Bounds("snapshot, held", ops=(4,), kinds=("CSED",), specials=2, snaps=1, kills=1, is_followed=False),
     Bounds("swap", _PAIR, (3, 1), ("CRW", "CR"), keeps=((True, True), (True,)), kills=1),
-    Bounds("rename, snapshot", _PAIR, (3, 0), ("CSG", ""), specials=2, keeps=((True, True), (True,)), snaps=1, kills=1),
-    Bounds("rename, begun anew", _PAIR, (4, 0), ("CSG", ""), specials=2, keeps=((True, True), (True,)), snaps=1),
+    Bounds(
+        "rename, snapshot", _PAIR, (3, 0), ("CSG", ""), specials=2, keeps=((True, True), (True,)), snaps=1, kills=1,
+        is_followed=False,
+    ),
+    Bounds(
+        "rename, begun anew", _PAIR, (4, 0), ("CSG", ""), specials=2, keeps=((True, True), (True,)), snaps=1,
+        is_followed=False,
+    ),
     Bounds(
         "swap, snapshot", _PAIR, (3, 1), ("CSW", "C"), specials=2, keeps=((True, True), (True,)), snaps=1,
         is_followed=False,
@@ -182,6 +188,12 @@ STEPS: Final[dict[str, tuple[Any, str, Any]]] = {
 MUTATIONS: Final = (*RULES, *GUARDS, *STEPS)
 # Where a mutation is looked for first: by most of these somebody waits for ever, which is looked for last.
 WHERE: Final = {
+    "no Selected": "joins",
+    "no SourceStalls": "stall",
+    "no SourceMeets": "stall",
+    "any source back": "routed",
+    "reaches: a source late": "stall",
+    "at the cut: silver ahead": "joins",
     "no FlowsIn": "routed",
     "no Released": "causes",
     "no CaughtUp": "causes",
