@@ -143,7 +143,7 @@ def read(folder: Path) -> CaptureStatus | None:
         purging = values.get("retention")
         state = ChaserState(values["state"])
         return CaptureStatus(**values | {"state": state, "retention": Retention(**purging) if purging else None})
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

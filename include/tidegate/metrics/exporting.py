@@ -63,14 +63,17 @@ class Figures:
     def _pipelines(self) -> list[Pipeline]:
         """As their files say now; a file that says nothing valid any more keeps what it said before."""
         if not self._names:
-            return [file.pipeline for file in pipelines.good_files()]
+            good = {str(file.path): file.pipeline for file in pipelines.good_files()}
+            broken = {path: known for path, known in self._loaded.items() if path not in good and Path(path).exists()}
+            self._loaded = broken | good
         for name in self._names:
             try:
                 self._loaded[name] = pipelines.load(pipelines.find(name))
             except (ConfigError, UsageError, OSError):
                 if name not in self._loaded:
                     raise
-        return list(self._loaded.values())
+        # Two series of the same labels would be refused, and all others with them.
+        return list({pipeline.pipeline: pipeline for pipeline in self._loaded.values()}.values())
 
 
 class _PrometheusCollector(Collector):

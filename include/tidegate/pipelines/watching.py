@@ -80,7 +80,10 @@ class PipelineReader:
                 self._view = self._look(now)
             if self._view.error:
                 return self._view
-            past, stands = self._history(span, now), self._view.standing
+            try:
+                past, stands = self._history(span, now), self._view.standing
+            except Exception as error:  # noqa: BLE001 - as in _look
+                return self._unreadable(now, error)
             if past is not None and stands is not None:
                 past = past.with_lag_now(stands.lag_seconds)
             return replace(self._view, timeline=past)
@@ -95,8 +98,11 @@ class PipelineReader:
             stands = seen_standing(self.pipeline, lake, ask)
             return PipelineView(self.pipeline, now, "", stands, tuple(under_way(lake)), verified(lake))
         except Exception as error:  # noqa: BLE001 - of whatever a store says; a view is where people and alerts look
-            self._lake = None
-            return PipelineView(self.pipeline, now, " ".join(str(error).split())[:500])
+            return self._unreadable(now, error)
+
+    def _unreadable(self, now: float, error: Exception) -> PipelineView:
+        self._lake = None
+        return PipelineView(self.pipeline, now, " ".join(str(error).split())[:500])
 
     def _open(self) -> LakeFiles:
         if self._lake is None:

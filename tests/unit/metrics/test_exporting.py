@@ -12,10 +12,12 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.connections import from_environment
 from tidegate.errors import ConfigError, UsageError
 from tidegate.metrics.catalogue import METRICS
 from tidegate.metrics.exporting import Figures, prometheus_text, push, serve
+from tidegate.pipelines import load
 
 
 @pytest.fixture
@@ -80,6 +82,35 @@ def test_a_file_that_becomes_invalid_keeps_what_it_said(folder: Path, monkeypatc
     assert values(prometheus_text(by_name))["tidegate_up", "new"] == 1
     with pytest.raises(ConfigError):
         prometheus_text(figures(folder, "new"))
+
+
+def test_a_file_of_the_folder_that_becomes_invalid_keeps_what_it_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.metrics.exporting.PAGE_LOOK_SECONDS", 0)
+    every = figures(folder)
+    assert values(prometheus_text(every))["tidegate_up", "new"] == 1
+    (folder / "new.yaml").write_text("pipeline: new\nlake: [")
+    assert values(prometheus_text(every))["tidegate_up", "new"] == 1
+
+
+def test_a_pipeline_by_its_name_and_by_its_file_has_each_series_once(folder: Path) -> None:
+    text = prometheus_text(figures(folder, "new", str(folder / "new.yaml")))
+    assert text.count('tidegate_up{pipeline="new"}') == 1
+
+
+@pytest.mark.parametrize("status", ["[]", "null", "{", '{"state": "direct"}'])
+def test_one_pipelines_trouble_leaves_the_figures_of_the_others(folder: Path, status: str) -> None:
+    """The ledger of its lake can't be read; nor can its capture's status."""
+    (folder / "bad.yaml").write_text((folder / "new.yaml").read_text().replace("new", "bad").replace("/lake", "/bad"))
+    log = folder / "bad/control/ledger/_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text("no JSON")
+    status_file = value_log_folder(load(folder / "bad.yaml"), "db", folder / "state") / "status.json"
+    status_file.parent.mkdir(parents=True)
+    status_file.write_text(status)
+    known = values(prometheus_text(figures(folder)))
+    assert (known["tidegate_up", "new"], known["tidegate_up", "bad"]) == (1, 0)
 
 
 def test_opentelemetry_gets_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch, collector: Collected) -> None:
