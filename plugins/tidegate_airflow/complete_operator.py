@@ -70,10 +70,11 @@ class CompleteOperator(BaseOperator):
         self.outlets = [*missing, record]
 
     def _name_those_without(self, hours: Mapping[Asset, int]) -> None:
-        """A name may be misspelled; a table may have had no change yet, or lack rows."""
+        """A name may be misspelled; a table may have had no change yet, wait, or lack rows."""
         without = sorted(asset.name for asset, hour in hours.items() if not hour)
         if without:
-            self.log.warning("no hour is complete of %s: the table isn't in silver, or lacks rows", ", ".join(without))
+            what = "no further hour of %s: the table, or its source, waits; or it lacks rows, or isn't in silver"
+            self.log.warning(what, ", ".join(without))
 
 
 def assets_of(pipeline: Pipeline) -> list[Asset]:

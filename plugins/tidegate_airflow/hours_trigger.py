@@ -1,6 +1,7 @@
 """Wake the DAG `complete` when silver has come to a further complete hour.
 
-In:  the Delta logs of control/cuts and control/table_states (and control/verification), looked at every few seconds.
+In:  the Delta logs of control/cuts, control/table_states and control/followed (and control/verification), looked at
+     every few seconds.
 Out: an asset event that names the hours; the run itself reads what is so then.
 """
 

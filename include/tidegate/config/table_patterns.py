@@ -87,6 +87,15 @@ def filled(template: str, pattern: str, database: str, table: str) -> tuple[str,
     return (to_database, to_table) if to_database and to_table else None
 
 
+def may_fill(template: str, name: str) -> bool:
+    """Whether some groups make this name `database.table` of a template."""
+    pieces, at = [], 0
+    for use in _FILLED.finditer(template):
+        pieces.append(re.escape(template[at : use.start()]))
+        at = use.end()
+    return re.fullmatch(".*".join([*pieces, re.escape(template[at:])]), name, re.DOTALL) is not None
+
+
 class Patterns:
     """Several patterns, of which one is enough."""
 

@@ -20,6 +20,7 @@ from tidegate.config.table_patterns import (
     filled,
     matches,
     matches_database,
+    may_fill,
     shadowed,
 )
 from tidegate.table_names import Logical
@@ -123,6 +124,10 @@ class Tables(Section):
             if (target := route.target(database, table)) is not None:
                 return Logical(*target, routed=True)
         return Logical(database, table, routed=False)
+
+    def is_target(self, name: str) -> bool:
+        """Whether a route may make this logical name `database.table` of some physical table's."""
+        return any(may_fill(route.to, name) for route in self.routes)
 
     def mixes(self, names: Iterable[tuple[str, str]]) -> bool:
         """Whether routes name some of these physical tables, which flow into one logical table, and others not."""

@@ -1,12 +1,15 @@
 """Up to which hour silver is complete, and verified: table by table, and for all tables together.
 
-In:  a lake: the newest cut, the tables' states, the verdicts of verify.
+In:  a lake: the newest cut, the tables' states, the sources that are behind it, the verdicts of verify.
 Out: hours since 1970 (UTC); nothing is written.
 
 An hour is complete when no commit of it is missing and none can come any more: a cut says so of commit_ts, by the
 sources' clocks. So an hour is never taken back. A table that is held, catches up or lacks rows has no newer hour until
-it follows again, and neither have all tables together. An hour that goes on by this machine's clock isn't complete,
-whatever a cut says: a source's clock, or a changefeed's word, may be ahead.
+it follows again, and neither have all tables together. That holds whatever applied_ts it has: of one that is held while
+a snapshot fills it, that is where it stands in the log, and no word of its rows. A source without which the cut goes on
+may yet bring a table, or a shard, that nobody has met: all tables together wait for it, and so do targets of routes. An
+hour that goes on by this machine's clock isn't complete, whatever a cut says: a source's clock, or a changefeed's word,
+may be ahead.
 """
 
 from __future__ import annotations
@@ -46,7 +49,8 @@ def hour_of(key: str) -> int:
 
 
 def complete_hours(tables: Sequence[TableStatus], wanted: Sequence[str], cut_ts: int) -> dict[str, int]:
-    """The complete hours (hours_before) of each wanted table and of ALL_TABLES; 0 of one that silver doesn't have.
+    """The complete hours (hours_before) of each wanted table and of ALL_TABLES; 0 of one that gets no further hour: it
+    waits, lacks rows, or isn't in silver.
 
     tables: all that silver knows. cut_ts: the newest cut; 0 before the first.
     """
@@ -60,18 +64,20 @@ def complete_hours(tables: Sequence[TableStatus], wanted: Sequence[str], cut_ts:
 def _through(table: TableStatus, cut_ts: int) -> int:
     from tidegate.tables import State
 
-    if table.state in (State.SNAPSHOT, State.LEFT):
-        return 0  # it lacks rows of any time; nothing more comes
-    return table.applied_ts if table.state.waits else cut_ts
+    return cut_ts if table.state in (State.ACTIVE, State.DROPPED) else 0
 
 
 def read_complete_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int]:
     """As complete_hours, of a lake. Raises LakeUnavailable, LakeRefused."""
-    from tidegate.lake import status
+    from tidegate.lake import followed, status
 
-    # The cut first: a table that is held meanwhile is then held at or above it.
+    # The cut first: a table that is held meanwhile is then held at or above it, and a source left behind there, too.
     cut_ts = status.cut_ts(lake)
     hours = complete_hours(status.table_statuses(lake), wanted, cut_ts)
+    known = followed.load(lake)
+    if known.behind:
+        may_grow = known.selection.tables.is_target if known.selection is not None else lambda _: True
+        hours |= {name: 0 for name in hours if name == ALL_TABLES or may_grow(name)}
     return {name: min(hour, this_hour()) for name, hour in hours.items()}
 
 
@@ -115,19 +121,19 @@ class NewHours:
         from tidegate.delta.log import DeltaLog
         from tidegate.delta.tail import LogTail
         from tidegate.lake.files import LakeFiles
-        from tidegate.tables import CUTS, TABLE_STATES
+        from tidegate.tables import CUTS, FOLLOWED, TABLE_STATES
         from tidegate.tables_snapshot import VERIFICATION
 
         self._lake = LakeFiles(lake.rstrip("/"), options)
-        watched = (CUTS, TABLE_STATES, *((VERIFICATION,) if self._verified else ()))
+        watched = (CUTS, TABLE_STATES, FOLLOWED, *((VERIFICATION,) if self._verified else ()))
         self._cuts, *self._others = (LogTail(DeltaLog(self._lake.uri(table.path), options)) for table in watched)
         self._cuts_version, self._versions, self._cut_hours = -1, (), 0
 
     def look(self) -> dict[str, Any] | None:
         """{"hours": by table, verified ones under `verified <table>`}; None without news. Blocks.
 
-        Rows are read only when they can say something new: the cut has come to a new hour, a table has another state,
-        or was verified. A cut is looked for only while the clock is in an hour that none has come to.
+        Rows are read only when they can say something new: the cut has come to a new hour, a table has another state
+        or was verified, a source is back. A cut is looked for only while the clock is in an hour that none has come to.
         """
         assert self._lake is not None
         if not self._may_have_changed():

@@ -9,13 +9,15 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tidegate import tables
 from tidegate.commit_ts import compose
-from tidegate.config import Completeness
+from tidegate.config import Completeness, Tables
+from tidegate.config.tables import Route
 from tidegate.lake import control
 from tidegate.lake.complete_hours import (
     ALL_TABLES,
@@ -24,10 +26,17 @@ from tidegate.lake.complete_hours import (
     hour_of,
     hours_before,
     partition_key,
+    read_complete_hours,
     read_verified_hours,
 )
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import CATCHING_UP, FollowedChange, Selection, rows_of
+from tidegate.lake.held import to_row
 from tidegate.lake.status import TableStatus
+from tidegate.standing.causes import Cause
+from tidegate.standing.events import Event, FlowsIn, NotWritten, Refused, SentBelow
+from tidegate.standing.standing import Standing
+from tidegate.standing.step import fills, step
 from tidegate.tables import State
 from tidegate.tables_snapshot import VERIFICATION
 
@@ -63,7 +72,7 @@ def test_airflows_own_mappers_read_the_name_of_a_partition() -> None:
     assert StartOfDayMapper().to_downstream(partition_key(EIGHT)) == "2026-11-26"
 
 
-def test_what_waits_has_its_own_hour_and_all_tables_wait_with_it() -> None:
+def test_what_waits_has_no_further_hour_and_all_tables_wait_with_it() -> None:
     known = [
         status("s.follows"),
         status("s.held", State.HELD, at(EIGHT - 3)),
@@ -74,19 +83,59 @@ def test_what_waits_has_its_own_hour_and_all_tables_wait_with_it() -> None:
     ]
     names = [*(table.table for table in known), "s.unknown"]
     hours = complete_hours(known, names, at(EIGHT))
-    assert hours == {
-        "s.follows": EIGHT,
-        "s.held": EIGHT - 3,
-        "s.catches_up": EIGHT - 1,
-        "s.lacks_rows": 0,
-        "s.dropped": EIGHT,
-        "s.left": 0,
-        "s.unknown": 0,
-        ALL_TABLES: 0,
-    }
-    without = [table for table in known if table.state is not State.SNAPSHOT]
-    assert complete_hours(without, [], at(EIGHT)) == {ALL_TABLES: EIGHT - 3}
+    assert hours == dict.fromkeys([*names, ALL_TABLES], 0) | {"s.follows": EIGHT, "s.dropped": EIGHT}
+    go_on = [table for table in known if not table.state.waits and table.state is not State.SNAPSHOT]
+    assert complete_hours(go_on, [], at(EIGHT)) == {ALL_TABLES: EIGHT}
     assert complete_hours([status("s.left", State.LEFT)], [], at(EIGHT)) == {ALL_TABLES: EIGHT}
+
+
+NOTHING: Any = SimpleNamespace(name="s.a", cut_ts=at(EIGHT), applied=lambda: at(EIGHT), mark=lambda: at(EIGHT))
+FILLS = fills("one", at(EIGHT - 5))
+LEFT = Standing(State.LEFT, applied_ts=at(EIGHT - 5))
+
+
+@pytest.mark.parametrize(
+    ("before", "event"),
+    [
+        (FILLS, Refused(Cause.DDL_STOPS, "the pipeline file stops it")),
+        (FILLS, NotWritten("no room", "p")),
+        (FILLS, SentBelow("it catches up")),
+        (LEFT, FlowsIn("eu", "s.b")),
+    ],
+)
+def test_what_waits_and_lacks_rows_has_no_hour_of_its_place_in_the_log(
+    lake: Lake, before: Standing, event: Event
+) -> None:
+    """Half filled by a snapshot, or left long ago: it is published with applied_ts at the cut."""
+    after = step(before, event, NOTHING).standing
+    assert after is not None
+    assert (after.state.waits, after.applied_ts in (0, at(EIGHT))) == (True, True)
+    control.append(lake.files, tables.TABLE_STATES, [to_row(after, "p", "s.a", datetime.now(UTC))])
+    lake.cut(at(EIGHT), "s.a", "s.b")
+    assert read_complete_hours(lake.files, ["s.a", "s.b"]) == {"s.a": 0, "s.b": EIGHT, ALL_TABLES: 0}
+
+
+def test_a_source_that_is_behind_may_bring_tables_and_shards(lake: Lake) -> None:
+    """Nobody has met them yet, so no table waits by name."""
+    lake.cut(at(EIGHT), "s.all", "s.b")
+    lake.follow(1, FollowedChange("us", CATCHING_UP, at(EIGHT - 9)))
+    watched = news(lake, "s.all", "s.b")
+    assert watched.look() == {"hours": {"s.all": 0, "s.b": EIGHT, ALL_TABLES: 0}}
+    lake.follow(2, FollowedChange("us", "followed", at(EIGHT)))
+    assert watched.look() == {"hours": dict.fromkeys(["s.all", "s.b", ALL_TABLES], EIGHT)}, "it is back"
+
+
+@pytest.mark.parametrize(
+    ("to", "targets", "others"),
+    [
+        ("shop.all", ["shop.all"], ["shop.all2", "shop_all", "x.shop.all"]),
+        (r"shop.\1_all", ["shop.a_all"], ["shop.a", "shop2.a_all"]),
+        (r"\g<db>.all", ["eu.all"], ["eu.all_"]),
+    ],
+)
+def test_which_tables_a_route_may_fill(to: str, targets: list[str], others: list[str]) -> None:
+    routed = Tables(include=("*.*",), routes=(Route(match="(?P<db>eu.*).(x)", to=to),))
+    assert [routed.is_target(name) for name in (*targets, *others)] == [True] * len(targets) + [False] * len(others)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -111,7 +160,7 @@ def test_over_many_days_no_hour_is_named_before_its_last_commit_is_applied(seed:
         shown = [status(name, states[name], applied[name]) for name in names]
         hours = complete_hours(shown, names, cut)
         for name in names:
-            if states[name] is State.SNAPSHOT:
+            if states[name].waits or states[name] is State.SNAPSHOT:
                 assert hours[name] == 0
             else:
                 assert compose(hours[name] * HOUR_MS) <= applied[name] + 1, "every commit of them is in silver"
@@ -135,6 +184,11 @@ class Lake:
             for name in ("", *names)
         ]
         control.append(self.files, tables.CUTS, rows)
+
+    def follow(self, number: int, change: FollowedChange) -> None:
+        routes = (Route(match="s.all_.*", to="s.all"),)
+        selection = Selection(frozenset({"eu", "us"}), Tables(include=("s.*",), routes=routes)) if number == 1 else None
+        control.append(self.files, tables.FOLLOWED, rows_of(number, "p", [change], selection, 0))
 
     def verdict(self, table: str, outcome: str, through: int) -> None:
         row = dict.fromkeys(VERIFICATION.schema.names) | {
