@@ -48,6 +48,9 @@ def backup(
     prune: Annotated[
         bool, typer.Option(help="Then remove files that neither this backup nor the lake needs any more")
     ] = False,
+    recheck: Annotated[
+        bool, typer.Option(help="Read all tables of an earlier backup, and bring again what it has lost since")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option(help="With --prune: copy and remove nothing, say what would be removed")
     ] = False,
@@ -61,7 +64,7 @@ def backup(
 
     loaded, lake = open_lake(pipeline)
     to = _other(loaded, lake, target, conn_id)
-    work = Backup(loaded.pipeline, lake, to, _say, silver=silver)
+    work = Backup(loaded.pipeline, lake, to, _say, silver=silver, recheck=recheck)
     work.check()  # before the lease, which is a file in that folder
     if dry_run:
         if not prune:

@@ -61,7 +61,8 @@ _LAST_WRITTEN: Final = (tables.CUTS, tables.SNAPSHOTS, tables.TABLE_STATES, tabl
 @dataclass(slots=True)
 class Backup:
     """pipeline: its name. silver: whether silver and changelogs are copied. kind: BACKUP, or MOVE for a lake to be.
-    held: raises Overtaken when another one may copy into the same folder.
+    held: raises Overtaken when another one may copy into the same folder. recheck: an earlier backup isn't believed to
+    have all that its paper names.
     """
 
     pipeline: str
@@ -71,6 +72,7 @@ class Backup:
     silver: bool = True
     kind: Kind = Kind.BACKUP
     held: Callable[[], None] = lambda: None
+    recheck: bool = False
     brought_files: int = 0
     brought_bytes: int = 0
     _before: Mapping[str, Copied] = field(default_factory=dict)
@@ -111,6 +113,11 @@ class Backup:
             )
         return paper
 
+    def has_control(self, made: Manifest) -> bool:
+        """After a run: whether control is still as this copy has it. Raises LakeUnavailable, LakeRefused."""
+        has = {path: copied.version for path, copied in made.tables.items() if path.startswith(f"{FOLDER}/")}
+        return self._versions() == has
+
     # --- the paper ----------------------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -118,7 +125,7 @@ class Backup:
         paper = self.check()
         if paper is None:
             self._write(None)
-        elif paper.whole is not None:
+        elif paper.whole is not None and not self.recheck:
             self._before = Manifest.of_json(paper.whole, self.target.root).tables
 
     def _void(self, path: str) -> None:

@@ -12,10 +12,11 @@ from typing import Protocol
 
 from tidegate.copies.backup import Backup, Report
 from tidegate.copies.manifest import Manifest
-from tidegate.errors import LakeRefused, Overtaken
+from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.unfinished import FOLDER, NAME, Kind, Paper
+from tidegate.limits import COPY_ATTEMPTS_MAX
 
 
 class Held(Protocol):
@@ -41,8 +42,9 @@ def move(
     """None when an earlier call had done all but its last step. alone: holds the pipeline's leases.
 
     Raises LeaseHeld when somebody still works on the lake: all that could be copied then is. LakeRefused where a table
-    can't be copied: nothing is left behind in silence. Overtaken where the leases were lost meanwhile, as when the
-    machine slept: others may have written since, so the lake stays where it is.
+    can't be copied: nothing is left behind in silence. LakeUnavailable while control changes all the time. Overtaken
+    where the leases were lost meanwhile, as when the machine slept: others may have written since, so the lake stays
+    where it is.
     """
     if _has_moved(lake, target):
         ours = Paper.read(target.store(FOLDER))
@@ -50,30 +52,51 @@ def move(
             target.store(FOLDER).delete([NAME])
         return None
 
-    def copy() -> Manifest:
-        return Backup(pipeline, lake, target, report, kind=Kind.MOVE).run()
+    def work() -> Backup:
+        return Backup(pipeline, lake, target, report, kind=Kind.MOVE)
 
-    copy()
+    work().run()
     with alone() as held:
         report("nobody works on the lake: what has changed meanwhile is copied")
-        made = copy()
-        if made.lacks:
-            raise LakeRefused(
-                f"{', '.join(sorted(made.lacks))} can't be copied",
+        made = None
+        for _ in range(COPY_ATTEMPTS_MAX):
+            made = _moved(lake, target, work(), held)
+            if made is not None:
+                break
+            report("somebody wrote to control meanwhile: what has changed is copied again")
+        if made is None:
+            raise LakeUnavailable(
+                "control tables changed each time that they were copied",
                 where=lake.root,
-                remedy="mend what is said of it, or move its folder away; then move the lake again",
+                remedy="pause all DAGs of the pipeline, verify's and snapshots' too, and run this again",
             )
-        failpoint("move_before_check")
-        held.check()
-        Paper(Kind.MOVED, pipeline, target.root).write(lake.store(FOLDER))
-        try:
-            held.check()  # nobody began between the first check and the paper, which refuses whoever begins now
-        except Overtaken:
-            lake.store(FOLDER).delete([NAME])
-            raise
         failpoint("move_before_end")
         target.store(FOLDER).delete([NAME])
     return made
+
+
+def _moved(lake: LakeFiles, target: LakeFiles, work: Backup, held: Held) -> Manifest | None:
+    """Copy the rest, and say at the old place where the lake is; None where somebody has written to control since, whom
+    no lease keeps out: a person's answer, a verification.
+    """
+    made = work.run()
+    if made.lacks:
+        raise LakeRefused(
+            f"{', '.join(sorted(made.lacks))} can't be copied",
+            where=lake.root,
+            remedy="mend what is said of it, or move its folder away; then move the lake again",
+        )
+    failpoint("move_before_check")
+    held.check()
+    Paper(Kind.MOVED, work.pipeline, target.root).write(lake.store(FOLDER))
+    is_whole = False
+    try:
+        held.check()  # nobody began between the first check and the paper, which refuses whoever begins now
+        is_whole = work.has_control(made)
+    finally:
+        if not is_whole:
+            lake.store(FOLDER).delete([NAME])
+    return made if is_whole else None
 
 
 def _has_moved(lake: LakeFiles, target: LakeFiles) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -14,9 +14,7 @@ from tests.unit.copies.lakes import CUTS_ID, FakeLake, backup, restore
 from tidegate import tables
 from tidegate.copies import place, table
 from tidegate.copies.backup import Backup
-from tidegate.copies.move import move
-from tidegate.errors import LakeRefused, LeaseHeld, Overtaken, UsageError
-from tidegate.lake.leases import take_lease
+from tidegate.errors import LakeRefused, UsageError
 from tidegate.lake.unfinished import FOLDER, NAME
 
 
@@ -237,6 +235,20 @@ def test_a_restore_that_was_killed_is_no_lake_and_goes_on(
     assert again.versions() == lake.versions()
 
 
+def test_a_backup_that_lost_a_file_of_a_quiet_table_has_it_again(
+    lake: FakeLake, target: FakeLake, again: FakeLake
+) -> None:
+    backup(lake, target)
+    name = next(iter(lake.versions()["silver/d/a"][1]))
+    target.place.remove(f"silver/d/a/{name}")
+    target.place.remove(f"silver/d/b/_delta_log/{0:020}.json")
+    work = Backup("shop", lake.files, target.files, [].append, recheck=True)
+    work.run()
+    assert work.brought_files == 2
+    restore(target, again)
+    assert again.versions() == lake.versions()
+
+
 def test_a_backup_that_lost_a_file_is_refused_by_its_name(lake: FakeLake, target: FakeLake, again: FakeLake) -> None:
     backup(lake, target)
     name = next(iter(target.versions()["silver/d/b"][1]))
@@ -256,34 +268,6 @@ def test_a_paper_that_names_files_outside_of_the_lake(
     store.replace(NAME, json.dumps(document).encode())
     with pytest.raises(LakeRefused, match="can't be read"):
         restore(target, again)
-
-
-def test_a_lake_that_moves(lake: FakeLake, target: FakeLake) -> None:
-    def alone() -> Any:
-        return take_lease(lake.files, "shop", "apply", report=[].append)
-
-    with alone(), pytest.raises(LeaseHeld):
-        move("shop", lake.files, target.files, alone, [].append)
-    with pytest.raises(LakeRefused, match=r"a move of .* hasn't ended"):
-        FakeLake(target.files.root).files.check_known()
-    lake.write("silver/d/a")
-    then = lake.versions()
-    move("shop", FakeLake(lake.files.root).files, target.files, alone, [].append)
-    there = FakeLake(target.files.root)
-    there.files.check_known()
-    assert there.versions() == then
-    old = FakeLake(lake.files.root)
-    with pytest.raises(LakeRefused, match="was moved to"):
-        old.files.check_known()
-    # A kill before the last step.
-    target.files.store(FOLDER).replace(NAME, b'{"kind": "move", "pipeline": "shop", "other": "", "whole": null}')
-    assert move("shop", old.files, target.files, alone, [].append) is None
-    FakeLake(target.files.root).files.check_known()
-    # The lake has gone on to a third place since.
-    target.files.store(FOLDER).replace(NAME, b'{"kind": "moved", "pipeline": "shop", "other": "/third", "whole": null}')
-    assert move("shop", old.files, target.files, alone, [].append) is None
-    with pytest.raises(LakeRefused, match="was moved to /third"):
-        FakeLake(target.files.root).files.check_known()
 
 
 def test_in_an_object_store(s3: S3, lake: FakeLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,46 +297,3 @@ def test_half_a_file_is_none(s3: S3, tmp_path: Path) -> None:
         with pytest.raises(place.GoneMeanwhileError):
             target.write("d/f", torn())
         assert list(target.files("")) == []
-
-
-class _Lost:
-    """Leases that are lost at the n-th check, from 1."""
-
-    def __init__(self, at: int) -> None:
-        self.left = at
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def check(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise Overtaken("the lease is lost", where="", remedy="")
-
-
-@pytest.mark.parametrize("at", [1, 2])
-def test_a_move_that_lost_its_leases_leaves_the_lake_where_it_is(lake: FakeLake, target: FakeLake, at: int) -> None:
-    """Somebody may have written to the lake since its copy."""
-    with pytest.raises(Overtaken):
-        move("shop", lake.files, target.files, lambda: _Lost(at), [].append)
-    FakeLake(lake.files.root).files.check_known()
-    with pytest.raises(LakeRefused, match=r"a move of .* hasn't ended"):
-        FakeLake(target.files.root).files.check_known()
-    lake.write("silver/d/a")
-    move("shop", lake.files, target.files, lambda: _Lost(3), [].append)
-    assert FakeLake(target.files.root).versions() == lake.versions()
-
-
-def test_a_lake_that_moves_in_an_object_store(s3: S3) -> None:
-    old, new = FakeLake(s3.folder(), s3.options), FakeLake(s3.folder(), s3.options)
-    old.fill()
-    old.write("silver/d/a")
-    then = old.versions()
-    move("shop", old.files, new.files, lambda: take_lease(old.files, "shop", "apply", report=[].append), [].append)
-    FakeLake(new.files.root, s3.options).files.check_known()
-    assert new.versions() == then
-    with pytest.raises(LakeRefused, match="was moved to"):
-        FakeLake(old.files.root, s3.options).files.check_known()
