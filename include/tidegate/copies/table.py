@@ -231,12 +231,22 @@ class TableCopy:
 
 
 def live_names(lake: LakeFiles, path: str, state: TableState) -> Iterator[str]:
-    """Paths within the table of all that a version needs, deletion vectors' files too."""
+    """Paths within the table of all that a version needs, deletion vectors' files too.
+
+    Raises LakeRefused where one lies elsewhere, as those of a shallow clone do: no copy would be whole by itself.
+    """
     for file in state.files:
         yield file.local_path
         vector = file.deletion_vector
         if vector is not None and vector.storage_type != "i":
-            yield stored_path(lake, path, vector).removeprefix(f"{path}/")
+            try:
+                yield stored_path(lake, path, vector).removeprefix(f"{path}/")
+            except ValueError as error:
+                raise LakeRefused(
+                    f"a deletion vector of {file.local_path} isn't in the table's folder: {error}",
+                    where=lake.uri(path),
+                    remedy="a snapshot reads the table anew",
+                ) from error
 
 
 def is_data(path: str) -> bool:

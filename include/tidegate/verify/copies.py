@@ -41,7 +41,7 @@ class Copies:
     def at(self, path: str, version: int) -> str:
         """The folder of a table at a version, which is version 0 there. The table's copy before that is gone then.
 
-        Raises VerifyError when the version can't be read any more.
+        Raises VerifyError when the version can't be read any more, or isn't whole in its folder.
         """
         before = self._made.get(path)
         if before is not None and before[0] == version:
@@ -63,11 +63,15 @@ class Copies:
     def _fetch(self, path: str, state: TableState, folder: Path, before: Path | None) -> None:
         names = {file.local_path for file in state.files}
         vectors = [file.deletion_vector for file in state.files]
-        names |= {
-            stored_path(self._lake, path, vector).removeprefix(f"{path}/")
-            for vector in vectors
-            if vector is not None and vector.storage_type != "i"
-        }
+        try:
+            names |= {
+                stored_path(self._lake, path, vector).removeprefix(f"{path}/")
+                for vector in vectors
+                if vector is not None and vector.storage_type != "i"
+            }
+        except ValueError as error:
+            what = f"a deletion vector isn't in the table's folder: {error}"
+            raise VerifyError(what, where=self._lake.uri(path), remedy="a snapshot reads the table anew") from error
 
         def fetch(name: str) -> None:
             target = folder / name

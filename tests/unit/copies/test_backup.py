@@ -14,6 +14,8 @@ from tests.unit.copies.lakes import CUTS_ID, FakeLake, backup, restore
 from tidegate import tables
 from tidegate.copies import place, table
 from tidegate.copies.backup import Backup
+from tidegate.delta.actions import add
+from tidegate.delta.log import Change
 from tidegate.errors import LakeRefused, UsageError
 from tidegate.lake.unfinished import FOLDER, NAME
 
@@ -109,6 +111,21 @@ def test_a_table_that_lacks_a_file_is_named(lake: FakeLake, target: FakeLake, ag
     assert name in made.lacks["silver/d/b"]
     restore(target, again)
     assert again.versions() == then
+
+
+@pytest.mark.parametrize(("kind", "where"), [("p", "file:///elsewhere/vector.bin"), ("u", "abc"), ("x", "abc")])
+def test_a_table_whose_deletion_vector_lies_elsewhere_is_named(
+    lake: FakeLake, target: FakeLake, kind: str, where: str
+) -> None:
+    """As of a shallow clone, or of a damaged log; all others are copied."""
+    log = lake.log("silver/d/b")
+    vector = {"storageType": kind, "pathOrInlineDv": where, "offset": 1, "sizeInBytes": 9, "cardinality": 1}
+    body = {"path": lake.write("silver/d/b"), "size": 10, "partitionValues": {}, "modificationTime": 1}
+    change = Change([add(body | {"deletionVector": vector}, data_change=True)], "WRITE", {})
+    log.commit(log.state(), change)
+    made = Backup("shop", lake.files, target.files, [].append).run()
+    assert made.lacks.keys() == {"silver/d/b"}
+    assert "deletion vector" in made.lacks["silver/d/b"]
 
 
 def test_a_table_that_was_made_anew(lake: FakeLake, target: FakeLake, again: FakeLake) -> None:
