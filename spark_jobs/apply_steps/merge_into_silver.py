@@ -9,13 +9,16 @@ recorded is skipped, so a window can be tried again after a kill at any point.
 
 Tables that a rename links are written as one (spark_jobs/merge/linked.py).
 Tables of the positional writer without DDL, which are nearly all, are written together: they share their probing.
+Tables that foreign keys tie unseen are written in turns (spark_jobs/cascades/turns.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+from spark_jobs.cascades.turns import write_in_turns
 from spark_jobs.merge.linked import LinkedWriter
 from spark_jobs.merge.rows import write_rows
 from spark_jobs.merge.schema import change_schema
@@ -59,7 +62,8 @@ def merge_into_silver(
                 versions[name] = silver.version
             else:
                 outcomes[name] = app.positions.unread[name]
-    outcomes |= _kept(app, _write_all(app, window, ddl_times, works, staged.key_files))
+    written, along = write_in_turns(app, works, partial(_write_all, app, window, ddl_times, staged.key_files))
+    outcomes |= _kept(app, written)
     failures: dict[str, BaseException] = {}
     for name, outcome in outcomes.items():
         if isinstance(outcome, int):
@@ -74,6 +78,9 @@ def merge_into_silver(
             hold_for_error(app, window, name, outcome)
         else:
             failures[name] = outcome
+    for name, below in along.items():
+        app.positions.forget_applied(name)
+        send_below(app, window, name, f"{name}: rows of {below} go with its own, and that table catches up first")
     for name, outcome in sweep_whole_tables(app, window, ddl_times, sweeps).items():
         if isinstance(outcome, int):
             versions[name] = outcome
@@ -99,7 +106,7 @@ def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
 
 
 def _write_all(
-    app: Application, window: Window, ddl_times: DdlTimes, works: Sequence[TableToWrite], keys: KeyFiles
+    app: Application, window: Window, ddl_times: DdlTimes, keys: KeyFiles, works: Sequence[TableToWrite]
 ) -> dict[str, Outcome]:
     """The Delta version that each table came to, or why it didn't."""
     together, apart, groups = list[TableToWrite](), list[TableToWrite](), dict[str, list[TableToWrite]]()
