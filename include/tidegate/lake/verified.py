@@ -1,6 +1,6 @@
 """What the last verification said of each table of silver.
 
-In:  a lake: control/verification.
+In:  a lake: control/verification, and the sources that the pipeline has (control/followed).
 Out: by logical name a Verified, and what they say together; nothing is written.
 """
 
@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import itemgetter
+from typing import Any
 
-from tidegate.lake import control
+from tidegate.lake import control, followed
 from tidegate.lake.files import LakeFiles
 from tidegate.tables_snapshot import VERIFICATION
 
@@ -43,19 +46,36 @@ class VerifiedTogether:
 
 
 def verified(lake: LakeFiles) -> dict[str, Verified]:
-    """Of a table with several shards the weakest: the smallest through_ts, and an outcome that isn't `equal` if any."""
+    """Of a table with several shards the weakest: the smallest through_ts, and an outcome that isn't `equal` if any.
+
+    A verdict without a source says that none had the table: it counts in place of all before it, until a source has
+    the table again. Those of sources that the pipeline has left don't count.
+    """
     by = ["source", "database", "table", "silver"]
     columns = [*by, "outcome", "verified_through", "recorded_at"]
     rows = control.newest(
         lake, VERIFICATION, by=by, order=["recorded_at"], columns=columns, filters=[("chunk", "=", 0)]
-    )
-    weakest: dict[str, Verified] = {}
-    for row in rows.to_pylist():
-        at = row["recorded_at"].isoformat(timespec="seconds")
-        this = Verified(row["outcome"], row["verified_through"], at)
-        before = weakest.get(row["silver"])
-        weakest[row["silver"]] = this if before is None else _weaker(before, this)
-    return weakest
+    ).to_pylist()
+    selection = followed.load(lake).selection if rows else None
+    by_silver: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if selection is None or not row["source"] or row["source"] in selection.sources:
+            by_silver.setdefault(row["silver"], []).append(row)
+    return {name: reduce(_weaker, map(_verdict, _counting(of))) for name, of in by_silver.items()}
+
+
+def _counting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of one silver table."""
+    sourceless = [row for row in rows if not row["source"]]
+    if not sourceless:
+        return rows
+    gone = max(sourceless, key=itemgetter("recorded_at"))
+    since = [row for row in rows if row["source"] and row["recorded_at"] > gone["recorded_at"]]
+    return since or [gone]
+
+
+def _verdict(row: Mapping[str, Any]) -> Verified:
+    return Verified(row["outcome"], row["verified_through"], row["recorded_at"].isoformat(timespec="seconds"))
 
 
 def _weaker(a: Verified, b: Verified) -> Verified:

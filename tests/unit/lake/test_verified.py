@@ -6,9 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tidegate.config import Tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import Selection, rows_of
 from tidegate.lake.verified import Verified, verified
+from tidegate.tables import FOLLOWED
 from tidegate.tables_snapshot import VERIFICATION
 
 
@@ -42,3 +47,24 @@ def test_the_last_run_counts_and_of_shards_the_weakest(tmp_path: Path) -> None:
         "d.t": Verified("equal", 9, "2026-11-01T00:02:00+00:00"),
         "d.all": Verified("unsettled", 7, "2026-11-01T00:04:00+00:00"),
     }
+
+
+@pytest.mark.parametrize("outcome", ["different", "dropped"])
+def test_a_table_that_no_source_had_counts_by_its_source_again(tmp_path: Path, outcome: str) -> None:
+    """It was dropped and made anew, or hidden from the account for a while: that verdict names no source."""
+    lake = LakeFiles(str(tmp_path))
+    gone = row("d.t", outcome, 0, 2, source="", database="", silver="d.t")
+    control.append(lake, VERIFICATION, [row("t", "equal", 5, 1), row("old", "equal", 5, 1, silver="d.t"), gone])
+    assert verified(lake)["d.t"].outcome == outcome
+    control.append(lake, VERIFICATION, [row("t", "equal", 9, 3)])
+    assert verified(lake)["d.t"] == Verified("equal", 9, "2026-11-01T00:03:00+00:00")
+
+
+def test_a_source_that_the_pipeline_left_proves_nothing_any_more(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    old = row("t", "different", 5, 1, source="old")
+    control.append(lake, VERIFICATION, [old, row("t", "equal", 9, 2), old | {"silver": "d.gone", "table": "gone"}])
+    assert verified(lake)["d.t"].outcome == "different"
+    selection = Selection(frozenset({"s"}), Tables(include=("d.*",)))
+    control.append(lake, FOLLOWED, rows_of(1, "p", [], selection, 0))
+    assert verified(lake) == {"d.t": Verified("equal", 9, "2026-11-01T00:02:00+00:00")}
