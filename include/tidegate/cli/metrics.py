@@ -14,6 +14,7 @@ import typer
 
 from tidegate.connections import from_environment
 from tidegate.home import state_folder
+from tidegate.limits import METRICS_LOOK_SECONDS
 
 
 def metrics(
@@ -29,7 +30,13 @@ def metrics(
     """Serve the figures of pipelines to Prometheus and OpenTelemetry."""
     from tidegate.metrics import exporting
 
-    figures = exporting.Figures(pipeline or (), from_environment, state_dir or state_folder(), per_table=per_table)
+    figures = exporting.Figures(
+        pipeline or (),
+        from_environment,
+        state_dir or state_folder(),
+        per_table=per_table,
+        look_seconds=None if once else METRICS_LOOK_SECONDS,
+    )
     if once:
         print(exporting.prometheus_text(figures), end="")
         return

@@ -49,6 +49,8 @@ PAGE_LOOK_SECONDS: Final = 2.0
 PAGE_ASK_SECONDS: Final = 0.5
 # `tidegate metrics` looks at so many pipelines at the same time: each waits for its store and its sources.
 METRICS_PIPELINES_MAX: Final = 16
+# A scrape waits so long for looks, within the 10 s that Prometheus waits: a silent store keeps a look for much longer.
+METRICS_LOOK_SECONDS: Final = 4.0
 # A pipeline is called behind from this lag on.
 BEHIND_SECONDS: Final = 60.0
 # A clock that isn't believed is told in the log so often.

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,14 +34,29 @@ _OTEL: Final = "opentelemetry-exporter-otlp-proto-http"
 
 
 class Figures:
-    """names: of pipelines, or their files; none: all that TIDEGATE_PIPELINES has. state_dir: of value logs here."""
+    """names: of pipelines, or their files; none: all that TIDEGATE_PIPELINES has. state_dir: of value logs here.
 
-    def __init__(self, names: Sequence[str], connections: Connections, state_dir: Path, *, per_table: bool) -> None:
+    look_seconds: so long is a look waited for; None: until it ends. One that takes longer goes on, and what is known of
+    its pipeline stays as it was, tidegate_look_timestamp_seconds too.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        connections: Connections,
+        state_dir: Path,
+        *,
+        per_table: bool,
+        look_seconds: float | None = None,
+    ) -> None:
         self._names, self._state_dir, self._per_table = names, state_dir, per_table
+        self._look_seconds = look_seconds
         self._readers = pipelines.PipelineReaders(connections, connections)
         self._pool = ThreadPoolExecutor(METRICS_PIPELINES_MAX, "tidegate-metrics")
         self._lock = threading.Lock()
         self._loaded: dict[str, Pipeline] = {}
+        self._looks: dict[str, Future[list[Sample]]] = {}
+        self._known: dict[str, list[Sample]] = {}
         self._read_at = 0.0
         self._by_metric: Mapping[str, Sequence[Sample]] = {}
 
@@ -50,11 +65,23 @@ class Figures:
         with self._lock:
             if time.monotonic() - self._read_at > PAGE_LOOK_SECONDS:
                 by_metric = defaultdict[str, list[Sample]](list)
-                for part in self._pool.map(self._look, self._pipelines()):
-                    for sample in part:
-                        by_metric[sample.metric].append(sample)
+                for sample in self._samples():
+                    by_metric[sample.metric].append(sample)
                 self._by_metric, self._read_at = dict(by_metric), time.monotonic()
             return self._by_metric
+
+    def _samples(self) -> Iterator[Sample]:
+        pipelines_now = self._pipelines()
+        for pipeline in pipelines_now:
+            if pipeline.pipeline not in self._looks:
+                self._looks[pipeline.pipeline] = self._pool.submit(self._look, pipeline)
+        wait(self._looks.values(), self._look_seconds)
+        for name, look in list(self._looks.items()):
+            if look.done():
+                del self._looks[name]
+                self._known[name] = look.result()
+        for pipeline in pipelines_now:
+            yield from self._known.get(pipeline.pipeline, ())
 
     def _look(self, pipeline: Pipeline) -> list[Sample]:
         captures = status_file.read_all(pipeline, self._state_dir)

@@ -13,10 +13,12 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.capture.value_log.folder import value_log_folder
+from tidegate.config import Pipeline
 from tidegate.connections import from_environment
 from tidegate.errors import ConfigError, UsageError
 from tidegate.metrics.catalogue import METRICS
 from tidegate.metrics.exporting import Figures, prometheus_text, push, serve
+from tidegate.metrics.measured import Sample
 from tidegate.pipelines import load
 
 
@@ -111,6 +113,31 @@ def test_one_pipelines_trouble_leaves_the_figures_of_the_others(folder: Path, st
     status_file.write_text(status)
     known = values(prometheus_text(figures(folder)))
     assert (known["tidegate_up", "new"], known["tidegate_up", "bad"]) == (1, 0)
+
+
+def test_nobody_waits_for_the_lake_of_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that is silent: what was known before stays, and is told anew once it answers."""
+    monkeypatch.setattr("tidegate.metrics.exporting.PAGE_LOOK_SECONDS", 0)
+    every = Figures((), from_environment, folder / "state", per_table=False, look_seconds=0.3)
+    answers, look = threading.Event(), Figures._look
+    answers.set()
+
+    def slow(of: Figures, pipeline: Pipeline) -> list[Sample]:
+        if pipeline.pipeline == "wrong":
+            assert answers.wait(30)
+        return look(of, pipeline)
+
+    monkeypatch.setattr(Figures, "_look", slow)
+    looked = "tidegate_look_timestamp_seconds"
+    while (looked, "wrong") not in (before := values(prometheus_text(every))):
+        pass  # the first look imports much
+    answers.clear()
+    while (now := values(prometheus_text(every)))[looked, "new"] == before[looked, "new"]:
+        pass
+    assert now[looked, "wrong"] == before[looked, "wrong"]
+    answers.set()
+    while values(prometheus_text(every))[looked, "wrong"] == before[looked, "wrong"]:
+        pass
 
 
 def test_opentelemetry_gets_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch, collector: Collected) -> None:
