@@ -161,7 +161,9 @@ def _begin(plan: Plan, at: int, snap: Snap) -> bool:
     here = plan.held.get(table) or plan.state.tables[table].standing
     log = plan.state.logs[at]
     known = asked.known_log(plan.bounds, plan.state, at)
-    if snap.begun != snap.low or any(commit_ts > snap.low and kind in _DDL for commit_ts, kind in known):
+    if any(commit_ts > snap.low and kind in _DDL for commit_ts, kind in known):
+        return False  # by a window that was killed, perhaps: no version begins below one that is known
+    if snap.begun != snap.low:
         if plan.kind == "source" or rules.came_later(here, snap.low) or (known and known[-1][1] in "DG"):
             return False
         if any(snap.low < ts <= plan.upto and kind in _DDL for ts, kind in log) or is_unlogged(log, snap.low):

@@ -167,10 +167,13 @@ def _of_its_log(wave: EndedWave, refs: Iterable[SegmentRef]) -> Iterator[Segment
 
 
 def changed_by_ddl(app: Application, window: Window, physical: Physical, after_ts: int, upto_ts: int) -> str:
-    """A statement of (after_ts, upto_ts] that changes a table, followed or not; "" when there is none."""
+    """A statement of (after_ts, upto_ts] that changes a table, followed or not; "" when there is none.
+
+    One that is known above counts, too: a window that ended there was killed, and no version may begin below it.
+    """
     source, name = physical.source, physical.pair
     for version in app.histories[source].versions(*name):
-        if version.commit_ts > after_ts and version.commit_ts <= upto_ts:
+        if version.commit_ts > after_ts:
             return version.ddl[:120] or version.kind
     earlier = below(app, window, {source: [".".join(name)]}, after_ts)
     if earlier is None:
