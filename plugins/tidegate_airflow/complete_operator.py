@@ -4,7 +4,7 @@ In:  the lake; Airflow's own record of the hours that were added.
 Out: asset events with a partition key per hour, and one of the record, all when the task succeeds; nothing else is
      written anywhere.
 
-The record is an asset of its own, whose newest event names the newest hour of each asset. Airflow stores it in one
+The record is an asset of its own. Our newest event of it names the newest hour of each asset. Airflow stores it in one
 transaction with the other events: so a kill at any moment loses no hour, and adds none twice. (The other assets' own
 events can't be read back while a run that they started waits in Airflow's queue: Airflow 3.3 fails on its missing
 start_date.)
@@ -21,7 +21,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidegate import pipelines
 from tidegate.lake.complete_hours import ALL_TABLES, hour_of, partition_key
-from tidegate.limits import COMPLETE_HOURS_MAX
+from tidegate.limits import COMPLETE_EVENTS_MAX, COMPLETE_HOURS_MAX
 from tidegate_airflow.assets import added_hours_asset, complete_asset, verified_asset
 from tidegate_airflow.connections import lake_connection
 
@@ -54,7 +54,7 @@ class CompleteOperator(BaseOperator):
             hours |= {verified_asset(pipeline, name): hour for name, hour in read_verified_hours(lake, named).items()}
         self._name_those_without(hours)
         record = added_hours_asset(pipeline)
-        added = _added(context["inlet_events"][record].ascending(False).limit(1))
+        added = _added(context["inlet_events"][record].ascending(False).limit(COMPLETE_EVENTS_MAX))
         missing = {asset: missing_hours(hour, added.get(asset.name)) for asset, hour in hours.items()}
         missing = {asset: further for asset, further in missing.items() if further}
         if not missing:
@@ -92,6 +92,13 @@ def missing_hours(complete: int, added: int | None) -> range:
 
 
 def _added(record: Iterable[AssetEventResult]) -> dict[str, int]:
-    """By asset's name the hours that it has, as hours_before counts them."""
-    named: list[dict[str, Any]] = [(event.extra or {}).get(ADDED) or {} for event in record]  # type: ignore[misc]
-    return {name: hour_of(key) + 1 for hours in named for name, key in hours.items()}
+    """By asset's name the hours that it has, as hours_before counts them. record: the newest event first; such as a
+    person makes say nothing.
+    """
+    for event in record:
+        try:
+            named: dict[str, Any] = (event.extra or {})[ADDED]  # type: ignore[assignment]
+            return {name: hour_of(key) + 1 for name, key in named.items()}
+        except (KeyError, AttributeError, TypeError, ValueError):
+            continue
+    return {}

@@ -124,5 +124,7 @@ CUTS_LATE_SECONDS: Final = 86_400
 COMPLETE_TABLES_MAX: Final = 1000
 # After a gap as long as this (a month) the hours before it are left out: nobody waits for them any more.
 COMPLETE_HOURS_MAX: Final = 31 * 24
+# So many events of their record are looked through for one of ours: a person can make others.
+COMPLETE_EVENTS_MAX: Final = 50
 # So far into an hour a source's clock is in it, too, as far as clocks agree.
 HOUR_PROVEN_SECONDS: Final = 2
