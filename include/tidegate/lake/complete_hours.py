@@ -98,7 +98,7 @@ def this_hour() -> int:
 class NewHours:
     """Whether a table, or all, have come to a further complete hour. tables, verified: as in the pipeline file.
 
-    kept: the hours when there was news last.
+    kept: the hours at the last look.
     """
 
     def __init__(self, tables: Sequence[str], *, verified: bool, kept: Mapping[str, int] | None = None) -> None:
@@ -142,10 +142,10 @@ class NewHours:
         if self._verified:
             checked = read_verified_hours(self._lake, self._tables)
             hours |= {f"verified {name}": hour for name, hour in checked.items()}
-        if all(hour <= self._hours.get(name, 0) for name, hour in hours.items()):
-            return None
-        self._hours = {name: max(hour, self._hours.get(name, 0)) for name, hour in hours.items()}
-        return {"hours": self._hours}
+        is_news = any(hour > self._hours.get(name, 0) for name, hour in hours.items())
+        # What waits is forgotten: it may have begun to before the run that was to add its hours looked.
+        self._hours = hours
+        return {"hours": hours} if is_news else None
 
     def _may_have_changed(self) -> bool:
         versions = tuple(tail.version() for tail in self._others)

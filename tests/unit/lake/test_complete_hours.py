@@ -110,7 +110,7 @@ def test_what_waits_and_lacks_rows_has_no_hour_of_its_place_in_the_log(
     after = step(before, event, NOTHING).standing
     assert after is not None
     assert (after.state.waits, after.applied_ts in (0, at(EIGHT))) == (True, True)
-    control.append(lake.files, tables.TABLE_STATES, [to_row(after, "p", "s.a", datetime.now(UTC))])
+    lake.stands("s.a", after)
     lake.cut(at(EIGHT), "s.a", "s.b")
     assert read_complete_hours(lake.files, ["s.a", "s.b"]) == {"s.a": 0, "s.b": EIGHT, ALL_TABLES: 0}
 
@@ -185,6 +185,10 @@ class Lake:
         ]
         control.append(self.files, tables.CUTS, rows)
 
+    def stands(self, table: str, standing: Standing | None) -> None:
+        assert standing is not None
+        control.append(self.files, tables.TABLE_STATES, [to_row(standing, "p", table, datetime.now(UTC))])
+
     def follow(self, number: int, change: FollowedChange) -> None:
         routes = (Route(match="s.all_.*", to="s.all"),)
         selection = Selection(frozenset({"eu", "us"}), Tables(include=("s.*",), routes=routes)) if number == 1 else None
@@ -224,6 +228,18 @@ def test_each_further_hour_is_news_once(lake: Lake) -> None:
     lake.cut(at(EIGHT + 1), "s.a")
     assert watched.look() == {"hours": {"s.a": EIGHT + 1, ALL_TABLES: EIGHT + 1}}
     assert news(lake, "s.a", kept=watched.kept).look() is None, "what was fired is kept"
+
+
+def test_a_table_that_waited_for_a_while_is_news_again(lake: Lake) -> None:
+    """The run that was to add its hour may have looked meanwhile, and a quiet pipeline has no other one for an hour."""
+    lake.cut(at(EIGHT), "s.a")
+    watched = news(lake, "s.a")
+    assert watched.look() == {"hours": {"s.a": EIGHT, ALL_TABLES: EIGHT}}
+    lake.stands("s.a", step(None, Refused(Cause.DDL_STOPS, "the pipeline file stops it"), NOTHING).standing)
+    assert watched.look() is None
+    lake.stands("s.a", Standing(State.ACTIVE))
+    assert watched.look() == {"hours": {"s.a": EIGHT, ALL_TABLES: EIGHT}}
+    assert watched.look() is None
 
 
 def test_an_hour_that_goes_on_by_our_clock_is_not_complete(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
