@@ -32,7 +32,7 @@ from tidegate.copies.table import Between, TableCopy, copying, newest_version
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import LOG
 from tidegate.delta.state import no_files
-from tidegate.errors import LakeUnavailable, Terminal, UsageError
+from tidegate.errors import LakeRefused, LakeUnavailable, Terminal, UsageError
 from tidegate.failpoint import failpoint
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.version import BEGUN_ID
@@ -76,6 +76,7 @@ class Backup:
     brought_files: int = 0
     brought_bytes: int = 0
     _before: Mapping[str, Copied] = field(default_factory=dict)
+    _earlier: Mapping[str, Copied] = field(default_factory=dict)
     _later: bool = False  # a table is further than it was behind control
     _between: Between = field(init=False)
 
@@ -84,11 +85,14 @@ class Backup:
         self._begin()
         self._between = copying(self.lake, self.target, self._void)
         try:
+            self._check_same()
             self._fill()
             made = self._sealed()
         finally:
             self._between.pool.shutdown(cancel_futures=True)
         failpoint("copy_before_paper")
+        for path in sorted(self._earlier.keys() - made.tables.keys() - made.lacks.keys()) if self.silver else ():
+            self.report(f"tidegate: warning: {path} was in the earlier backup, and isn't in the lake any more")
         self._write(made)
         self._forget_small(made)
         return made
@@ -125,8 +129,27 @@ class Backup:
         paper = self.check()
         if paper is None:
             self._write(None)
-        elif paper.whole is not None and not self.recheck:
-            self._before = Manifest.of_json(paper.whole, self.target.root).tables
+        elif paper.whole is not None:
+            self._earlier = Manifest.of_json(paper.whole, self.target.root).tables
+            self._before = {} if self.recheck else self._earlier
+
+    def _check_same(self) -> None:
+        """A lake that lost what all else hangs on, or was begun anew, doesn't take an earlier backup's place: just then
+        that is needed. Raises LakeRefused.
+        """
+        unlike = []
+        for path, copied in sorted(self._earlier.items()):
+            if not path.startswith((f"{SILVER}/", f"{CHANGELOG}/")):
+                state = DeltaLog(self.lake.uri(path), self.lake.storage_options, keep=no_files).state()
+                if not state.created or state.table_id != copied.table_id:
+                    unlike.append(path)
+        if unlike:
+            names = ", ".join(unlike[:_CONTENTS_TOLD]) + (" ..." if len(unlike) > _CONTENTS_TOLD else "")
+            raise LakeRefused(
+                f"it isn't the lake of the earlier backup any more: {names} of it are gone, or others",
+                where=self.lake.root,
+                remedy=f"restore {self.target.root}, or give another folder",
+            )
 
     def _void(self, path: str) -> None:
         """The earlier backup needs what is about to go."""

@@ -252,6 +252,35 @@ def test_a_restore_that_was_killed_is_no_lake_and_goes_on(
     assert again.versions() == lake.versions()
 
 
+@pytest.mark.parametrize("lost", ["", "control", "control/schema_history", "bronze"])
+@pytest.mark.parametrize(("recheck", "anew"), [(False, False), (True, False), (False, True)])
+def test_a_lake_that_lost_its_control_takes_no_backups_place(
+    lake: FakeLake, target: FakeLake, again: FakeLake, lost: str, recheck: bool, anew: bool
+) -> None:
+    """Its disk isn't there, or somebody removed a folder: just then the backup is needed."""
+    backup(lake, target)
+    then = lake.versions()
+    for file in list(lake.place.files(lost)):
+        lake.place.remove(f"{lost}/{file.path}")
+    now = FakeLake(lake.files.root)
+    if anew:
+        for _ in range(3):
+            now.fill()
+    with pytest.raises(LakeRefused, match="isn't the lake of the earlier backup any more"):
+        Backup("shop", now.files, target.files, [].append, recheck=recheck).run()
+    restore(target, again)
+    assert again.versions() == then
+
+
+def test_a_table_that_the_lake_lost_is_named(lake: FakeLake, target: FakeLake) -> None:
+    backup(lake, target)
+    for file in list(lake.place.files("silver/d/a")):
+        lake.place.remove(f"silver/d/a/{file.path}")
+    lines: list[str] = []
+    backup(lake, target, lines)
+    assert any("silver/d/a was in the earlier backup" in line for line in lines)
+
+
 def test_a_backup_that_lost_a_file_of_a_quiet_table_has_it_again(
     lake: FakeLake, target: FakeLake, again: FakeLake
 ) -> None:
