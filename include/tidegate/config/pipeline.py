@@ -6,9 +6,9 @@ Out: a Pipeline, frozen.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tidegate import limits
 from tidegate.config.apply import Apply, ApplyMode
@@ -44,6 +44,21 @@ class Pipeline(Section):
     verify: Verify = Field(default_factory=Verify)
     completeness: Completeness = Field(default_factory=Completeness)
     xa: Xa = Field(default_factory=Xa)
+
+    @model_validator(mode="after")
+    def _hours_can_come(self) -> Self:
+        """Whoever waits for an hour that never comes isn't told why."""
+        part = self.completeness
+        for name in part.tables:
+            pair = name.split(".", 1)
+            unrouted = self.tables.keeps(*pair) and self.tables.logical(*pair).name == name
+            if not unrouted and not self.tables.is_target(name):
+                raise ValueError(
+                    f"completeness.tables: {name} is no table of silver by tables.include and tables.routes"
+                )
+        if part.verified and not self.verify.each_table_hours:
+            raise ValueError("completeness.verified needs verify.each_table_hours: else no hour is ever verified")
+        return self
 
     def owner(self, source: str) -> str:
         """The source under whose name tables of a source stand: of a cluster with several Pumps the first one's."""
