@@ -30,6 +30,13 @@ def age_text(seconds: float | None) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
 
 
+def size_text(count: float) -> str:
+    """Bytes, in the unit that people read at once."""
+    if count >= 1e9:
+        return f"{count / 1e9:,.1f} GB"
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+
+
 def counted(number: int, single: str, more: str) -> str:
     """The number, and the words that go with it."""
     return f"{number:,} {single if number == 1 else more}"

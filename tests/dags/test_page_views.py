@@ -117,7 +117,9 @@ def test_what_a_person_typed_is_text() -> None:
 
 def test_a_table_that_differs_is_said_in_the_overview() -> None:
     of = view(held=False)
-    shown = overview([replace(of, verified={"shop.orders_00000": Verified("different", 5, "")})])
+    shown = overview(
+        [replace(of, verified={"shop.orders_00000": Verified("different", 5, "2026-09-21T13:00:00+00:00")})]
+    )
     assert "1 different" in shown
     assert "39 never" in shown
 

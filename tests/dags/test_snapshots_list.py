@@ -4,28 +4,50 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate_airflow.page.snapshots_list import snapshots_list
 
-ONE = TableProgress("1", "s", "d", "<t>", SnapshotState.RUNNING, (WHOLE,), rows=1500, waves=1, estimate=2000)
+NOW = 1_790_000_000.0
+ONE = TableProgress(
+    *("1", "s", "d", "<t>", SnapshotState.RUNNING, (WHOLE,)),
+    rows=1500,
+    waves=1,
+    estimate=2000,
+    began_at=datetime.fromtimestamp(NOW - 160, UTC),
+    read_at=datetime.fromtimestamp(NOW - 10, UTC),
+)
 
 
 def cells(*going: TableProgress) -> list[list[str]]:
-    return [re.findall("<td>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", snapshots_list(going))[1:]]
+    rows = re.findall("<tr>(.*?)</tr>", snapshots_list(going, NOW))[1:]
+    return [re.findall("<t[dh][^>]*>(.*?)</t[dh]>", row) for row in rows]
 
 
 def test_a_table_is_shown_with_what_is_left_of_it() -> None:
-    assert snapshots_list([]) == ""
-    assert cells(ONE) == [["d.&lt;t&gt; of s", "running", "1,500", "about 25 %"]]
-    assert cells(replace(ONE, rows=2100))[0][3] == "about 1 %", "an estimate"
-    assert cells(replace(ONE, estimate=0))[0][3] == "1 key range"
-    assert cells(replace(ONE, left=()))[0][3] == "all read, being applied"
+    assert snapshots_list([], NOW) == ""
+    assert cells(ONE) == [["d.&lt;t&gt; of s", "running", "1,500", "75 % of about 2,000", "10", "40.0 s"]]
+    assert cells(replace(ONE, rows=2100))[0][3:] == ["99 % of about 2,000", "14", "0.0 s"], "an estimate"
+    assert cells(replace(ONE, estimate=0))[0][3:] == ["1 key range left", "10", "-"]
+    assert cells(replace(ONE, left=()))[0][3:] == ["all read", "10", "being applied"]
+
+
+def test_all_of_them_have_one_end() -> None:
+    other = replace(ONE, table="u", waves=0, rows=0, estimate=500)
+    shown = snapshots_list([ONE, other], NOW)
+    assert "2 tables are to be read: 1,500 rows so far of about 2,500, 10 rows/s. About 90.0 s left" in shown
+    assert "done at 2026-09-21 14:14 UTC" in shown
+    assert "isn't known yet" in snapshots_list([replace(other, estimate=0)], NOW).replace("&#x27;", "'")
+    silent = snapshots_list([replace(ONE, read_at=datetime.fromtimestamp(NOW - 3600, UTC), began_at=ONE.began_at)], NOW)
+    assert "isn&#x27;t known yet" in silent, "a clock that went back says no rate"
+    paused = replace(ONE, state=SnapshotState.PAUSED)
+    assert "to be read" not in snapshots_list([paused], NOW)
 
 
 def test_of_many_tables_those_that_are_read_come_first() -> None:
     waiting = [replace(ONE, table=f"a{n:03}", waves=0, rows=0) for n in range(60)]
     shown = cells(*waiting, ONE)
     assert (len(shown), shown[0][0], shown[1][0]) == (50, "d.&lt;t&gt; of s", "d.a000 of s")
-    assert snapshots_list([*waiting, ONE]).endswith("<p>and 11 more</p></section>")
+    assert snapshots_list([*waiting, ONE], NOW).endswith("<p>and 11 more</p></section>")

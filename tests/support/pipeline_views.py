@@ -6,7 +6,10 @@ Out: a PipelineView of a pipeline with two sources and every state of a table.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from tidegate import config
+from tidegate.capture.source import Retention
 from tidegate.capture.standing import CaptureStanding, SourceAnswer, SourceStanding
 from tidegate.commit_ts import compose
 from tidegate.lake.status import SourceStatus, TableStatus
@@ -40,9 +43,11 @@ def table(name: str, state: State = State.ACTIVE, applied_ts: int = CUT) -> Tabl
 
 
 def source(name: str, error: str = "") -> SourceStanding:
-    captured = SourceStatus(name, 9, 412, 81_000_000, CUT, CUT, "binlog.000007", 5150, "", 1)
-    server = SourceAnswer(1, "binlog.000007:5150", error=error)
-    return SourceStanding(name, captured, server, None if error else True, 0.0, "2026-09-21 14:13:18 UTC")
+    captured = SourceStatus(name, 9, 412, 81_000_000, CUT, CUT, "binlog.000007", 5150, "", 1, NOW - 5)
+    server = SourceAnswer(1, "binlog.000007:5150", error=error, host=f"{name}.example:3306")
+    purge = None if error else Retention(29 * 86_400.0, "age", "binlog.000001", 6)
+    missing = None if error else True
+    return SourceStanding(name, captured, server, missing, 0.0, "2026-09-21 14:13:18 UTC", purge=purge)
 
 
 def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "shop") -> PipelineView:
@@ -60,9 +65,14 @@ def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "s
     )
     wave = tuple(1.0 + (step % 9) / 3 for step in range(STEPS))
     rows = tuple(int(600 * (1 + (step % 5))) for step in range(STEPS))
-    past = Timeline(NOW, 60.0, (*(None,) * 6, *wave[6:]), rows, tuple(180 * each for each in rows))
+    past = Timeline(NOW, 60.0, (*(None,) * 6, *wave[6:]), rows, tuple(180 * each for each in rows), (1.0,) * STEPS)
     known = {each: Verified("equal", CUT, "2026-09-21T13:00:00+00:00") for each in names[::2]}
     going = TableProgress(
-        "1", "eu", "shop", "orders_00002", SnapshotState.RUNNING, (WHOLE,), rows=1_500, waves=1, estimate=2_000
+        *("1", "eu", "shop", "orders_00002", SnapshotState.RUNNING, (WHOLE,)),
+        rows=1_500,
+        waves=1,
+        estimate=2_000,
+        began_at=datetime.fromtimestamp(NOW - 160, UTC),
+        read_at=datetime.fromtimestamp(NOW - 10, UTC),
     )
     return PipelineView(pipeline(name), NOW, "", stands, (going,) if held else (), known, past)

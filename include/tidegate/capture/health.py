@@ -1,17 +1,19 @@
 """A pipeline's state in one word, and why.
 
 In:  a Standing.
-Out: Health and a sentence, for the page in Airflow, its JSON and `tidegate top`.
+Out: Health, the hop of the road that is slowest, and sentences, for the page in Airflow, its JSON and `tidegate top`.
 """
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from enum import StrEnum
 
-from tidegate.capture.standing import CaptureStanding
+from tidegate.capture.standing import CaptureStanding, SourceStanding
 from tidegate.limits import BEHIND_SECONDS
 from tidegate.tables import State
-from tidegate.text_layout import age_text, counted
+from tidegate.text_layout import age_text, counted, size_text
 
 
 class Health(StrEnum):
@@ -27,6 +29,57 @@ class Health(StrEnum):
     @property
     def is_good(self) -> bool:
         return self is Health.CURRENT
+
+
+class Hop(StrEnum):
+    """A step of a change on its road."""
+
+    CAPTURE = "capture"  # from the source to bronze
+    APPLY = "apply"  # from bronze to silver
+
+
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    """The hop with most of the lag. source: "" of apply. seconds: its part of the lag; None if it isn't known."""
+
+    hop: Hop
+    source: str
+    seconds: float | None
+    words: str
+
+
+def slowest(stands: CaptureStanding) -> Slowest | None:
+    """The reason for silver's lag; None while nothing is missing."""
+    late = [source for source in stands.sources if source.captured is None or source.lag_seconds]
+    if stands.nothing_missing or not stands.sources:
+        return None
+    worst = max(late, key=lambda source: _seconds(source.lag_seconds), default=None)
+    captured = worst.lag_seconds or 0.0 if worst is not None else 0.0
+    applied = max(0.0, (stands.lag_seconds or 0.0) - captured)
+    waits = stands.unapplied_bytes
+    if worst is not None and (worst.captured is None or not waits or captured >= applied):
+        return Slowest(Hop.CAPTURE, worst.source, worst.lag_seconds, _capture_words(worst))
+    if not waits:
+        return None
+    behind = f"Apply is {age_text(applied)} behind bronze" if stands.cut_ts else "Apply has published no cut yet"
+    words = f"{behind}: {size_text(waits)} wait for {stands.pipeline}__apply."
+    return Slowest(Hop.APPLY, "", applied if stands.cut_ts else None, words)
+
+
+def _seconds(lag: float | None) -> float:
+    return float("inf") if lag is None else lag
+
+
+def _capture_words(source: SourceStanding) -> str:
+    name, captured = source.source, source.captured
+    if captured is None:
+        return f"Nothing of {name} is captured yet: does its capture run?"
+    if source.server.error:
+        return f"{name} isn't asked; it is captured up to {age_text(source.lag_seconds)} ago."
+    size = f", {size_text(source.behind_bytes)} of binlog" if source.behind_bytes else ""
+    silent = time.time() - captured.heard_at
+    asks = f" Its last segment came {age_text(silent)} ago: does its capture run?" if silent > BEHIND_SECONDS else ""
+    return f"Capture of {name} is {age_text(source.lag_seconds)} behind its server{size}.{asks}"
 
 
 def health(stands: CaptureStanding | None) -> Health:
@@ -62,10 +115,11 @@ def why(stands: CaptureStanding) -> str:
         case Health.AHEAD:
             return "The cut is in the future. Apply goes no further, and its log says why."
         case Health.EMPTY:
-            return "Nothing is applied yet."
+            return f"Nothing is applied yet. {at.words}" if (at := slowest(stands)) else "Nothing is applied yet."
         case _ if late:
             return f"The cut goes on without {', '.join(late)}; the tables of these sources wait.{aside}"
         case _ if stands.nothing_missing:
             return f"Nothing is missing.{aside}"
         case _:
-            return f"Silver is {age_text(stands.lag_seconds)} behind.{aside}"
+            because = f" {at.words}" if (at := slowest(stands)) else ""
+            return f"Silver is {age_text(stands.lag_seconds)} behind.{because}{aside}"

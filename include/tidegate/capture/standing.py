@@ -14,6 +14,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from tidegate.capture import purging
+from tidegate.capture.purging import Binlogs
+from tidegate.capture.source import Retention
 from tidegate.capture.unheard import unheard
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import MysqlSource, Pipeline
@@ -23,6 +26,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
+from tidegate.position import Position
 from tidegate.tables import State
 
 # The name of a source -> what it answers; every failure is an answer too.
@@ -33,7 +37,8 @@ Ask = Callable[[str], "SourceAnswer"]
 class SourceAnswer:
     """The answer of a source. tables: (database, table) that the pipeline keeps. error: why it gave no answer.
 
-    clock_ahead_seconds: its clock minus this machine's.
+    clock_ahead_seconds: its clock minus this machine's. host: which of its hosts answered. binlogs: None where the
+    account may not see them.
     """
 
     server_id: int = 0
@@ -41,6 +46,8 @@ class SourceAnswer:
     tables: tuple[tuple[str, str], ...] = ()
     error: str = ""
     clock_ahead_seconds: float = 0.0
+    host: str = ""
+    binlogs: Binlogs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,8 @@ class SourceStanding:
     lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is complete; None before
     the first segment. changed_at: bronze's last transaction. behind_ts: for a source without which the cut goes on, up
     to where all of it is in silver: its tables wait there. unheard: the remedy for a silent Pump; "" for others.
+    purge: when the server purges what isn't captured, if capture stops now; behind_bytes: of its binlog that isn't;
+    unapplied_bytes: of bronze that isn't in silver, by whole files. None where nobody can say.
     """
 
     source: str
@@ -60,6 +69,9 @@ class SourceStanding:
     changed_at: str
     behind_ts: int | None = None
     unheard: str = ""
+    purge: Retention | None = None
+    behind_bytes: int | None = None
+    unapplied_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,16 @@ class CaptureStanding:
     @property
     def held(self) -> list[TableStatus]:
         return [table for table in self.tables if table.state is State.HELD]
+
+    @property
+    def unapplied_bytes(self) -> int:
+        """Bytes of bronze that aren't in silver, of all sources."""
+        return sum(source.unapplied_bytes for source in self.sources)
+
+    @property
+    def alive(self) -> list[str]:
+        """Names of the tables that go on."""
+        return [table.table for table in self.tables if not table.has_ended]
 
     @property
     def left_behind(self) -> list[SourceStanding]:
@@ -112,8 +134,12 @@ class CaptureStanding:
         sources = []
         for source in self.sources:
             captured = asdict(source.captured) if source.captured else {}
-            row = {key: value for key, value in asdict(source).items() if key != "captured"}
-            sources.append({**captured, **row, "source": source.source})
+            server = asdict(replace(source.server, binlogs=None))
+            del server["binlogs"]  # thousands of files; `purge` is what they mean
+            row = asdict(replace(source, captured=None, server=SourceAnswer())) | {"server": server}
+            del row["captured"]
+            if_down = purging.if_down(source.purge) if source.purge else ""
+            sources.append({**captured, **row, "source": source.source, "if_down": if_down})
         tables = [asdict(table) | {"lag_seconds": self.seconds_behind(table)} for table in self.tables]
         return {
             "cut_ts": self.cut_ts,
@@ -132,14 +158,14 @@ class CaptureStanding:
 def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
     """Raises LakeUnavailable, OSError when the lake can't be read."""
     servers = {name: ask(name) for name in pipeline.sources}
-    captured = {status.source: status for status in lake_status.sources(lake)}
+    cut_ts = lake_status.cut_ts(lake)
+    captured = {status.source: status for status in lake_status.sources(lake, cut_ts)}
     behind = followed.load(lake).behind
     silent = unheard(pipeline, captured, time.time())
     sources = tuple(
         replace(_source(name, captured.get(name), server, behind.get(name)), unheard=silent.get(name, ""))
         for name, server in servers.items()
     )
-    cut_ts = lake_status.cut_ts(lake)
     tables = tuple(lake_status.table_statuses(lake, pipeline.lacks_snapshots))
     at_sources = {pipeline.tables.logical(*pair).name for server in servers.values() for pair in server.tables}
     unseen = tuple(sorted(at_sources - {table.table for table in tables}))
@@ -150,13 +176,37 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
 
 
 def _source(name: str, captured: SourceStatus | None, server: SourceAnswer, behind_ts: int | None) -> SourceStanding:
+    if captured is None:
+        return SourceStanding(name, None, server, None, None, "-", behind_ts)
     missing: bool | None = None
-    if not server.error and captured is not None:
+    if not server.error:
         here = (captured.server_id, f"{captured.file}:{captured.end_pos}")
         missing = here != (server.server_id, server.position)
-    lag = None if captured is None else 0.0 if missing is False else _age(captured.resolved_ts)
-    changed_at = time_text(captured.max_commit_ts) if captured else "-"
-    return SourceStanding(name, captured, server, None if missing is None else not missing, lag, changed_at, behind_ts)
+    lag = 0.0 if missing is False else _age(captured.resolved_ts)
+    purge, behind_bytes = _binlogs(captured, server, lag) if missing is not None else (None, None)
+    return SourceStanding(
+        name,
+        captured,
+        server,
+        None if missing is None else not missing,
+        lag,
+        time_text(captured.max_commit_ts),
+        behind_ts,
+        purge=purge,
+        behind_bytes=behind_bytes,
+        unapplied_bytes=captured.unapplied_bytes,
+    )
+
+
+def _binlogs(captured: SourceStatus, server: SourceAnswer, lag: float | None) -> tuple[Retention | None, int | None]:
+    """Nothing is known of a server whose files aren't those that were captured: another host has names of its own."""
+    if server.binlogs is None or captured.server_id != server.server_id:
+        return None, None
+    age = max(0.0, lag + server.clock_ahead_seconds) if lag else 0.0
+    file, _, offset = server.position.rpartition(":")
+    end = Position.of(file, int(offset)) if offset.isdecimal() else None
+    behind = server.binlogs.behind_bytes(Position.of(captured.file, captured.end_pos), end) if end else None
+    return purging.forecast(server.binlogs, captured.file, age), behind
 
 
 def _lag(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:

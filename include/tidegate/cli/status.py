@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -47,26 +47,29 @@ def status(
     from tidegate.capture import status_file
     from tidegate.lake import latency
     from tidegate.lake.format.version import format_of
-    from tidegate.snapshot.progress.standing import under_way
+    from tidegate.lake.timeline import timeline
 
     loaded, lake = open_lake(pipeline)
     statuses = status_file.read_all(loaded, state_dir or state_folder())
     if statuses and not as_json:
         print("\n".join(_capture_lines(statuses)), end="\n\n")
     try:
-        standing = pipelines.seen_standing(loaded, lake, pipelines.asking(loaded, lake, from_environment))
+        now = time.time()
+        view = pipelines.look(loaded, lake, pipelines.asking(loaded, lake, from_environment), now)
+        standing = view.standing
+        assert standing is not None, "a lake that can't be read raises"
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
-        snapshots = under_way(lake)
+        past = timeline(lake, now, pipelines.RANGES["hour"]) if as_json else None
         layout = format_of(lake)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:
-        cells = standing.to_json() | {"capture": {name: asdict(capture) for name, capture in statuses.items()}}
+        view = replace(view, timeline=past.with_lag_now(standing.lag_seconds) if past else None)
+        cells = view.plain() | {"capture": {name: asdict(capture) for name, capture in statuses.items()}}
         cells["format"] = {"version": layout.version, "upgraded": layout.is_ours, "release": layout.release}
-        cells["snapshots"] = [_snapshot_cells(snapshot) for snapshot in snapshots]
         print(json.dumps(cells | {"latency": asdict(markers) if markers else None}))
     else:
-        print("\n".join([*status_lines(standing), *snapshot_lines(snapshots)]))
+        print("\n".join([*status_lines(standing), *snapshot_lines(view.snapshots)]))
         if not layout.is_ours and layout.is_there:
             print("\n".join(["", *paragraph("the lake:", layout.told)]))
         if markers:
@@ -110,12 +113,6 @@ def snapshot_lines(snapshots: Sequence[TableProgress]) -> list[str]:
             *paragraph(f"snapshot of {snapshot.database}.{snapshot.table} of {snapshot.source}:", ", ".join(parts)),
         ]
     return lines
-
-
-def _snapshot_cells(snapshot: TableProgress) -> dict[str, object]:
-    names = ("snapshot", "source", "database", "table", "state", "waves", "rows", "bytes", "low_ts", "reason")
-    cells = {name: getattr(snapshot, name) for name in names}
-    return cells | {"left": len(snapshot.left), "waiting": len(snapshot.waiting), "refused": list(snapshot.refused)}
 
 
 def _headline(standing: CaptureStanding) -> str:

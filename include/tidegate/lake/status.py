@@ -34,7 +34,7 @@ _LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_exe
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
     """Bronze's state of a source. max_commit_ts: of any transaction in it; 0 when there was none yet. heard_at: when
-    its newest segment was cut, Unix time.
+    its newest segment was cut, Unix time. unapplied_bytes: of files with a transaction behind the cut.
     """
 
     source: str
@@ -48,6 +48,7 @@ class SourceStatus:
     gtid_executed: str
     server_id: int = 0
     heard_at: float = 0.0
+    unapplied_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,9 @@ class TableStatus:
         return self.state in (State.DROPPED, State.LEFT)
 
 
-def sources(lake: LakeFiles) -> list[SourceStatus]:
-    """The sources by name; empty before bronze exists."""
-    return [_source(lake, source, files) for source, files in sorted(bronze_files(lake).items())]
+def sources(lake: LakeFiles, cut_ts: int = 0) -> list[SourceStatus]:
+    """The sources by name; empty before bronze exists. cut_ts: what is applied."""
+    return [_source(lake, source, files, cut_ts) for source, files in sorted(bronze_files(lake).items())]
 
 
 def source_status(lake: LakeFiles, source: str) -> SourceStatus | None:
@@ -162,7 +163,7 @@ def _last_row(lake: LakeFiles, files: list[BronzeFile]) -> dict[str, Any]:
         return max(pq.read_table(handle, columns=_LAST, partitioning=None).to_pylist(), key=lambda row: row["seq"])
 
 
-def _source(lake: LakeFiles, source: str, files: list[BronzeFile]) -> SourceStatus:
+def _source(lake: LakeFiles, source: str, files: list[BronzeFile], cut_ts: int = 0) -> SourceStatus:
     """files: in order of seq."""
     last = _last_row(lake, files)
     return SourceStatus(
@@ -177,4 +178,5 @@ def _source(lake: LakeFiles, source: str, files: list[BronzeFile]) -> SourceStat
         gtid_executed=last["gtid_executed"],
         server_id=last["server_id"],
         heard_at=last["captured_at"].timestamp(),
+        unapplied_bytes=sum(file.bytes for file in files if file.max_commit_ts > cut_ts),
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -33,6 +34,8 @@ class Timeline:
     """Equal steps of step_seconds, the last one ends at end (Unix seconds).
 
     lag: seconds, the largest in each step; None before the first cut that is known. rows, payload_bytes: applied in it.
+    window_seconds: the longest time from one cut to the next one, which is in it; None where none is known:
+    older cuts are thinned.
     """
 
     end: float
@@ -40,6 +43,7 @@ class Timeline:
     lag: tuple[float | None, ...]
     rows: tuple[int, ...]
     payload_bytes: tuple[int, ...]
+    window_seconds: tuple[float | None, ...] = ()
 
     @property
     def rows_a_second(self) -> float:
@@ -80,7 +84,14 @@ def timeline(lake: LakeFiles, now: float, seconds: float) -> Timeline:
         tuple(int(value) for value in np.bincount(places[inside], ledger[name].to_numpy()[inside], STEPS))
         for name in _LEDGER[1:]
     )
-    return Timeline(now, step, lag, rows, payload)
+    windows = tuple(_windows(edges, published)) if seconds <= DENSE_CUTS_SECONDS else (None,) * STEPS
+    return Timeline(now, step, lag, rows, payload, windows)
+
+
+def _windows(edges: list[float], published: list[float]) -> Iterator[float | None]:
+    for before, after in pairwise(edges):
+        first, last = bisect_right(published, before), bisect_right(published, after)
+        yield max((published[cut] - published[cut - 1] for cut in range(max(1, first), last)), default=None)
 
 
 def _lags(edges: list[float], published: list[float], complete: list[float], *, dense: bool) -> Iterator[float | None]:

@@ -30,19 +30,21 @@ class Verified:
 @dataclass(frozen=True, slots=True)
 class VerifiedTogether:
     """outcomes: how many tables have each. through_ts: no table that was ever verified has a fault from at or below it;
-    0 when none is known. never: tables that never were.
+    0 when none is known. never: tables that never were. last_at: of the newest verification, ISO, UTC; "" for none.
     """
 
     outcomes: Mapping[str, int]
     through_ts: int
     never: int
+    last_at: str = ""
 
     @classmethod
     def of(cls, names: Collection[str], by_name: Mapping[str, Verified]) -> VerifiedTogether:
         """The sum over some tables."""
         known = [by_name[name] for name in names if name in by_name]
         through_ts = min((each.through_ts for each in known if each.through_ts), default=0)
-        return cls(Counter(each.outcome for each in known), through_ts, len(names) - len(known))
+        last_at = max((each.at for each in known), default="")
+        return cls(Counter(each.outcome for each in known), through_ts, len(names) - len(known), last_at)
 
 
 def verified(lake: LakeFiles) -> dict[str, Verified]:

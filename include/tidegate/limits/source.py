@@ -47,6 +47,10 @@ STANDING_ANSWER_SECONDS: Final = 3
 # say: one that is slower is shown with its last answer.
 PAGE_LOOK_SECONDS: Final = 2.0
 PAGE_ASK_SECONDS: Final = 0.5
+# Of these looks one in this time also asks a source for its tables and its binlog files: long lists, of some servers.
+SELDOM_ASKED_SECONDS: Final = 60.0
+# The page warns of a source that purges uncaptured binlog within this.
+PURGE_SOON_SECONDS: Final = 24 * 3600.0
 # `tidegate metrics` looks at so many pipelines at the same time: each waits for its store and its sources.
 METRICS_PIPELINES_MAX: Final = 16
 # A scrape waits so long for looks, within the 10 s that Prometheus waits: a silent store keeps a look for much longer.

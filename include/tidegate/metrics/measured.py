@@ -107,8 +107,7 @@ def _of_snapshots(snapshots: tuple[TableProgress, ...]) -> Iterator[Figure]:
 
 
 def _of_verification(stands: CaptureStanding, verified: Mapping[str, Verified]) -> Iterator[Figure]:
-    followed = [table.table for table in stands.tables if not table.has_ended]
-    together = VerifiedTogether.of(followed, verified)
+    together = VerifiedTogether.of(stands.alive, verified)
     for outcome in Outcome:
         yield "tidegate_verified_tables", (str(outcome),), together.outcomes.get(outcome, 0)
     yield "tidegate_unverified_tables", (), together.never

@@ -1,32 +1,73 @@
-"""The end of a server's binlog, and its tables: asked once, for those who look at a pipeline from outside.
+"""The end of a server's binlog, its tables and its files, for those who look at a pipeline from outside.
 
 In:  a pipeline, how to reach one of its sources.
-Out: a standing.Server; what goes wrong is an answer too.
+Out: a standing.SourceAnswer; what goes wrong is an answer too.
+
+A caller with a look every few seconds keeps Seldom. The lists of tables and of files may be long, and a server pays for
+their length. Both are asked for once a minute.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import pymysql
 
+from tidegate.capture.purging import Binlogs
 from tidegate.capture.standing import SourceAnswer
 from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
-from tidegate.limits import STANDING_ANSWER_SECONDS
+from tidegate.limits import SELDOM_ASKED_SECONDS, STANDING_ANSWER_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect, named
-from tidegate.mysql.server_facts import current_position, read_clock_ms
+from tidegate.mysql.retention import RetentionWatch, purge_rules
+from tidegate.mysql.server_errors import ErrorMeaning, meaning_of
+from tidegate.mysql.server_facts import current_position, read_binary_logs, read_clock_ms
 
 _TABLES: Final = (
     "SELECT table_schema, table_name FROM information_schema.tables"
     " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 )
+_PURGING: Final = (
+    "SHOW GLOBAL VARIABLES WHERE variable_name IN ('binlog_expire_logs_seconds', 'binlog_expire_logs_auto_purge',"
+    " 'expire_logs_days', 'max_binlog_total_size')"
+)
 
 
-def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo]) -> SourceAnswer:
+@dataclass(slots=True)
+class Seldom:
+    """A server's last answers to the questions of once a minute. For one source, and one thread at a time."""
+
+    tables: tuple[tuple[str, str], ...] = ()
+    binlogs: Binlogs | None = None
+    _read_at: float | None = None
+    _watch: RetentionWatch | None = None
+
+    def read(self, cursor: Any) -> None:
+        """Raises MySQLError. Files stay unknown where the account may not see them."""
+        now = time.monotonic()
+        if self._read_at is not None and now - self._read_at < SELDOM_ASKED_SECONDS:
+            return
+        cursor.execute(_TABLES)
+        self.tables = tuple((str(row[0]), str(row[1])) for row in cursor.fetchall())
+        try:
+            if self._watch is None:
+                cursor.execute(_PURGING)
+                rules = purge_rules({str(name).lower(): str(value) for name, value in cursor.fetchall()})
+                self._watch = RetentionWatch("", rules, 0)
+            self.binlogs = self._watch.measured(read_binary_logs(cursor))
+        except pymysql.err.MySQLError as error:
+            if meaning_of(error.args[0]) not in (ErrorMeaning.NOT_GRANTED, ErrorMeaning.REFUSED):
+                raise
+            self.binlogs = None
+        self._read_at = now
+
+
+def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo], seldom: Seldom | None = None) -> SourceAnswer:
     """One short connection. find: how to reach the server; it may raise our errors."""
+    seldom = seldom or Seldom()
     try:
         info = find()
         with (
@@ -34,11 +75,10 @@ def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo]) -> SourceAnswer:
             connection.cursor() as cursor,
         ):
             try:
+                seldom.read(cursor)  # before the position: a file of the list is never newer than it
                 position = str(current_position(cursor) or "")
                 cursor.execute("SELECT @@GLOBAL.server_id")
                 server_id = int(cursor.fetchone()[0])
-                cursor.execute(_TABLES)
-                rows = [(str(row[0]), str(row[1])) for row in cursor.fetchall()]
                 asked_at = time.time()
                 said = read_clock_ms(cursor) / 1000
                 ahead = said - (asked_at + time.time()) / 2  # it was read about half-way
@@ -46,5 +86,5 @@ def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo]) -> SourceAnswer:
                 raise named(error, info) from error
     except TidegateError as error:
         return SourceAnswer(error=str(error))
-    matched = tuple(pair for pair in rows if pipeline.tables.keeps(*pair))
-    return SourceAnswer(server_id, position, matched, clock_ahead_seconds=ahead)
+    matched = tuple(pair for pair in seldom.tables if pipeline.tables.keeps(*pair))
+    return SourceAnswer(server_id, position, matched, "", ahead, info.where, seldom.binlogs)

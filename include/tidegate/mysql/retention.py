@@ -14,9 +14,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tidegate.capture.purging import SETTINGS, Binlogs, PurgeRules, forecast
 from tidegate.capture.source import Retention
 from tidegate.limits import RETENTION_TOLD_SECONDS
 
@@ -24,14 +24,6 @@ log = logging.getLogger(__name__)
 
 BinaryLogs = Sequence[tuple[str, int]]
 _SECONDS_PER_DAY: Final = 86400.0
-
-
-@dataclass(frozen=True, slots=True)
-class PurgeRules:
-    """expire_seconds: the age at which files go; total_bytes: the size beyond which the oldest go. None: no rule."""
-
-    expire_seconds: float | None
-    total_bytes: int | None
 
 
 def purge_rules(variables: Mapping[str, str]) -> PurgeRules:
@@ -61,16 +53,20 @@ class RetentionWatch:
         """logs: (file, bytes), oldest first; file: where capture is, "" before its first event; age_seconds: how long
         ago, by the source's clock, what capture has reached was written.
         """
-        self._measure(dict(logs))
-        forecast = self._forecast(logs, file, age_seconds)
+        known = forecast(self.measured(logs), file, age_seconds)
         now = time.monotonic()
-        alarming = forecast.seconds_left is not None and forecast.seconds_left < self._alert_seconds
+        alarming = known.seconds_left is not None and known.seconds_left < self._alert_seconds
         if alarming and (self._reported_at is None or now - self._reported_at >= RETENTION_TOLD_SECONDS):
             self._reported_at = now
-            log.warning("%s: %s", self._where, purge_text(forecast))
+            log.warning("%s: %s", self._where, purge_text(known))
         if not alarming:
             self._reported_at = None
-        return forecast
+        return known
+
+    def measured(self, logs: BinaryLogs) -> Binlogs:
+        """The files with the rate at which the server writes, by the look before."""
+        self._measure(dict(logs))
+        return Binlogs(tuple(logs), self._rules, self._bytes_per_second)
 
     def _measure(self, sizes: dict[str, int]) -> None:
         now = time.monotonic()
@@ -79,21 +75,6 @@ class RetentionWatch:
             written = sum(size - old.get(name, 0) for name, size in sizes.items())
             self._bytes_per_second = max(written, 0) / max(now - then, 1e-3)
         self._before = (now, sizes)
-
-    def _forecast(self, logs: BinaryLogs, file: str, age_seconds: float) -> Retention:
-        names = [name for name, _ in logs]
-        oldest = names[0] if names else ""
-        if file and file not in names:
-            return Retention(0.0, "gone", oldest, 0)
-        at = names.index(file) if file else max(len(names) - 1, 0)
-        left: list[tuple[float, str]] = []
-        if self._rules.expire_seconds is not None:
-            left.append((max(self._rules.expire_seconds - age_seconds, 0.0), "age"))
-        if self._rules.total_bytes is not None and self._bytes_per_second:
-            needed = sum(size for _, size in logs[at:])
-            left.append((max(self._rules.total_bytes - needed, 0) / self._bytes_per_second, "size"))
-        seconds, rule = min(left, default=(None, ""))
-        return Retention(seconds, rule, oldest, at)
 
 
 def purge_text(retention: Retention) -> str:
@@ -105,7 +86,7 @@ def purge_text(retention: Retention) -> str:
         )
     if retention.seconds_left is None:
         return "the server purges nothing by itself"
-    setting = "binlog_expire_logs_seconds" if retention.rule == "age" else "max_binlog_total_size"
+    setting = SETTINGS[retention.rule]
     return (
         f"in {retention.seconds_left / 3600:.1f} hours the server may purge what isn't captured yet, by {setting}"
         f" ({retention.files_before} files before ours are there); let capture catch up, or raise that setting"

@@ -32,7 +32,7 @@ from tidegate.pipelines.opened import (
     subscribe,
 )
 from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
-from tidegate.pipelines.watching import RANGES, PipelineReaders, PipelineView
+from tidegate.pipelines.watching import RANGES, PipelineReaders, PipelineView, look
 
 __all__ = [
     "RANGES",
@@ -49,6 +49,7 @@ __all__ = [
     "folder",
     "good_files",
     "load",
+    "look",
     "need_connections",
     "open_cut",
     "open_lake",

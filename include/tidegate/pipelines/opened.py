@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidegate.config import Lake, Pipeline
     from tidegate.connections import Connections
     from tidegate.lake.files import LakeFiles
+    from tidegate.mysql.asked import Seldom
     from tidegate.mysql.connection import ConnectionInfo
     from tidegate.query.pinned import PinnedCut
     from tidegate.query.subscription import Subscription
@@ -181,15 +182,18 @@ def seen_standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStand
 
 
 def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask:
-    """How `standing` asks the pipeline's sources where they are."""
+    """How `standing` asks the pipeline's sources where they are; kept by whoever asks again (mysql/asked.py)."""
     from tidegate.capture.standing import SourceAnswer
+
+    known: dict[str, Seldom] = {}
 
     def ask(name: str) -> SourceAnswer:
         match pipeline.sources[name]:
             case MysqlSource():
                 from tidegate.mysql import asked
 
-                return asked.ask(pipeline, lambda: source_info(pipeline, name, connections, lake))
+                seldom = known.setdefault(name, asked.Seldom())
+                return asked.ask(pipeline, lambda: source_info(pipeline, name, connections, lake), seldom)
             case TidbSource():
                 return SourceAnswer(error="a Pump has no position of its own to ask for")
             case TicdcSource() as entry:

@@ -14,7 +14,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.limits import PAGE_ASK_SECONDS, PAGE_LOOK_SECONDS
 from tidegate.pipelines.opened import asking, open_lake, seen_standing
@@ -54,6 +54,21 @@ class PipelineView:
 
         return f"The lake can't be read: {self.error}" if self.standing is None else why(self.standing)
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON's own types (plain.py)."""
+        from tidegate.pipelines.plain import plain
+
+        return plain(self)
+
+
+def look(pipeline: Pipeline, lake: LakeFiles, ask: Ask, now: float) -> PipelineView:
+    """All but the history. now: Unix seconds. Raises LakeUnavailable, OSError."""
+    from tidegate.lake.verified import verified
+    from tidegate.snapshot.progress.standing import under_way
+
+    stands = seen_standing(pipeline, lake, ask)
+    return PipelineView(pipeline, now, "", stands, tuple(under_way(lake)), verified(lake))
+
 
 class PipelineReader:
     """Of one pipeline. Its methods may be called from any thread.
@@ -69,6 +84,7 @@ class PipelineReader:
         self._view: PipelineView | None = None
         self._histories: dict[str, tuple[float, Timeline]] = {}
         self._pool = ThreadPoolExecutor(min(_ASKED_AT_ONCE_MAX, len(pipeline.sources)), "tidegate-ask")
+        self._asking: Ask | None = None
         self._asked: dict[str, Future[SourceAnswer]] = {}
         self._answers: dict[str, SourceAnswer] = {}
 
@@ -89,14 +105,11 @@ class PipelineReader:
             return replace(self._view, timeline=past)
 
     def _look(self, now: float) -> PipelineView:
-        from tidegate.lake.verified import verified
-        from tidegate.snapshot.progress.standing import under_way
-
         try:
             lake = self._open()
-            ask = self._ask(asking(self.pipeline, lake, self._source_connections))
-            stands = seen_standing(self.pipeline, lake, ask)
-            return PipelineView(self.pipeline, now, "", stands, tuple(under_way(lake)), verified(lake))
+            if self._asking is None:
+                self._asking = asking(self.pipeline, lake, self._source_connections)
+            return look(self.pipeline, lake, self._ask(self._asking), now)
         except Exception as error:  # noqa: BLE001 - of whatever a store says; a view is where people and alerts look
             return self._unreadable(now, error)
 

@@ -17,7 +17,6 @@ from fastapi import Depends, FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from tidegate import pipelines
-from tidegate.capture.health import health
 from tidegate.pipelines import PipelineReaders
 from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
@@ -27,7 +26,6 @@ from tidegate_airflow.page.tables_list import TablesAsked
 
 if TYPE_CHECKING:
     from tidegate.config import Pipeline
-    from tidegate.pipelines import PipelineView
 
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(requires_access_dag("GET"))])
 _readers: Final = PipelineReaders(lake_connection, source_connection)
@@ -63,7 +61,7 @@ def status_json(dag_id: str, span: Span = "hour") -> JSONResponse:
     if not pipelines_of:
         raise HTTPException(404, "this DAG is no pipeline's")
     view = _readers.of(pipelines_of[0]).view(span)
-    return JSONResponse(_plain(view), 503 if view.standing is None else 200, HEADERS)
+    return JSONResponse(view.plain(), 503 if view.standing is None else 200, HEADERS)
 
 
 @app.get("/page.js")
@@ -86,22 +84,3 @@ def is_of(dag_id: str, pipeline: Pipeline) -> bool:
     """Whether a DAG is one of this pipeline's."""
     name, _, work = dag_id.removeprefix(pipeline.pipeline).partition("__")
     return not name and (work in pipeline.captures or "__" not in work)
-
-
-def _plain(view: PipelineView) -> dict[str, Any]:
-    plain: dict[str, Any] = {"pipeline": view.pipeline.pipeline, "state": str(health(view.standing)), "why": view.why}
-    if view.standing is not None:
-        plain |= view.standing.to_json()
-        plain["verified"] = {
-            name: {"outcome": known.outcome, "through_ts": known.through_ts, "at": known.at}
-            for name, known in view.verified.items()
-        }
-    if (timeline := view.timeline) is not None:
-        plain["history"] = {
-            "end": timeline.end,
-            "step_seconds": timeline.step_seconds,
-            "lag_seconds": timeline.lag,
-            "rows": timeline.rows,
-            "payload_bytes": timeline.payload_bytes,
-        }
-    return plain

@@ -25,12 +25,17 @@ td:last-child {max-width: 48rem; overflow-wrap: anywhere}
 .state.held {color: var(--bad)}
 .badge {border: 1px solid currentColor; border-radius: 1rem; padding: .05rem .6rem;
  font-size: .85rem; white-space: nowrap}
-.road, .road ul, .road li {display: flex; gap: .8rem; align-items: center; flex-wrap: wrap}
-.road ul {flex-direction: column; align-items: stretch; list-style: none; padding: 0; margin: 0; flex-wrap: nowrap}
-.road li .stop {flex: 1 1 15rem} .arrow {font-size: 1.4rem; color: var(--soft)}
+.road, .road ul, .road li {display: flex; gap: .6rem; align-items: center}
+.road ul {flex-direction: column; align-items: stretch; list-style: none; padding: 0; margin: 0; flex: 3 1 0}
+.road .stop {flex: 1 1 0; min-width: 0; overflow-wrap: anywhere} .arrow {font-size: 1.4rem; color: var(--soft)}
 .stop {display: flex; flex-direction: column; background: var(--card); border: 1px solid var(--line);
- border-radius: .5rem; padding: .6rem .9rem; min-width: 13rem; max-width: 24rem} .stop span {color: var(--soft)}
-.stop .bad {color: var(--bad)} .charts {display: flex; flex-wrap: wrap; gap: 1.2rem}
+ border-radius: .5rem; padding: .6rem .9rem; max-width: 24rem} .stop span {color: var(--soft)}
+.stop .bad {color: var(--bad)} .hop {border-style: dashed} .slow {border: 2px solid var(--bad)}
+dl {display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .2rem 1rem; margin: .3rem 0}
+dt {color: var(--soft)} dd {margin: 0}
+@media (max-width: 70rem) {.road, .road ul, .road li {flex-direction: column; align-items: stretch}
+ .road ul, .road .stop {flex: none} .stop {max-width: none} .arrow {text-align: center; transform: rotate(90deg)}
+ dl {grid-template-columns: 1fr}} .charts {display: flex; flex-wrap: wrap; gap: 1.2rem}
 figure {margin: .5rem 0; flex: 1 1 20rem; max-width: 40rem}
 figcaption {color: var(--soft)} figcaption b {color: var(--text)}
 svg {display: block} svg.chart {width: 100%; height: 6rem; border-bottom: 1px solid var(--line)}

@@ -7,12 +7,14 @@ Out: HTML.
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING
 
 from tidegate.capture.health import health
 from tidegate.commit_ts import time_text
 from tidegate.lake.verified import VerifiedTogether
+from tidegate.limits import PURGE_SOON_SECONDS
 from tidegate.tables import State
 from tidegate.text_layout import age_text
 from tidegate_airflow.page.charts import sparkline
@@ -21,6 +23,7 @@ from tidegate_airflow.page.tables_list import WORDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tidegate.capture.standing import CaptureStanding
     from tidegate.lake.status import TableStatus
     from tidegate.pipelines import PipelineView
 
@@ -30,7 +33,7 @@ def overview(views: Sequence[PipelineView]) -> str:
     if not views:
         return "<p>There is no pipeline that you may see.</p>"
     shown = sorted(views, key=lambda view: (health(view.standing).is_good, view.pipeline.pipeline))
-    names = ("Pipeline", "State", "Behind", "Last hour", "Rows/s", "Tables", "Verified through", "In words")
+    names = ("Pipeline", "State", "Behind", "Last hour", "Rows/s", "Tables", "Next purge", "Verified", "In words")
     heads = "".join(f"<th scope='col'>{name}</th>" for name in names)
     rows = "".join(map(_row, shown))
     return (
@@ -44,11 +47,12 @@ def _row(view: PipelineView) -> str:
     head = f"<tr><th scope='row'><a href='dags/{name}__apply'>{name}</a></th>"
     badge = f"<td><span class='badge {'good' if state.is_good else 'bad'}'>{state}</span></td>"
     if view.standing is None:
-        return f"{head}{badge}<td></td><td></td><td></td><td></td><td></td><td>{escape(view.why)}</td></tr>"
+        return f"{head}{badge}{'<td></td>' * 6}<td>{escape(view.why)}</td></tr>"
     timeline = view.timeline
     line = sparkline(timeline.lag, f"Lag of {view.pipeline.pipeline} over the last hour") if timeline else ""
     rate = f"{timeline.rows_a_second:,.1f}" if timeline else ""
-    cells = (escape(age_text(view.standing.lag_seconds)), line, rate, _counts(view.standing.tables), _verified(view))
+    behind, tables = escape(age_text(view.standing.lag_seconds)), _counts(view.standing.tables)
+    cells = (behind, line, rate, tables, _purge(view.standing), verification(view))
     return f"{head}{badge}{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{escape(view.why)}</td></tr>"
 
 
@@ -57,17 +61,28 @@ def _counts(tables: Sequence[TableStatus]) -> str:
     return ", ".join(f"{counts[state]:,} {WORDS[state]}" for state in State if counts[state]) or "none"
 
 
-def _verified(view: PipelineView) -> str:
-    """The oldest of the tables that were ever verified, and how many never were."""
+def _purge(stands: CaptureStanding) -> str:
+    """The first source to purge uncaptured binlog, if capture stops now."""
+    known = [(source.purge.seconds_left, source.source) for source in stands.sources if source.purge is not None]
+    first = min([(left, name) for left, name in known if left is not None], default=None)
+    if first is None:
+        return "none" if known and len(known) == len(stands.sources) else "not known"
+    bad = " class='bad'" if first[0] < PURGE_SOON_SECONDS else ""
+    return f"<span{bad}>in {escape(age_text(first[0]))}</span>" + (f" ({escape(first[1])})" * (len(stands.sources) > 1))
+
+
+def verification(view: PipelineView) -> str:
+    """The age and the words of the newest one, the moment of the weakest table, and the number of unverified tables."""
     assert view.standing is not None, "the lake was read"
-    alive = [table.table for table in view.standing.tables if not table.has_ended]
+    alive = view.standing.alive
     together = VerifiedTogether.of(alive, view.verified)
     if together.never == len(alive):
-        return "never" if alive else "-"
-    different = together.outcomes.get("different", 0)
-    parts = [
-        escape(time_text(together.through_ts)) if together.through_ts else "-",
-        *([f"{together.never:,} never"] if together.never else []),
-        *([f"<span class='bad'>{different:,} different</span>"] if different else []),
-    ]
-    return "; ".join(parts)
+        return "<span class='bad'>never</span>" if alive else "-"
+    ago = view.at - datetime.fromisoformat(together.last_at).timestamp()
+    outcomes = (
+        f"<span class='{'good' if outcome == 'equal' else 'bad'}'>{count:,} {escape(outcome)}</span>"
+        for outcome, count in sorted(together.outcomes.items())
+    )
+    through = [f"through {escape(time_text(together.through_ts))}"] if together.through_ts else []
+    never = [f"{together.never:,} never"] if together.never else []
+    return "; ".join([f"{escape(age_text(max(0.0, ago)))} ago: {', '.join(outcomes)}", *through, *never])

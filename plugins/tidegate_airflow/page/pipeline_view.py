@@ -10,12 +10,15 @@ import time
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from tidegate.capture.health import health
+from tidegate.capture.health import Health, Hop, health, slowest
+from tidegate.capture.purging import if_down
 from tidegate.commit_ts import time_text
+from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, PURGE_SOON_SECONDS
 from tidegate.pipelines import RANGES
 from tidegate.tables import State
-from tidegate.text_layout import age_text, counted
+from tidegate.text_layout import age_text, counted, size_text
 from tidegate_airflow.page.charts import chart
+from tidegate_airflow.page.overview import verification
 from tidegate_airflow.page.snapshots_list import snapshots_list
 from tidegate_airflow.page.tables_list import TablesAsked, tables_list
 
@@ -35,44 +38,95 @@ def pipeline_view(view: PipelineView, asked: TablesAsked) -> str:
     head = f"<h2>{escape(view.pipeline.pipeline)} {badge}</h2><p>{escape(view.why)}</p>"
     if view.standing is None:
         return head
-    parts = (_road(view, view.standing), _history(view.timeline, asked), snapshots_list(view.snapshots))
+    parts = (
+        _road(view, view.standing),
+        _safety(view, view.standing),
+        _history(view.timeline, asked),
+        snapshots_list(view.snapshots, view.at),
+    )
     return head + "".join(parts) + tables_list(view, asked) + _unseen(view.standing)
 
 
 def _road(view: PipelineView, stands: CaptureStanding) -> str:
-    """Source, bronze, silver: at each hop how far behind it is."""
-    stops = "".join(map(_source, stands.sources))
+    """Source, capture, bronze, apply, silver: the lag, the rate and the backlog of each hop."""
+    stops = "".join(_source(source, stands, view.at) for source in stands.sources)
     active = sum(table.state is State.ACTIVE for table in stands.tables)
-    rate = f"{view.timeline.rows_a_second:,.1f} rows/s" if view.timeline is not None else ""
     at = f"complete through {escape(time_text(stands.cut_ts))}" if stands.cut_ts else "nothing is applied yet"
     skew = f"<p>Clocks of the sources differ by {stands.skew_seconds:.1f} s.</p>" if stands.skew_seconds >= 1 else ""
     return (
         f"<section aria-labelledby='road'><h3 id='road'>The road</h3><div class='road'><ul>{stops}</ul>{_ARROW}"
+        f"{_apply(view, stands)}{_ARROW}"
         f"<div class='stop'><b>Silver</b><span>{escape(age_text(stands.lag_seconds))} behind</span>"
         f"<span>{at}</span><span>{active:,} of {counted(len(stands.tables), 'table', 'tables')} current</span>"
-        f"<span>{rate}</span></div></div>{skew}</section>"
+        f"</div></div>{skew}</section>"
     )
 
 
-def _source(source: SourceStanding) -> str:
+def _apply(view: PipelineView, stands: CaptureStanding) -> str:
+    waits = stands.unapplied_bytes
+    lines = [f"{size_text(waits)} wait" if waits else "nothing waits"]
+    if (past := view.timeline) is not None:
+        lines.append(f"{past.rows_a_second:,.1f} rows/s, {size_text(past.bytes_a_second)}/s")
+        if windows := [seconds for seconds in past.window_seconds if seconds is not None]:
+            lines.append(f"a cut each {age_text(windows[-1])} at most")
+    spans = f"<span>{'</span><span>'.join(map(escape, lines))}</span>"
+    return f"<div class='stop hop{' slow' * _is_slowest(stands, Hop.APPLY)}'><b>Apply</b>{spans}</div>"
+
+
+def _is_slowest(stands: CaptureStanding, hop: Hop, source: str = "") -> bool:
+    """Whether silver is behind because of it."""
+    at = slowest(stands) if health(stands) is Health.BEHIND else None
+    return at is not None and (at.hop, at.source) == (hop, source)
+
+
+def _source(source: SourceStanding, stands: CaptureStanding, now: float) -> str:
     captured, name = source.captured, escape(source.source)
     if source.server.error:
         place = f"<span class='bad'>not asked: {escape(source.server.error)}</span>"
     else:
-        place = f"<span>its log ends at <code>{escape(source.server.position or '-')}</code></span>"
-    if captured is None:
-        bronze = "<span class='bad'>nothing is captured yet</span>"
-    else:
-        said = "nothing is missing" if source.nothing_missing else f"{age_text(source.lag_seconds)} behind"
-        bronze = (
-            f"<span>{escape(said)}</span><span>captured to <code>{escape(f'{captured.file}:{captured.end_pos}')}</code>"
-            f"</span><span>{captured.bytes / 1e6:,.1f} MB in {counted(captured.segments, 'segment', 'segments')}</span>"
-        )
+        ahead = source.server.clock_ahead_seconds
+        place = f"<span>{escape(source.server.host)}</span>" if source.server.host else ""
+        place += f"<span>its log ends at <code>{escape(source.server.position or '-')}</code></span>"
+        place += f"<span class='bad'>its clock is {ahead:+.1f} s off</span>" * (abs(ahead) > CLOCK_SKEW_SECONDS_MAX)
     waits = "<span class='bad'>the cut goes on without it</span>" if source.behind_ts is not None else ""
     waits += f"<span class='bad'>{escape(source.unheard)}</span>" if source.unheard else ""
+    if captured is None:
+        stops = (
+            f"{_ARROW}<div class='stop'><b>Bronze of {name}</b><span class='bad'>nothing is captured yet</span></div>"
+        )
+    else:
+        said = "nothing is missing" if source.nothing_missing else f"{age_text(source.lag_seconds)} behind"
+        left = f"<span>{size_text(source.behind_bytes)} of binlog wait</span>" if source.behind_bytes else ""
+        heard = age_text(max(0.0, now - captured.heard_at)) if captured.heard_at else "-"
+        slow = " slow" * _is_slowest(stands, Hop.CAPTURE, source.source)
+        size = f"{size_text(captured.bytes)} in {counted(captured.segments, 'segment', 'segments')}"
+        stops = (
+            f"{_ARROW}<div class='stop hop{slow}'><b>Capture</b><span>{escape(said)}</span>{left}"
+            f"<span>last segment {escape(heard)} ago</span></div>"
+            f"{_ARROW}<div class='stop'><b>Bronze of {name}</b>"
+            f"<span>captured to <code>{escape(f'{captured.file}:{captured.end_pos}')}</code></span>"
+            f"<span>{size}</span>{waits}</div>"
+        )
     return (
-        f"<li><div class='stop'><b>Source {name}</b>{place}<span>last change {escape(source.changed_at)}</span></div>"
-        f"{_ARROW}<div class='stop'><b>Bronze of {name}</b>{bronze}{waits}</div></li>"
+        f"<li><div class='stop'><b>Source {name}</b>{place}"
+        f"<span>last change {escape(source.changed_at)}</span></div>{stops}</li>"
+    )
+
+
+def _safety(view: PipelineView, stands: CaptureStanding) -> str:
+    """Two questions of every evening: is it verified, and are changes lost if capture is down until tomorrow?"""
+    several = len(stands.sources) > 1
+    lines = []
+    for source in stands.sources:
+        who = f"{escape(source.source)}: " if several else ""
+        said = if_down(source.purge) if source.purge else "Not known: the source doesn't say when it purges."
+        left = source.purge.seconds_left if source.purge else None
+        bad = left is not None and left < PURGE_SOON_SECONDS
+        lines.append(f"<span{' class=bad' * bad}>{who}{escape(said)}</span>")
+    return (
+        "<section aria-labelledby='safety'><h3 id='safety'>Safety</h3><dl>"
+        f"<dt>Lost if capture stays down until tomorrow</dt><dd>{'<br>'.join(lines)}</dd>"
+        f"<dt>Last verification</dt><dd>{verification(view)}</dd></dl></section>"
     )
 
 
@@ -85,20 +139,18 @@ def _history(timeline: Timeline | None, asked: TablesAsked) -> str:
     ends = (_clock(timeline.end - seconds, seconds), _clock(timeline.end, seconds))
     rates = [rows / timeline.step_seconds for rows in timeline.rows]
     volume = [size / timeline.step_seconds for size in timeline.payload_bytes]
+    windows = chart(timeline.window_seconds, "Longest time between two cuts", age_text, ends)
+    windows = windows if asked.span == "hour" else ""  # older cuts are thinned
     return (
         f"<section aria-labelledby='history'><h3 id='history'>History</h3><nav aria-label='Range'>Last {links}</nav>"
         f"<div class='charts'>{chart(timeline.lag, 'Lag of silver', age_text, ends)}"
         f"{chart(rates, 'Row changes a second', lambda value: f'{value:,.1f}', ends)}"
-        f"{chart(volume, 'Binlog a second', _bytes, ends)}</div></section>"
+        f"{chart(volume, 'Binlog a second', size_text, ends)}{windows}</div></section>"
     )
 
 
 def _clock(seconds: float, of: float) -> str:
     return time.strftime("%H:%M" if of <= RANGES["day"] else "%m-%d %H:%M", time.gmtime(seconds)) + " UTC"
-
-
-def _bytes(value: float) -> str:
-    return f"{value / 1e6:,.2f} MB" if value >= 1e5 else f"{value / 1e3:,.1f} kB"
 
 
 def _unseen(stands: CaptureStanding) -> str:

@@ -6,10 +6,13 @@ Out: HTML.
 
 from __future__ import annotations
 
+import time
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from tidegate.text_layout import counted
+from tidegate.limits import SNAPSHOT_SILENT_SECONDS
+from tidegate.snapshot.progress.forecast import Forecast, forecast, seconds_left
+from tidegate.text_layout import age_text, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,25 +20,47 @@ if TYPE_CHECKING:
     from tidegate.snapshot.progress.events import TableProgress
 
 _SHOWN: Final = 50
+_HEADS: Final = ("Snapshot of", "State", "Rows read", "Share", "Rows/s", "Time left")
 
 
-def snapshots_list(going: Sequence[TableProgress]) -> str:
-    """A row per table, those of which something is read first; "" without any."""
+def snapshots_list(going: Sequence[TableProgress], now: float) -> str:
+    """A row per table, those of which something is read first; "" without any. now: Unix seconds."""
     if not going:
         return ""
     shown = sorted(going, key=lambda table: (not table.waves, table.source, table.name))[:_SHOWN]
-    rows = "".join(map(_row, shown))
+    rows = "".join(_row(table, now) for table in shown)
     more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
-    heads = "".join(f"<th scope='col'>{name}</th>" for name in ("Snapshot of", "State", "Rows read", "Left"))
+    heads = "".join(f"<th scope='col'>{name}</th>" for name in _HEADS)
+    whole = forecast(going)
+    when = f"<p>{escape(_when(whole, now))}</p>" if whole else ""
     return (
-        "<section aria-labelledby='snapshots'><h3 id='snapshots'>Snapshots</h3>"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{more}</section>"
+        f"<section aria-labelledby='snapshots'><h3 id='snapshots'>Snapshots</h3>{when}"
+        "<div class='wide' tabindex='0' role='region' aria-label='List of snapshots'>"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"
     )
 
 
-def _row(table: TableProgress) -> str:
-    left = counted(len(table.left), "key range", "key ranges") if table.left else "all read, being applied"
-    if table.left and table.estimate:
-        left = f"about {max(1, 100 - 100 * table.rows // table.estimate)} %"
-    cells = (f"{'.'.join(table.name)} of {table.source}", str(table.state), f"{table.rows:,}", left)
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+def _when(whole: Forecast, now: float) -> str:
+    """The end of all of them."""
+    read = f"{counted(whole.tables, 'table is', 'tables are')} to be read: {whole.rows:,} rows so far"
+    read += f" of about {whole.estimate:,}" if whole.seconds_left is not None else ""
+    done_at = whole.done_at(now)
+    if done_at is None:
+        return f"{read}. When they are done isn't known yet."
+    clock = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(done_at))
+    silent = now - whole.read_at
+    asks = f" The last rows came {age_text(silent)} ago: does a reader run?" if silent > SNAPSHOT_SILENT_SECONDS else ""
+    return f"{read}, {whole.rate:,.0f} rows/s. About {age_text(done_at - now)} left, done at {clock}.{asks}"
+
+
+def _row(table: TableProgress, now: float) -> str:
+    state, share, left = str(table.state), f"{counted(len(table.left), 'key range', 'key ranges')} left", "-"
+    if not table.left:
+        share, left = "all read", "being applied"
+    elif table.estimate:
+        share = f"{min(99, 100 * table.rows // table.estimate)} % of about {table.estimate:,}"
+    if (seconds := seconds_left(table)) is not None:
+        left = age_text(max(0.0, seconds - (now - table.read_at.timestamp())))
+    cells = (state, f"{table.rows:,}", share, f"{table.rate:,.0f}", left)
+    head = f"<th scope='row'>{escape('.'.join(table.name))} of {escape(table.source)}</th>"
+    return f"<tr>{head}" + f"<td>{'</td><td>'.join(map(escape, cells))}</td>" + "</tr>"

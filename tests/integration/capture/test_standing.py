@@ -14,6 +14,7 @@ import pytest
 from tests.support.captures import capture_until_quiet, info_of, pipeline_for
 from tests.support.servers import FreshDatabase
 from tidegate import tables
+from tidegate.capture.health import Hop, slowest
 from tidegate.capture.standing import CaptureStanding, standing
 from tidegate.cli.status import status_lines
 from tidegate.lake import control
@@ -58,6 +59,8 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
     assert (quiet.lag_seconds, quiet.nothing_missing, quiet.sources[0].nothing_missing) == (0, True, True)
     assert f"{database}.t" in quiet.unseen
     assert quiet.rebuilt == ("silver/x/t__rebuilt_5",)
+    assert quiet.sources[0].purge is not None, "what is captured to the end stays for the server's whole age"
+    assert quiet.sources[0].purge.rule != "gone"
     text = " ".join(" ".join(status_lines(quiet)).split())
     assert text.startswith("test: nothing is missing; cut of ")
     assert "source one: nothing is missing; its last change was at 20" in text
@@ -66,6 +69,12 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
     stuck = look()
     assert stuck.sources[0].nothing_missing is False
     assert (stuck.lag_seconds or 0) > 3600
+    assert 0 < (stuck.sources[0].behind_bytes or 0) < 10_000
+    at = slowest(stuck)
+    assert at is not None
+    assert (at.hop, at.source) == (Hop.CAPTURE, "one")
+    any_server.query("FLUSH BINARY LOGS", database=database)
+    assert 0 < (look().sources[0].behind_bytes or 0) < 20_000, "over two files"
 
     lost = look(info_of(any_server, port=1))
     assert lost.sources[0].nothing_missing is None

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from tidegate.mysql.retention import PurgeRules, RetentionWatch, purge_rules, purge_text
+from tidegate.capture.purging import PurgeRules
+from tidegate.mysql.retention import RetentionWatch, purge_rules, purge_text
 
 DAY = 86400.0
 

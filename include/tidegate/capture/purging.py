@@ -1,0 +1,93 @@
+"""A forecast: the time at which a source purges binlog files before capture has read them.
+
+In:  the server's rules, its files, its own rate of writing; how far capture is.
+Out: a Retention, and words for a person: are changes lost if capture stays down until tomorrow?
+
+The forecast is the server's own settings'. A managed service may purge earlier, by a setting of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate.capture.source import Retention
+from tidegate.limits import PURGE_SOON_SECONDS
+from tidegate.position import Position
+from tidegate.text_layout import age_text
+
+SETTINGS: Final = {"age": "binlog_expire_logs_seconds", "size": "max_binlog_total_size"}
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeRules:
+    """expire_seconds: the age at which files go; total_bytes: the size beyond which the oldest go. None: no rule."""
+
+    expire_seconds: float | None
+    total_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Binlogs:
+    """The binlog files of a server, oldest first: (file, bytes). bytes_per_second: as it writes; 0 if not known."""
+
+    files: tuple[tuple[str, int], ...]
+    rules: PurgeRules
+    bytes_per_second: float = 0.0
+
+    def behind_bytes(self, captured: Position, end: Position) -> int | None:
+        """Bytes of the server behind a place; None where its files don't tell. end: of its binlog, newer than files."""
+        if captured.base != end.base or captured > end:
+            return None
+        sizes = {file: size for file, size in self.files if captured.number < Position.of(file, 0).number < end.number}
+        if end.number - captured.number - 1 > len(sizes):
+            return None  # files between them were written since the list was made
+        if captured.number == end.number:
+            return end.offset - captured.offset
+        own = dict(self.files).get(captured.file, captured.offset)
+        return max(0, own - captured.offset) + sum(sizes.values()) + end.offset
+
+
+def forecast(binlogs: Binlogs, file: str, age_seconds: float) -> Retention:
+    """file: capture's, "" before its first event; age_seconds: how long ago, by the source's clock, the last captured
+    event was written.
+    """
+    names = list(dict(binlogs.files))
+    oldest = names[0] if names else ""
+    if file and file not in names and not _is_newer(file, names):
+        return Retention(0.0, "gone", oldest, 0)
+    at = names.index(file) if file in names else max(len(names) - 1, 0)
+    left: list[tuple[float, str]] = []
+    if binlogs.rules.expire_seconds is not None:
+        left.append((max(binlogs.rules.expire_seconds - age_seconds, 0.0), "age"))
+    if binlogs.rules.total_bytes is not None and binlogs.bytes_per_second:
+        needed = sum(list(dict(binlogs.files).values())[at:])
+        left.append((max(binlogs.rules.total_bytes - needed, 0) / binlogs.bytes_per_second, "size"))
+    seconds, rule = min(left, default=(None, ""))
+    return Retention(seconds, rule, oldest, at)
+
+
+def _is_newer(file: str, names: list[str]) -> bool:
+    """Whether it was begun after the list was made."""
+    if not names:
+        return False
+    last, ours = Position.of(names[-1], 0), Position.of(file, 0)
+    return ours.base == last.base and ours.number > last.number
+
+
+def if_down(retention: Retention) -> str:
+    """The loss if capture stays down until tomorrow."""
+    if retention.rule == "gone":
+        return f"Binlog that isn't captured is purged already: the oldest file is {retention.oldest_file}."
+    if retention.seconds_left is None:
+        return "Nothing: the server purges no binlog by itself."
+    setting = SETTINGS[retention.rule]
+    left = age_text(retention.seconds_left)
+    if retention.seconds_left >= PURGE_SOON_SECONDS:
+        return f"Nothing: what isn't captured is purged in {left} at the earliest ({setting})."
+    if retention.seconds_left == 0:
+        return f"Changes: the server may purge what isn't captured at any moment ({setting})."
+    return (
+        f"Changes: the server may purge what isn't captured in {left} ({setting})."
+        " Start capture before then, or raise that setting."
+    )

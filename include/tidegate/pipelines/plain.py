@@ -1,0 +1,63 @@
+"""A look at a pipeline as plain values: the JSON of the page and of `tidegate status --json`.
+
+In:  a PipelineView.
+Out: a dict of JSON's own types; docs/page.md lists its keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tidegate.capture.health import health, slowest
+from tidegate.lake.verified import VerifiedTogether
+from tidegate.snapshot.progress.forecast import forecast, seconds_left
+
+if TYPE_CHECKING:
+    from tidegate.lake.timeline import Timeline
+    from tidegate.pipelines.watching import PipelineView
+    from tidegate.snapshot.progress.events import TableProgress
+
+_SNAPSHOT: tuple[str, ...] = ("snapshot", "source", "database", "table", "state", "waves", "rows", "bytes", "low_ts")
+
+
+def plain(view: PipelineView) -> dict[str, Any]:
+    """All of one look."""
+    cells: dict[str, Any] = {"pipeline": view.pipeline.pipeline, "state": str(health(view.standing)), "why": view.why}
+    if view.standing is not None:
+        at = slowest(view.standing)
+        all_of_it = forecast(view.snapshots)
+        cells |= view.standing.to_json()
+        cells["slowest"] = asdict(at) if at else None
+        cells["verified"] = {name: asdict(known) for name, known in view.verified.items()}
+        cells["verification"] = asdict(VerifiedTogether.of(view.standing.alive, view.verified))
+        cells["snapshots"] = [_snapshot(table) for table in view.snapshots]
+        cells["snapshots_left"] = asdict(all_of_it) | {"done_at": all_of_it.done_at(view.at)} if all_of_it else None
+    if view.timeline is not None:
+        cells["history"] = _history(view.timeline)
+    return cells
+
+
+def _history(timeline: Timeline) -> dict[str, Any]:
+    return {
+        "end": timeline.end,
+        "step_seconds": timeline.step_seconds,
+        "lag_seconds": timeline.lag,
+        "rows": timeline.rows,
+        "payload_bytes": timeline.payload_bytes,
+        "window_seconds": timeline.window_seconds,
+        "rows_per_second": timeline.rows_a_second,
+    }
+
+
+def _snapshot(table: TableProgress) -> dict[str, Any]:
+    cells = {name: getattr(table, name) for name in _SNAPSHOT}
+    return cells | {
+        "estimate": table.estimate,
+        "rows_per_second": table.rate,
+        "seconds_left": seconds_left(table),
+        "reason": table.reason,
+        "left": len(table.left),
+        "waiting": len(table.waiting),
+        "refused": list(table.refused),
+    }

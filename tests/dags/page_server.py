@@ -1,0 +1,66 @@
+"""The page's own application behind a port, with views made by hand in place of lakes: a browser looks at it.
+
+In:  views by pipeline.
+Out: its address while the context lasts. Airflow's login is left out; tests/dags/pages.py looks at it with Airflow.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate.pipelines import PipelineFile, PipelineView
+
+if TYPE_CHECKING:
+    from tidegate.config import Pipeline
+
+START_SECONDS_MAX = 30
+
+
+class Views:
+    """In place of PipelineReaders: the same view for every look."""
+
+    def __init__(self, views: Mapping[str, PipelineView]) -> None:
+        self._views = views
+
+    def of(self, pipeline: Pipeline) -> Views:
+        return Views({"": self._views[pipeline.pipeline]})
+
+    def view(self, span: str = "hour") -> PipelineView:
+        del span
+        return replace(self._views[""])
+
+
+@contextmanager
+def served(patch: pytest.MonkeyPatch, views: Mapping[str, PipelineView], readers: Any = None) -> Iterator[str]:
+    """readers: what looks at the pipelines; else the views are shown."""
+    import uvicorn
+    from airflow.api_fastapi.core_api.security import get_user
+
+    from tidegate_airflow.page import application
+
+    files = [PipelineFile(Path("x.yaml"), view.pipeline) for view in views.values()]
+    patch.setattr(application, "_readers", readers or Views(views))
+    patch.setattr(application.pipelines, "good_files", lambda: files)
+    patch.setattr(application, "_allowed", lambda _: [view.pipeline for view in views.values()])
+    for dependency in {each.dependency for each in application.app.router.dependencies}:
+        patch.setitem(application.app.dependency_overrides, dependency, lambda: None)
+    patch.setitem(application.app.dependency_overrides, get_user, lambda: None)
+    server = uvicorn.Server(uvicorn.Config(application.app, port=0, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        for _ in range(START_SECONDS_MAX * 20):
+            if server.started:
+                break
+            threading.Event().wait(0.05)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(START_SECONDS_MAX)

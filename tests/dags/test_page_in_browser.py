@@ -1,0 +1,76 @@
+"""A newcomer's questions, answered by the page alone, in a browser: light and dark, narrow and wide."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from tests.dags.browser import browser, see
+from tests.dags.page_server import served
+from tests.support.pipeline_views import NOW, source, view
+from tidegate.capture.source import Retention
+from tidegate.commit_ts import compose
+from tidegate.pipelines import PipelineView
+
+pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
+
+# axe-core's script, where a person has it: `npm install axe-core`, then AXE=node_modules/axe-core/axe.min.js.
+AXE = os.environ.get("AXE", "")
+
+
+def behind() -> PipelineView:
+    """Capture of eu is down for three hours, and its server purges soon."""
+    stands = view().standing
+    assert stands is not None
+    eu = source("eu")
+    captured = replace(eu.captured, resolved_ts=compose(int((NOW - 10_800) * 1000)), heard_at=NOW - 10_800)  # type: ignore[type-var]
+    late = replace(
+        eu,
+        captured=captured,
+        nothing_missing=False,
+        lag_seconds=10_800.0,
+        behind_bytes=52_000_000,
+        purge=Retention(6 * 3600.0, "age", "binlog.000005", 1),
+    )
+    return replace(view(), standing=replace(stands, lag_seconds=10_801.0, sources=(late, stands.sources[1])))
+
+
+def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW)
+    screenshots = Path(os.environ.get("SCREENSHOTS", tmp_path))
+    with served(monkeypatch, {"shop": behind(), "calm": view(held=False, name="calm")}) as url, browser() as chromium:
+        see(chromium, f"{url}/", ["behind", "Capture of eu is 3.0 h behind its server", "in 6.0 h (eu)", "20 equal"])
+        chromium.save_screenshot(str(screenshots / "overview.png"))
+        see(
+            chromium,
+            f"{url}/dags/shop__apply",
+            [
+                "does its capture run?",
+                "52.0 MB of binlog wait",
+                "Changes: the server may purge what isn't captured in 6.0 h",
+                "About 40.0 s left, done at 2026-09-21",
+                "What ends it",
+                "19 equal",
+            ],
+        )
+        for width, scheme in ((1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")):
+            chromium.set_window_size(width, 2400)
+            features = [{"name": "prefers-color-scheme", "value": scheme}]
+            chromium.execute_cdp_cmd(
+                "Emulation.setDeviceMetricsOverride",
+                {"width": width, "height": 2400, "deviceScaleFactor": 1, "mobile": False},
+            )
+            chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+            chromium.save_screenshot(str(screenshots / f"pipeline-{width}-{scheme}.png"))
+            wide = chromium.execute_script("return document.documentElement.scrollWidth")
+            assert wide <= width, f"{wide} pixels are shown in {width}"
+            if AXE:
+                chromium.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
+                chromium.execute_script(Path(AXE).read_text())
+                faults = chromium.execute_async_script("axe.run().then(r => arguments[0](r.violations))")
+                assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in faults] == []
+        assert not chromium.find_elements(By.CSS_SELECTOR, "form[method=post], [formmethod=post]")
