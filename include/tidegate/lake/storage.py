@@ -54,7 +54,9 @@ def store_of(path: str) -> str:
     scheme = urlsplit(path).scheme if "://" in path else ""
     if scheme not in _SCHEMES:
         raise ConfigError(
-            f"lake.path has the scheme {scheme!r}", where=path, remedy="use a local path, s3://, abfss:// or gs://"
+            f"lake.path has the scheme {scheme!r}",
+            where=f"{scheme}://...",
+            remedy="use a local path, s3://, abfss:// or gs://",
         )
     return _SCHEMES[scheme]
 
@@ -63,9 +65,18 @@ def lake_root(path: str, home: Path) -> str:
     """A lake.path as delta-rs and pyarrow take it: an absolute local path, or a URL without a trailing slash.
 
     home: the project's root, from which a relative path is taken: not from wherever a command was started.
+    Raises ConfigError for another scheme, and for a URL with a key in it: it is shown, logged and written down.
     """
     if store_of(path) == "local":
         return str((home / path.removeprefix("file://")).resolve())
+    parts = urlsplit(path)
+    before, at, _ = parts.netloc.rpartition("@")  # of abfss:// a container
+    if parts.query or ":" in before or (at and not parts.scheme.startswith("abfs")):
+        raise ConfigError(
+            "a URL of a store may have no key, user or query in it",
+            where=f"{parts.scheme}://...",
+            remedy="put keys into the extra of the lake's connection (lake.conn_id), and leave them out of the URL",
+        )
     url = "s3://" + path.removeprefix("s3a://") if path.startswith("s3a://") else path
     return url.rstrip("/")
 

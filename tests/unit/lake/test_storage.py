@@ -65,3 +65,21 @@ def test_spark_shows_no_key_of_a_store_among_its_settings() -> None:
 def test_an_unknown_scheme_is_named() -> None:
     with pytest.raises(ConfigError, match="hdfs"):
         lake_root("hdfs://x/y", Path("/"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://key:hidden@bucket/lake",
+        "s3://hidden@bucket/lake",
+        "s3a://key:hidden@bucket/lake",
+        "abfss://container:hidden@account.dfs.core.windows.net/lake",
+        "abfss://container@account.dfs.core.windows.net/lake?sig=hidden",
+        "gs://bucket/lake?token=hidden",
+    ],
+)
+def test_a_key_in_a_url_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigError, match="no key") as refused:
+        lake_root(url, Path("/"))
+    assert "hidden" not in refused.value.line
+    assert lake_root("abfss://c@a.dfs.core.windows.net/x", Path("/")) == "abfss://c@a.dfs.core.windows.net/x"
