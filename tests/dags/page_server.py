@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.pipeline_views import CUT
+from tidegate.lake.schema_changes import SchemaChange
 from tidegate.pipelines import PipelineFile, PipelineView
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.version_changes import changes
 
 if TYPE_CHECKING:
     from tidegate.config import Pipeline
 
 START_SECONDS_MAX = 30
+COLUMNS = (Column(1, "id", "int(11)"), Column(2, "qty", "int(11)"), Column(3, "note", "text"))
 
 
 class Views:
@@ -35,6 +40,14 @@ class Views:
     def view(self, span: str = "hour") -> PipelineView:
         del span
         return replace(self._views[""])
+
+    def schema_changes(self, name: str) -> list[SchemaChange]:
+        """Two versions: the second has a column more, and a wider one."""
+        old = TableVersion("eu", *name.split("."), 1, CUT, "b.1", 4, "baseline", "", COLUMNS[:2], (1,), "utf8mb4")  # type: ignore[arg-type]
+        ddl = "ALTER TABLE t ADD note TEXT, MODIFY qty BIGINT"
+        wide = (COLUMNS[0], replace(COLUMNS[1], type="bigint(20)"), COLUMNS[2])
+        new = replace(old, version=2, commit_ts=CUT + 1, kind="alter", ddl=ddl, columns=wide)
+        return [SchemaChange(new, tuple(changes(old, new))), SchemaChange(old, tuple(changes(None, old)))]
 
 
 @contextmanager

@@ -17,7 +17,13 @@ def test_the_page_has_no_way_to_write() -> None:
     from tidegate_airflow.page.application import app
 
     routes = [route for route in app.routes if isinstance(route, APIRoute)]
-    assert {route.path for route in routes} == {"/", "/dags/{dag_id}", "/dags/{dag_id}/status.json", "/page.js"}
+    assert {route.path for route in routes} == {
+        "/",
+        "/dags/{dag_id}",
+        "/dags/{dag_id}/table",
+        "/dags/{dag_id}/status.json",
+        "/page.js",
+    }
     assert {method for route in routes for method in route.methods} <= {"GET", "HEAD"}
     assert len(app.routes) == len(routes), "nothing else is served: no mount, no socket"
     assert all(route.dependencies for route in routes), "each asks whether the user may read the DAG"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.by import By
 
-from tests.dags.browser import browser, see
+from tests.dags.browser import browser, click, see
 from tests.dags.page_server import served
 from tests.support.pipeline_views import NOW, source, view
 from tidegate.capture.source import Retention
@@ -73,4 +73,7 @@ def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch,
                 chromium.execute_script(Path(AXE).read_text())
                 faults = chromium.execute_async_script("axe.run().then(r => arguments[0](r.violations))")
                 assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in faults] == []
+        click(chromium, "a[href$='name=shop.orders_00001']")
+        see(chromium, None, ["+ note text", "qty int(11) -> bigint(20)", "ALTER TABLE t ADD note", "What ends it"])
+        chromium.save_screenshot(str(screenshots / "table.png"))
         assert not chromium.find_elements(By.CSS_SELECTOR, "form[method=post], [formmethod=post]")

@@ -112,7 +112,7 @@ def test_what_a_person_typed_is_text() -> None:
     assert "value='&#x27;&gt;&lt;script&gt;" in shown
     assert "'" not in TablesAsked("orders' onclick='x").link(page=2), "a link is quoted, too"
     links = tables_list(view(250), TablesAsked("orders", span="day"))
-    assert re.findall("href='([^']*)'", links) == ["?q=orders&amp;sort=trouble&amp;page=2&amp;span=day"]
+    assert re.findall("href='([?][^']*)'", links) == ["?q=orders&amp;sort=trouble&amp;page=2&amp;span=day"]
 
 
 def test_a_table_that_differs_is_said_in_the_overview() -> None:

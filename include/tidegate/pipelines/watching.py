@@ -9,13 +9,16 @@ Until then they are shown as not asked yet.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tidegate.errors import TidegateError
 from tidegate.limits import PAGE_ASK_SECONDS, PAGE_LOOK_SECONDS
 from tidegate.pipelines.opened import asking, open_lake, seen_standing
 
@@ -26,11 +29,14 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
     from tidegate.connections import Connections
     from tidegate.lake.files import LakeFiles
+    from tidegate.lake.schema_changes import SchemaChange
     from tidegate.lake.timeline import Timeline
     from tidegate.lake.verified import Verified
     from tidegate.snapshot.progress.events import TableProgress
 
 _ASKED_AT_ONCE_MAX: Final = 16
+_TABLES_KEPT: Final = 32  # of which the versions stay in memory
+_SHARDS_SHOWN: Final = 8
 # The name of a range of history -> seconds.
 RANGES: Final = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 
@@ -85,6 +91,8 @@ class PipelineReader:
         self._histories: dict[str, tuple[float, Timeline]] = {}
         self._pool = ThreadPoolExecutor(min(_ASKED_AT_ONCE_MAX, len(pipeline.sources)), "tidegate-ask")
         self._asking: Ask | None = None
+        self._changes: dict[str, list[SchemaChange]] = {}  # of the version below of control/schema_history
+        self._changes_at = -1
         self._asked: dict[str, Future[SourceAnswer]] = {}
         self._answers: dict[str, SourceAnswer] = {}
 
@@ -103,6 +111,30 @@ class PipelineReader:
             if past is not None and stands is not None:
                 past = past.with_lag_now(stands.lag_seconds)
             return replace(self._view, timeline=past)
+
+    def schema_changes(self, name: str) -> list[SchemaChange]:
+        """Versions of the tables at the source behind a logical table, the newest first; [] if it can't be read.
+
+        Only a few of many shards: they change alike.
+        """
+        from tidegate.lake import control
+        from tidegate.lake.schema_changes import schema_changes
+        from tidegate.mysql.start.recorded import newest_statuses
+        from tidegate.table_names import Physical
+        from tidegate.tables import SCHEMA_HISTORY
+
+        with self._lock, suppress(TidegateError, OSError):
+            lake = self._open()
+            if (at := control.version(lake, SCHEMA_HISTORY)) != self._changes_at or len(self._changes) >= _TABLES_KEPT:
+                self._changes, self._changes_at = {}, at
+            if name not in self._changes:
+                shards: list[Physical] = []
+                for source in self.pipeline.owners:
+                    for physical in itertools.starmap(partial(Physical, source), newest_statuses(lake, source)):
+                        shards += [physical] * (self.pipeline.tables.logical(*physical.pair).name == name)
+                self._changes[name] = schema_changes(lake, sorted(shards)[:_SHARDS_SHOWN])
+            return self._changes[name]
+        return []
 
     def _look(self, now: float) -> PipelineView:
         try:

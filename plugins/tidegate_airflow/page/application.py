@@ -22,6 +22,7 @@ from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
+from tidegate_airflow.page.table_view import table_view
 from tidegate_airflow.page.tables_list import TablesAsked
 
 if TYPE_CHECKING:
@@ -52,6 +53,15 @@ def one_dag(
     asked = TablesAsked(q, state, sort, page, span)
     body = "".join(pipeline_view(_readers.of(each).view(span), asked) for each in _of(dag_id))
     return HTMLResponse(document(dag_id, body or "<p>This DAG is no pipeline's.</p>", "../"), 200, HEADERS)
+
+
+@app.get("/dags/{dag_id}/table")
+def one_table(dag_id: str, name: Annotated[str, Query(max_length=400)]) -> HTMLResponse:
+    """A table of the pipeline that a DAG belongs to."""
+    body = "".join(
+        table_view(reader.view(), name, reader.schema_changes(name)) for reader in map(_readers.of, _of(dag_id))
+    )
+    return HTMLResponse(document(name, body or "<p>This DAG is no pipeline's.</p>", "../../"), 200, HEADERS)
 
 
 @app.get("/dags/{dag_id}/status.json")

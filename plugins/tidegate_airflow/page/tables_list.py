@@ -121,20 +121,21 @@ def _row(table: TableStatus, view: PipelineView, stands: CaptureStanding) -> str
         f"<td><span class='state {table.state.value}'>{WORDS[table.state]}</span></td>",
         f"<td>{escape(time_text(table.applied_ts)) if table.applied_ts else '-'}</td>",
         f"<td>{'-' if table.has_ended else escape(age_text(stands.seconds_behind(table)))}</td>",
-        f"<td>{_verified(known)}</td>",
-        f"<td>{_why(table)}</td>",
+        f"<td>{verified_text(known)}</td>",
+        f"<td>{why_text(table)}</td>",
     )
-    return f"<tr><th scope='row'>{escape(table.table)}</th>{''.join(cells)}</tr>"
+    link = escape(f"{view.pipeline.pipeline}__apply/table?" + urlencode({"name": table.table}))
+    return f"<tr><th scope='row'><a href='{link}'>{escape(table.table)}</a></th>{''.join(cells)}</tr>"
 
 
-def _verified(known: Verified | None) -> str:
+def verified_text(known: Verified | None) -> str:
     if known is None:
         return "never"
     through = f", through {escape(time_text(known.through_ts))}" if known.through_ts else ""
     return f"<span class='{'good' if known.outcome == 'equal' else 'bad'}'>{escape(known.outcome)}</span>{through}"
 
 
-def _why(table: TableStatus) -> str:
+def why_text(table: TableStatus) -> str:
     if not table.reason:
         return ""
     since = f"<br><b>Since</b> {escape(table.since)}" if table.since else ""

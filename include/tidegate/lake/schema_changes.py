@@ -1,0 +1,39 @@
+"""A table's versions as a person reads them: each statement, and its effect on columns and key.
+
+In:  a lake; physical tables.
+Out: SchemaChanges, the newest first; nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.schema_rows import table_rows
+from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.version_changes import changes
+from tidegate.table_names import Physical
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """One version. effect: a line per changed column; empty if no column and no key changed."""
+
+    version: TableVersion
+    effect: tuple[str, ...]
+
+
+def schema_changes(lake: LakeFiles, tables: Iterable[Physical]) -> list[SchemaChange]:
+    """Raises LakeUnavailable."""
+    every: list[SchemaChange] = []
+    for source, database, table in tables:
+        before: TableVersion | None = None
+        for row in table_rows(lake, database, table):
+            if row["source"] != source:
+                continue
+            version = TableVersion.from_row(row)
+            every.append(SchemaChange(version, tuple(changes(before, version))))
+            before = version
+    every.sort(key=lambda change: (change.version.commit_ts, change.version.version), reverse=True)
+    return every

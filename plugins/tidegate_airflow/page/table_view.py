@@ -1,0 +1,71 @@
+"""One table: where it stands, its verification, and each DDL with its effect on the columns.
+
+In:  a PipelineView, a table's name, its SchemaChanges.
+Out: HTML.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from tidegate.commit_ts import time_text
+from tidegate.text_layout import age_text
+from tidegate_airflow.page.tables_list import WORDS, verified_text, why_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.lake.schema_changes import SchemaChange
+    from tidegate.lake.status import TableStatus
+    from tidegate.pipelines import PipelineView
+
+_SHOWN: Final = 50
+_DDL_CHARS: Final = 2000
+
+
+def table_view(view: PipelineView, name: str, changes: Sequence[SchemaChange]) -> str:
+    """All of one table; a sentence for a name without a table."""
+    dag_id = f"{view.pipeline.pipeline}__apply"
+    back = f"<p><a href='../{dag_id}'>All tables of {escape(view.pipeline.pipeline)}</a></p>"
+    tables = view.standing.tables if view.standing is not None else ()
+    status = next((table for table in tables if table.table == name), None)
+    if status is None:
+        return f"{back}<h2>{escape(name)}</h2><p>{escape(view.error or 'Nothing is known of this table.')}</p>"
+    return f"{back}<h2>{escape(name)}</h2>{_facts(view, status)}{_timeline(changes)}"
+
+
+def _facts(view: PipelineView, table: TableStatus) -> str:
+    assert view.standing is not None, "it has the table"
+    facts = [
+        ("State", f"<span class='state {table.state.value}'>{WORDS[table.state]}</span>"),
+        ("Complete through", escape(time_text(table.applied_ts))),
+        ("Behind", "-" if table.has_ended else escape(age_text(view.standing.seconds_behind(table)))),
+        ("Verified", verified_text(view.verified.get(table.table))),
+    ]
+    if table.reason:
+        facts.append(("Why", why_text(table)))
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in facts)}</dl>"
+
+
+def _timeline(changes: Sequence[SchemaChange]) -> str:
+    head = "<section aria-labelledby='schema'><h3 id='schema'>Schema</h3>"
+    if not changes:
+        return f"{head}<p>No version of its columns is known.</p></section>"
+    heads = "".join(f"<th scope='col'>{name}</th>" for name in ("When", "What changed", "Statement", "Place"))
+    rows = "".join(map(_row, changes[:_SHOWN]))
+    more = f"<p>and {len(changes) - _SHOWN:,} older ones</p>" if len(changes) > _SHOWN else ""
+    return (
+        f"{head}<div class='wide' tabindex='0' role='region' aria-label='Versions of the table'>"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"
+    )
+
+
+def _row(change: SchemaChange) -> str:
+    version = change.version
+    effect = "<br>".join(map(escape, change.effect)) or "no column, no key"
+    ddl = version.ddl if len(version.ddl) <= _DDL_CHARS else version.ddl[:_DDL_CHARS] + " ..."
+    statement = f"<code>{escape(ddl)}</code>" if ddl else escape(version.kind)
+    place = f"{escape(f'{version.name} of {version.source}')}, <code>{escape(f'{version.file}:{version.pos}')}</code>"
+    when = escape(time_text(version.commit_ts))
+    return f"<tr><th scope='row'>{when}</th><td>{effect}</td><td>{statement}</td><td>{place}</td></tr>"
