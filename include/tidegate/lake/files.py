@@ -38,6 +38,7 @@ class LakeFiles:
     _fs: Any = field(default=None, init=False, repr=False, compare=False)
     _logs: DeltaLogs | None = field(default=None, init=False, repr=False, compare=False)
     _stores: dict[str, LogStore] = field(default_factory=dict, init=False, repr=False, compare=False)
+    carried: dict[Any, Any] | None = field(default=None, init=False, repr=False, compare=False)
     _format: int | None = field(default=None, init=False, repr=False, compare=False)  # None: not asked
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -45,7 +46,7 @@ class LakeFiles:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.root, self.storage_options = state
-        self._fs, self._logs, self._stores = None, None, {}
+        self._fs, self._logs, self._stores, self.carried = None, None, {}, None
         self._format = newest_format()  # who sent it has looked
 
     @property
@@ -75,6 +76,10 @@ class LakeFiles:
         if self._logs is None:
             self._logs = DeltaLogs(self.storage_options)
         return self._logs.of(self.uri(path))
+
+    def carry(self) -> None:
+        """From now on `control.newest` reads only new files: for a lake with looks every few seconds."""
+        self.carried = {}
 
     def check_known(self) -> None:
         """Raise LakeRefused in a lake whose format is newer than this release. It is looked at once."""

@@ -152,6 +152,7 @@ class PipelineReader:
     def _open(self) -> LakeFiles:
         if self._lake is None:
             self._lake = open_lake(self.pipeline, self._lake_connections)
+            self._lake.carry()
         return self._lake
 
     def _ask(self, ask: Ask) -> Ask:

@@ -122,8 +122,14 @@ def earlier_versions(lake: LakeFiles, source: str) -> list[TableVersion]:
 
 def newest_statuses(lake: LakeFiles, source: str) -> dict[tuple[str, str], VersionStatus]:
     """The newest status of each table that schema_history knows. Raises LakeUnavailable."""
-    rows = _rows(lake, source, ["database", "table", "version", "status"])
-    rows.sort(key=lambda row: row["version"])
+    rows = control.newest(
+        lake,
+        tables.SCHEMA_HISTORY,
+        by=["database", "table"],
+        order=["version"],
+        columns=["database", "table", "status"],
+        filters=[("source", "==", source)],
+    ).to_pylist()
     return {(row["database"], row["table"]): VersionStatus(row["status"]) for row in rows if row["table"]}
 
 

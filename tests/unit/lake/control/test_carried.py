@@ -1,0 +1,44 @@
+"""A lake that carries answers as one that doesn't, and opens only files that came since."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+
+
+def publish(lake: LakeFiles, cut_ts: int, *names: str) -> None:
+    row = {"delta_version": cut_ts, "applied_ts": cut_ts, "state": "active", "published_at": datetime.now(UTC)}
+    control.append(lake, tables.CUTS, [{**row, "cut_ts": cut_ts, "table": name} for name in names])
+
+
+def answer(lake: LakeFiles) -> dict[str, int]:
+    columns = ["table", "delta_version"]
+    rows = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], columns=columns)
+    return dict(zip(rows["table"].to_pylist(), rows["delta_version"].to_pylist(), strict=True))
+
+
+def test_only_new_files_are_opened_until_one_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    carrying, other = LakeFiles(str(tmp_path)), LakeFiles(str(tmp_path))
+    carrying.carry()
+    assert answer(carrying) == {}
+    for cut_ts in range(1, 6):
+        publish(other, cut_ts, "a.a", f"a.b{cut_ts}")
+    assert answer(carrying) == answer(other)
+    opened = list[str]()
+    real = LakeFiles.open
+    monkeypatch.setattr(LakeFiles, "open", lambda lake, path: opened.append(path) or real(lake, path))
+    assert answer(carrying)["a.a"] == 5
+    assert opened == []
+    publish(other, 9, "a.a")
+    assert answer(carrying) == {"a.a": 9, **{f"a.b{cut_ts}": cut_ts for cut_ts in range(1, 6)}}
+    assert len(opened) == 1
+    state = control.current(other, tables.CUTS)
+    assert state is not None
+    control.pack(other, tables.CUTS, state, smaller_bytes=1 << 30)
+    assert answer(carrying) == answer(other)
