@@ -47,7 +47,7 @@ _WARM_SECONDS: Final = 8.0
 _REST_SECONDS: Final = 4.0
 
 # How apply says that a window is done.
-_WINDOW: Final = re.compile(r"cut \d+: .* (?P<tables>\d+) tables")
+_WINDOW: Final = re.compile(r"cut \d+: .* (?P<tables>\d+) tables?")
 
 Figures = dict[str, float]
 

@@ -37,6 +37,8 @@ from tidegate.remedy import ISSUES
 # name -> (module, function, one line for --help)
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "demo": ("tidegate.cli.demo", "demo", "Run a MariaDB shop; Airflow and Spark keep it equal in Delta."),
+    "init": ("tidegate.cli.init", "init", "Ask for a server and its tables; write the pipeline file."),
+    "connection": ("tidegate.cli.init", "connection", "Ask for a server, try it, print its connection as JSON."),
     "up": ("tidegate.cli.up", "up", "Start Airflow on this computer for a pipeline."),
     "capture": ("tidegate.cli.capture", "capture", "Capture a source's binlog into bronze."),
     "pump": ("tidegate.cli.pump", "pump", "Serve as a Pump: TiDB up to 8.3 writes its binlog to it."),

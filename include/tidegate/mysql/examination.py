@@ -26,6 +26,7 @@ from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.hosts import host_of
 from tidegate.mysql.other_hosts import about
+from tidegate.mysql.paste import account_of
 from tidegate.mysql.preflight import Level, SourceDemands, findings
 from tidegate.mysql.same_server import same_server, shares_rows
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
@@ -162,6 +163,12 @@ def _facts_or_error(host: ConnectionInfo) -> SourceFacts | TidegateError:
         return named(error, host)
 
 
+def may_write_marks(cursor: Any, account: str) -> bool:
+    """Whether a grant of the account's own, not of a role, lets it write the marks of snapshots."""
+    cursor.execute(_MAY_WRITE, (account, account, WATERMARK_DATABASE, account, WATERMARK_DATABASE))
+    return cursor.fetchone() is not None
+
+
 def failed(of: str, error: TidegateError, tables: tuple[str, ...] = ()) -> Line:
     return Line(
         of, SourceVerdict.UNKNOWN if isinstance(error, Transient) else SourceVerdict.REFUSED, str(error), tables
@@ -296,9 +303,8 @@ class _Source:
             return
         with self.connection.cursor() as cursor:
             cursor.execute("SELECT CURRENT_USER()")
-            grantee = "@".join(f"'{part}'" for part in str(cursor.fetchone()[0]).rsplit("@", 1))
-            cursor.execute(_MAY_WRITE, (grantee, grantee, WATERMARK_DATABASE, grantee, WATERMARK_DATABASE))
-            writes = cursor.fetchone() is not None
+            grantee = account_of(str(cursor.fetchone()[0]))
+            writes = may_write_marks(cursor, grantee)
         grants = f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {grantee}"
         why = ""
         if self.pipeline.snapshot.marks is SnapshotMarks.UNLOGGED:

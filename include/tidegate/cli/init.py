@@ -1,0 +1,172 @@
+"""`tidegate init PIPELINE` writes a pipeline file by asking; `tidegate connection` makes a connection.
+
+In:  the answers of a person, or options; AIRFLOW_CONN_<ID> where it is set already.
+Out: <pipeline>.yaml in the folder of pipeline files; what `tidegate check` says of it; the statements that an
+     administrator must run at the server. `connection` prints the connection as JSON, for the environment or Airflow.
+
+The password is asked for without echo. It comes into this process alone: no file, no argument, no output of `init`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from contextlib import closing, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from tidegate import config, pipelines
+from tidegate.connections import from_environment, variable
+from tidegate.errors import UsageError
+from tidegate.home import EXIT_OK
+from tidegate.limits import CHECK_ANSWER_SECONDS
+from tidegate.text_layout import counted
+
+if TYPE_CHECKING:
+    from tidegate.mysql.connection import ConnectionInfo
+
+_PLAIN: Final = re.compile(r"[\w-]+")  # means itself in a pattern
+_COMMA: Final = re.compile(r",(?![^{]*\})")  # not the comma of a quantifier, {1,2}
+_TABLES: Final = (
+    "SELECT table_schema, count(*) FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
+    " GROUP BY table_schema ORDER BY table_schema"
+)
+
+
+def init(
+    pipeline: Annotated[str, typer.Argument(help="Name of the new pipeline")],
+    conn_id: Annotated[str, typer.Option(help="Airflow connection of the server; <pipeline>_db by default")] = "",
+    tables: Annotated[str, typer.Option(help="Patterns of the tables to keep, with commas between them")] = "",
+    lake: Annotated[str, typer.Option(help="Folder or URL of the lake; lakes/<pipeline> by default")] = "",
+) -> None:
+    """Ask for a server and its tables, try them, and write the pipeline file."""
+    from tidegate.cli.check import check
+    from tidegate.mysql.connection import ConnectionInfo
+
+    conn_id = conn_id or f"{pipeline}_db"
+    file = _new_file(pipeline, conn_id)
+    asked = variable(conn_id) not in os.environ
+    if asked:
+        os.environ[variable(conn_id)] = _ask_connection()
+    else:
+        typer.echo(f"The connection {conn_id} comes from {variable(conn_id)}.")
+    flavour, databases, needed = _look(ConnectionInfo.of(from_environment(conn_id)))
+    patterns = [part.strip() for part in _COMMA.split(tables or _ask_tables(databases)) if part.strip()]
+    text = _pipeline_text(pipeline, lake or f"lakes/{pipeline}", conn_id, flavour, patterns)
+    config.parse(text, where=str(file))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("x") as opened:
+        opened.write(text)
+    typer.echo(f"\nWrote {file}:\n\n{text}")
+    typer.echo("What `tidegate check` says of it:")
+    code = EXIT_OK
+    try:
+        check(str(file))
+    except typer.Exit as ended:
+        code = ended.exit_code
+    if needed:
+        typer.echo("\nAn administrator runs this at the server:\n")
+        typer.echo("\n".join(f"  {line}" for line in needed))
+    typer.echo(_next_steps(pipeline, conn_id, asked=asked))
+    raise typer.Exit(code)
+
+
+def connection() -> None:
+    """Ask for a server, try it, and print its connection as JSON."""
+    text = _ask_connection()
+    if sys.stdout.isatty():
+        typer.echo('It holds the password. Keep it with: export AIRFLOW_CONN_<ID>="$(tidegate connection)"', err=True)
+    typer.echo(text)
+
+
+def _new_file(pipeline: str, conn_id: str) -> Path:
+    """The file to be written. Raises UsageError where it is there, ConfigError for a name that can't be."""
+    file = pipelines.folder() / f"{pipeline}.yaml"
+    config.parse(_pipeline_text(pipeline, "lakes/x", conn_id, config.Flavour.MARIADB, ["a.*"]), where=str(file))
+    if file.exists():
+        raise UsageError(
+            "there is such a pipeline already", where=str(file), remedy="give another name, or edit its file"
+        )
+    return file
+
+
+def _ask_connection() -> str:
+    """A connection that let us in, as Airflow's JSON.
+
+    Raises SourceUnavailable and SourceRefused. The questions go to stderr: stdout may be a variable of the shell.
+    """
+    from tidegate.mysql.connection import ConnectionInfo, connect
+
+    fields: dict[str, Any] = {"conn_type": "mysql"}
+    with redirect_stdout(sys.stderr):  # a prompt's last space goes to stdout even with err=True
+        fields["host"] = typer.prompt("Host of the MySQL or MariaDB server")
+        fields["port"] = typer.prompt("Port", default=3306, type=int)
+        fields["login"] = typer.prompt("Account", default="tidegate")
+        fields["password"] = typer.prompt("Password", hide_input=True, default="", show_default=False)
+    text = json.dumps(fields, ensure_ascii=False)
+    with closing(connect(ConnectionInfo.from_airflow_text("the connection", text), read_timeout=CHECK_ANSWER_SECONDS)):
+        typer.echo(f"{fields['login']}@{fields['host']}:{fields['port']} answers.", err=True)
+    return text
+
+
+def _look(info: ConnectionInfo) -> tuple[config.Flavour, dict[str, int], list[str]]:
+    """(flavour, tables per database, statements that an administrator must run)."""
+    from tidegate.mysql.connection import connect
+    from tidegate.mysql.examination import may_write_marks
+    from tidegate.mysql.paste import account_of, statements
+    from tidegate.mysql.server_facts import read_facts
+    from tidegate.tables import WATERMARK_DATABASE
+
+    with closing(connect(info, read_timeout=CHECK_ANSWER_SECONDS)) as opened, opened.cursor() as cursor:
+        facts = read_facts(opened, info)
+        cursor.execute(_TABLES)
+        own = {*config.OWN_DATABASES, WATERMARK_DATABASE}
+        databases = {str(name): int(count) for name, count in cursor.fetchall() if str(name).lower() not in own}
+        cursor.execute("SELECT CURRENT_USER()")
+        account = account_of(str(cursor.fetchone()[0]))
+        needed = statements(facts, account, writes_marks=may_write_marks(cursor, account))
+    typer.echo(f"The server is {facts.flavour} {facts.version}.")
+    return facts.flavour, databases, needed
+
+
+def _ask_tables(databases: dict[str, int]) -> str:
+    if not databases:
+        typer.echo("The server shows this account no table. The tables may come later, or the account lacks SELECT.")
+        return str(typer.prompt("Tables to keep, as database.table, * for any"))
+    shown = ", ".join(f"{name} ({counted(count, 'table', 'tables')})" for name, count in databases.items())
+    typer.echo(f"Databases: {shown}")
+    every = ", ".join(f"{name if _PLAIN.fullmatch(name) else re.escape(name)}.*" for name in databases)
+    return str(typer.prompt("Tables to keep, as database.table, * for any", default=every))
+
+
+def _pipeline_text(pipeline: str, lake: str, conn_id: str, flavour: config.Flavour, patterns: list[str]) -> str:
+    """A JSON string is a YAML string too, so that no name needs rules of its own."""
+    include = ", ".join(map(_yaml, patterns))
+    return (
+        f"pipeline: {_yaml(pipeline)}\n"
+        f"lake: {{path: {_yaml(lake)}}}\n"
+        f"sources: {{main: {{conn_id: {_yaml(conn_id)}, flavour: {flavour}}}}}\n"
+        f"tables: {{include: [{include}]}}\n"
+    )
+
+
+def _yaml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _next_steps(pipeline: str, conn_id: str, *, asked: bool) -> str:
+    name = variable(conn_id)
+    keep = (
+        f'  export {name}="$(tidegate connection)"   # in each terminal; or Airflow: Admin > Connections, {conn_id}\n'
+    )
+    return (
+        "\nTo go on:\n\n"
+        + (keep if asked else "")
+        + f"  tidegate check {pipeline}    # again, until nothing is refused\n"
+        + f"  tidegate up {pipeline}       # Airflow on this computer; your own Airflow: docs/production.md\n"
+        + f"  tidegate status {pipeline}   # the lag, and the tables that wait"
+    )

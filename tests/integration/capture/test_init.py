@@ -1,0 +1,100 @@
+"""`tidegate init` against real servers: the questions, the file, and that its statements are all that a server needs.
+
+In:  a server whose settings and grants are wrong, an account of its own.
+Out: a pipeline file; after the statements that init printed were run, `tidegate check` refuses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from tests.support.own_server import own_server_or_skip
+from tidegate import config
+from tidegate.cli.main import app as command_line
+from tidegate.home import EXIT_ERROR, EXIT_OK, PIPELINES_ENV
+from tidegate.local.server import Server
+
+pytestmark = pytest.mark.server
+
+_OPTIONS = {
+    "mariadb": ("--binlog-format=MIXED", "--binlog-row-metadata=NO_LOG", "--binlog-row-image=MINIMAL"),
+    "mysql9": (
+        "--binlog-row-metadata=MINIMAL",
+        "--binlog-row-image=MINIMAL",
+        "--gtid-mode=OFF",
+        "--enforce-gtid-consistency=OFF",
+    ),
+}
+_PASSWORD = "s3cret'\"\\ word"
+
+
+@pytest.fixture(params=list(_OPTIONS))
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    with own_server_or_skip(request.param, tmp_path / "server", options=_OPTIONS[request.param]) as server:
+        server.query("CREATE DATABASE shop")
+        server.query("CREATE TABLE shop.orders (id INT PRIMARY KEY)")
+        server.query("CREATE DATABASE `other+one`")
+        server.query("CREATE TABLE `other+one`.t (id INT PRIMARY KEY)")
+        server.query("CREATE USER 'asked'@'%%' IDENTIFIED BY %s", (_PASSWORD,))
+        server.query("GRANT SELECT ON shop.* TO 'asked'@'%'")
+        server.query("GRANT SELECT ON `other+one`.* TO 'asked'@'%'")
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "pipelines"
+    monkeypatch.setenv(PIPELINES_ENV, str(folder))
+    monkeypatch.delenv("AIRFLOW_CONN_P_DB", raising=False)
+    return folder
+
+
+def _run(*words: str, answers: list[str]) -> Result:
+    return CliRunner().invoke(command_line, list(words), input="\n".join(answers) + "\n")
+
+
+def test_what_init_prints_is_all_that_the_server_needs(
+    server: Server, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [server.host, str(server.port), "asked", _PASSWORD, ""]
+    done = _run("init", "p", "--lake", str(tmp_path / "lake"), answers=answers)
+    assert done.exit_code == EXIT_ERROR, done.output
+    assert _PASSWORD not in done.output
+    pipeline = config.load(folder / "p.yaml")
+    assert _PASSWORD not in (folder / "p.yaml").read_text()
+    assert pipeline.server("main").flavour == server.flavour
+    assert pipeline.tables.keeps("shop", "orders")
+    assert pipeline.tables.keeps("other+one", "t")
+
+    printed = done.output.split("An administrator runs this at the server:\n")[1].split("\nTo go on:")[0]
+    for statement in filter(None, (line.split("-- ")[0].strip() for line in printed.splitlines())):
+        server.query(statement)
+
+    monkeypatch.delenv("AIRFLOW_CONN_P_DB", raising=False)
+    made = _run("connection", answers=answers[:4])
+    assert made.exit_code == EXIT_OK, made.output
+    text = made.stdout.strip()
+    assert json.loads(text)["password"] == _PASSWORD
+    monkeypatch.setenv("AIRFLOW_CONN_P_DB", text)
+    checked = _run("check", "p", answers=[])
+    assert checked.exit_code == EXIT_OK, checked.output
+
+    (folder / "p.yaml").unlink()
+    again = _run("init", "p", "--tables", "shop.*", "--lake", str(tmp_path / "lake"), answers=[])
+    assert again.exit_code == EXIT_OK, again.output
+    assert "An administrator" not in again.output
+    refused = _run("init", "p", answers=[])
+    assert refused.exit_code != EXIT_OK
+    assert "already" in str(refused.exception)
+
+
+def test_a_wrong_password_writes_no_file(server: Server, folder: Path) -> None:
+    done = _run("init", "p", answers=[server.host, str(server.port), "asked", "wrong", ""])
+    assert done.exit_code != EXIT_OK
+    assert not folder.exists()
