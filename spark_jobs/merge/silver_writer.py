@@ -8,7 +8,7 @@ Out: SilverWriter, which rows.py (MERGE), schema.py (DDL) and soft_delete.py wri
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import TableState
+from tidegate.lake.schema_rows import table_rows
 from tidegate.lake.silver_tables import add_columns, create_silver
 from tidegate.limits import CODEGEN_BYTES_MIN
 from tidegate.merge import silver_sql
@@ -147,10 +148,29 @@ class SilverWriter:
         """
         if version is None:
             return None
-        history, name = self.app.histories[version.source], (version.database, version.table)
-        written_ts = self.log.state().transaction(self.app_id)
-        known = [*history.versions(*name), version]
-        last = history.version_at(*name, written_ts)
-        begins_ts = written_ts if last is None else last.commit_ts
-        since = (version_then for version_then in known if begins_ts <= version_then.commit_ts <= version.commit_ts)
-        return frozenset(column.silver for version_then in since for column in version_then.columns)
+        state = self.log.state()
+        written_ts = state.transaction(self.app_id)
+        known = [*self.app.histories[version.source].versions(version.database, version.table), version]
+        sources = _since(known, written_ts, version.commit_ts)
+        fields = state.schema["fields"] if state.created else ()
+        own = any(not f["name"].startswith(tables.SYSTEM_PREFIX) and f["name"] not in sources for f in fields)
+        if known[0].commit_ts <= written_ts or not own:
+            return sources
+        # Memory begins where control tables have the table. It may have waited in silver from before.
+        rows = table_rows(self.app.lake, version.database, version.table)
+        known = [TableVersion.from_row(row) for row in rows if row["source"] == version.source]
+        return sources | _since(known, written_ts, version.commit_ts)
+
+
+def _since(versions: Iterable[TableVersion], written_ts: int, upto_ts: int) -> frozenset[str]:
+    """Silver's names of the columns of those versions, oldest first, that held from written_ts on, up to upto_ts."""
+    names: set[str] = set()
+    begins_ts = -1
+    for version in versions:
+        if version.commit_ts > upto_ts:
+            continue
+        if begins_ts < version.commit_ts <= written_ts:
+            begins_ts = version.commit_ts
+            names.clear()
+        names.update(column.silver for column in version.columns)
+    return frozenset(names)

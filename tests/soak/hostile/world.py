@@ -231,10 +231,12 @@ class HostileWorld(Whole):
         for _ in range(_READERS_MAX):  # a table may come to wait for its rows while a reader is at others
             Reading(self.road, self.spark).run(*sorted(names))
             self._apply()
-            names.clear()
-            states = held.last_states(self.lake).values()
-            if not any(it.lacks_rows or it.state is State.SNAPSHOT for it in states):
+            states = held.last_states(self.lake)
+            if not any(it.lacks_rows or it.state is State.SNAPSHOT for it in states.values()):
                 break
+            # A reader that failed at a table asks for it again only later: a person does so now.
+            names = {table.dotted for table in tables_at(self.server)}
+            names &= {name for name, it in states.items() if it.lacks_rows}
         self.touched.clear()
 
     def compare(self) -> str:
