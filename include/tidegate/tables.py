@@ -44,7 +44,6 @@ class SegmentFlag(IntFlag):
 
     HAS_DDL = 1  # at least one QUERY event that isn't BEGIN/COMMIT/SAVEPOINT
     HAS_PREWRITE = 2  # XA PREPARE or a TiDB prewrite
-    HAS_WATERMARK = 4
     OPEN_AT_END = 8  # the last transaction isn't finished in this segment
     OPEN_AT_START = 16  # starts in mid-transaction: `context` carries its GTID and TABLE_MAP events
     GAP = 32  # of SegmentKind.GAP: its tables may lack changes from here on

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -70,7 +71,7 @@ def init(
         code = ended.exit_code
     if needed:
         typer.echo("\nAn administrator runs this at the server:\n")
-        typer.echo("\n".join(f"  {line}" for line in needed))
+        typer.echo(textwrap.indent("\n".join(needed), "  "))
     typer.echo(_next_steps(pipeline, conn_id, asked=asked))
     raise typer.Exit(code)
 

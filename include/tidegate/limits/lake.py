@@ -41,8 +41,6 @@ LEASE_UNHELD_ATTEMPTS_MAX: Final = 100
 # --- Delta logs of silver tables, in the driver ---------------------------------------------------
 # What the file lists of all tables may take together; the least recently used are read again when asked for.
 LOG_STATES_BYTES_MAX: Final = 256 * MIB
-# A larger checkpoint is read by a Spark job.
-LOG_CHECKPOINT_BYTES_MAX: Final = 16 * MIB
 
 # A table gets a checkpoint after so many commits: what a reader that knows nothing of it has to read one by one.
 CHECKPOINT_COMMITS: Final = 50

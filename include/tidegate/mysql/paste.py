@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import filterfalse
 from typing import Final
 
 from tidegate.config import Flavour
@@ -68,7 +69,7 @@ def _settings(facts: SourceFacts) -> Iterator[str]:
 def _grants(facts: SourceFacts, account: str, *, writes_marks: bool) -> Iterator[str]:
     mariadb = facts.flavour is Flavour.MARIADB
     monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
-    missing = [privilege for privilege in ("REPLICATION SLAVE", monitor) if not facts.holds(privilege)]
+    missing = list(filterfalse(facts.holds, ("REPLICATION SLAVE", monitor)))
     if not any(re.search(r"\bSELECT\b|\bALL PRIVILEGES\b", grant, re.IGNORECASE) for grant in facts.grants):
         missing.insert(0, "SELECT")
     if missing:

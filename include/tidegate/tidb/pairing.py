@@ -113,10 +113,6 @@ class Pairing(Generic[P]):
         """A pump at its beginning: it promises nothing at or below floor_ts."""
         self._latest.setdefault(pump, max(floor_ts, self.resolved_ts))
 
-    def leave(self, pump: str) -> None:
-        """A pump without service: all of it was taken."""
-        self._latest.pop(pump)
-
     def end(self) -> None:
         """Nothing more comes, from any pump."""
         latest = max(self._latest.values(), default=self._resolved)

@@ -48,7 +48,7 @@ def test_the_slowest_pump_holds_resolved_ts() -> None:
     assert pairing.resolved_ts == 0
     pairing.take(fake(5), "b", "")
     assert pairing.resolved_ts == 5
-    pairing.leave("b")
+    pairing.take(fake(25), "b", "")
     assert pairing.resolved_ts == 20
     pairing.join("c", 7)
     assert pairing.resolved_ts == 20

@@ -79,7 +79,6 @@ STATE_WORDS: Final = 11
 _EARLIEST: Final = -1_000_000
 _COLUMN_BYTES: Final = 8 * L.COLUMN_WORDS
 _TEXT_BYTES: Final = 96
-_NULL_LENGTH: Final = -1
 
 
 @compiled(I(I, I), forceinline=True, **FAST)
