@@ -46,6 +46,7 @@ from tidegate.schema.follow.silver_change import (
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import DELETED as DELETED_ROWS
 from tidegate.schema.model.types import canonical
+from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.spark_sql import quote
 from tidegate.tables import ROW_HASH, SHARDS
 from tidegate.upsert.reshape import Reshape, value_of
@@ -58,7 +59,11 @@ def change_schema(writer: SilverWriter, planned: PlannedPhase) -> None:
     writer.app.check_claim()
     if planned.before:
         follow_soft_delete(writer, planned.before)
+    anew = {_name(of): of.version for _, of in phase.changes if of.kind == SNAPSHOT}
     for old, new in phase.changes:
+        # A quiet server's view has the last statement's own commit_ts. What was read knows of that statement.
+        if new.version < anew.get(_name(new), 0):
+            continue
         if renamed_here(new) or (new.moved is not None and new.moved.takes):
             raise SchemaMismatch(
                 f"{new.ddl[:120]}: the table that had the rows isn't in silver",
@@ -75,6 +80,10 @@ def change_schema(writer: SilverWriter, planned: PlannedPhase) -> None:
                 _delete_partitions(writer, old, new)
     if shape is not None:
         widen(writer, shape)
+
+
+def _name(version: TableVersion) -> tuple[str, str, str]:
+    return version.source, version.database, version.table
 
 
 def _delete_partitions(writer: SilverWriter, old: TableVersion, new: TableVersion) -> None:

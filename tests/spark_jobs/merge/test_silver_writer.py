@@ -6,6 +6,7 @@ Every case by both writers: MERGE, and the positional upsert.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -338,3 +339,26 @@ def test_an_application_that_is_behind_does_no_ddl_again_to_rows_that_came_since
             if isinstance(planned.phase, DdlPhase):
                 change_schema(writer, planned)
     assert {name: it.silver(name) for name in ("t", "e", "s")} == wanted
+
+
+def test_a_statement_at_the_very_moment_of_a_snapshot_is_in_what_was_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quiet server's view has the commit_ts of the last statement, be it a swap or what silver can't follow."""
+    it = Shop(spark, tmp_path, "auto")
+    it.ddl(10, "CREATE TABLE a (id INT PRIMARY KEY, v INT)")
+    it.ddl(11, "CREATE TABLE b (id INT PRIMARY KEY, w INT)")
+    it.ddl(12, "CREATE TABLE c (id INT PRIMARY KEY, f BIT)")
+    before: dict[str, Rows] = {"a": [(15, UP, {"id": 1, "v": 1})], "b": [(15, UP, {"id": 2, "w": 2})]}
+    assert not it.apply(0, 16, before).held
+    it.ddl(20, "RENAME TABLE a TO tmp, b TO a, tmp TO b")
+    it.ddl(20, "ALTER TABLE c MODIFY f VARCHAR(9)")
+    history = it.app.histories["s"]
+    for name in ("a", "b", "c"):
+        last = history.versions("d", name)[-1]
+        history.add([replace(last, version=last.version + 1, kind="snapshot", ddl="", pos=0, moved=None)])
+    monkeypatch.setattr(f"{__name__}.find_moves", lambda *_: [])  # the cut is at the swap: what follows has none
+    read = {"a": {"id": 2, "w": 7}, "b": {"id": 1, "v": 7}, "c": {"id": 3, "f": "x"}}
+    done = it.apply(19, 30, {name: [(21, UP, row)] for name, row in read.items()})
+    assert not done.held
+    assert {name: it.silver(name) for name in read} == {name: [row] for name, row in read.items()}
