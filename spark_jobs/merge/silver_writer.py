@@ -17,7 +17,7 @@ from spark_jobs.merge.rewrite import types_of
 from spark_jobs.session.spark import table_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
-from spark_jobs.window.shape.shapes import shape_of
+from spark_jobs.window.shape.shapes import described, shape_of
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
@@ -153,13 +153,22 @@ class SilverWriter:
         known = [*self.app.histories[version.source].versions(version.database, version.table), version]
         sources = _since(known, written_ts, version.commit_ts)
         fields = state.schema["fields"] if state.created else ()
-        own = any(not f["name"].startswith(tables.SYSTEM_PREFIX) and f["name"] not in sources for f in fields)
-        if known[0].commit_ts <= written_ts or not own:
+        others = {
+            field["name"]: (field.get("metadata") or {}).get("comment", "")
+            for field in fields
+            if not field["name"].startswith(tables.SYSTEM_PREFIX) and field["name"] not in sources
+        }
+        if not any(others.values()) and (not others or known[0].commit_ts <= written_ts):
             return sources
         # Memory begins where control tables have the table. It may have waited in silver from before.
         rows = table_rows(self.app.lake, version.database, version.table)
         known = [TableVersion.from_row(row) for row in rows if row["source"] == version.source]
-        return sources | _since(known, written_ts, version.commit_ts)
+        # A RESTORE brings columns of any earlier version, and keeps what the log says of our transactions. A column of
+        # the owner may have such a name, but not our words in its comment.
+        restored = {
+            column.silver for each in known for column in each.columns if described(column) == others.get(column.silver)
+        }
+        return sources | _since(known, written_ts, version.commit_ts) | restored
 
 
 def _since(versions: Iterable[TableVersion], written_ts: int, upto_ts: int) -> frozenset[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -318,58 +316,3 @@ def test_a_table_that_lacks_rows_and_went_in_the_same_window_waits_for_nothing(
     assert {name.partition(".")[2] for name in held(app)} == {"there"}
     states = {name.partition(".")[2]: state.state for name, state in app.states.items()}
     assert {states["dropped"], states["renamed"]} == {"dropped"}
-
-
-def test_a_column_that_goes_while_its_table_waits_is_no_column_of_silvers_owner(
-    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
-) -> None:
-    """Two applications: the second one's table goes on behind the column's DROP, and silver is from before it.
-
-    Of s an older copy came back.
-    """
-    database = fresh_database(mariadb)
-    road = Road(mariadb, tmp_path, include=f"{database}.*")
-    road.capture()
-    run(mariadb, database, """
-        CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)
-        CREATE TABLE s (id INT PRIMARY KEY, a INT, b INT)
-        INSERT INTO t VALUES (1, 1, 1)
-        INSERT INTO s VALUES (1, 1, 1)
-    """)  # fmt: skip
-    road.capture()
-    road.apply(spark)
-    silver = {name: road.lake.uri(tables.silver_path(database, name)) for name in ("t", "s")}
-    for uri in silver.values():
-        spark.sql(f"ALTER TABLE delta.`{uri}` ADD COLUMN mine INT")
-    shutil.copytree(silver["s"], tmp_path / "older")
-    run(mariadb, database, """
-        SET SESSION binlog_row_image = 'MINIMAL'
-        UPDATE t SET a = 7
-        SET SESSION binlog_row_image = 'FULL'
-        ALTER TABLE t DROP COLUMN a
-        ALTER TABLE t RENAME COLUMN b TO c
-        ALTER TABLE s DROP COLUMN a
-        ALTER TABLE s RENAME COLUMN b TO c
-    """)  # fmt: skip
-    road.capture()
-    waits = held(road.apply(spark))
-    assert waits.keys() == {f"{database}.t"}, waits
-    run(mariadb, database, "DROP TABLE t")
-    road.capture()
-    assert not held(road.apply(spark))
-    shutil.rmtree(silver["s"])
-    shutil.move(tmp_path / "older", silver["s"])
-    run(mariadb, database, """
-        CREATE TABLE t (id INT PRIMARY KEY, c INT)
-        INSERT INTO t VALUES (2, 2)
-        INSERT INTO s VALUES (2, 2)
-    """)  # fmt: skip
-    road.capture()
-    road.apply(spark)
-    Reading(road, spark).run()
-    road.capture()
-    assert not held(road.apply(spark))  # the reader's end, too
-    assert road.assert_equal() == {"t": 1, "s": 2}
-    for uri in silver.values():
-        names = [field.name for field in DeltaTable(uri).schema().fields]
-        assert names == ["id", "c", "_tg_commit_ts", "mine"]
