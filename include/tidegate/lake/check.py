@@ -75,7 +75,7 @@ def _checked(
     standing = states.get(name)
     state = str(standing.state) if standing is not None else tables.State.ACTIVE.value
     told_of = bronze.of(name)
-    made_anew = told_of is not None and told_of.beginning() is not None
+    made_anew = told_of is not None and told_of.beginning(standing) is not None
     log = DeltaLog(lake.uri(tables.silver_path(*bronze.pair(name))), lake.storage_options, keep=no_files)
     try:
         shown = shown_by(log, log.state(), tables.app_id(pipeline.pipeline, name), said)
@@ -93,7 +93,7 @@ def _way(standing: Standing | None, bronze: FromBronze | None, verdict: Answer) 
     if standing is not None and standing.state in AT_REST:
         return None, f"it is {standing.state}, and is asked when it goes on"
     goes_on = standing is None or standing.state in CATCHES_UP
-    at_ts = bronze.way(verdict) if bronze is not None and goes_on else None
+    at_ts = bronze.way(verdict, standing) if bronze is not None and goes_on else None
     return at_ts, catches_up(verdict, at_ts) if at_ts is not None else "the next apply has it wait for its rows"
 
 

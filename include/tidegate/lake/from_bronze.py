@@ -19,7 +19,9 @@ from tidegate.schema.follow.renames import RENAME, renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.standing.silver import Answer, Unlike
+from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
+from tidegate.tables import State
 
 _FOREVER = (1 << 63) - 1
 
@@ -38,11 +40,11 @@ class FromBronze:
     keeps: bool
     touched: Callable[[int], bool]
 
-    def way(self, verdict: Answer) -> int | None:
+    def way(self, verdict: Answer, standing: Standing | None) -> int | None:
         """The commit_ts from which a table catches up if silver contradicts control; None: it waits for rows."""
         if verdict.applied_ts and self.reaches(verdict.applied_ts):
             return min(verdict.applied_ts, self.cut_ts)
-        return self.beginning() if verdict.unlike is Unlike.GONE else None
+        return self.beginning(standing) if verdict.unlike is Unlike.GONE else None
 
     def reaches(self, at_ts: int) -> bool:
         """Whether the log since at_ts alone makes the table whole, all of which is in silver up to there."""
@@ -56,9 +58,12 @@ class FromBronze:
         )
         return at_ts >= max(self.begin_ts, self.gap_ts) and plain and not self.touched(at_ts)
 
-    def beginning(self) -> int | None:
+    def beginning(self, standing: Standing | None) -> int | None:
         """The commit_ts before the CREATE or TRUNCATE after which all rows came; None when it isn't certain."""
-        known = [version for version in self.versions if version.commit_ts <= self.cut_ts]
+        # A released table goes on from its own mark. Up to a TRUNCATE above that, the log alone would fill it in part.
+        is_below = standing is not None and standing.state is State.RELEASED
+        mark_ts = standing.applied_ts if standing is not None and is_below else self.cut_ts
+        known = [version for version in self.versions if version.commit_ts <= mark_ts]
         anew = [at for at, version in enumerate(known) if _anew(version) and (not self.keeps or at == 0)]
         begin_ts = max(0, known[anew[-1]].commit_ts - 1) if anew else 0
         return begin_ts if begin_ts and self.reaches(begin_ts) else None

@@ -197,7 +197,7 @@ def _event(app: Application, name: str, verdict: Answer, bronze: FromBronze | No
     if verdict.unlike is Unlike.FOREIGN:
         fault = SilverForeign.__name__
         return Refused(cause_of(fault), f"{what}; {MOVE_AWAY}", fault=fault)
-    at_ts = bronze.way(verdict) if bronze is not None else None
+    at_ts = bronze.way(verdict, app.states.get(name)) if bronze is not None else None
     if at_ts is not None:
         return SilverOlder(at_ts, f"{what}; {catches_up(verdict, at_ts)}")
     reason = words.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, name))

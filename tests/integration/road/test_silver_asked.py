@@ -192,3 +192,31 @@ def test_excluded_and_removed_and_a_folder_that_is_somebody_elses(
     assert done.exit_code == 0, done.output
     road.step(spark, "INSERT INTO db.theirs VALUES (7, 7)")
     assert road.assert_equal() == {"big": 6, "other": 5, "theirs": 2}
+
+
+def test_a_lost_folder_of_a_released_table_goes_on_from_no_truncate_above_its_mark(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The log since the mark alone would fill it with some rows up to there, and a DDL may hold it before."""
+    road = begun(mariadb, fresh_database, tmp_path)
+    road.file.write_text(road.text + "ddl: {drop_column: ask}\n")
+    road.pipeline = config.load(road.file)
+    name = f"{road.database}.t"
+    road.step(spark, "CREATE TABLE db.t (id INT PRIMARY KEY, a INT, b INT)", "INSERT INTO db.t VALUES (1, 1, 1)")
+    road.step(
+        spark,
+        "ALTER TABLE db.t DROP COLUMN a",
+        "INSERT INTO db.t VALUES (2, 2)",
+        "ALTER TABLE db.t DROP COLUMN b",
+        "TRUNCATE TABLE db.t",
+        "INSERT INTO db.t VALUES (3)",
+    )
+    waits = last_states(road.lake)[name]
+    assert waits.cause is Cause.DDL_ASKS
+    release(road.lake, waits)
+    shutil.rmtree(road.path("t"))
+    road.apply(spark)
+    standing = last_states(road.lake)[name]
+    assert standing.cause is Cause.DDL_ASKS, standing  # of b
+    assert not road.path("t").exists()
+    assert standing.applied_ts < waits.applied_ts  # where silver had rows
