@@ -165,7 +165,7 @@ def verdicts(bounds: Bounds, state: State, old: set[int], new: set[int]) -> Mapp
 
     def versions(name: Physical) -> Collection[TableVersion]:
         at = back[name]
-        return _versions(state.logs[at], name, state.known[bounds.feeds[at][0]])
+        return versions_of(bounds, state, at)
 
     ground = Ground(
         state.cut,
@@ -178,6 +178,11 @@ def verdicts(bounds: Bounds, state: State, old: set[int], new: set[int]) -> Mapp
         lambda name: not state.tables[NAMES.index(name)].rows,
     )
     return follow({names[at]: tables[at] for at in old}, {names[at]: tables[at] for at in new}, ground)
+
+
+def versions_of(bounds: Bounds, state: State, at: int) -> tuple[TableVersion, ...]:
+    """The versions of a physical table that are in schema_history."""
+    return _versions(state.logs[at], physical_name(bounds, at), state.known[bounds.feeds[at][0]])
 
 
 def joins_at(state: State, source: int) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tests.model import asked, publishing, waves
+from tests.model import asked, publishing, put_back, waves
 from tests.model.mending import ends
 from tests.model.planning import Plan, cancelled
 from tests.model.promises import Promises
@@ -68,7 +68,9 @@ class Life(Promises):
             yield from self._file(state)
         yield from self._people(state)
         if state.read is None:
-            yield "an application starts", state._replace(read=state.keeps)
+            yield from put_back.put_back(self.bounds, state)
+            started = put_back.asked_at_start(self.bounds, state._replace(read=state.keeps))
+            yield "an application starts", started
             return
         if state.kills < self.bounds.kills and (state.window or state.pending) and not state.ticks:
             yield "the application is killed", state._replace(read=None, window=None, kills=state.kills + 1)
@@ -212,6 +214,10 @@ class Life(Promises):
         is_waiting = any(rules.is_in(of.standing, Is.RELEASED, Is.SNAPSHOT) for of in state.tables)
         if state.ticks < self.ticks and state.cut == state.clock and is_waiting:
             yield "time passes", self._captured(state._replace(clock=state.clock + 1, ticks=state.ticks + 1))
+        released = put_back.asked_when_released(self.bounds, state)
+        if released != state:
+            yield "silver of who goes on is asked", released
+            return
         freed = self._freed(state)
         if freed != state:
             yield "held tables go on by themselves", freed

@@ -7,6 +7,7 @@ Out: Promises.broken(): which one a state breaks. life.py says what they are.
 from __future__ import annotations
 
 from tests.model import asked
+from tests.model.put_back import is_unseen
 from tests.model.world import EMPTIES, NOT_BEHIND, Bounds, State, rows_at
 from tidegate.standing import step as rules
 from tidegate.tables import State as Is
@@ -33,7 +34,7 @@ class Promises:
         standing, name = of.standing, asked.NAMES[table]
         if any(row > gate for gate in self._gates(state, table, of.version) for row in of.rows if row >= gate):
             return f"{name}: rows {of.rows} behind a gate that nobody has opened"
-        if standing is not None and (standing.state is Is.LEFT or standing.lacks_rows):
+        if (standing is not None and (standing.state is Is.LEFT or standing.lacks_rows)) or is_unseen(state, table):
             return ""
         if what := self._said_wrong(state, table):
             return f"{name}: {what}"

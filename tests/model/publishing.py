@@ -56,7 +56,8 @@ def written(bounds: Bounds, state: State, window: Window, table: int, after: int
                     rows.add(commit_ts)
             elif kind in "CDTG":
                 rows -= own if bounds.routed(table) else rows
-    return before._replace(rows=tuple(sorted(rows)), version=window.upto, gave=gave)
+    past = (before.version, before.rows, before.gave) if bounds.losses else ()
+    return before._replace(rows=tuple(sorted(rows)), version=window.upto, gave=gave, past=past)
 
 
 def _has(bounds: Bounds, state: State, window: Window, source: int) -> bool:
@@ -172,8 +173,15 @@ def _rows(bounds: Bounds, state: State, window: Window) -> State:
         standing = found.get(table) or state.tables[table].standing
         is_waiting = standing is not None and standing.state in (Is.HELD, Is.RELEASED)
         waits = standing.applied_ts if is_waiting and standing is not None else -1
-        state = replaced(state, table, shown=state.tables[table].rows, waits=waits)
+        state = _row(bounds, state, table, waits)
     return state
+
+
+def _row(bounds: Bounds, state: State, table: int, waits: int) -> State:
+    """The cut's row of a table."""
+    of = state.tables[table]
+    said = of.version if bounds.losses else 0
+    return replaced(state, table, shown=of.rows, waits=waits, said=said)
 
 
 def _swept(bounds: Bounds, window: Window) -> set[int]:
@@ -193,7 +201,7 @@ def _main_rows(bounds: Bounds, state: State, window: Window) -> State:
         standing = found.get(table) or state.tables[table].standing
         is_waiting = standing is not None and standing.state in (Is.HELD, Is.RELEASED)
         waits = standing.applied_ts if is_waiting and standing is not None else -1
-        state = replaced(state, table, shown=state.tables[table].rows, waits=waits)
+        state = _row(bounds, state, table, waits)
     return state._replace(cut=window.upto)
 
 

@@ -20,7 +20,7 @@ An Op is (commit_ts, kind):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tidegate.merge.follow import LeftAt
 from tidegate.standing.standing import Standing
@@ -37,7 +37,8 @@ class Table(NamedTuple):
 
     shown: the rows that the cut's row of it shows; waits: up to where that row says that the table is while it waits,
     -1 of one that goes on. left: where the pipeline file left it. passed: up to where a person opened its gates.
-    gave: the rows of its version before each rename, which its log still has.
+    gave: the rows of its version before each rename, which its log still has. said: the version that the newest row of
+    the cut names; past: version, rows and gave before the last commit, where somebody may put it back.
     """
 
     standing: Standing | None = None
@@ -48,6 +49,8 @@ class Table(NamedTuple):
     left: LeftAt | None = None
     passed: int = 0
     gave: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    said: int = 0
+    past: tuple[Any, ...] = ()
 
 
 class Snap(NamedTuple):
@@ -123,6 +126,7 @@ class State(NamedTuple):
     ticks: int = 0
     waves: int = 0
     cancels: int = 0
+    losses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +135,8 @@ class Bounds:
 
     feeds: of each physical table its source and its logical table; ops: how many operations it may have, of which
     kinds; specials: how many in all beside C, R, D and T. snaps: how many waves are read; cancels: how many snapshots a
-    person ends. lags: sources that may be captured later than the others. is_followed: whether the ways on are looked
-    for as well, of all of its states.
+    person ends. losses: how often somebody puts silver back. lags: sources that may be captured later than the others.
+    is_followed: whether the ways on are looked for as well, of all of its states.
     keeps: what the file keeps at first; toggles: which tables and sources it may take in or leave out.
     """
 
@@ -151,6 +155,7 @@ class Bounds:
     stalls: int = 0
     snaps: int = 0
     cancels: int = 0
+    losses: int = 0
     is_followed: bool = True
     keeps_deleted: bool = False
 
