@@ -117,8 +117,8 @@ def _ask_connection() -> str:
 def _look(info: ConnectionInfo) -> tuple[config.Flavour, dict[str, int], list[str]]:
     """(flavour, tables per database, statements that an administrator must run)."""
     from tidegate.mysql.connection import connect
-    from tidegate.mysql.examination import may_write_marks
-    from tidegate.mysql.paste import account_of, statements
+    from tidegate.mysql.examination import marks_of
+    from tidegate.mysql.paste import statements
     from tidegate.mysql.server_facts import read_facts
     from tidegate.tables import WATERMARK_DATABASE
 
@@ -127,9 +127,8 @@ def _look(info: ConnectionInfo) -> tuple[config.Flavour, dict[str, int], list[st
         cursor.execute(_TABLES)
         own = {*config.OWN_DATABASES, WATERMARK_DATABASE}
         databases = {str(name): int(count) for name, count in cursor.fetchall() if str(name).lower() not in own}
-        cursor.execute("SELECT CURRENT_USER()")
-        account = account_of(str(cursor.fetchone()[0]))
-        needed = statements(facts, account, writes_marks=may_write_marks(cursor, account))
+        account, writes_marks = marks_of(cursor)
+        needed = statements(facts, account, writes_marks=writes_marks)
     typer.echo(f"The server is {facts.flavour} {facts.version}.")
     return facts.flavour, databases, needed
 

@@ -26,7 +26,7 @@ from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.hosts import host_of
 from tidegate.mysql.other_hosts import about
-from tidegate.mysql.paste import account_of
+from tidegate.mysql.paste import account_of, marks_grant
 from tidegate.mysql.preflight import Level, SourceDemands, findings
 from tidegate.mysql.same_server import same_server, shares_rows
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
@@ -163,10 +163,13 @@ def _facts_or_error(host: ConnectionInfo) -> SourceFacts | TidegateError:
         return named(error, host)
 
 
-def may_write_marks(cursor: Any, account: str) -> bool:
-    """Whether a grant of the account's own, not of a role, lets it write the marks of snapshots."""
-    cursor.execute(_MAY_WRITE, (account, account, WATERMARK_DATABASE, account, WATERMARK_DATABASE))
-    return cursor.fetchone() is not None
+def marks_of(cursor: Any) -> tuple[str, bool]:
+    """(our account as in a GRANT, whether a grant of its own, not of a role, lets it write the marks of snapshots)."""
+    cursor.execute("SELECT CURRENT_USER()")
+    user = str(cursor.fetchone()[0])
+    grantee = "@".join(f"'{part}'" for part in user.rsplit("@", 1))  # information_schema escapes nothing in it
+    cursor.execute(_MAY_WRITE, (grantee, grantee, WATERMARK_DATABASE, grantee, WATERMARK_DATABASE))
+    return account_of(user), cursor.fetchone() is not None
 
 
 def failed(of: str, error: TidegateError, tables: tuple[str, ...] = ()) -> Line:
@@ -302,10 +305,8 @@ class _Source:
         if self.pipeline.snapshot.mode is SnapshotMode.MANUAL:
             return
         with self.connection.cursor() as cursor:
-            cursor.execute("SELECT CURRENT_USER()")
-            grantee = account_of(str(cursor.fetchone()[0]))
-            writes = may_write_marks(cursor, grantee)
-        grants = f"run there: GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {grantee}"
+            account, writes = marks_of(cursor)
+        grants = f"run there: {marks_grant(account)}"
         why = ""
         if self.pipeline.snapshot.marks is SnapshotMarks.UNLOGGED:
             why = "snapshot.marks is unlogged"

@@ -8,12 +8,11 @@ Each statement is the remedy of a rule of mysql/preflight.py, in the order in wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from itertools import filterfalse
 from typing import Final
 
 from tidegate.config import Flavour
+from tidegate.mysql.preflight import missing_privileges
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.tables import WATERMARK_DATABASE
 
@@ -67,12 +66,12 @@ def _settings(facts: SourceFacts) -> Iterator[str]:
 
 
 def _grants(facts: SourceFacts, account: str, *, writes_marks: bool) -> Iterator[str]:
-    mariadb = facts.flavour is Flavour.MARIADB
-    monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
-    missing = list(filterfalse(facts.holds, ("REPLICATION SLAVE", monitor)))
-    if not any(re.search(r"\bSELECT\b|\bALL PRIVILEGES\b", grant, re.IGNORECASE) for grant in facts.grants):
-        missing.insert(0, "SELECT")
-    if missing:
+    if missing := missing_privileges(facts):
         yield f"GRANT {', '.join(missing)} ON *.* TO {account};"
     if not writes_marks:
-        yield f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {account};  -- for snapshots' marks"
+        yield f"{marks_grant(account)};  -- for snapshots' marks"
+
+
+def marks_grant(account: str) -> str:
+    """The statement that lets an account, quoted, write the marks of snapshots."""
+    return f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO {account}"

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import filterfalse
 from typing import Final
 
 from tidegate.config import DumpMode, Flavour, Pipeline, Tables
@@ -106,14 +107,20 @@ def _binlog(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
             yield _refuse(f"{variable} is {setting}, not {value}", remedy)
 
 
-def _grants(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
+def missing_privileges(facts: SourceFacts) -> list[str]:
+    """Those that capture can't do without, as in a GRANT; SELECT last."""
     mariadb = facts.flavour is Flavour.MARIADB
     monitor = "BINLOG MONITOR" if mariadb and facts.version_number >= (10, 5) else "REPLICATION CLIENT"
-    for privilege in ("REPLICATION SLAVE", monitor):
-        if not facts.holds(privilege):
-            yield _refuse(f"privilege {privilege} is missing", f"GRANT {privilege} ON *.* TO this account")
+    missing = list(filterfalse(facts.holds, ("REPLICATION SLAVE", monitor)))
     if not any(re.search(r"\bSELECT\b|\bALL PRIVILEGES\b", grant, re.IGNORECASE) for grant in facts.grants):
-        yield _refuse("privilege SELECT is missing", "GRANT SELECT ON the databases to keep TO this account")
+        missing.append("SELECT")
+    return missing
+
+
+def _grants(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
+    for privilege in missing_privileges(facts):
+        where = "the databases to keep" if privilege == "SELECT" else "*.*"
+        yield _refuse(f"privilege {privilege} is missing", f"GRANT {privilege} ON {where} TO this account")
 
 
 def _replicated(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
