@@ -43,9 +43,8 @@ def log(
     from rich.table import Table
 
     from tidegate.commit_ts import physical_ms
+    from tidegate.lake.schema_changes import with_effects
     from tidegate.lake.schema_rows import table_rows
-    from tidegate.schema.model.columns import TableVersion
-    from tidegate.schema.model.version_changes import changes
     from tidegate.tables import splits
 
     loaded, lake = open_lake(pipeline)
@@ -53,13 +52,9 @@ def log(
     if not rows:
         raise UsageError(f"schema_history has no table {table}", where=loaded.pipeline, remedy="give database.table")
     shown = Table("source", "version", "from", "position", "kind", "changes", "statement", title=table)
-    before: TableVersion | None = None
-    for row in rows:
-        version = TableVersion.from_row(row)
-        if before is not None and before.source != version.source:
-            before = None
+    for row, change in zip(rows, with_effects(rows), strict=True):
+        version, lines = change.version, change.effect
         at = datetime.fromtimestamp(physical_ms(version.commit_ts) / 1000, UTC).isoformat() if version.commit_ts else ""
-        lines = changes(before, version)
         if as_json:
             keys = ("source", "version", "commit_ts", "file", "pos", "kind", "ddl", "status")
             facts = {key: row[key] for key in keys}
@@ -68,7 +63,6 @@ def log(
         number, statement = str(version.version), version.ddl[:120]
         cells = (version.source, number, at, place, version.kind, "\n".join(lines), statement)
         shown.add_row(*cells)
-        before = version
     if not as_json:
         for column in shown.columns:
             column.overflow = "fold"  # narrow as a pipe is, all is there

@@ -6,8 +6,9 @@ Out: SchemaChanges, the newest first; nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
@@ -28,12 +29,16 @@ def schema_changes(lake: LakeFiles, tables: Iterable[Physical]) -> list[SchemaCh
     """Raises LakeUnavailable."""
     every: list[SchemaChange] = []
     for source, database, table in tables:
-        before: TableVersion | None = None
-        for row in table_rows(lake, database, table):
-            if row["source"] != source:
-                continue
-            version = TableVersion.from_row(row)
-            every.append(SchemaChange(version, tuple(changes(before, version))))
-            before = version
-    every.sort(key=lambda change: (change.version.commit_ts, change.version.version), reverse=True)
-    return every
+        every += with_effects(row for row in table_rows(lake, database, table) if row["source"] == source)
+    return sorted(every, key=lambda change: (change.version.commit_ts, change.version.version), reverse=True)
+
+
+def with_effects(rows: Iterable[Mapping[str, Any]]) -> Iterator[SchemaChange]:
+    """Rows of control/schema_history as changes. Those of a physical table stand together, the oldest first."""
+    before: TableVersion | None = None
+    for row in rows:
+        version = TableVersion.from_row(row)
+        if before is not None and (before.source, before.name) != (version.source, version.name):
+            before = None
+        yield SchemaChange(version, tuple(changes(before, version)))
+        before = version

@@ -21,13 +21,6 @@ from tidegate.lake.unfinished import FOLDER, NAME
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> FakeLake:
-    found = FakeLake(tmp_path / "lake")
-    found.fill()
-    return found
-
-
-@pytest.fixture
 def target(tmp_path: Path) -> FakeLake:
     return FakeLake(tmp_path / "backup")
 

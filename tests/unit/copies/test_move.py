@@ -18,13 +18,6 @@ from tidegate.lake.unfinished import FOLDER, NAME
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> FakeLake:
-    made = FakeLake(tmp_path / "lake")
-    made.fill()
-    return made
-
-
-@pytest.fixture
 def target(tmp_path: Path) -> FakeLake:
     return FakeLake(tmp_path / "moved")
 

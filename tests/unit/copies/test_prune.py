@@ -22,13 +22,6 @@ TABLE = "silver/d/a"
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> FakeLake:
-    made = FakeLake(tmp_path / "lake")
-    made.fill()
-    return made
-
-
-@pytest.fixture
 def target(tmp_path: Path) -> FakeLake:
     return FakeLake(tmp_path / "backup")
 
