@@ -3,8 +3,9 @@
 In:  Probes: a table's candidate files and the table of keys to look for.
 Out: per file the positions of live rows whose key is in the table: Probe.hits.
 
-Only key columns are read. In a job a task takes files of about the same number of rows, of whichever tables; tables of
-keys are saved to the staging folder once, and every task maps them from there.
+Only key columns are read, and none of a file whose index the driver has. In a job a task takes files of about the same
+number of rows, of whichever tables; tables of keys are saved to the staging folder once, and every task maps them from
+there.
 """
 
 from __future__ import annotations
@@ -68,28 +69,51 @@ class _Packed:
 
 def probe_all(app: Application, probes: Sequence[Probe]) -> None:
     """Fill each probe's hits, or its error."""
-    work = [(probe, at) for probe in probes for at in range(len(probe.files))]
-    rows = sum(_rows(probe.files[at]) for probe, at in work)
-    # Spark on one machine has the driver's cores, and reads the same bytes after starting a job and Python workers.
-    if rows > PROBE_DRIVER_ROWS_MAX and not app.background.is_local():
-        _in_workers(app, probes)
-        return
+    near, far = _shared_out(app, probes)
+    if far:
+        _in_workers(app, far)
+        for probe, part in zip(probes, far, strict=True):
+            probe.error = part.error
 
-    def probed(item: tuple[Probe, int]) -> None:
-        probe, at = item
+    def probed(item: tuple[Probe, LiveFile]) -> None:
+        probe, file = item
         try:
-            hits = probe_file(app.lake, probe.path, probe.files[at], probe.table, app.known_groups)
+            hits = probe_file(app.lake, probe.path, file, probe.table, app.earlier)
         except Exception as error:  # noqa: BLE001 - it is this table's alone
             probe.error = error
             return
         if len(hits.fresh):
             probe.hits.append(hits)
 
-    if len(work) < 2:
-        for item in work:
+    if len(near) < 2:
+        for item in near:
             probed(item)
         return
-    list(app.pool.map(probed, work))
+    list(app.pool.map(probed, near))
+
+
+def _shared_out(app: Application, probes: Sequence[Probe]) -> tuple[list[tuple[Probe, LiveFile]], list[Probe]]:
+    """The files of the driver, and a part of each probe, or no part at all, for Spark's workers.
+
+    Spark on one machine has the driver's cores, and reads the same bytes after starting a job and Python workers.
+    """
+    near = [(probe, file) for probe in probes for file in probe.files]
+    if app.background.is_local() or sum(_rows(file) for _, file in near) <= PROBE_DRIVER_ROWS_MAX:
+        return near, []
+    indexes = app.earlier.indexes
+    unknown = [
+        [file for file in probe.files if indexes.of(probe.path, file, probe.table, _rows(file)) is None]
+        for probe in probes
+    ]
+    if sum(_rows(file) for files in unknown for file in files) <= PROBE_DRIVER_ROWS_MAX:
+        return near, []
+    for probe, files in zip(probes, unknown, strict=True):
+        for file in files:
+            indexes.looked_through(probe.path, file, probe.table, _rows(file))
+    theirs = [{file.path for file in files} for files in unknown]
+    near = [(probe, f) for probe, paths in zip(probes, theirs, strict=True) for f in probe.files if f.path not in paths]
+    far = [Probe(probe.path, probe.table, files, probe.hits) for probe, files in zip(probes, unknown, strict=True)]
+    return near, far
 
 
 def _rows(file: LiveFile) -> int:

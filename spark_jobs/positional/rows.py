@@ -44,7 +44,7 @@ from tidegate.upsert.candidates import candidates
 from tidegate.upsert.data_file import order, write
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.keys.file import DELETED, Int64s, KeyFile
-from tidegate.upsert.keys.hash import SEED, key_hashes, leads
+from tidegate.upsert.keys.hash import Seed, key_hashes, leads
 from tidegate.upsert.keys.table import KeyTable
 from tidegate.upsert.probe_file import Hits
 from tidegate.upsert.resolve import resolve
@@ -158,7 +158,7 @@ def _net(lake: LakeFiles, staged: Sequence[StagedFile], phase: StagePhase) -> _N
 
 def _held(app: Application, path: str, net: _Net, snapshot: TableState) -> _Held:
     """Silver's live rows with a changed hash."""
-    table = _key_table(net.hashes)
+    table = _key_table(net.hashes, app.key_seed)
     probe = Probe(path, table, candidates(snapshot.files, table))
     probe_all(app, [probe])
     if probe.error is not None:
@@ -174,14 +174,14 @@ def _held(app: Application, path: str, net: _Net, snapshot: TableState) -> _Held
     return _Held(probe.hits, *(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _key_table(hashes: pa.Array) -> KeyTable:
+def _key_table(hashes: pa.Array, seed: Seed) -> KeyTable:
     count = len(hashes)
     zeros = np.zeros(count, np.int64)
     keys = KeyFile(
         source="",
         key_schema=pa.schema([(tables.ROW_HASH, pa.string())]),
-        seed=SEED,
-        hashes=key_hashes([hashes]),
+        seed=seed,
+        hashes=key_hashes([hashes], seed),
         commit_ts=zeros,
         seq=zeros,
         ordinal=zeros,

@@ -6,6 +6,7 @@ Out: Handles. They say nothing of where a table is.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import AT_ONCE_TABLES_MIN, PROBE_GROUPS_BYTES_MAX
 from tidegate.upsert.keys.bounds import KnownGroups
+from tidegate.upsert.keys.hash import Seed
+from tidegate.upsert.keys.key_indexes import KeyIndexes
+from tidegate.upsert.probe_file import Earlier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +46,8 @@ CLAIMED = (
 @dataclass
 class Handles:
     """background: Spark, which may not be there yet. lease: of apply, or of rebuild; none in a test. pool: for looks at
-    tables' logs and files, and for commits. What is done in it waits for nothing else that is.
+    tables' logs and files, and for commits. What is done in it waits for nothing else that is. key_seed: of key
+    hashes, in all windows. earlier: what earlier windows know of silver's files.
     """
 
     background: BackgroundSession
@@ -54,7 +59,10 @@ class Handles:
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)
         self.checkpoints = Checkpoints(self.lake)
-        self.known_groups = KnownGroups(PROBE_GROUPS_BYTES_MAX)
+        # Whoever writes keys to a source must not know which of them hash alike.
+        self.key_seed: Seed = (secrets.randbits(64), secrets.randbits(64))
+        indexes = KeyIndexes(self.lake, self.key_seed, self.pipeline.apply.key_index_bytes)
+        self.earlier = Earlier(KnownGroups(PROBE_GROUPS_BYTES_MAX), indexes)
         self.pool = ThreadPoolExecutor(max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables), "table")
 
     @property

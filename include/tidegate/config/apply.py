@@ -73,6 +73,12 @@ class Apply(Section):
         description="Most bytes of a silver table that apply packs per window, against small files and deleted rows."
         " Unused bytes are saved for later windows. 0: never",
     )
+    key_index_bytes: int = Field(
+        512 << 20,
+        ge=0,
+        description="Memory of the Spark driver for indexes of keys, about 13 bytes per row for a key of one integer"
+        " and 17 for any other. Files that windows look through again and again get an index. 0: none",
+    )
     spark_conn_id: str = Field("spark_default", description="Airflow Spark connection that submits the job")
     spark_conf: dict[str, str] = Field(
         default_factory=dict, description="Extra Spark settings. They win over tidegate's own"

@@ -50,6 +50,14 @@ PROBE_DRIVER_ROWS_MAX: Final = 16_000_000
 PROBE_TASK_ROWS: Final = 2_000_000
 # Bounds of row groups that the driver keeps: about 24 bytes for each 131,072 rows, and 600 for each file.
 PROBE_GROUPS_BYTES_MAX: Final = 64 * MIB
+# An index of a file's keys (include/tidegate/upsert/keys/key_indexes.py). To make it costs 20 to 30 ns a row, to look
+# through the file 2.5 to 4 ns, to look up a key 50 ns. A small file is looked through as fast as it is asked for.
+KEY_INDEX_FILE_ROWS_MIN: Final = 65_536
+KEY_INDEX_READ_ROWS_MIN: Final = 8  # for each row of the file
+KEY_INDEX_LOOKUP_ROWS: Final = 20
+# An index that was used this lately isn't dropped for another. Files whose look-ups are counted: 500 bytes each.
+KEY_INDEX_IDLE_SECONDS: Final = 60
+KEY_INDEX_WATCHED_FILES_MAX: Final = 65_536
 # A shard that is read anew: the driver looks through files of up to this many rows, where a statement of Spark's costs
 # seconds.
 SHARD_DRIVER_ROWS_MAX: Final = 4_000_000

@@ -1,13 +1,14 @@
 """Which live rows of a silver file belong to keys of the phase.
 
 In:  a live file, the table of keys.
-Out: their positions. Only the key's columns are read; rows that a deletion vector names already
+Out: their positions. Only the key's columns are read, or an index of them; rows that a deletion vector names already
      stay out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -19,8 +20,11 @@ from tidegate.upsert import deletion_vector
 from tidegate.upsert.keys.bounds import KnownGroups, file_name
 from tidegate.upsert.keys.columns import KeyColumns
 from tidegate.upsert.keys.hash import Cells
+from tidegate.upsert.keys.key_indexes import KeyIndexes
 from tidegate.upsert.keys.table import KeyTable
 from tidegate.upsert.roaring import Positions
+
+_NONE: Final[Positions] = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +41,48 @@ class Hits:
         return self.rows - len(self.dead) - len(self.fresh)
 
 
-def probe_file(
-    lake: LakeFiles, table_path: str, file: LiveFile, table: KeyTable, known: KnownGroups | None = None
-) -> Hits:
-    """known: earlier windows' knowledge of files, which grows; a file without a group for any key isn't opened again.
-    Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain.
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Knowledge of silver's files from earlier windows. It grows.
+
+    groups: a file without a row group for any key isn't opened again. indexes: of files that are looked through often.
     """
-    none = np.zeros(0, np.int64)
+
+    groups: KnownGroups
+    indexes: KeyIndexes
+
+
+def probe_file(
+    lake: LakeFiles, table_path: str, file: LiveFile, table: KeyTable, earlier: Earlier | None = None
+) -> Hits:
+    """Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain."""
     name = file_name(table_path, file, table)
-    groups = known.of(name) if known is not None else None
-    if groups is not None and next(groups.that_may_hold(table), None) is None:
-        return Hits(file, none, none, groups.total_rows)
+    groups = earlier.groups.of(name) if earlier is not None else None
+    if earlier is not None and groups is not None:
+        to_read = groups.rows_that_may_hold(table)
+        if not to_read:
+            return Hits(file, _NONE, _NONE, groups.total_rows)
+        index = earlier.indexes.of(table_path, file, table, to_read)
+        if index is not None:
+            return _live(lake, table_path, file, index.find(table.hashes), index.rows)
     with KeyColumns(lake, table_path, file, table.key_schema) as columns:
         if groups is None:
             groups = columns.groups(table)
-            if known is not None:
-                known.keep(name, groups)
+            if earlier is not None:
+                earlier.groups.keep(name, groups)
         parts = [at + table.probe(Cells(arrays)) for at, arrays in columns.batches(groups, table)]
-        rows, where = columns.rows, columns.where
-    matched = np.concatenate([none, *parts])
+        rows = columns.rows
+    if earlier is not None:
+        earlier.indexes.looked_through(table_path, file, table, groups.rows_that_may_hold(table))
+    return _live(lake, table_path, file, np.concatenate([_NONE, *parts]), rows)
+
+
+def _live(lake: LakeFiles, table_path: str, file: LiveFile, matched: Positions, rows: int) -> Hits:
+    """Those of a file's matched rows that its deletion vector doesn't name."""
     if not len(matched) or file.deletion_vector is None:
-        return Hits(file, matched, none, rows)
+        return Hits(file, matched, _NONE, rows)
     dead = deletion_vector.read(lake, table_path, file.deletion_vector)
     if len(dead) and dead[-1] >= rows:
+        where = f"{table_path}/{file.local_path}"
         raise LakeRefused(f"a deletion vector names row {dead[-1]} of {rows}", where=where, remedy=DAMAGED)
     return Hits(file, np.setdiff1d(matched, dead, assume_unique=True), dead, rows)

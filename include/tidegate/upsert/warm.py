@@ -12,6 +12,7 @@ import pyarrow.parquet
 
 from tidegate.compiled import load_all
 from tidegate.upsert.keys.file import KeyFile
+from tidegate.upsert.keys.file_index import indexed
 from tidegate.upsert.keys.hash import SEED, Cells, key_hashes, leads
 from tidegate.upsert.resolve import resolve
 from tidegate.upsert.row_hash import row_hashes
@@ -39,6 +40,7 @@ def warm() -> None:
     table.probe(Cells([key, key]))
     table.may_lie_in(np.array([[0, 2], [0, 2]], np.int64))
     row_hashes({"id": key})
+    indexed(table.hashes, exact=False).find(table.hashes)
     load_all()
 
 

@@ -6,7 +6,6 @@ Out: DecodePlan, which is pickled once per window for all workers. Decoded, what
 
 from __future__ import annotations
 
-import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +34,7 @@ class DecodePlan:
     """What a worker needs besides its segments; pickled once per window.
 
     versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
-    writer, per source and physical table. seed: of this window's key hashes. routed: physical tables of routed ones.
+    writer, per source and physical table. seed: of key hashes. routed: physical tables of routed ones.
     known: what else is known of each source.
     """
 
@@ -80,9 +79,7 @@ def plan_decode(
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    # Whoever writes keys to the source must not know which of them hash alike.
-    seed = (secrets.randbits(64), secrets.randbits(64))
-    return DecodePlan(app.lake, versions, windows, known, folder, targets, seed, routed)
+    return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, routed)
 
 
 def _known(app: Application, window: Window, source: str) -> Known:

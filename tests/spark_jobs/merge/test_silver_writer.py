@@ -105,7 +105,7 @@ class Shop:
         plans = choose_writers(self.app, window, (), versions)
         prepare_silver(self.app, window, plans)
         staged = StagedChanges({name: StagedTable() for name in window.tables}, {})
-        stage = UpsertStage(self.app.lake, "staging", kept=staged.key_files)
+        stage = UpsertStage(self.app.lake, "staging", self.app.key_seed, staged.key_files)
         for name, entry in window.tables.items():
             plan = plans[name]
             for _, _, physical in sorted(entry.physical):

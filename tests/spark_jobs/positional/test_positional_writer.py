@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_jobs.positional import probe
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed
+from spark_jobs.window.application import Application
 from spark_jobs.window.plan import MergeOnly
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
 from tidegate import tables
@@ -96,6 +98,59 @@ def test_what_a_spark_job_probes_is_what_the_driver_would(
     assert sorted(row["id"] for row in it.silver("t")) == sorted([4, *range(1, 50, 2)])
     assert {row["a"] for row in it.silver("u") if row["id"] < 3} == {"new"}
     assert len(it.silver("u")) == 9
+
+
+def indexed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a few rows has an index as soon as it was looked through, for any number of keys."""
+    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_FILE_ROWS_MIN", 1)
+    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_LOOKUP_ROWS", 0)
+    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_READ_ROWS_MIN", 0)
+
+
+def test_windows_are_right_by_indexes_while_others_rewrite_the_table(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed_at_once(monkeypatch)
+    it, rng = keyed(shop()), random.Random(5)
+    uri, rows = it.app.lake.uri(tables.silver_path("d", "t")), dict[int, str]()
+    rewrites = ["OPTIMIZE delta.`{}`", "VACUUM delta.`{}`", "REORG TABLE delta.`{}` APPLY (PURGE)", ""]
+    for number in range(8):
+        low = 20 * (number + 1)
+        changes: Rows = []
+        for at in range(15):
+            key, op = rng.randrange(40), rng.choice([UP, UP, DEL])
+            changes.append((low + 1 + at, op, {"id": key, "a": f"w{number}"}))
+            rows = {k: a for k, a in rows.items() if k != key} | ({key: f"w{number}"} if op == UP else {})
+        it.apply(low, low + 20, {"t": changes})
+        it.app.earlier.indexes.wait()
+        assert {row["id"]: row["a"] for row in it.silver("t")} == rows
+        if statement := rewrites[number % len(rewrites)]:
+            it.app.spark.sql(statement.format(uri))
+    assert len(it.app.earlier.indexes)
+    assert "MERGE" not in operations(it, "t")
+
+
+def test_files_with_an_index_are_not_for_a_spark_job(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed_at_once(monkeypatch)
+    monkeypatch.setattr("spark_jobs.positional.probe.PROBE_DRIVER_ROWS_MAX", 0)
+    monkeypatch.setattr(BackgroundSession, "is_local", lambda _: False)
+    of_jobs = list[int]()
+    in_workers = probe._in_workers
+
+    def counted(app: Application, parts: list[probe.Probe]) -> None:
+        of_jobs.append(sum(len(part.files) for part in parts))
+        in_workers(app, parts)
+
+    monkeypatch.setattr(probe, "_in_workers", counted)
+    it = keyed(shop(), 30)
+    for number in range(3):
+        low = 20 * (number + 1)
+        it.apply(low, low + 20, {"t": [(low + 1, UP, {"id": 3, "a": f"w{number}"})]})
+        it.app.earlier.indexes.wait()
+        assert [row["a"] for row in it.silver("t") if row["id"] == 3] == [f"w{number}"]
+    assert of_jobs == [1, 1, 1], "the first file, then each window's new one"
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,11 @@ from tidegate.upsert.actions import adopted, replaced
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.keys.bounds import KnownGroups
 from tidegate.upsert.keys.file import read_keys
-from tidegate.upsert.probe_file import probe_file
+from tidegate.upsert.keys.hash import SEED
+from tidegate.upsert.keys.key_indexes import KeyIndexes
+from tidegate.upsert.probe_file import Earlier, probe_file
 from tidegate.upsert.resolve import resolve
 from tidegate.upsert.stage import Target, stage
 
@@ -30,11 +33,22 @@ SCHEMA = pa.schema(
         pa.field(tables.COMMIT_TS, pa.int64()),
     ]
 )
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a few rows has an index as soon as it was looked through, for any number of keys."""
+    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_FILE_ROWS_MIN", 1)
+    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_LOOKUP_ROWS", 0)
+    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_READ_ROWS_MIN", 1)
+
+
 Change = tuple[int, int, str, str | None]  # op, id, region, note
 
 
-def apply(table: HandTable, key: tuple[str, ...], windows: list[list[Change]], commit_ts: int) -> None:
-    """Apply one phase that was staged in several tasks."""
+def apply(table: HandTable, key: tuple[str, ...], windows: list[list[Change]], at: tuple[int, Earlier | None]) -> None:
+    """Apply one phase that was staged in several tasks. at: its commit_ts, and what earlier ones know."""
+    commit_ts, earlier = at
     snapshot = table.snapshot()
     target = Target(table.lake, table.path, FileLayout.of(snapshot, key))
     table.lake.make_folder("staging")
@@ -59,7 +73,7 @@ def apply(table: HandTable, key: tuple[str, ...], windows: list[list[Change]], c
     found = resolve(key_files)
     with VectorWriter(table.lake, table.path) as vectors:
         files = candidates(snapshot.files, found.table)
-        actions = replaced([probe_file(table.lake, table.path, file, found.table) for file in files], vectors)
+        actions = replaced([probe_file(table.lake, table.path, file, found.table, earlier) for file in files], vectors)
         actions.extend(adopted(found.files, vectors))
     table.commit(actions.removes, actions.adds)
 
@@ -70,11 +84,14 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("key", share([("id",), ("region", "id"), ("id", "region")]))
 @pytest.mark.parametrize("partition_by", [(), ("region",)])
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.usefixtures("small")
 def test_random_windows_leave_what_a_dictionary_holds(
-    tmp_path: Path, key: tuple[str, ...], partition_by: tuple[str, ...]
+    tmp_path: Path, key: tuple[str, ...], partition_by: tuple[str, ...], indexed: bool
 ) -> None:
     random_ = random.Random(f"{key} {partition_by}")
     table = HandTable.create(tmp_path, SCHEMA, partition_by)
+    earlier = Earlier(KnownGroups(1 << 20), KeyIndexes(table.lake, SEED, 1 << 20)) if indexed else None
     model: dict[tuple[Any, ...], dict[str, Any]] = {}
     for window in range(many(8, 8)):
         tasks: list[list[Change]] = []
@@ -91,7 +108,10 @@ def test_random_windows_leave_what_a_dictionary_holds(
                 model.pop(name, None)
                 if op == tables.OP_UPSERT:
                     model[name] = row
-        apply(table, key, tasks, commit_ts=window + 1)
+        apply(table, key, tasks, (window + 1, earlier))
+        if earlier is not None:
+            earlier.indexes.wait()
+    assert earlier is None or len(earlier.indexes)
     expected = sorted(model.values(), key=lambda row: (row["id"], row["region"]))
     assert expected
     for reader, read in READERS.items():

@@ -38,3 +38,11 @@ FILTER_MASK: Final = 3  # its bits - 1
 SEED: Final = 4  # two words: the seed of the hashes
 OWNERS: Final = 6  # address of int32[slots], the change in each slot; while the table is made
 TABLE_WORDS: Final = 7
+
+# --- an index of a file's keys: int64[INDEX_WORDS] ---------------------------------------------------
+SHIFT: Final = 0  # of a hash's second word, to its bucket
+STARTS: Final = 1  # address of uint32[buckets + 1]
+LOWS: Final = 2  # address of uint64[n], the hashes' first words
+HIGHS: Final = 3  # address of uint32[n], the low halves of their second words; 0 without
+POSITIONS: Final = 4  # address of uint32[n], the rows' positions in the file
+INDEX_WORDS: Final = 5

@@ -45,6 +45,10 @@ class Groups:
                 yield index, rows, at
             at += rows
 
+    def rows_that_may_hold(self, table: KeyTable) -> int:
+        """In the groups that can't be ruled out."""
+        return sum(rows for _, rows, _ in self.that_may_hold(table))
+
 
 class KnownGroups:
     """At most bytes_max of Groups. Its methods may be called from any thread."""

@@ -88,6 +88,14 @@ class KeyColumns:
         for group, rows, at in groups.that_may_hold(table):
             yield from self._group(group, rows, at)
 
+    def every_batch(self) -> Iterator[tuple[int, list[pa.Array]]]:
+        """As batches, of the whole file."""
+        at = 0
+        for group in range(self._parquet.metadata.num_row_groups):
+            rows = self._parquet.metadata.row_group(group).num_rows
+            yield from self._group(group, rows, at)
+            at += rows
+
     def _group(self, group: int, rows: int, at: int) -> Iterator[tuple[int, list[pa.Array]]]:
         if rows <= _BATCH_ROWS:
             read = self._parquet.reader.read_row_group(group, column_indices=self._indices, use_threads=False)

@@ -77,6 +77,11 @@ def key_hashes(columns: Sequence[pa.Array | pa.ChunkedArray], seed: Seed = SEED)
     return out
 
 
+def compares_exactly(key_schema: pa.Schema) -> bool:
+    """Whether each word of a key's hash alone tells keys apart: keys of one integer, a date or a timestamp."""
+    return len(key_schema) == 1 and _cell(canonical(pa.array([], key_schema.types[0])).type) <= L.CELL_INT64
+
+
 def leads(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """Leads of n values, int64[n]: a <= b implies lead(a) <= lead(b); 0 for NULL."""
     cells = Cells([column])

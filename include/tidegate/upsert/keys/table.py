@@ -75,9 +75,19 @@ class KeyTable:
         return self.key_names[: len(self.leads)]
 
     @cached_property
+    def key_kinds(self) -> tuple[str, ...]:
+        """Names and types of the key's columns."""
+        return tuple(f"{field.name} {field.type}" for field in self.key_schema)
+
+    @property
     def lead_kinds(self) -> tuple[str, ...]:
         """Names and types of the leading columns."""
-        return tuple(f"{name} {self.key_schema.field(name).type}" for name in self.lead_names)
+        return self.key_kinds[: len(self.leads)]
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """uint64[keys, 2] of the keys, in no order."""
+        return np.ascontiguousarray(self.slots[self.slots.any(axis=1)])
 
     def probe(self, cells: Cells) -> Int64s:
         """Positions of the rows whose key is in the table, ascending; rows with a NULL in the key never are."""
