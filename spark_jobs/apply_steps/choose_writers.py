@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
-from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnly, TablePlan, TableWriter
+from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, TablePlan, TableWriter
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import keeps_deleted, planned_phases
 from spark_jobs.window.standing.silver_guard import check
@@ -96,7 +96,8 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
 
 def _chosen(app: Application, entry: TableWindow, plan: TablePlan, snapshot: TableState, share: int) -> TablePlan:
     known = [planned.shape for planned in plan.phases if planned.shape is not None]
-    if why := app.memory(MergeOnly).get(entry.name) or _unfit(known):
+    given_back = app.memory(MergeOnly).get(entry.name) or app.memory(MergeOnce).get(entry.name)
+    if why := given_back or _unfit(known):
         return replace(plan, why=why)
     missing = not snapshot.created
     if missing:

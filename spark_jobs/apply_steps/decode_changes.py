@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver
 from spark_jobs.window.application import Application
+from spark_jobs.window.density import ChangeDensity
 from spark_jobs.window.life.healing import heal_tables
 from spark_jobs.window.made import StagedChanges, StagedTable
 from spark_jobs.window.pairing.prewritten import Run, prewritten_changes
@@ -85,7 +86,8 @@ def decode_changes(
     if not refs and not chunks and not later:
         return decoded
     payloads = (*(ref.payload_bytes for ref in refs), *(segment.ref.payload_bytes for segment in later))
-    if _fits_driver(app, sum(payloads) + sum(chunk.ref.chunk.payload_bytes for chunk in chunks)):
+    payload_bytes = sum(payloads) + sum(chunk.ref.chunk.payload_bytes for chunk in chunks)
+    if _fits_driver(app, payload_bytes):
         outcomes = chain(
             in_driver(refs, plan, here) if refs else (),
             decode_prewritten(later, plan, here),
@@ -108,6 +110,7 @@ def decode_changes(
                 _send_below(app, window, outcome)
             case _:
                 troubles.append(outcome)
+    app.memory(ChangeDensity).note(payload_bytes, sum(u.changes for table in tables.values() for u in table.upserts))
     _hold(app, window, troubles)
     failpoint("apply_after_decode")
     if any(table.upserts for table in tables.values()):

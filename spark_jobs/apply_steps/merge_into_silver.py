@@ -30,7 +30,7 @@ from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, StagedChanges, StagedTable, TableToWrite
-from spark_jobs.window.plan import MergeOnly, PlannedPhase, TablePlan, TableWriter
+from spark_jobs.window.plan import MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter
 from spark_jobs.window.standing.standings import hold_for_error, send_below
 from spark_jobs.window.window import Sweep, Window
 from tidegate.errors import Terminal
@@ -49,7 +49,7 @@ def merge_into_silver(
 ) -> dict[str, int]:
     """Write every table of the window. A Terminal error holds its table; any other fails the window, all together.
 
-    A table that the positional writer gives back is released: it catches up by MERGE.
+    A table that the positional writer gives back is released, and catches up.
     """
     works, versions, outcomes = list[TableToWrite](), dict[str, int](), dict[str, Outcome]()
     for name, entry in window.tables.items():
@@ -67,13 +67,13 @@ def merge_into_silver(
     failures: dict[str, BaseException] = {}
     for name, outcome in outcomes.items():
         if isinstance(outcome, int):
+            app.memory(MergeOnce).pop(name, None)
             app.positions.note_applied(name, window.cut_ts)
             versions[name] = outcome
             continue
         app.positions.forget_applied(name)
         if isinstance(outcome, GivenBack):
-            app.memory(MergeOnly)[name] = outcome.why
-            send_below(app, window, name, f"{name}: MERGE takes it from here on: {outcome.why}")
+            send_below(app, window, name, _given_back(app, window, name, outcome))
         elif isinstance(outcome, Terminal):
             hold_for_error(app, window, name, outcome)
         else:
@@ -93,6 +93,17 @@ def merge_into_silver(
     if outcomes:
         failpoint("apply_after_merge")
     return versions
+
+
+def _given_back(app: Application, window: Window, name: str, outcome: GivenBack) -> str:
+    """Say who writes the table next, for people; windows below the cut are smaller than the one that had too much."""
+    if not outcome.window_only:
+        app.memory(MergeOnly)[name] = outcome.why
+        return f"{name}: MERGE takes it from here on: {outcome.why}"
+    if window.main:
+        return f"{name}: it catches up in smaller windows: {outcome.why}"
+    app.memory(MergeOnce)[name] = outcome.why
+    return f"{name}: MERGE takes its next window: {outcome.why}"
 
 
 def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:

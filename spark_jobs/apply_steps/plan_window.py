@@ -15,6 +15,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.density import ChangeDensity
 from spark_jobs.window.life.ahead import check_not_ahead
 from spark_jobs.window.life.following import take_in, target
 from spark_jobs.window.life.mending import release_emptied
@@ -49,7 +50,7 @@ def next_window(app: Application) -> Window | None:
     sources = _sources(app)
     app.index.check_reaches(app.cut_ts, sources)
     all_refs = app.index.refs
-    cut_ts = choose_cut(all_refs, sources, app.cut_ts, app.pipeline.apply.window_bytes)
+    cut_ts = choose_cut(all_refs, sources, app.cut_ts, _bytes_max(app))
     if cut_ts is None:
         return None
     return window_between(app, app.cut_ts, cut_ts)
@@ -78,16 +79,18 @@ def next_catch_up(app: Application, turn: int) -> Window | None:
         return _for_tables(app, tables)
     low_ts = app.followed.behind[source]
     app.index.check_reaches(low_ts, [source])
-    bytes_max = app.pipeline.apply.window_bytes
-    upto_ts, refs = backlog(
-        app.lake, {source: WantedSegments(low_ts)}, _frontier(app, source), bytes_max, app.index.below
-    )
+    wanted = {source: WantedSegments(low_ts)}
+    upto_ts, refs = backlog(app.lake, wanted, _frontier(app, source), _bytes_max(app), app.index.below)
     return Window(low_ts, upto_ts, refs, behind=source) if upto_ts > low_ts else None
 
 
 def catches_up(app: Application) -> bool:
     """Whether a window below the cut is to come."""
     return bool(_released(app) or _going_on(app))
+
+
+def _bytes_max(app: Application) -> int:
+    return app.memory(ChangeDensity).bytes_max(app.pipeline.apply.window_bytes)
 
 
 def _going_on(app: Application) -> list[str]:
@@ -141,7 +144,7 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
         app.lake,
         {source: WantedSegments(low_ts, names) for source, names in wanted.items()},
         min(target(app, of) for of in tables.values()),
-        app.pipeline.apply.window_bytes,
+        _bytes_max(app),
         app.index.below,
     )
     return Window(low_ts, upto_ts, refs, catches_up=tables, asked=wanted) if upto_ts > low_ts else None

@@ -53,11 +53,15 @@ KeyFiles = dict[str, KeyFile]  # of a window that was decoded in the driver, by 
 
 
 class GivenBack(Exception):  # noqa: N818 - nothing went wrong
-    """The positional writer can't do this table after all: it is to catch up by MERGE. why: in one phrase."""
+    """The positional writer can't do this table after all. why: in one phrase.
 
-    def __init__(self, why: str) -> None:
+    window_only: not what this window has of it; else MERGE writes the table from here on.
+    """
+
+    def __init__(self, why: str, *, window_only: bool = False) -> None:
         super().__init__(why)
         self.why = why
+        self.window_only = window_only
 
 
 @dataclass(slots=True)
@@ -130,7 +134,7 @@ def _within_memory(upserts: Sequence[Upsert], outcome: dict[str, Outcome]) -> li
             kept.append(upsert)
             continue
         why = f"keys of {upsert.changes:,} changes need {-(-needed >> 20)} MiB of the driver"
-        outcome[upsert.work.name] = GivenBack(why)
+        outcome[upsert.work.name] = GivenBack(why, window_only=True)
     return kept
 
 

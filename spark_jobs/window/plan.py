@@ -64,4 +64,11 @@ class MergeOnly(dict[str, str]):
     """Tables that the positional writer gave back to an application, and why."""
 
 
+class MergeOnce(dict[str, str]):
+    """Tables of which even a window below the cut has too much for the positional writer, until MERGE has written it.
+
+    One transaction may be larger than any window.
+    """
+
+
 NOTHING_PLANNED: Final = TablePlan()

@@ -90,9 +90,9 @@ class Shop:
         self.app.histories["s"].replay(statement)
         self.times[("s", commit_ts)] = stamp
 
-    def apply(self, low: int, cut: int, changes: dict[str, Rows]) -> Done:
-        """changes: physical table -> (commit_ts, op, row)."""
-        window = Window(low, cut, [])
+    def apply(self, low: int, cut: int, changes: dict[str, Rows], *, below: bool = False) -> Done:
+        """changes: physical table -> (commit_ts, op, row). below: in a window below the cut."""
+        window = Window(low, cut, [], catches_up={} if below else None)
         for physical in {table for _, table in self.app.histories["s"].tables()}:
             database, table, routed = self.app.names.logical("d", physical)
             name = f"{database}.{table}"

@@ -201,9 +201,21 @@ def test_more_keys_than_the_driver_may_hold_go_by_merge_the_largest_table_first(
     assert "keys of 9 changes" in held["d.t"].reason
     assert [row["id"] for row in it.silver("u")] == [0, 1, 2], "it fits, and doesn't wait"
     assert it.silver("t") == []
-    window = it.apply(15, 20, changes)
-    assert "d.t (keys of 9 changes need 1 MiB of the driver)" in window.writers()
-    assert [row["id"] for row in it.silver("t")] == list(range(9))
+    assert it.apply(15, 18, {"t": changes["t"][:6]}, below=True).writers() == "1 by an earlier try; 1 by position"
+    assert [row["id"] for row in it.silver("t")] == list(range(6))
+
+
+def test_a_transaction_with_more_keys_than_the_driver_may_hold_goes_by_merge_alone(
+    shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = keyed(shop(), 1)
+    monkeypatch.setattr("tidegate.limits.UPSERT_KEYS_BYTES_MAX", 5 * KEY_RECORD_BYTES)
+    assert it.apply(20, 40, {"t": many(9, 22)}, below=True).held["d.t"].applied_ts == 20
+    window = it.apply(20, 40, {"t": many(9, 22)}, below=True)
+    assert window.writers() == "by MERGE: d.t (keys of 9 changes need 1 MiB of the driver)"
+    assert len(it.silver("t")) == 9
+    it.apply(40, 60, {"t": many(2, 42, a="new")})
+    assert operations(it, "t")[-2:] == ["MERGE", "UPSERT"], "the next window goes by position again"
 
 
 def test_a_conflict_is_probed_again_on_the_new_version(

@@ -1,0 +1,38 @@
+"""How many changes a byte of bronze holds, as far as an application has seen: it bounds what a window takes.
+
+In:  bytes and changes of decoded windows.
+Out: the most bytes of the next one.
+
+The positional writer holds a record per change in memory, and segments don't say how many changes they hold. A window
+of narrow rows that is as large as one of wide rows would have too many: MERGE would write it, at ten times the cost.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate import limits
+from tidegate.upsert.cost import KEY_RECORD_BYTES
+
+# Row events of one statement hold 20 bytes and more for each row of two columns.
+_NARROW_CHANGE_BYTES: Final = 24
+# Windows of less say little of what a backlog holds.
+_TELLING_BYTES: Final = 16 << 20
+# Of what earlier windows held, when one is less dense.
+_KEPT: Final = 0.7
+
+
+class ChangeDensity:
+    """As dense as the narrowest rows until a window says otherwise."""
+
+    def __init__(self) -> None:
+        self._changes_per_byte = 1 / _NARROW_CHANGE_BYTES
+
+    def note(self, payload_bytes: int, changes: int) -> None:
+        """A window of so many bytes held so many changes."""
+        if payload_bytes >= _TELLING_BYTES:
+            self._changes_per_byte = max(changes / payload_bytes, _KEPT * self._changes_per_byte)
+
+    def bytes_max(self, window_bytes: int) -> int:
+        """The most bytes of a window, at most window_bytes."""
+        return min(window_bytes, int(limits.UPSERT_KEYS_BYTES_MAX / KEY_RECORD_BYTES / self._changes_per_byte))

@@ -1,0 +1,28 @@
+"""Windows are no larger than the positional writer's memory allows for what bronze holds."""
+
+from __future__ import annotations
+
+from spark_jobs.window.density import ChangeDensity
+from tidegate.limits import UPSERT_KEYS_BYTES_MAX
+from tidegate.upsert.cost import KEY_RECORD_BYTES
+
+WINDOW = 512 << 20
+CHANGES = UPSERT_KEYS_BYTES_MAX // KEY_RECORD_BYTES
+
+
+def test_the_first_window_expects_the_narrowest_rows() -> None:
+    density = ChangeDensity()
+    assert WINDOW // 3 < density.bytes_max(WINDOW) < WINDOW
+    assert density.bytes_max(1 << 20) == 1 << 20
+
+
+def test_wide_rows_give_whole_windows_and_narrow_ones_what_fits() -> None:
+    density = ChangeDensity()
+    for _ in range(5):
+        density.note(200 << 20, 1_000_000)
+    assert density.bytes_max(WINDOW) == WINDOW
+    density.note(512 << 20, 20_500_000)
+    fits = density.bytes_max(WINDOW)
+    assert 0.99 * CHANGES < fits * 20_500_000 / (512 << 20) < 1.01 * CHANGES
+    density.note(16 << 10, 1)
+    assert density.bytes_max(WINDOW) == fits, "a small window says nothing of a backlog"
