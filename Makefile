@@ -33,8 +33,9 @@ lint: .venv/.made ## ruff, mypy --strict, import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs: environment ## write the table of pipeline keys in docs/pipeline.md anew
+docs: environment ## write the table of pipeline keys in docs/pipeline.md, and the alert rules, anew
 	@$(BIN)/python tools/pipeline_keys.py --write docs/pipeline.md
+	@$(BIN)/python tools/alert_rules.py
 
 lock: environment ## requirements.in -> requirements.txt: every pin with its hashes, no index address
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \

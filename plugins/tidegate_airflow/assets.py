@@ -4,7 +4,8 @@ In:  a pipeline.
 Out: its bronze Asset, watched in its Delta log, the schedule of apply; its silver Asset, for the schedules of other
      teams' DAGs; its questions, watched in control/table_states, the schedule of approve; its tables in wait of a
      snapshot, watched in the same and beside it, the schedule of snapshot; its complete hours, watched in control/cuts,
-     the schedule of complete; the assets with a partition per complete hour, for the schedules of other teams' DAGs.
+     the schedule of complete; its alerts, watched by looks at the whole pipeline, the schedule of the DAGs that tell
+     people; the assets with a partition per complete hour, for the schedules of other teams' DAGs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from airflow.sdk import Asset, AssetWatcher
 
 from tidegate.config import Pipeline
 from tidegate.lake.complete_hours import ALL_TABLES
+from tidegate_airflow.alerts_trigger import AlertsTrigger
 from tidegate_airflow.bronze_trigger import BronzeVersionTrigger
 from tidegate_airflow.hours_trigger import HoursTrigger
 from tidegate_airflow.question_trigger import QuestionTrigger
@@ -87,6 +89,18 @@ def hours_asset(pipeline: Pipeline) -> Asset:
         uri=f"tidegate://{pipeline.pipeline}/control/cuts",
         extra={"lake": pipeline.lake.path},
         watchers=[AssetWatcher(name=f"{pipeline.pipeline}__hours", trigger=trigger)],
+    )
+
+
+def alerts_asset(pipeline: Pipeline) -> Asset:
+    """What a person must know; an event when something begins or ends."""
+    return Asset(
+        name=f"{pipeline.pipeline}__alerts",
+        uri=f"tidegate://{pipeline.pipeline}/alerts",
+        extra={"lake": pipeline.lake.path},
+        watchers=[
+            AssetWatcher(name=f"{pipeline.pipeline}__alerts", trigger=AlertsTrigger(pipeline.model_dump(mode="json")))
+        ],
     )
 
 

@@ -18,7 +18,7 @@ import pytest
 from tests.support.servers import ROOT
 from tidegate import tables
 from tidegate.config import Apply, Capture, Maintain, Snapshot, Verify
-from tidegate.limits import JOB_HANGS_SECONDS
+from tidegate.limits import JOB_HANGS_SECONDS, TASK_ATTEMPTS_MAX
 
 SHOP = """
 pipeline: shop
@@ -32,6 +32,10 @@ ddl: {drop_column: ask}
 snapshot: {mode: manual, parallel: 2, bytes_per_second: 5000000}
 verify: {rows_per_second: 5000, each_table_hours: 168}
 completeness: {hourly: true, tables: [shop.orders], verified: true}
+alerts:
+  notifiers:
+    ops: {notifier: no.such.provider.Notifier, arguments: {text: "{{ alert.text }}"}}
+    hook: {notifier: tidegate_airflow.webhook_notifier.WebhookNotifier, arguments: {http_conn_id: hook}}
 """
 KINDS = ("capture", "apply", "maintain", "snapshot", "verify")
 TWO = """
@@ -93,8 +97,8 @@ def test_one_line_in_a_dags_folder_of_ones_own_gives_all_dags(parsed: dict[str, 
 
 def test_each_good_pipeline_file_has_a_dag_of_each_kind(parsed: dict[str, Any]) -> None:
     wanted = {f"{name}__{kind}" for name in ("shop", "two") for kind in KINDS}
-    wanted |= {"shop__approve", "shop__complete"}
-    assert set(parsed["dags"]) == wanted, "two asks for nothing, and names no hours"
+    wanted |= {"shop__approve", "shop__complete", "shop__alerts_ops", "shop__alerts_hook"}
+    assert set(parsed["dags"]) == wanted, "two asks for nothing, names no hours, and tells nobody"
 
 
 def test_a_broken_pipeline_file_is_an_import_error_of_one_line_and_stops_no_other(parsed: dict[str, Any]) -> None:
@@ -114,7 +118,9 @@ def test_a_single_broken_file_is_reported_without_a_group(tmp_path: Path) -> Non
     (folder / "shop.yaml").write_text(SHOP)
     (folder / "broken.yaml").write_text(BROKEN)
     found = parse(folder, tmp_path)
-    assert set(found["dags"]) == {f"shop__{kind}" for kind in (*KINDS, "approve", "complete")}
+    assert set(found["dags"]) == {
+        f"shop__{kind}" for kind in (*KINDS, "approve", "complete", "alerts_ops", "alerts_hook")
+    }
     assert found["errors"]["pipeline_files.py"].rstrip().splitlines()[-1].startswith("tidegate.errors.ConfigError: ")
     (folder / "broken.yaml").unlink()
     assert parse(folder, tmp_path)["errors"] == {}
@@ -226,6 +232,8 @@ FORMS = {
     "verify": {"rows_per_second", "tables", "repair"},
     "approve": set[str](),
     "complete": set[str](),
+    "alerts_ops": set[str](),
+    "alerts_hook": set[str](),
 }
 
 
@@ -292,3 +300,18 @@ def test_hours_are_added_to_an_asset_of_all_tables_and_of_each_named_one(parsed:
         "shop__verified__shop.orders",
         "shop__added_hours",
     }
+
+
+def test_each_notifier_has_a_dag_of_its_own_and_all_wake_by_one_look(parsed: dict[str, Any]) -> None:
+    """A notifier that fails holds nobody up but itself."""
+    dags = [parsed["dags"][f"shop__alerts_{name}"]["serialised"]["dag"] for name in ("ops", "hook")]
+    watchers = []
+    for dag in dags:
+        (asset,) = dag["timetable"]["__var"]["asset_condition"]["objects"]
+        assert asset["name"] == "shop__alerts"
+        watchers += asset["watchers"]
+        assert (dag["max_active_runs"], dag["max_consecutive_failed_dag_runs"]) == (1, 0)
+        (task,) = dag["tasks"]
+        assert task["__var"]["retries"] == TASK_ATTEMPTS_MAX
+    assert watchers[0] == watchers[1]
+    assert watchers[0]["trigger"]["classpath"] == "tidegate_airflow.alerts_trigger.AlertsTrigger"

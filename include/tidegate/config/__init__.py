@@ -8,6 +8,7 @@ Secrets never stand here: a source names an Airflow connection, and so does a la
 import from here, not from the modules below.
 """
 
+from tidegate.config.alerts import BOUNDED, Alert, Alerts, Notifier
 from tidegate.config.any_source import Flavour
 from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
@@ -27,7 +28,10 @@ from tidegate.config.verify import Verify
 from tidegate.config.xa import Orphans, Xa
 
 __all__ = [
+    "BOUNDED",
     "OWN_DATABASES",
+    "Alert",
+    "Alerts",
     "AnySource",
     "Apply",
     "ApplyMode",
@@ -43,6 +47,7 @@ __all__ = [
     "Lake",
     "Maintain",
     "MysqlSource",
+    "Notifier",
     "Orphans",
     "Pipeline",
     "Policy",

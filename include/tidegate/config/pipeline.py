@@ -11,6 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from tidegate import limits
+from tidegate.config.alerts import Alerts
 from tidegate.config.apply import Apply, ApplyMode
 from tidegate.config.capture import Capture
 from tidegate.config.completeness import Completeness
@@ -44,6 +45,7 @@ class Pipeline(Section):
     verify: Verify = Field(default_factory=Verify)
     completeness: Completeness = Field(default_factory=Completeness)
     xa: Xa = Field(default_factory=Xa)
+    alerts: Alerts = Field(default_factory=Alerts)
 
     @model_validator(mode="after")
     def _hours_can_come(self) -> Self:

@@ -25,12 +25,14 @@ _PLACE: Final = re.compile(
 _WITH_PASSWORD: Final = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 
 
+def is_secret(key: str, value: str) -> bool:
+    """Whether an option's name, or an address in its value, says so."""
+    named = _SECRET.search(key.lower()) and not _PLACE.search(key.lower())
+    return bool(named or _WITH_PASSWORD.search(value))
+
+
 def _without_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    secrets = sorted(
-        key
-        for key, value in options.items()
-        if (_SECRET.search(key.lower()) and not _PLACE.search(key.lower())) or _WITH_PASSWORD.search(value)
-    )
+    secrets = sorted(key for key, value in options.items() if is_secret(key, value))
     if secrets:
         raise ValueError(
             f"a secret has no place in a pipeline file ({', '.join(secrets)}): give conn_id, and put it into that"

@@ -43,3 +43,17 @@ CHANGELOG_GROUP_BYTES: Final = 8 * MIB
 CHANGELOG_PACKED_BYTES: Final = 16 * MIB
 TAIL_POLL_SECONDS: Final = 0.5
 QUERY_MEMORY_BYTES: Final = 2048 * MIB
+
+# --- alerts ---------------------------------------------------------------------------------------
+# A pipeline is looked at so often for those who are told: a look is that of the page.
+ALERT_LOOK_SECONDS: Final = 30.0
+# What isn't so any more for this long is over: less would send a pair for every blink.
+ALERT_OVER_SECONDS: Final = 120.0
+# Tables of one alert that are remembered by name in Airflow's database; more are counted.
+ALERT_KEPT_TABLES_MAX: Final = 1000
+# Tables, or sources, that a message names for one alert; the others are counted.
+ALERT_NAMED_TABLES_MAX: Final = 10
+# A message, in characters: Slack takes 40,000, and what waited for a notifier comes as one.
+ALERT_TEXT_CHARACTERS_MAX: Final = 16_000
+# A webhook's answer is waited for so long.
+ALERT_SEND_SECONDS: Final = 30.0

@@ -1,5 +1,6 @@
-"""What monitoring asks of a pipeline: figures with stable names, for Prometheus and OpenTelemetry.
+"""What monitoring asks of a pipeline: figures with stable names, for Prometheus and OpenTelemetry, and alerts on them.
 
 In:  views of pipelines (tidegate.pipelines), and capture's own status on this machine.
 Out: catalogue: every metric, its labels and its meaning. measured: samples of a view. exporting: the two exporters.
+     rules: the one list of alerts. notices: what began and what ended, for who is told.
 """

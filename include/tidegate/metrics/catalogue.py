@@ -58,7 +58,7 @@ METRICS: Final[dict[str, Metric]] = {
         (
             "tidegate_snapshot_tables",
             (*PIPELINE, "state"),
-            "Tables that are being read, by their snapshot's state.",
+            "Tables that are being read, by their snapshot's state; `failed`: tables with a failed last one.",
         ),
         ("tidegate_snapshot_read_rows", PIPELINE, "Rows read by the snapshots that are under way."),
         ("tidegate_snapshot_estimated_rows", PIPELINE, "About how many rows the tables of these snapshots have."),

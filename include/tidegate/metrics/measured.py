@@ -16,6 +16,7 @@ from tidegate.commit_ts import physical_ms
 from tidegate.config import TidbSource
 from tidegate.lake.verified import VerifiedTogether
 from tidegate.metrics.catalogue import METRICS
+from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.standing.causes import Cause
 from tidegate.tables import State
 from tidegate.verify.report import Outcome
@@ -44,6 +45,7 @@ def samples(
     figures = [
         *_of_pipeline(view),
         *_of_captures(captures or {}),
+        *_of_purges(view.standing, captures or {}),
         *(_of_tables(view.standing) if per_table and view.standing is not None else ()),
     ]
     made = [Sample(metric, (name, *labels), float(value)) for metric, labels, value in figures if value is not None]
@@ -72,7 +74,7 @@ def _of_pipeline(view: PipelineView) -> Iterator[Figure]:
     for source in stands.sources:
         yield from _of_source(source, is_asked=not isinstance(view.pipeline.sources[source.source], TidbSource))
     yield from _of_standing(stands)
-    yield from _of_snapshots(view.snapshots)
+    yield from _of_snapshots(view.snapshots, len(view.failed_snapshots))
     yield from _of_verification(stands, view.verified)
 
 
@@ -99,7 +101,8 @@ def _of_standing(stands: CaptureStanding) -> Iterator[Figure]:
     yield "tidegate_tables_behind_max_seconds", (), max((age for age in behind if age is not None), default=None)
 
 
-def _of_snapshots(snapshots: tuple[TableProgress, ...]) -> Iterator[Figure]:
+def _of_snapshots(snapshots: tuple[TableProgress, ...], failed: int) -> Iterator[Figure]:
+    yield "tidegate_snapshot_tables", (str(SnapshotState.FAILED),), failed
     for state, count in Counter(str(table.state) for table in snapshots).items():
         yield "tidegate_snapshot_tables", (state,), count
     yield "tidegate_snapshot_read_rows", (), sum(table.rows for table in snapshots)
@@ -123,8 +126,14 @@ def _of_captures(captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:
         yield "tidegate_capture_value_log_bytes", label, status.value_log_bytes
         yield "tidegate_capture_room_bytes", label, status.room_bytes
         yield "tidegate_capture_status_timestamp_seconds", label, status.written_at
-        if status.retention is not None:
-            yield "tidegate_source_purge_in_seconds", label, status.retention.seconds_left
+
+
+def _of_purges(stands: CaptureStanding | None, captures: Mapping[str, CaptureStatus]) -> Iterator[Figure]:
+    """Capture's own forecast, if it runs here; else the source's answer."""
+    said = {name: status.retention for name, status in captures.items() if status.retention is not None}
+    asked = {source.source: source.purge for source in stands.sources if source.purge} if stands is not None else {}
+    for name, purge in (asked | said).items():
+        yield "tidegate_source_purge_in_seconds", (name,), purge.seconds_left
 
 
 def _of_tables(stands: CaptureStanding) -> Iterator[Figure]:

@@ -32,12 +32,13 @@ from tidegate.pipelines.opened import (
     subscribe,
 )
 from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
-from tidegate.pipelines.watching import RANGES, PipelineReaders, PipelineView, look
+from tidegate.pipelines.watching import RANGES, PipelineReader, PipelineReaders, PipelineView, look
 
 __all__ = [
     "RANGES",
     "FileWatch",
     "PipelineFile",
+    "PipelineReader",
     "PipelineReaders",
     "PipelineView",
     "asking",

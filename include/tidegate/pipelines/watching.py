@@ -43,7 +43,10 @@ RANGES: Final = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 
 @dataclass(frozen=True, slots=True)
 class PipelineView:
-    """One look. error: why the lake can't be read; the rest is of no lake then. at: Unix seconds."""
+    """One look. error: why the lake can't be read; the rest is of no lake then. at: Unix seconds.
+
+    failed_snapshots: of each table of a source whose last snapshot to end failed.
+    """
 
     pipeline: Pipeline
     at: float
@@ -52,6 +55,7 @@ class PipelineView:
     snapshots: tuple[TableProgress, ...] = ()
     verified: Mapping[str, Verified] = field(default_factory=dict)
     timeline: Timeline | None = None
+    failed_snapshots: tuple[TableProgress, ...] = ()
 
     @property
     def why(self) -> str:
@@ -70,10 +74,20 @@ class PipelineView:
 def look(pipeline: Pipeline, lake: LakeFiles, ask: Ask, now: float) -> PipelineView:
     """All but the history. now: Unix seconds. Raises LakeUnavailable, OSError."""
     from tidegate.lake.verified import verified
-    from tidegate.snapshot.progress.standing import under_way
+    from tidegate.snapshot.progress.standing import under_way_and_failed
 
     stands = seen_standing(pipeline, lake, ask)
-    return PipelineView(pipeline, now, "", stands, tuple(under_way(lake)), verified(lake))
+    under_way, failed = under_way_and_failed(lake)
+    ended = {table.table for table in stands.tables if table.has_ended}
+    tables = pipeline.tables
+    failed = [
+        table
+        for table in failed
+        if table.source in pipeline.sources
+        and tables.keeps(*table.name)
+        and tables.logical(*table.name).name not in ended
+    ]
+    return PipelineView(pipeline, now, "", stands, tuple(under_way), verified(lake), failed_snapshots=tuple(failed))
 
 
 class PipelineReader:
@@ -96,13 +110,13 @@ class PipelineReader:
         self._asked: dict[str, Future[SourceAnswer]] = {}
         self._answers: dict[str, SourceAnswer] = {}
 
-    def view(self, span: str = "hour") -> PipelineView:
-        """span: a key of RANGES."""
+    def view(self, span: str | None = "hour") -> PipelineView:
+        """span: a key of RANGES; None: without the history."""
         with self._lock:
             now = time.time()
             if self._view is None or now - self._view.at > PAGE_LOOK_SECONDS:
                 self._view = self._look(now)
-            if self._view.error:
+            if self._view.error or span is None:
                 return self._view
             try:
                 past, stands = self._history(span, now), self._view.standing

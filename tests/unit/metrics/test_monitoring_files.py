@@ -60,11 +60,12 @@ def test_a_panel_shows_what_is_emitted(expression: str, legend: str) -> None:
 
 def test_a_state_and_an_outcome_in_an_alert_exist() -> None:
     from tidegate.capture.health import Health
+    from tidegate.snapshot.progress.events import SnapshotState
     from tidegate.verify.report import Outcome
 
     quoted = {value for rule in rules() for value in re.findall(r'(?:state|outcome)="([^"]+)"', rule["expr"])}
     assert quoted
-    assert quoted <= {*map(str, Health), *map(str, Outcome)}
+    assert quoted <= {*map(str, Health), *map(str, Outcome), *map(str, SnapshotState)}
 
 
 def test_the_page_has_every_metric() -> None:

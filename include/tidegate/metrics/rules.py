@@ -1,0 +1,274 @@
+"""The one list of alerts, and the conditions of each.
+
+In:  samples of a look (measured.py), and the look itself for the names of tables.
+Out: RULES: each alert with its figure, bound, gravity and words. says: the findings of a look, by alert.
+     tools/alert_rules.py writes the same list as rules of Prometheus (docker/monitoring/alerts.yaml).
+
+A figure without a sample isn't known: an alert of it neither begins nor ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from tidegate.config import Alert
+from tidegate.metrics.catalogue import METRICS
+from tidegate.text_layout import age_text
+from tidegate.verify.report import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidegate.config import Pipeline
+    from tidegate.metrics.measured import Sample
+    from tidegate.pipelines import PipelineView
+
+HOUR: Final = 3600.0
+
+
+class Severity(StrEnum):
+    """From the gravest on."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Measure(StrEnum):
+    """The compared side of a sample."""
+
+    VALUE = "value"
+    AGE = "age"  # the sample is a Unix time
+    ABSOLUTE = "absolute"
+
+
+class Sign(StrEnum):
+    """How the sample compares with the bound."""
+
+    ABOVE = ">"
+    BELOW = "<"
+    IS = "=="
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A comparison. labels: of the counting samples. times: the bound is so many of this metric's, of the same
+    labels; only_if: this metric must be 1 for them.
+    """
+
+    metric: str
+    sign: Sign
+    form: Measure = Measure.VALUE
+    labels: Mapping[str, str] | None = None
+    times: str = ""
+    only_if: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRule:
+    """terms: any of them makes it so. bound: of all. title: of several at once; words: of one, with {value}, {source},
+    {cause}. do: a sentence with {pipeline}. tables: the tables behind the figure, with a word on each.
+    """
+
+    severity: Severity
+    for_seconds: int
+    bound: float
+    terms: tuple[Term, ...]
+    title: str
+    words: str
+    do: str
+    tables: Callable[[PipelineView], Mapping[str, str]] | None = None
+
+    @property
+    def is_of_time(self) -> bool:
+        """Whether {value} is a number of seconds."""
+        return any(term.metric.endswith("_seconds") for term in self.terms)
+
+
+def _held(view: PipelineView) -> dict[str, str]:
+    return {table.table: table.cause for table in view.standing.held} if view.standing is not None else {}
+
+
+def _different(view: PipelineView) -> dict[str, str]:
+    alive = view.standing.alive if view.standing is not None else ()
+    return {name: "" for name in alive if (known := view.verified.get(name)) and known.outcome == Outcome.DIFFERENT}
+
+
+def _unread(view: PipelineView) -> dict[str, str]:
+    return {f"{'.'.join(table.name)} of {table.source}": "" for table in view.failed_snapshots}
+
+
+_WARNS, _CRITICAL = Severity.WARNING, Severity.CRITICAL
+_ABOVE, _BELOW, _IS = Sign.ABOVE, Sign.BELOW, Sign.IS
+
+RULES: Final[Mapping[Alert, AlertRule]] = {
+    Alert.LAKE_UNREADABLE: AlertRule(
+        *(_CRITICAL, 300, 0, (Term("tidegate_up", _IS),)),
+        "The lake can't be read",
+        "the lake can't be read",
+        "`tidegate status {pipeline}` says why.",
+    ),
+    Alert.STOPPED: AlertRule(
+        *(_CRITICAL, 60, 1, (Term("tidegate_state", _IS, labels={"state": "stopped"}),)),
+        "Apply has stopped",
+        "apply has stopped",
+        "The cut is in the future. The log of the apply task says why.",
+    ),
+    Alert.SILVER_BEHIND: AlertRule(
+        *(_WARNS, 300, 300, (Term("tidegate_lag_seconds", _ABOVE),)),
+        "Silver is behind",
+        "silver is {value} behind",
+        "The page shows which hop is late: capture or apply.",
+    ),
+    Alert.CAPTURE_BEHIND: AlertRule(
+        *(_WARNS, 300, 300, (Term("tidegate_source_lag_seconds", _ABOVE),)),
+        "Bronze is behind its sources",
+        "bronze is {value} behind {source}",
+        "Is capture running, and does the source answer?",
+    ),
+    Alert.SOURCE_DOWN: AlertRule(
+        *(_WARNS, 300, 0, (Term("tidegate_source_up", _IS),)),
+        "Sources don't answer",
+        "{source} doesn't answer",
+        "`tidegate check {pipeline}` says why.",
+    ),
+    Alert.SOURCE_LEFT_BEHIND: AlertRule(
+        *(_WARNS, 60, 1, (Term("tidegate_source_left_behind", _IS),)),
+        "The cut goes on without sources",
+        "the cut goes on without {source}",
+        "Its tables wait, and catch up once capture of it goes on.",
+    ),
+    Alert.TABLES_HELD: AlertRule(
+        *(_WARNS, 300, 0, (Term("tidegate_held_tables", _ABOVE),)),
+        "Tables are held",
+        "{value} tables are held ({cause})",
+        "`tidegate status {pipeline}` says for each what ends it.",
+        _held,
+    ),
+    Alert.SNAPSHOT_FAILED: AlertRule(
+        *(_WARNS, 0, 0, (Term("tidegate_snapshot_tables", _ABOVE, labels={"state": "failed"}),)),
+        "Snapshots failed",
+        "the snapshots of {value} tables failed",
+        "`tidegate snapshot status {pipeline}` says why. They are tried again by themselves, less and less often.",
+        _unread,
+    ),
+    Alert.VERIFICATION_DIFFERS: AlertRule(
+        *(_CRITICAL, 0, 0, (Term("tidegate_verified_tables", _ABOVE, labels={"outcome": "different"}),)),
+        "Tables differ from the source",
+        "{value} tables differ from the source",
+        "`tidegate verify {pipeline}` shows the rows; `--repair` mends them.",
+        _different,
+    ),
+    Alert.VERIFICATION_OLD: AlertRule(
+        *(Severity.INFO, 3600, 48 * HOUR),
+        (Term("tidegate_verified_through_timestamp_seconds", _ABOVE, Measure.AGE),),
+        "The verification is old",
+        "not verified for {value}",
+        "Is the verify DAG paused?",
+    ),
+    Alert.PURGE_NEAR: AlertRule(
+        *(_CRITICAL, 300, 24 * HOUR, (Term("tidegate_source_purge_in_seconds", _BELOW),)),
+        "Sources purge uncaptured log soon",
+        "{source} purges uncaptured log in {value}",
+        "Start capture, or raise the source's retention.",
+    ),
+    Alert.CAPTURE_SILENT: AlertRule(
+        *(_WARNS, 300, 900, (Term("tidegate_capture_status_timestamp_seconds", _ABOVE, Measure.AGE),)),
+        "Captures are silent",
+        "capture of {source} is silent",
+        "Is the capture DAG running?",
+    ),
+    Alert.VALUE_LOG_FULL: AlertRule(
+        *(_CRITICAL, 300, 4 * HOUR),
+        (
+            Term(
+                *("tidegate_capture_room_bytes", _BELOW),
+                times="tidegate_capture_read_bytes_per_second",
+                only_if="tidegate_capture_chasing",
+            ),
+        ),
+        "Value logs are nearly full",
+        "the value log of {source} is full within four hours",
+        "The lake doesn't take what capture reads. Mend the lake's store, or make room.",
+    ),
+    Alert.CLOCK_SKEW: AlertRule(
+        *(Severity.INFO, 600, 2),
+        (
+            Term("tidegate_clock_skew_seconds", _ABOVE),
+            Term("tidegate_source_clock_ahead_seconds", _ABOVE, Measure.ABSOLUTE),
+        ),
+        "Clocks differ",
+        "clocks differ by {value}",
+        "Use NTP: rows of the clock that is ahead are visible later.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LookSays:
+    """A look's finding on an alert. so: name -> a word or a sentence. A name: of a source, of a table, ""
+    for the pipeline. known: names with any knowledge in this look; None: all.
+    """
+
+    so: Mapping[str, str]
+    known: frozenset[str] | None
+
+
+def says(view: PipelineView, samples: Iterable[Sample]) -> dict[Alert, LookSays]:
+    """Findings on all alerts, without those left out by the pipeline file. samples: of this view."""
+    by_metric: dict[str, dict[tuple[str, ...], float]] = {}
+    for sample in samples:
+        by_metric.setdefault(sample.metric, {})[sample.labels[1:]] = sample.value
+    if view.standing is None:
+        by_metric.pop("tidegate_state", None)  # "unreadable" doesn't say that it isn't any of the others
+    wanted = {alert: rule for alert, rule in RULES.items() if alert not in view.pipeline.alerts.leave_out}
+    return {alert: _said(alert, rule, view, by_metric) for alert, rule in wanted.items()}
+
+
+def bound(alert: Alert, pipeline: Pipeline) -> float:
+    """As the pipeline file says, or the rule's."""
+    by_itself = pipeline.capture.retention_alert_hours * HOUR if alert is Alert.PURGE_NEAR else RULES[alert].bound
+    return pipeline.alerts.bounds.get(alert, by_itself)
+
+
+_Figures = Mapping[str, Mapping[tuple[str, ...], float]]
+
+
+def _said(alert: Alert, rule: AlertRule, view: PipelineView, figures: _Figures) -> LookSays:
+    if rule.tables is not None:
+        return LookSays(rule.tables(view), frozenset() if view.standing is None else None)
+    so: dict[str, str] = {}
+    known: set[str] = set()
+    limit = bound(alert, view.pipeline)
+    for term in rule.terms:
+        for name, value, is_so in _compared(term, limit, view.at, figures):
+            known.add(name)
+            if is_so:
+                shown = age_text(value) if rule.is_of_time else f"{value:g}"
+                so[name] = rule.words.format(value=shown, source=name, cause="")
+    return LookSays(so, frozenset(known))
+
+
+def _compared(term: Term, limit: float, now: float, figures: _Figures) -> Iterator[tuple[str, float, bool]]:
+    """(name, the compared value, whether it is so) of each counting sample."""
+    names = METRICS[term.metric].labels[1:]
+    for labels, sampled in figures.get(term.metric, {}).items():
+        by_name = dict(zip(names, labels, strict=True))
+        if any(by_name[name] != value for name, value in (term.labels or {}).items()):
+            continue
+        factor = figures.get(term.times, {}).get(labels) if term.times else 1.0
+        gate = figures.get(term.only_if, {}).get(labels) if term.only_if else 1.0
+        if factor is None or gate is None:
+            continue
+        value = _formed(term.form, sampled, now)
+        is_so = {Sign.ABOVE: value > limit * factor, Sign.BELOW: value < limit * factor, Sign.IS: value == limit}
+        yield by_name.get("source", ""), value, gate == 1 and is_so[term.sign]
+
+
+def _formed(form: Measure, value: float, now: float) -> float:
+    if form is Measure.AGE:
+        return now - value
+    return abs(value) if form is Measure.ABSOLUTE else value

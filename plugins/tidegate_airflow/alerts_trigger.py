@@ -1,0 +1,102 @@
+"""Wake the notifiers' DAGs when a pipeline's trouble begins, and when it ends.
+
+In:  looks at a pipeline, as the page makes them: its lake, its sources, capture's status where it runs here.
+Out: an asset event with every beginning and end since the last one. Airflow's asset state remembers these.
+
+If the triggerer dies between firing and remembering, the event is fired again: each message comes at least once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from tidegate.config import Pipeline
+from tidegate.limits import ALERT_LOOK_SECONDS, ANSWER_SECONDS_MAX
+from tidegate_airflow.connections import asource_connection
+from tidegate_airflow.lake_trigger import LakeTrigger
+
+if TYPE_CHECKING:
+    from tidegate.connections import Connection, Connections
+    from tidegate.metrics.notices import Notices
+    from tidegate.pipelines import PipelineReader
+
+
+class AlertsTrigger(LakeTrigger):
+    """pipeline: the pipeline file as plain values; it has no secrets."""
+
+    kept_key = "told"
+
+    def __init__(
+        self, pipeline: dict[str, Any], *, look_seconds: float = ALERT_LOOK_SECONDS, poll_seconds: float = 2.0
+    ) -> None:
+        self.pipeline = pipeline
+        self.look_seconds = look_seconds
+        self._file = Pipeline.model_validate(pipeline)
+        # Its look opens the lake by itself, with the connection.
+        super().__init__(self._file.lake.path, None, {}, poll_seconds=poll_seconds)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Class and arguments, from which the triggerer makes it again."""
+        return (
+            "tidegate_airflow.alerts_trigger.AlertsTrigger",
+            {"pipeline": self.pipeline, "look_seconds": self.look_seconds, "poll_seconds": self.poll_seconds},
+        )
+
+    def follow(self, kept: Any) -> FollowedPipeline:
+        """The pipeline's news since then."""
+        return FollowedPipeline(self._file, kept, _asked_in(asyncio.get_running_loop()), self.look_seconds)
+
+
+def _asked_in(loop: asyncio.AbstractEventLoop) -> Connections:
+    """Connections for a thread beside the triggerer's loop: Airflow gives them in the loop alone."""
+
+    def connection(conn_id: str) -> Connection:
+        asked = asyncio.run_coroutine_threadsafe(asource_connection(conn_id), loop)
+        return asked.result(ANSWER_SECONDS_MAX)
+
+    return connection
+
+
+class FollowedPipeline:
+    """Looks at a pipeline every look_seconds. kept: as the property of this name gave it."""
+
+    def __init__(self, pipeline: Pipeline, kept: Any, connections: Connections, look_seconds: float) -> None:
+        self._pipeline, self._before, self._connections = pipeline, kept, connections
+        self._look_seconds = look_seconds
+        self._reader: PipelineReader | None = None
+        self._notices: Notices | None = None
+        self._looked_at = -look_seconds
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """Alerts told and not over."""
+        return self._notices.kept if self._notices is not None else dict(self._before or {})
+
+    def open(self, lake: str, options: dict[str, str]) -> None:
+        """Blocks."""
+        del lake, options
+        from tidegate.metrics.notices import Notices  # the library's heavy rooms: in the thread of whoever looks
+        from tidegate.pipelines import PipelineReader
+
+        if self._notices is None:
+            self._notices = Notices(self._pipeline, self._before)
+        self._reader = PipelineReader(self._pipeline, self._connections, self._connections)
+
+    def look(self) -> dict[str, Any] | None:
+        """The changes, when there are any. Blocks."""
+        from tidegate.capture import status_file
+        from tidegate.home import state_folder
+        from tidegate.metrics.measured import samples
+        from tidegate.metrics.rules import says
+
+        assert self._reader is not None, "open comes first"
+        assert self._notices is not None, "open makes it"
+        if time.monotonic() - self._looked_at < self._look_seconds:
+            return None
+        view = self._reader.view(None)
+        self._looked_at = time.monotonic()
+        captures = status_file.read_all(self._pipeline, state_folder())
+        changes = self._notices.take_in(says(view, samples(view, captures)), view.at)
+        return {"changes": [change.plain() for change in changes]} if changes else None

@@ -1,0 +1,84 @@
+"""Airflow's notifier for whatever takes JSON over HTTP.
+
+In:  an HTTP connection's id: schema, host, port and path, and a token as its password.
+Out: one POST of {"pipeline", "subject", "text", "severity", "changes"}, or of the template `body`.
+
+The providers for Slack, mail, PagerDuty, Teams and others have notifiers of their own; this one needs none of them.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.error import HTTPError
+
+from airflow.sdk import BaseHook, BaseNotifier
+
+from tidegate.errors import ConfigError
+from tidegate.limits import ALERT_SEND_SECONDS
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection, Context
+
+_SCHEMES: Final = ("http", "https")
+
+
+class WebhookNotifier(BaseNotifier):
+    """http_conn_id: of a connection of type HTTP; its login and password become HTTP's, a password alone a bearer's
+    token, and `headers` in its extra are sent. body: a template of JSON in place of the alert's.
+    """
+
+    template_fields: Sequence[str] = ("body",)
+
+    def __init__(self, http_conn_id: str, body: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.http_conn_id = http_conn_id
+        self.body = body
+
+    def notify(self, context: Context) -> None:
+        """Raises urllib.error.URLError, OSError; ConfigError for a connection without a host."""
+        connection = BaseHook.get_connection(self.http_conn_id)
+        alert: Any = context.get("alert") or {"text": "an alert without a message"}
+        request = urllib.request.Request(  # noqa: S310 - address() takes no other scheme
+            address(connection), (self.body or json.dumps(alert)).encode(), headers(connection), method="POST"
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=ALERT_SEND_SECONDS) as answer:  # noqa: S310
+                answer.read(1)
+        except HTTPError as error:
+            error.close()  # it holds the connection
+            raise
+
+
+def address(connection: Connection) -> str:
+    """Airflow's ways to write one: a whole URL as the host, or its parts."""
+    host = connection.host or ""
+    if "://" not in host:
+        scheme = connection.conn_type if connection.conn_type in _SCHEMES else "https"
+        place = f"{host}:{connection.port}" if connection.port else host
+        # Airflow keeps the scheme of http://host/https in `schema`; else that is the path.
+        if connection.schema in _SCHEMES:
+            scheme, path = connection.schema, ""
+        else:
+            path = connection.schema or ""
+        endpoint = str(connection.extra_dejson.get("endpoint", path)).lstrip("/")
+        host = f"{scheme}://{place}/{endpoint}" if host else ""
+    if not host.startswith(("http://", "https://")):
+        raise ConfigError(
+            "the connection has no address of HTTP", where=connection.conn_id, remedy="give it a host, of type HTTP"
+        )
+    return host
+
+
+def headers(connection: Connection) -> dict[str, str]:
+    """HTTP's headers, with the connection's secrets."""
+    from base64 import b64encode
+
+    made = {"Content-Type": "application/json"}
+    if connection.login and connection.password:
+        made["Authorization"] = "Basic " + b64encode(f"{connection.login}:{connection.password}".encode()).decode()
+    elif connection.password:
+        made["Authorization"] = f"Bearer {connection.password}"
+    return made | {str(name): str(value) for name, value in connection.extra_dejson.get("headers", {}).items()}

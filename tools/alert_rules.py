@@ -1,0 +1,72 @@
+"""Rules of Prometheus from the one list of alerts.
+
+In:  tidegate.metrics.rules.
+Out: docker/monitoring/alerts.yaml; with --check only whether it is as it should be.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tidegate.config import Alert
+from tidegate.metrics.rules import RULES, AlertRule, Measure, Sign, Term
+
+PATH = Path(__file__).resolve().parents[1] / "docker/monitoring/alerts.yaml"
+HEAD = """\
+# Alerts for Prometheus over the figures of `tidegate metrics` (docs/metrics.md). Copy the file, and change the bounds
+# to what you promise your readers. `make docs` writes it from include/tidegate/metrics/rules.py.
+groups:
+  - name: tidegate
+    rules:
+      - alert: TidegateNoFigures
+        expr: 'absent(tidegate_up) or time() - tidegate_look_timestamp_seconds > 120'
+        for: 2m
+        labels: {severity: critical}
+        annotations:
+          summary: "{{ $labels.pipeline }}: no figures for two minutes"
+          description: "Is `tidegate metrics` running, and does it answer?"
+"""
+
+
+def text() -> str:
+    return HEAD + "".join(_entry(alert, rule) for alert, rule in RULES.items())
+
+
+def _entry(alert: Alert, rule: AlertRule) -> str:
+    value = "{{ $value | humanizeDuration }}" if rule.is_of_time else "{{ $value }}"
+    labels = {name: f"{{{{ $labels.{name} }}}}" for name in ("source", "cause", "pipeline")}
+    summary = rule.words.format(value=value, **labels)
+    return (
+        f"      - alert: Tidegate{''.join(word.capitalize() for word in alert.split('_'))}\n"
+        f"        expr: '{' or '.join(_expression(term, rule.bound) for term in rule.terms)}'\n"
+        f"        for: {_duration(rule.for_seconds)}\n"
+        f"        labels: {{severity: {rule.severity}}}\n"
+        "        annotations:\n"
+        f'          summary: "{labels["pipeline"]}: {summary}"\n'
+        f'          description: "{rule.do.format(**labels)}"\n'
+    )
+
+
+def _expression(term: Term, bound: float) -> str:
+    selected = ", ".join(f'{name}="{value}"' for name, value in (term.labels or {}).items())
+    left = term.metric + (f"{{{selected}}}" if selected else "")
+    left = {Measure.VALUE: left, Measure.AGE: f"time() - {left}", Measure.ABSOLUTE: f"abs({left})"}[term.form]
+    right = f"{bound:.0f}" + (f" * {term.times}" if term.times else "")
+    gate = f"{term.only_if} {Sign.IS} 1 and " if term.only_if else ""
+    return f"{gate}{left} {term.sign} {right}"
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds // 3600}h" if seconds and seconds % 3600 == 0 else f"{seconds // 60}m"
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--check"]:
+        return int(PATH.read_text() != text())
+    PATH.write_text(text())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
