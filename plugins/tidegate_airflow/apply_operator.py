@@ -2,7 +2,7 @@
 
 In:  a pipeline file, the run's params.
 Out: silver, written by the job; the silver asset's event with how far it is and which tables are held; a warning per
-     held table at the end of the log.
+     held table at the end of the log. With the OpenLineage provider also lineage (lineage.py).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate import pipelines
 from tidegate.errors import TidegateError
+from tidegate_airflow import lineage
 from tidegate_airflow.assets import silver_asset
 from tidegate_airflow.connections import lake_connection
 from tidegate_airflow.params import with_params
@@ -22,17 +23,20 @@ if TYPE_CHECKING:
 
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
+    from tidegate_airflow.lineage import Lineage
 
 
 class ApplyOperator(SparkJobOperator):
     """One apply run of a pipeline."""
 
     job = "apply"
+    _lineage: Lineage | None = None
 
     def execute(self, context: Context) -> None:
         """Run the job; then say what is held, in the log and in the asset's event."""
-        super().execute(context)
         pipeline = pipelines.load(Path(self.pipeline_file))
+        after_ts = lineage.cut_before(pipeline)
+        super().execute(context)
         try:
             event = silver_event(pipelines.open_lake(pipeline, lake_connection))
         except (TidegateError, OSError) as error:  # the run has done its work
@@ -41,6 +45,13 @@ class ApplyOperator(SparkJobOperator):
         for table, reason in event["held"].items():
             self.log.warning("%s is held: %s", table, reason)
         context["outlet_events"][silver_asset(pipeline)].extra.update(event)
+        if after_ts is not None:
+            self._lineage = lineage.made(lambda: lineage.of_apply(pipeline, after_ts))
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The tables changed by this run: the OpenLineage provider calls this."""
+        del task_instance
+        return self._lineage
 
     def configured(self, pipeline: Pipeline, context: Context) -> tuple[Pipeline, list[str]]:
         """The part `apply` with the run's params. Raises ConfigError for a param out of bounds."""

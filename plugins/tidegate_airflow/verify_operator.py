@@ -15,11 +15,14 @@ from airflow.sdk import BaseOperator
 
 from tidegate import pipelines
 from tidegate.errors import Terminal
+from tidegate_airflow import lineage
 from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.params import with_params
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from tidegate_airflow.lineage import Lineage
 
 
 class SilverDiffers(Terminal):
@@ -32,6 +35,8 @@ class NotVerified(Terminal):
 
 class VerifyOperator(BaseOperator):
     """Verifies a pipeline: the tables of the param `tables`, those that are due, or all."""
+
+    _lineage: Lineage | None = None
 
     def __init__(self, *, pipeline_file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -61,6 +66,8 @@ class VerifyOperator(BaseOperator):
             repair=bool(params.get("repair")),
             report=lambda line: self.log.info("%s", line),
         )
+        if lineage.is_on():
+            self._lineage = lineage.made(lambda: lineage.of_verify(pipeline, report))
         for line in report_lines(report):
             self.log.info("%s", line)
         if not report.equal:
@@ -75,3 +82,13 @@ class VerifyOperator(BaseOperator):
                 where=pipeline.pipeline,
                 remedy="the lines above say why; give the changefeed's source sql_conn_id, or name tables",
             )
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The verdict on each table: the OpenLineage provider calls this."""
+        del task_instance
+        return self._lineage
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Lineage | None:
+        """A difference ends the task: its verdicts count all the more."""
+        del task_instance
+        return self._lineage

@@ -55,13 +55,18 @@ def _run(site: Path, home: Path, code: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("needed", [Requirement(text) for text in _PROJECT["dependencies"]], ids=lambda one: one.name)
+EXTRAS = [text for extra in _PROJECT["optional-dependencies"].values() for text in extra]
+
+
+@pytest.mark.parametrize(
+    "needed", [Requirement(text) for text in (*_PROJECT["dependencies"], *EXTRAS)], ids=lambda one: one.name
+)
 def test_each_dependency_of_the_wheel_allows_what_was_tested(needed: Requirement) -> None:
     assert needed.specifier.contains(PINS[needed.name])
 
 
 def test_all_that_the_package_imports_is_a_dependency(site: Path) -> None:
-    """By import name. Polars and OpenTelemetry are asked for by whoever has them."""
+    """By import name. Polars and OpenTelemetry are asked for by whoever has them; OpenLineage is an extra."""
     known = {
         *(
             "airflow",
@@ -75,7 +80,7 @@ def test_all_that_the_package_imports_is_a_dependency(site: Path) -> None:
             "pydantic_core",
         ),
         *("yaml", "numba", "llvmlite", "numpy", "google_crc32c", "grpc", "obstore", "duckdb", "typer", "click", "rich"),
-        *("prometheus_client", "pyroaring", "opentelemetry"),
+        *("prometheus_client", "pyroaring", "opentelemetry", "openlineage", "attr"),
         *("py4j", "fastapi", "starlette", "sqlalchemy", "polars", "tidegate", "spark_jobs", "tidegate_airflow"),
     }
     used = {name for file in site.rglob("*.py") for name in _imports(ast.parse(file.read_text()))}

@@ -92,4 +92,8 @@ def _free(port: int) -> bool:
 
 def _optional(pipeline: config.Pipeline) -> list[str]:
     """DAGs that a pipeline has by its file alone."""
-    return [*(["approve"] if pipeline.asks else []), *(["complete"] if pipeline.completeness.hourly else [])]
+    return [
+        *(["approve"] if pipeline.asks else []),
+        *(["complete"] if pipeline.completeness.hourly else []),
+        *(f"alerts_{name}" for name in pipeline.alerts.notifiers),
+    ]

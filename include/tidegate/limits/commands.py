@@ -57,3 +57,12 @@ ALERT_NAMED_TABLES_MAX: Final = 10
 ALERT_TEXT_CHARACTERS_MAX: Final = 16_000
 # A webhook's answer is waited for so long.
 ALERT_SEND_SECONDS: Final = 30.0
+
+# --- lineage --------------------------------------------------------------------------------------
+# Tables that one run names in OpenLineage; the others are counted. Columns are named while the event has room.
+LINEAGE_TABLES_MAX: Final = 100
+LINEAGE_CHARACTERS_MAX: Final = 2_000_000
+# Tables of the sources that are named for one table of silver.
+LINEAGE_SHARDS_TABLES_MAX: Final = 10
+# Commits of a table in one run whose rows and bytes are summed up; of more nothing is said: each is a file to read.
+LINEAGE_COMMITS_MAX: Final = 50
