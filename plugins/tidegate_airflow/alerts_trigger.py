@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from tidegate.config import Pipeline
+from tidegate.errors import SourceUnavailable, TidegateError
 from tidegate.limits import ALERT_LOOK_SECONDS, ANSWER_SECONDS_MAX
-from tidegate_airflow.connections import asource_connection
+from tidegate_airflow.connections import alake_connection, asource_connection
 from tidegate_airflow.lake_trigger import LakeTrigger
 
 if TYPE_CHECKING:
@@ -46,23 +48,37 @@ class AlertsTrigger(LakeTrigger):
 
     def follow(self, kept: Any) -> FollowedPipeline:
         """The pipeline's news since then."""
-        return FollowedPipeline(self._file, kept, _asked_in(asyncio.get_running_loop()), self.look_seconds)
+        loop = asyncio.get_running_loop()
+        connections = (_asked_in(loop, alake_connection), _asked_in(loop, asource_connection))
+        return FollowedPipeline(self._file, kept, connections, self.look_seconds)
 
 
-def _asked_in(loop: asyncio.AbstractEventLoop) -> Connections:
-    """Connections for a thread beside the triggerer's loop: Airflow gives them in the loop alone."""
+def _asked_in(loop: asyncio.AbstractEventLoop, ask: Callable[[str], Coroutine[Any, Any, Connection]]) -> Connections:
+    """Connections for a thread beside the triggerer's loop: Airflow gives them in the loop alone. They raise our own
+    errors only: a look knows what those mean.
+    """
 
     def connection(conn_id: str) -> Connection:
-        asked = asyncio.run_coroutine_threadsafe(asource_connection(conn_id), loop)
-        return asked.result(ANSWER_SECONDS_MAX)
+        try:
+            return asyncio.run_coroutine_threadsafe(ask(conn_id), loop).result(ANSWER_SECONDS_MAX)
+        except TidegateError:
+            raise
+        except Exception as error:  # of Airflow's API, or no answer in time
+            raise SourceUnavailable(
+                f"Airflow doesn't give connection {conn_id!r}: {type(error).__name__}", where="Airflow"
+            ) from error
 
     return connection
 
 
 class FollowedPipeline:
-    """Looks at a pipeline every look_seconds. kept: as the property of this name gave it."""
+    """Looks at a pipeline every look_seconds. kept: as the property of this name gave it. connections: the lake's, and
+    the sources'.
+    """
 
-    def __init__(self, pipeline: Pipeline, kept: Any, connections: Connections, look_seconds: float) -> None:
+    def __init__(
+        self, pipeline: Pipeline, kept: Any, connections: tuple[Connections, Connections], look_seconds: float
+    ) -> None:
         self._pipeline, self._before, self._connections = pipeline, kept, connections
         self._look_seconds = look_seconds
         self._reader: PipelineReader | None = None
@@ -82,7 +98,7 @@ class FollowedPipeline:
 
         if self._notices is None:
             self._notices = Notices(self._pipeline, self._before)
-        self._reader = PipelineReader(self._pipeline, self._connections, self._connections)
+        self._reader = PipelineReader(self._pipeline, *self._connections)
 
     def look(self) -> dict[str, Any] | None:
         """The changes, when there are any. Blocks."""

@@ -44,9 +44,14 @@ async def asource_connection(conn_id: str) -> Connection:
         raise _unknown(conn_id) from error
 
 
+async def alake_connection(conn_id: str) -> Connection:
+    """lake_connection inside the triggerer's event loop."""
+    return _masked(await asource_connection(conn_id))
+
+
 async def astorage_options(conn_id: str | None, options: dict[str, str]) -> dict[str, str]:
     """A lake's own options and those of its connection over them, inside the triggerer's event loop."""
-    keys = store_keys(_masked(await asource_connection(conn_id))) if conn_id else {}
+    keys = store_keys(await alake_connection(conn_id)) if conn_id else {}
     return delta_options(options, keys)
 
 
