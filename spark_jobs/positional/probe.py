@@ -98,7 +98,8 @@ def _shared_out(app: Application, probes: Sequence[Probe]) -> tuple[list[tuple[P
     Spark on one machine has the driver's cores, and reads the same bytes after starting a job and Python workers.
     """
     near = [(probe, file) for probe in probes for file in probe.files]
-    if app.background.is_local() or sum(_rows(file) for _, file in near) <= PROBE_DRIVER_ROWS_MAX:
+    # The session is asked last: a small window must not wait for it.
+    if sum(_rows(file) for _, file in near) <= PROBE_DRIVER_ROWS_MAX or app.background.is_local():
         return near, []
     indexes = app.earlier.indexes
     unknown = [
