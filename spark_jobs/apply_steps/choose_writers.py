@@ -18,17 +18,19 @@ import pyarrow as pa
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, TablePlan, TableWriter
+from spark_jobs.window.shape.kept import check_same, check_silver, left_out
 from spark_jobs.window.shape.moves import partners
-from spark_jobs.window.shape.shapes import keeps_deleted, planned_phases
+from spark_jobs.window.shape.shapes import keeps_deleted, kept_of, planned_phases
 from spark_jobs.window.standing.silver_guard import check
 from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import config, limits, tables
 from tidegate.delta.state import TableState
-from tidegate.errors import Terminal
+from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver_tables import new_silver
-from tidegate.merge.phases import DdlPhase
+from tidegate.merge.phases import DdlPhase, Phase, empties
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.remedy import REFILL
 from tidegate.schema.model.types import canonical
 from tidegate.upsert import cost
 from tidegate.upsert.file_layout import FileLayout
@@ -87,11 +89,42 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
     keeps = keeps_deleted(app, entry)
     phases = planned_phases(app, entry, changes, window.cut_ts)
     plan = TablePlan(phases, keeps, frozenset(partners(window.moves, entry.name)), changes=changes)
+    _check_columns(app, window, entry, plan, snapshot)
     if any(entry.name in (move.giver, move.taker) for move in window.moves):
         return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
     if app.pipeline.apply.writer == config.Writer.MERGE:
         return plan
     return _chosen(app, entry, plan, snapshot, share)
+
+
+def _check_columns(app: Application, window: Window, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> None:
+    """Raise SchemaMismatch where silver can't follow what the pipeline file says of the table's columns."""
+    for move in window.moves if app.pipeline.tables.columns else ():
+        names = (move.giver, move.taker)
+        if entry.name in names and len({app.pipeline.tables.columns_of(*app.names.pair(name)) for name in names}) > 1:
+            why = f"rows of {move.giver} become {move.taker}'s, and tables.columns says other things of their columns"
+            raise SchemaMismatch(why, where=move.new.where, remedy=REFILL)
+    kept = kept_of(app, entry)
+    if not kept:
+        return
+    if app.pipeline.tables.keeps_changelog(entry.database, entry.table):
+        why = "tables.columns leaves out columns, and its changelog would have them"
+        raise SchemaMismatch(why, where=entry.name, remedy="take it out of tables.changelog, or out of tables.columns")
+    for old, new in plan.changes:
+        if old is not None:
+            check_same(kept, old, new)
+    if not plan.phases or _is_made_anew(plan.phases[0].phase):
+        return  # it gets its columns there
+    first = plan.phases[0]
+    shape, versions = first.shape, [*first.versions]
+    if isinstance(first.phase, DdlPhase):
+        shape, versions = first.before, [old for old, _ in first.phase.changes if old is not None]
+    if shape is not None:
+        check_silver(kept, shape, left_out(kept, versions), snapshot)
+
+
+def _is_made_anew(phase: Phase) -> bool:
+    return isinstance(phase, DdlPhase) and all(empties(new) or new.kind == "create" for _, new in phase.changes)
 
 
 def _chosen(app: Application, entry: TableWindow, plan: TablePlan, snapshot: TableState, share: int) -> TablePlan:
@@ -159,7 +192,7 @@ def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState) -> Upsert
             column.silver: kind.arrow
             for version in planned.versions
             for column in version.columns
-            if (kind := canonical(column)).delta == widest[column.silver]  # another shard's may be narrower
+            if (kind := canonical(column)).delta == widest.get(column.silver)  # another shard's may be narrower
         }
         arrow |= {column.name: _SYSTEM_TYPES[column.type] for column in shape.system}
         columns = {column.name: arrow[column.name] for column in shape.all_columns}

@@ -27,6 +27,8 @@ from spark_jobs.window.made import MadeByKeys, StagedChanges, StagedTable
 from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.shape.cascading import ancestors, cascade_graph, descendants, rules_at
 from spark_jobs.window.shape.decode_plan import Decoded
+from spark_jobs.window.shape.kept import in_silver
+from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.standing.standings import hold, met_in
 from spark_jobs.window.window import PrewrittenSegment, StagedFile, TableWindow, Window
 from tidegate import limits
@@ -228,6 +230,9 @@ class _Played:
             raise Doubt("its columns aren't known", name)
         return version
 
+    def _in_silver(self, name: Name, commit_ts: int) -> TableVersion:
+        return in_silver(kept_of(self._app, self._children[name]), self._version(name, commit_ts))
+
     def _acts(self, rules: Sequence[Rule], looked: Mapping[Name, Looked]) -> list[Logged]:
         """Changes of parents whose referenced values went or changed."""
         columns: dict[Name, dict[str, None]] = {}
@@ -312,7 +317,7 @@ class _Played:
         decoded, plans = self._given.decoded, self._given.plans
         stage = ChangesStage(decoded.plan, InDriver(decoded.staged.key_files, self._app.pool), limits.STAGE_BYTES)
         keeps = {name: plans[entry.name].keeps_deleted for name, entry in self._children.items()}
-        made = list(changes_made(effects, self._version, self._store, keeps.__getitem__))
+        made = list(changes_made(effects, self._in_silver, self._store, keeps.__getitem__))
         for changes in made:
             for staged in stage.add(self._source, changes):
                 self._collect(staged)

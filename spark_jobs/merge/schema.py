@@ -23,7 +23,8 @@ from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
-from spark_jobs.window.shape.shapes import described
+from spark_jobs.window.shape.kept import left_out
+from spark_jobs.window.shape.shapes import described, kept_of
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver_tables import add_columns, columns_added, describe_columns, empty_silver, reshaped
@@ -111,11 +112,37 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
 
 def _alter(writer: SilverWriter, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
     try:
-        _follow(writer, diff(old, new, writer.ddl_times.get((new.source, new.commit_ts))), old, new, shape, upto_ts)
+        actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)))
+        _follow(writer, _in_silver(writer, actions, old, new), old, new, shape, upto_ts)
     except (SchemaMismatch, UnsupportedValue):
         if writer.entry.routed or writer.has_rows():
             raise
         _empty(writer, old, new, shape)  # nothing was rewritten; it gets its columns
+
+
+def _in_silver(
+    writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion
+) -> Sequence[SilverAction]:
+    """Those of columns that silver has. choose_writers has seen to it that a column stays in it, or stays out of it."""
+    kept = kept_of(writer.app, writer.entry)
+    if not kept:
+        return actions
+    out_before, out = left_out(kept, [old]), left_out(kept, [new])
+
+    def is_here(action: SilverAction) -> bool:
+        match action:
+            case DropSilverColumn():
+                return action.name not in out_before
+            case RenameSilverColumn():
+                return action.old_name not in out_before
+            case AddSilverColumn() | ValuesRewritten():
+                return action.column.silver not in out
+            case ChangeType():
+                return action.name not in out
+            case KeyChange():
+                return True
+
+    return [action for action in actions if is_here(action)]
 
 
 def _follow(
@@ -274,7 +301,9 @@ def _add(
 def _describe(writer: SilverWriter, old: TableVersion, new: TableVersion) -> None:
     """Columns whose type text or comment at the source changed, and silver's column didn't, say so."""
     before = {column.id: described(column) for column in old.columns}
-    now = {column.silver: described(column) for column in new.columns}
-    changed = {c.silver for c in new.columns if before.get(c.id, now[c.silver]) != now[c.silver]}
+    out = left_out(kept_of(writer.app, writer.entry), [new])
+    now = {column.silver: described(column) for column in new.columns if column.silver not in out}
+    stay = (column for column in new.columns if column.silver in now)
+    changed = {c.silver for c in stay if before.get(c.id, now[c.silver]) != now[c.silver]}
     if changed:
         describe_columns(writer.log, {name: text for name, text in now.items() if name in changed})

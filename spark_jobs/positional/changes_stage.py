@@ -58,6 +58,10 @@ class ChangesStage:
         name = (changes.database, changes.table)
         if self._plan.windows[source][name].whole_deletes and self._key(source, name, changes.version):
             changes = replace(changes, batch=marked(changes.batch))
+        if out := self._plan.left_out.get((source, name, changes.version)):
+            changes = replace(
+                changes, batch=changes.batch.drop_columns([c for c in changes.batch.schema.names if c in out])
+            )
         target = self._plan.targets.get(source, {}).get(name)
         if target is not None:
             self._upserts.add(target, source, changes)

@@ -12,6 +12,7 @@ from tidegate.config.alerts import BOUNDED, Alert, Alerts, Notifier
 from tidegate.config.any_source import Flavour
 from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
+from tidegate.config.columns import ALL, ColumnRule, KeptColumns
 from tidegate.config.completeness import Completeness
 from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
 from tidegate.config.file import load, parse
@@ -28,6 +29,7 @@ from tidegate.config.verify import Verify
 from tidegate.config.xa import Orphans, Xa
 
 __all__ = [
+    "ALL",
     "BOUNDED",
     "OWN_DATABASES",
     "Alert",
@@ -38,12 +40,14 @@ __all__ = [
     "BinaryEncoding",
     "Capture",
     "Cascades",
+    "ColumnRule",
     "Completeness",
     "Csv",
     "Ddl",
     "DumpMode",
     "Effects",
     "Flavour",
+    "KeptColumns",
     "Lake",
     "Maintain",
     "MysqlSource",

@@ -11,6 +11,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
+from tidegate.config.columns import ColumnRule, KeptColumns, kept_columns
 from tidegate.config.section import Section
 from tidegate.config.table_patterns import (
     OWN_DATABASES,
@@ -70,6 +71,8 @@ class Tables(Section):
         " changelog/<database>/<table> in the lake. It begins when you first ask for it",
     )
 
+    columns: tuple[ColumnRule, ...] = Field((), description="Columns that silver has of some tables; else it has all")
+
     @field_validator("include", "exclude", "soft_delete", "changelog")
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
@@ -111,6 +114,10 @@ class Tables(Section):
     def keeps_changelog(self, database: str, table: str) -> bool:
         """Whether every change of a logical table is kept."""
         return matches(self.changelog, database, table)
+
+    def columns_of(self, database: str, table: str) -> KeptColumns:
+        """The rules for the columns of a logical table."""
+        return kept_columns(self.columns, database, table)
 
     def shadows(self, database: str, table: str) -> bool:
         """Whether it has the name of a table that an online schema change fills to replace a kept one."""

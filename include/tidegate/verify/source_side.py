@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final
 import pymysql
 from pymysql.constants import ER
 
+from tidegate.config import KeptColumns
 from tidegate.errors import SourceUnavailable, VerifyError
 from tidegate.lake.captured_places import Visible
 from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
@@ -26,6 +27,7 @@ from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.sql import above, key_order, quote_name, upto
 from tidegate.mysql.visible import visible_place
 from tidegate.segments.segment import Server
+from tidegate.silver_names import silver_column
 from tidegate.verify.cells import Cell, cell
 from tidegate.verify.forms import ColumnForm, FormKind, form, source_hash
 from tidegate.verify.settle import Key, Row
@@ -119,8 +121,10 @@ class SourceSide:
 
     reads_at_cuts: ClassVar[bool] = False
 
-    def __init__(self, info: ConnectionInfo) -> None:
+    def __init__(self, info: ConnectionInfo, kept: Callable[[str, str], KeptColumns]) -> None:
+        """kept: the columns that silver has of a physical table, by its database and name."""
         self.info = info
+        self._kept = kept
         self._session = SESSION
         self._connection = connect(info, read_timeout=600)
         try:
@@ -220,6 +224,10 @@ class SourceSide:
         cells = tuple(cell(name, kind, declared) for name, kind, declared, _ in described)
         forms = tuple(form(*column) for column in described)
         index, key = self._key(database, table, [named_cell.name for named_cell in cells])
+        if kept := self._kept(database, table):
+            stay = [n for n, own in enumerate(cells) if kept.take(silver_column(own.name), of_key=n in key)]
+            cells, forms = tuple(map(cells.__getitem__, stay)), tuple(map(forms.__getitem__, stay))
+            key = tuple(map(stay.index, key))
         return SourceTable(database, table, cells, forms, key, index)
 
     def _key(self, database: str, table: str, names: list[str]) -> tuple[str, tuple[int, ...]]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from tidegate.commit_ts import time_text
+from tidegate.config import KeptColumns
 from tidegate.errors import SourceUnavailable, VerifyError
 from tidegate.lake.captured_places import Visible
 from tidegate.mysql.connection import ConnectionInfo
@@ -25,11 +26,13 @@ class TidbSide(SourceSide):
 
     reads_at_cuts: ClassVar[bool] = True
 
-    def __init__(self, info: ConnectionInfo, *, lower_tables: bool = False) -> None:
+    def __init__(
+        self, info: ConnectionInfo, kept: Callable[[str, str], KeptColumns], *, lower_tables: bool = False
+    ) -> None:
         """lower_tables: silver has tables' names in lower case, too, as of a changefeed."""
         self._cut_ts, self._lower_tables = 0, lower_tables
         self._names: dict[tuple[str, str], tuple[str, str]] = {}
-        super().__init__(info)
+        super().__init__(info, kept)
 
     def _begin(self, version: str) -> None:
         if "tidb" not in version:

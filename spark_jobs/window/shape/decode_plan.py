@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import StagedChanges
 from spark_jobs.window.plan import TablePlan, TableWriter
+from spark_jobs.window.shape.kept import left_out
+from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
 from tidegate import tables
 from tidegate.config import Effects
@@ -34,8 +36,8 @@ class DecodePlan:
     """What a worker needs besides its segments; pickled once per window.
 
     versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
-    writer, per source and physical table. seed: of key hashes. routed: physical tables of routed ones.
-    known: what else is known of each source.
+    writer, per source and physical table. seed: of key hashes. routed: physical tables of routed ones. known: what else
+    is known of each source. left_out: columns that silver doesn't have, by source, physical table and version.
     """
 
     lake: LakeFiles
@@ -46,6 +48,7 @@ class DecodePlan:
     targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
     seed: Seed = SEED
     routed: dict[str, set[Name]] = field(default_factory=dict)
+    left_out: dict[tuple[str, Name, int], frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ def plan_decode(
     windows: dict[str, dict[Name, CommitSpan]] = {}
     targets: dict[str, dict[Name, UpsertTarget]] = {}
     routed: dict[str, set[Name]] = {}
+    missing: dict[tuple[str, Name, int], frozenset[str]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         plan = plans[entry.name]
@@ -75,11 +79,13 @@ def plan_decode(
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
             windows.setdefault(source, {})[name] = CommitSpan(begin_ts, window.cut_ts, zero_dates, plan.keeps_deleted)
-            versions.setdefault(source, {})[name] = app.histories[source].versions(database, table)
+            versions.setdefault(source, {})[name] = known_versions = app.histories[source].versions(database, table)
+            for version in known_versions if (kept := kept_of(app, entry)) else ():
+                missing[source, name, version.version] = left_out(kept, [version])
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, routed)
+    return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, routed, missing)
 
 
 def _known(app: Application, window: Window, source: str) -> Known:

@@ -7,12 +7,14 @@ Out: SilverShapes, the version changes inside the window, its phases. Nothing is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import Change, PlannedPhase
+from spark_jobs.window.shape.kept import check_kept, takes
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
-from tidegate.config import Policy
+from tidegate.config import ALL, KeptColumns, Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.phases import DdlPhase, Phase, phases
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
@@ -30,12 +32,17 @@ def described(column: Column) -> str:
     return f"{kind}: {column.comment}" if column.comment else kind
 
 
-def shape_of(versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False) -> SilverShape:
+def shape_of(
+    versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False, kept: KeptColumns = ALL
+) -> SilverShape:
     """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
     columns: dict[str, SilverColumn] = {}
     keyed = all(version.key for version in versions)  # without one the hash of a row knows its types
     for version in versions:
+        check_kept(kept, version)
         for column in version.columns:
+            if not takes(kept, version, column):
+                continue
             delta = canonical(column).delta
             known = columns.setdefault(column.silver, SilverColumn(column.silver, delta, described(column)))
             if known.type == delta:
@@ -80,6 +87,11 @@ def keeps_deleted(app: Application, entry: TableWindow) -> bool:
     return app.pipeline.tables.keeps_deleted(entry.database, entry.table)
 
 
+def kept_of(app: Application, entry: TableWindow) -> KeptColumns:
+    """What the pipeline file says of the table's columns."""
+    return app.pipeline.tables.columns_of(entry.database, entry.table)
+
+
 def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[Change]:
     """(version before, version) of every schema version that begins in the table's window; what is ignored left out."""
     ignored = {kind for kind, policy in app.pipeline.ddl if policy is Policy.IGNORE}
@@ -102,15 +114,14 @@ def planned_phases(
 
 
 def _planned(app: Application, entry: TableWindow, phase: Phase) -> PlannedPhase:
-    keeps = keeps_deleted(app, entry)
+    look = partial(shape_of, routed=entry.routed, keeps_deleted=keeps_deleted(app, entry), kept=kept_of(app, entry))
     versions = tuple(versions_at(app, entry, phase.upto_ts))
-    shape = shape_of(versions, routed=entry.routed, keeps_deleted=keeps) if versions else None
+    shape = look(versions) if versions else None
     if not isinstance(phase, DdlPhase):
         return PlannedPhase(phase, versions, shape)
     # Of a table that was dropped: what it looked like last.
     before = versions_at(app, entry, phase.upto_ts - 1) or [old for old, _ in phase.changes if old is not None][:1]
-    looked = shape_of(before, routed=entry.routed, keeps_deleted=keeps) if before else None
-    return PlannedPhase(phase, versions, shape, looked)
+    return PlannedPhase(phase, versions, shape, look(before) if before else None)
 
 
 def _all_physical(app: Application, entry: TableWindow) -> set[Physical]:

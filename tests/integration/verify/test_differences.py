@@ -21,6 +21,7 @@ from tests.support.servers import FreshDatabase
 from tests.support.silver_by_hand import Lake, lake
 from tests.support.typed_values import ONLY_MARIADB, ONLY_MYSQL, SAME
 from tidegate import tables
+from tidegate.config import ALL
 from tidegate.errors import SourceUnavailable, UsageError, VerifyError
 from tidegate.local.server import Server
 from tidegate.mysql import visible
@@ -276,7 +277,7 @@ def test_a_file_of_the_log_that_begins_as_a_view_is_opened_is_asked_about_again(
 ) -> None:
     """And where it happens each time, no place is told: the log's end would be ahead of what the reads see."""
     user = {"user": mariadb.user, "password": mariadb.password}
-    side = SourceSide(ConnectionInfo(host=mariadb.host, port=mariadb.port, **user))
+    side = SourceSide(ConnectionInfo(host=mariadb.host, port=mariadb.port, **user), lambda _database, _table: ALL)
     real, asked = visible.current_position, list[str]()
 
     def placed(cursor: Any) -> Position | None:
