@@ -21,15 +21,19 @@ from tidegate.schema.ddl.tree import (
     RenameColumn,
     RenameIndex,
 )
+from tidegate.schema.model.charsets import bytes_per_character
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind
 from tidegate.schema.model.type_table import GEOMETRIES
-from tidegate.schema.model.types import parse_type
+from tidegate.schema.model.types import TypeText, enum_members, parse_type
 
 # Of these a key may hold a prefix; for any other type the server takes only its full length.
 _PREFIXED = frozenset({"char", "varchar", "binary", "varbinary"})
 _UNBOUNDED = frozenset(
     {"tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob", "json"}
 )
+
+_OF_MEMBERS = ("enum(", "set(")
+_SET_BYTES = (1, 2, 3, 4, 8)
 
 _Named = TypeVar("_Named", Column, Index)
 
@@ -173,9 +177,29 @@ def kept_indexes(
 
 
 def members_became_text(old: Sequence[Column], columns: Sequence[Column]) -> set[int]:
-    """Ids of columns that were ENUM or SET and are text now: in MySQL their key, a byte or two, becomes a prefix."""
-    before = {column.id for column in old if column.type.startswith(("enum(", "set("))}
-    return {c.id for c in columns if c.id in before and not c.type.startswith(("enum(", "set(")) and c.charset}
+    """Ids of columns that were ENUM or SET and are text now, and of whose key MySQL makes a prefix.
+
+    It takes the bytes that a value has in a row for the bytes of a text's beginning (sql_table.cc,
+    mysql_prepare_alter_table). The key stays whole where they are no whole character of the old charset, as many as the
+    longest value may have, or all of the new column.
+    """
+    before = {column.id: column for column in old if column.type.startswith(_OF_MEMBERS)}
+    return {c.id for c in columns if c.id in before and _is_prefix(before[c.id], parse_type(c.type))}
+
+
+def _is_prefix(was: Column, now: TypeText) -> bool:
+    if now.base not in _PREFIXED | _UNBOUNDED:
+        return False
+    members, width = enum_members(was.type), bytes_per_character(was.charset)
+    lengths = [len(member) for member in members]
+    if was.type.startswith("set("):
+        key_bytes = next(size for size in _SET_BYTES if len(members) <= 8 * size)
+        longest = sum(lengths) + len(members) - 1
+    else:
+        key_bytes, longest = (1 if len(members) < 256 else 2), max(lengths)
+    characters = key_bytes // width
+    bounded = now.base in _PREFIXED
+    return longest * width != key_bytes and characters > 0 and not (bounded and characters >= now.numbers[0])
 
 
 def renamed_columns(actions: Iterable[Action]) -> frozenset[str]:
