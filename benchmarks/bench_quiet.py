@@ -49,6 +49,8 @@ _REST_SECONDS: Final = 4.0
 # How apply says that a window is done.
 _WINDOW: Final = re.compile(r"cut \d+: .* (?P<tables>\d+) tables?")
 
+_LAG: Final = re.compile(r"lag (\d+\.\d) s$")
+
 Figures = dict[str, float]
 
 
@@ -57,6 +59,7 @@ class Bench:
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
+        self._folder = folder
         self.lake = LakeFiles(str(folder / "lake"))
         self._file = pipeline_file(folder, NAME)
         self._environment = environment(ROOT, server, NAME)
@@ -127,6 +130,24 @@ class Bench:
             time.sleep(0.05)
         raise AssertionError(f"{written} of {tables} tables were written: {self.apply.lines[-10:]}")
 
+    def start_caught_up(self, apply: str, seconds: float, seconds_max: float) -> None:
+        """Begin an apply, and wait until it is at most so far behind. apply: keys of its section, behind a comma."""
+        self._file = pipeline_file(self._folder, NAME, apply)
+        self.apply = self._job("apply")
+        end = time.monotonic() + seconds_max
+        while not any(float(lag[1]) < seconds for _, line in self.apply.lines[-1:] if (lag := _LAG.search(line))):
+            self.check_alive()
+            assert time.monotonic() < end, f"it isn't caught up: {self.apply.lines[-5:]}"
+            time.sleep(0.2)
+
+    def markers_begin(self) -> int:
+        """Unix microseconds at the source."""
+        return time.time_ns() // 1000 + self._marker.ahead_us
+
+    def mark(self) -> None:
+        """One marker, in a transaction of its own."""
+        self._marker.write()
+
     def stop_apply(self) -> None:
         assert self.apply is not None
         self.apply.end()
@@ -137,17 +158,17 @@ class Bench:
         assert self.apply is not None
         with Workload(self.server, NAME, _QUIET_RATE, _TABLES[:_QUIET_TABLES]) as workload:
             time.sleep(_WARM_SECONDS)
-            before, lines, started = self._cpu(), len(self.apply.lines), time.monotonic()
+            before, lines, started = self.cpu(), len(self.apply.lines), time.monotonic()
             done = workload.done
             time.sleep(seconds)
-            took, after = time.monotonic() - started, self._cpu()
+            took, after = time.monotonic() - started, self.cpu()
             changes = (workload.done - done) / took
         self.check_alive()
         spent = {role: (after[role] - before.get(role, 0.0)) / took for role in sorted(after)}
         windows = sum(line.startswith("cut ") for _, line in self.apply.lines[lines:])
         return {"all": sum(spent.values()), **spent, "windows": windows / took, "changes": changes}
 
-    def _cpu(self) -> dict[str, float]:
+    def cpu(self) -> dict[str, float]:
         found: dict[str, float] = {}
         for job in (self.capture, self.apply):
             for role, spent in job.cpu().items() if job else ():
@@ -160,19 +181,19 @@ class Bench:
         others = _TABLES[: tables - 1]
         with Workload(self.server, NAME, rate, others, -(-len(others) // _TICKS_FOR_ALL)):
             time.sleep(_REST_SECONDS)
-            since, written, lines = time.time_ns() // 1000 + self._marker.ahead_us, 0, len(self.apply.lines)
-            before, started = self._cpu(), time.monotonic()
+            since, written, lines = self.markers_begin(), 0, len(self.apply.lines)
+            before, started = self.cpu(), time.monotonic()
             while (due := started + written / _MARKERS_A_SECOND) < started + seconds:
                 time.sleep(max(0.0, due - time.monotonic()))
-                self._marker.write()
+                self.mark()
                 written += 1
-            took, after = time.monotonic() - started, self._cpu()
+            took, after = time.monotonic() - started, self.cpu()
         windows = sum(line.startswith("cut ") for _, line in self.apply.lines[lines:])
-        found = self._all_visible(since, written)
+        found = self.all_visible(since, written)
         cpu = (sum(after.values()) - sum(before.values())) / took
         return {"p50": found.p50, "p95": found.p95, "longest": found.longest, "cpu": cpu, "windows": windows / took}
 
-    def _all_visible(self, since: int, written: int) -> Percentiles:
+    def all_visible(self, since: int, written: int) -> Percentiles:
         end = time.monotonic() + _WAIT_SECONDS_MAX
         while (found := written_since(self.lake, since)) is None or found.markers < written:
             self.check_alive()

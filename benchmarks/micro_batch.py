@@ -37,14 +37,14 @@ lake: {{path: {folder}/lake}}
 sources: {{one: {{conn_id: {name}, flavour: mariadb}}}}
 tables: {{include: ["{name}.*", "{marker}"]}}
 capture: {{heartbeat_seconds: 1, value_log_path: {folder}/value_log}}
-apply: {{mode: micro_batch, driver_memory: 1g}}
+apply: {{mode: micro_batch, driver_memory: 1g{apply}}}
 """
 
 
-def pipeline_file(folder: Path, name: str) -> Path:
-    """Of the tables in database `name`, and of markers."""
+def pipeline_file(folder: Path, name: str, apply: str = "") -> Path:
+    """Of the tables in database `name`, and of markers. apply: more keys of that section, each behind a comma."""
     file = folder / f"{name}.yaml"
-    file.write_text(_PIPELINE.format(folder=folder, name=name, marker=MARKER))
+    file.write_text(_PIPELINE.format(folder=folder, name=name, marker=MARKER, apply=apply))
     return file
 
 

@@ -3,9 +3,9 @@
 In:  sizes, which sections are wanted.
 Out: Report. A section that fails is named, and the others go on.
 
-One MariaDB serves all but snapshot, latency, quiet, commit and columns, which start their own or need none. A workload
-is played just before it is used, so that capture can run to the end of the server's binlog and has that workload alone;
-what every road of it reads is the same file.
+One MariaDB serves all but snapshot, latency, quiet, large, commit and columns, which start their own or need none. A
+workload is played just before it is used, so that capture can run to the end of the server's binlog and has that
+workload alone; what every road of it reads is the same file.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks import (
     commit,
     decode,
     lakes,
+    large_table,
     latency,
     new_tables,
     pairing,
@@ -46,8 +47,11 @@ from benchmarks.sizes import Sizes
 from benchmarks.workloads import Workload, create, play_batches, play_single, prepare
 from tidegate.local import mariadb
 
-ALL = ("capture", "decode", "road", "apply", "sources", "snapshot", "latency", "quiet", "commit", "columns", "tidb")
-_OWN_SERVER = {"snapshot", "latency", "quiet", "commit", "columns"}
+ALL = (
+    *("capture", "decode", "road", "apply", "sources", "snapshot"),
+    *("latency", "quiet", "large", "commit", "columns", "tidb"),
+)
+_OWN_SERVER = {"snapshot", "latency", "quiet", "large", "commit", "columns"}
 
 
 class Progress:
@@ -126,6 +130,8 @@ def run(root: Path, cache: Path, folder: Path, sizes: Sizes, wanted: tuple[str, 
         progress.section("latency", lambda: latency.measure(sizes))
     if "quiet" in wanted:
         progress.section("quiet", lambda: quiet.measure(sizes))
+    if "large" in wanted:
+        progress.section("large", lambda: large_table.measure(sizes))
     if "commit" in wanted:
         progress.section("commit", lambda: commit.measure(sizes, meter))
         progress.section("commit, new tables", lambda: new_tables.measure(sizes))

@@ -30,6 +30,7 @@ class Sizes:
     latency_seconds: float  # per rate
     quiet_seconds: float
     quiet_latency_seconds: float  # per number of tables
+    large_table_rows: int
     commits: int  # of one run
     new_tables: int
     checkpoint_files: int
@@ -56,6 +57,7 @@ FORMAL = Sizes(
     latency_seconds=60.0,
     quiet_seconds=60.0,
     quiet_latency_seconds=15.0,
+    large_table_rows=10_000_000,
     commits=500,
     new_tables=2_400,
     checkpoint_files=100_000,
@@ -81,6 +83,7 @@ QUICK = Sizes(
     latency_seconds=15.0,
     quiet_seconds=30.0,
     quiet_latency_seconds=10.0,
+    large_table_rows=3_000_000,
     commits=200,
     new_tables=2_400,
     checkpoint_files=20_000,
@@ -107,6 +110,7 @@ TINY = Sizes(
     latency_seconds=4.0,
     quiet_seconds=5.0,
     quiet_latency_seconds=4.0,
+    large_table_rows=200_000,
     commits=20,
     new_tables=50,
     checkpoint_files=500,
