@@ -74,11 +74,11 @@ def check_silver(kept: KeptColumns, shape: SilverShape, missing: frozenset[str],
     """
     if not state.created or not kept:
         return
-    own = {str(field["name"]) for field in state.schema["fields"]}
-    if plain := own & missing:
+    own = {str(field["name"]).lower() for field in state.schema["fields"]}  # Delta doesn't tell case apart
+    if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which tables.columns leaves out"
         raise SchemaMismatch(why, where=state.place, remedy=_REBUILD)
-    if not shape.routed and (lacking := {column.name for column in shape.columns} - own):
+    if not shape.routed and (lacking := {c.name for c in shape.columns if c.name.lower() not in own}):
         why = f"silver lacks column {_listed(lacking)}, which tables.columns keeps"
         raise SchemaMismatch(why, where=state.place, remedy=_REBUILD)
 

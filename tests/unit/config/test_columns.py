@@ -1,0 +1,59 @@
+"""Rules for columns: which of a table's columns silver has, by the pipeline file."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate import config
+
+FILE = """
+pipeline: p
+lake: {path: x}
+sources: {s: {conn_id: c, flavour: mysql}}
+tables:
+  include: ["shop.*"]
+  columns:
+    - {match: "shop.customers", exclude: [ssn, "note.*"]}
+    - {match: "shop.c.*", exclude: [blob]}
+    - {match: "shop.events", include: [kind, "at_.*"]}
+"""
+
+
+def kept(table: str) -> config.KeptColumns:
+    return config.parse(FILE, where="p.yaml").tables.columns_of("shop", table)
+
+
+def test_other_tables_have_all_columns() -> None:
+    assert not kept("orders")
+    assert kept("orders").take("ssn", of_key=False)
+    assert config.parse(FILE, where="p.yaml").tables.columns_of("other", "customers") == config.ALL
+
+
+@pytest.mark.parametrize(
+    ("column", "has"),
+    [("ssn", False), ("SSN", False), ("ssn2", True), ("notes", False), ("a_note", True), ("blob", False), ("id", True)],
+)
+def test_a_column_is_in_silver_when_no_rule_leaves_it_out(column: str, has: bool) -> None:
+    assert kept("customers").take(column, of_key=False) is has
+    assert kept("customers").take(column, of_key=True) is has, "a key that is excluded is an error, and no exception"
+
+
+@pytest.mark.parametrize(
+    ("column", "of_key", "has"),
+    [("kind", False, True), ("at_us", False, True), ("id", False, False), ("id", True, True), ("Kind", False, True)],
+)
+def test_what_is_included_comes_with_the_key(column: str, of_key: bool, has: bool) -> None:
+    assert kept("events").take(column, of_key=of_key) is has
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["_customers_gho", "_customers_new", "__customers_new", "_customers_old", "_customers_20261126120000_del"],
+)
+def test_tables_beside_a_table_follow_its_rules(table: str) -> None:
+    assert not kept(table).take("ssn", of_key=False)
+
+
+def test_a_table_that_only_looks_like_one_beside_another_has_its_own_rules() -> None:
+    assert not kept("customers_new").take("blob", of_key=False), "it matches shop.c.*"
+    assert kept("customers_new").take("ssn", of_key=False)
