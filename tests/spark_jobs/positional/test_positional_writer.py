@@ -17,6 +17,7 @@ from spark_jobs.session.failures import TablesFailed
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import MergeOnly
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Rows, Shop
+from tests.support.key_indexes import of_small_files
 from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict
@@ -100,17 +101,10 @@ def test_what_a_spark_job_probes_is_what_the_driver_would(
     assert len(it.silver("u")) == 9
 
 
-def indexed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a few rows has an index as soon as it was looked through, for any number of keys."""
-    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_FILE_ROWS_MIN", 1)
-    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_LOOKUP_ROWS", 0)
-    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_READ_ROWS_MIN", 0)
-
-
 def test_windows_are_right_by_indexes_while_others_rewrite_the_table(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    indexed_at_once(monkeypatch)
+    of_small_files(monkeypatch, 0)
     it, rng = keyed(shop()), random.Random(5)
     uri, rows = it.app.lake.uri(tables.silver_path("d", "t")), dict[int, str]()
     rewrites = ["OPTIMIZE delta.`{}`", "VACUUM delta.`{}`", "REORG TABLE delta.`{}` APPLY (PURGE)", ""]
@@ -133,7 +127,7 @@ def test_windows_are_right_by_indexes_while_others_rewrite_the_table(
 def test_files_with_an_index_are_not_for_a_spark_job(
     shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    indexed_at_once(monkeypatch)
+    of_small_files(monkeypatch, 0)
     monkeypatch.setattr("spark_jobs.positional.probe.PROBE_DRIVER_ROWS_MAX", 0)
     monkeypatch.setattr(BackgroundSession, "is_local", lambda _: False)
     of_jobs = list[int]()

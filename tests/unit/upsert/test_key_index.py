@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.key_indexes import of_small_files
 from tests.unit.upsert.test_known_groups import made
 from tests.unit.upsert.test_probe_file import TABLE, keys, stored
 from tidegate.delta.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
+from tidegate.limits import KEY_INDEX_READ_ROWS_MIN
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.keys import key_indexes
 from tidegate.upsert.keys.bounds import KnownGroups
@@ -40,9 +42,7 @@ class Clock:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of a few rows are worth an index, for any number of keys."""
-    monkeypatch.setattr(key_indexes, "KEY_INDEX_FILE_ROWS_MIN", 1)
-    monkeypatch.setattr(key_indexes, "KEY_INDEX_LOOKUP_ROWS", 0)
+    of_small_files(monkeypatch, KEY_INDEX_READ_ROWS_MIN)
 
 
 def file_of(lake: LakeFiles, name: str, rows: pa.Table) -> LiveFile:
@@ -121,9 +121,7 @@ def test_windows_find_the_same_rows_with_indexes(
         with VectorWriter(lake, TABLE) as vectors:
             file = LiveFile({**file.action, "deletionVector": vectors.add(gone).as_action()})
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(key_indexes, "KEY_INDEX_FILE_ROWS_MIN", 1)
-        patched.setattr(key_indexes, "KEY_INDEX_LOOKUP_ROWS", 0)
-        patched.setattr(key_indexes, "KEY_INDEX_READ_ROWS_MIN", 1)
+        of_small_files(patched)
         earlier = Earlier(KnownGroups(1 << 20), KeyIndexes(lake, SEED, 1 << 20))
         for wanted in windows:
             table = keys(id=pa.array(sorted(set(wanted))))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.hand_table import HandTable
+from tests.support.key_indexes import of_small_files
 from tests.support.readers import READERS
 from tests.support.seeds import many, share
 from tidegate import tables
@@ -33,14 +34,6 @@ SCHEMA = pa.schema(
         pa.field(tables.COMMIT_TS, pa.int64()),
     ]
 )
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a few rows has an index as soon as it was looked through, for any number of keys."""
-    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_FILE_ROWS_MIN", 1)
-    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_LOOKUP_ROWS", 0)
-    monkeypatch.setattr("tidegate.upsert.keys.key_indexes.KEY_INDEX_READ_ROWS_MIN", 1)
 
 
 Change = tuple[int, int, str, str | None]  # op, id, region, note
@@ -85,10 +78,10 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("key", share([("id",), ("region", "id"), ("id", "region")]))
 @pytest.mark.parametrize("partition_by", [(), ("region",)])
 @pytest.mark.parametrize("indexed", [False, True])
-@pytest.mark.usefixtures("small")
 def test_random_windows_leave_what_a_dictionary_holds(
-    tmp_path: Path, key: tuple[str, ...], partition_by: tuple[str, ...], indexed: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...], partition_by: tuple[str, ...], indexed: bool
 ) -> None:
+    of_small_files(monkeypatch)
     random_ = random.Random(f"{key} {partition_by}")
     table = HandTable.create(tmp_path, SCHEMA, partition_by)
     earlier = Earlier(KnownGroups(1 << 20), KeyIndexes(table.lake, SEED, 1 << 20)) if indexed else None
