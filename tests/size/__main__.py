@@ -1,9 +1,9 @@
 """`make size ROWS=10000000`: a database that holds much is snapshotted by itself, written to and disturbed meanwhile.
 
 In:  --rows of a table with a skewed key, --bag: rows of one without a key, --small: how many small tables; --flavour,
-     --seed, --per-second (row changes), --bytes-per-second (so that little is
-     read slowly enough to be disturbed), --times (each disturbance; 0: none), --plant (differences of each kind),
-     --folder (a temporary one when empty).
+     --seed, --per-second (row changes), --bytes-per-second (of the reader; by itself so slow that each disturbance
+     meets it), --times (each disturbance; 0: none), --plant (differences of each kind), --folder (a temporary one
+     when empty).
 Out: on stderr what happens; on stdout the figures and one line, `size: R rows in T tables, ...`, exit code 0; else what
      is wrong, and exit code 1. All state is in the folder, removed when all was well, else named.
 """
@@ -25,6 +25,8 @@ from tests.size.world import Pace, World
 from tests.soak.witness import Wrong
 from tests.support.servers import ROOT
 
+_DISTURBED_SECONDS = 10  # of reading for each disturbance: the world looks once a second, and a kill takes some
+
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make size", description=__doc__)
@@ -34,7 +36,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--per-second", type=float, default=500.0)
-    parser.add_argument("--bytes-per-second", type=int, default=0, help="of the reader; 0: as fast as it can")
+    parser.add_argument("--bytes-per-second", type=int, help="of the reader; 0: as fast as it can")
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--plant", type=int, default=20)
     parser.add_argument("--folder", type=Path)
@@ -44,9 +46,12 @@ def _arguments() -> argparse.Namespace:
 
 def _run(given: argparse.Namespace, folder: Path) -> str:
     """Raises Wrong."""
-    size, pace = Size(given.rows, given.bag, given.small), Pace(given.per_second, given.bytes_per_second)
-    with World(folder, given.flavour, size, given.seed, pace) as world:
-        figures = world.snapshotted(disturbances(random.Random(given.seed), given.times))
+    size, disturb = Size(given.rows, given.bag, given.small), disturbances(random.Random(given.seed), given.times)
+    read_bytes = given.bytes_per_second
+    if read_bytes is None:
+        read_bytes = size.read_bytes // (_DISTURBED_SECONDS * len(disturb)) if disturb else 0
+    with World(folder, given.flavour, size, given.seed, Pace(given.per_second, read_bytes)) as world:
+        figures = world.snapshotted(disturb)
         world.say(figures)
         equal = world.compared()
         world.say(equal)

@@ -40,6 +40,8 @@ _BAG: Final = "CREATE TABLE bag (a INT, b VARCHAR(40), v DECIMAL(18,4), at DATET
 _BAG_ROW: Final = "{n} DIV 3, CONCAT('same ', {n} DIV 3), ({n} DIV 3) / 7, '2020-02-02 02:02:02'"
 _SMALL: Final = "(id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(80), b INT, at DATETIME(6))"
 _SMALL_ROWS: Final = 400
+_BIG_ROW_BYTES: Final = 200
+_BAG_ROW_BYTES: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,11 @@ class Size:
     def dense(self) -> int:
         """So many rows lie one beside the other; the others far apart."""
         return int(self.rows * _DENSE)
+
+    @property
+    def read_bytes(self) -> int:
+        """About what a snapshot of the two large tables reads."""
+        return self.rows * _BIG_ROW_BYTES + self.bag * _BAG_ROW_BYTES
 
     def id_of(self, n: int) -> int:
         """The key of the large table's row number n."""
