@@ -125,6 +125,10 @@ class CommitConflict(Transient):
     """Another commit changed the table since it was read; nothing of ours was written."""
 
 
+class AlreadyDone(Terminal):
+    """Somebody has begun this very action before; what became of it stands in control/actions."""
+
+
 class Overtaken(Transient):
     """Another application of this pipeline has started, or has written what this one was about to write."""
 

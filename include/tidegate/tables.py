@@ -17,6 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from tidegate.actions_table import ACTIONS
 from tidegate.format_table import FORMAT
 from tidegate.prewrites_table import PREWRITES
 from tidegate.subscriptions_table import SUBSCRIPTIONS
@@ -334,7 +335,7 @@ LATENCY: Final = Table(
 
 ALL: Final = (
     *(SEGMENTS, CHUNKS, SCHEMA_HISTORY, TABLE_STATES, FOLLOWED, SNAPSHOTS, VERIFICATION, PREWRITES, JUDGEMENTS),
-    *(LEDGER, CUTS, MAINTENANCE, LATENCY, SUBSCRIPTIONS, FORMAT),
+    *(ACTIONS, LEDGER, CUTS, MAINTENANCE, LATENCY, SUBSCRIPTIONS, FORMAT),
 )
 
 # --- the marker, a table at the source ------------------------------------------------------------

@@ -18,11 +18,13 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidegate import pipelines
-from tidegate_airflow.connections import lake_connection
+from tidegate.actions.parked import in_full, tables_of
+from tidegate_airflow.connections import PLACE, lake_connection, source_connection
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidegate.actions.desk import Desk
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
     from tidegate.segments.prewrites import Prewrite
@@ -72,38 +74,41 @@ class ApproveOperator(HITLOperator):
         who = (answer["responded_by_user"] or {}).get("name") or "an unknown user"
         pipeline = pipelines.load(Path(self.pipeline_file))
         lake = pipelines.open_lake(pipeline, lake_connection)
+        from tidegate.actions.desk import Desk
+        from tidegate.lake.audit import Author
+
+        desk = Desk(pipeline, lake, source_connection, Author(who, PLACE))
         if self.branches:
-            self._decide(pipeline, lake, who, commit=COMMIT in chosen)
+            self._decide(desk, commit=COMMIT in chosen)
         else:
-            self._approve(lake, who)
+            self._approve(desk)
         return answer
 
-    def _approve(self, lake: LakeFiles, who: str) -> None:
+    def _approve(self, desk: Desk) -> None:
+        from tidegate.actions import holds
         from tidegate.lake import held
-        from tidegate.tables import State
 
-        waiting = held.questions(lake).get(self.table)
+        waiting = held.questions(desk.lake).get(self.table)
         if waiting is None or waiting.place is None or waiting.place.at_ts != self.at_ts:
             self.log.info("%s doesn't wait for this statement any more", self.table)
             return
-        standing = held.release(lake, waiting, reason=f"approved in Airflow by {who}")
-        if standing.state is State.HELD:
-            self.log.info("%s is approved, and waits for its rows now: %s", self.table, standing.reason)
-        else:
-            self.log.info("%s goes on with the next window", self.table)
+        self.log.info("%s", holds.release(desk, self.table, waiting.since))
 
-    def _decide(self, pipeline: Pipeline, lake: LakeFiles, who: str, *, commit: bool) -> None:
+    def _decide(self, desk: Desk, *, commit: bool) -> None:
         """Only the asked ones, without those decided meanwhile."""
+        from tidegate.actions_table import Act
         from tidegate.lake import control, prewrites
         from tidegate.prewrites_table import PrewriteState
 
-        state = PrewriteState.COMMITTED if commit else PrewriteState.ROLLED_BACK
-        asked = set(self.branches)
-        branches = [branch for branch in _parked(pipeline, lake, self.table) if _key(branch) in asked]
-        prewrites.record(
-            control.ControlTables(lake), [prewrites.decided(branch, state, f"{who} in Airflow") for branch in branches]
-        )
-        self.log.info("%d of %d transactions are %s; %s goes on", len(branches), len(asked), state, self.table)
+        state, act = (PrewriteState.COMMITTED, Act.COMMIT) if commit else (PrewriteState.ROLLED_BACK, Act.ROLL_BACK)
+        asked, who = set(self.branches), f"{desk.author.user} in {PLACE}"
+        branches = [branch for branch in _parked(desk.pipeline, desk.lake, self.table) if in_full(branch) in asked]
+        with desk.recorded(act, tables_of(desk.pipeline, *branches), ", ".join(map(in_full, branches))) as result:
+            prewrites.record(
+                control.ControlTables(desk.lake), [prewrites.decided(branch, state, who) for branch in branches]
+            )
+            result.line = f"{len(branches)} of {len(asked)} transactions are {state}; {self.table} goes on"
+        self.log.info("%s", result.line)
 
 
 def table_questions(pipeline_file: str, named: Sequence[str]) -> list[Question]:
@@ -139,11 +144,6 @@ def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
 
     unsettled = (prewrite for of_source in prewrites.unsettled(lake).values() for prewrite in of_source)
     return [prewrite for prewrite in unsettled if prewrite.state is PrewriteState.PARKED and wrote(prewrite)]
-
-
-def _key(prewrite: Prewrite) -> str:
-    """As `tidegate prewrites` names one: two sources may have transactions of one name, and a name may come again."""
-    return f"{prewrite.source} {prewrite.id} {prewrite.start_ts}"
 
 
 def _about_ddl(held: Standing, at: Place) -> Question:
@@ -195,7 +195,7 @@ def _about_tidb(source: str, pipeline: str, parked: Sequence[Prewrite]) -> Quest
         at_ts=last[-1].start_ts,
         subject=subject,
         body=body,
-        branches=[_key(prewrite) for prewrite in last],
+        branches=[in_full(prewrite) for prewrite in last],
     )
 
 
@@ -221,5 +221,5 @@ def _about_xa(held: Standing, at: Place, branches: Sequence[Prewrite]) -> Questi
     )
     subject = f"{table}: were these {len(branches)} XA transactions committed?"
     return Question(
-        table=table, at_ts=at.at_ts, subject=subject, body=body, branches=[_key(branch) for branch in branches]
+        table=table, at_ts=at.at_ts, subject=subject, body=body, branches=[in_full(branch) for branch in branches]
     )

@@ -6,7 +6,7 @@ Out: Connections. The secrets of a store's connection are registered with Airflo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -19,6 +19,7 @@ from tidegate.lake.storage import delta_options, store_keys
 if TYPE_CHECKING:
     from tidegate.mysql.connection import ConnectionInfo
 
+PLACE: Final = "Airflow"  # where people act, in control/actions
 # Values that are settings, not secrets: masking "true" or a region would garble logs.
 _PLAIN_KEYS = ("region", "endpoint", "allow_http", "conditional", "url", "account_name", "bucket")
 

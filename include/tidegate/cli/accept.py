@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from tidegate import pipelines
-from tidegate.cli.lake import open_lake, source_named
+from tidegate.cli.lake import open_desk, source_named
 from tidegate.connections import from_environment
 from tidegate.errors import UsageError
 from tidegate.home import state_folder
@@ -28,6 +28,7 @@ def accept(
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the value log. Default: .tidegate")] = None,
 ) -> None:
     """Continue with a source that lost uncaptured log. Without --lost: only show the loss."""
+    from tidegate.actions_table import Act
     from tidegate.capture.captured import Captured
     from tidegate.capture.checkpoint import is_landed
     from tidegate.capture.owing import Owing
@@ -40,7 +41,8 @@ def accept(
     from tidegate.mysql.reader import BinlogSource
     from tidegate.tables import EVERY_TABLE, SegmentFlag
 
-    loaded, lake = open_lake(pipeline)
+    desk = open_desk(pipeline)
+    loaded, lake = desk.pipeline, desk.lake
     name = source_named(loaded, source)
     info = pipelines.source_info(loaded, name, from_environment)
     folder = state_dir or state_folder()
@@ -72,5 +74,7 @@ def accept(
             way = "dropped and created" if segment.flags & SegmentFlag.HAS_DDL else "truncated, or dropped and created,"
             typer.echo(f"--lost accepts that: each table waits until it is {way} at the source")
             return
-        record_gap(bronze, value_log, recovered, gap)
-        typer.echo(f"accepted; start capture again: it goes on at {segment.file}:{segment.end_pos}")
+        with desk.recorded(Act.ACCEPT, (), f"{name}: {gap.why}") as result:
+            record_gap(bronze, value_log, recovered, gap)
+            result.line = f"accepted; start capture again: it goes on at {segment.file}:{segment.end_pos}"
+        typer.echo(result.line)

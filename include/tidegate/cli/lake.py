@@ -1,7 +1,7 @@
 """The lake of a pipeline, for the commands that read it.
 
 In:  a pipeline's name, or its file; the lake's connection in AIRFLOW_CONN_<ID>, where it has one.
-Out: the pipeline, and its lake; one of its sources by name.
+Out: the pipeline, and its lake; the desk of this user at it; one of its sources by name.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tidegate.connections import from_environment
 from tidegate.errors import UsageError
 
 if TYPE_CHECKING:
+    from tidegate.actions.desk import Desk
     from tidegate.lake.files import LakeFiles
 
 
@@ -20,6 +21,15 @@ def open_lake(pipeline: str) -> tuple[config.Pipeline, LakeFiles]:
     """Raises UsageError and ConfigError."""
     loaded = pipelines.load(pipelines.find(pipeline))
     return loaded, pipelines.open_lake(loaded, from_environment)
+
+
+def open_desk(pipeline: str) -> Desk:
+    """Where this process's user acts on the pipeline. Raises UsageError and ConfigError."""
+    loaded, lake = open_lake(pipeline)
+    from tidegate.actions.desk import Desk
+    from tidegate.lake.audit import Author
+
+    return Desk(loaded, lake, from_environment, Author.of_process())
 
 
 def source_named(pipeline: config.Pipeline, source: str | None) -> str:

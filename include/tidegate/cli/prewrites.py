@@ -8,12 +8,11 @@ Out: open and parked transactions, one line each; or a row of control/prewrites 
 
 from __future__ import annotations
 
-import getpass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidegate.cli.lake import open_lake
+from tidegate.cli.lake import open_desk
 from tidegate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,13 +25,15 @@ def prewrites(
     rollback: Annotated[str, typer.Option(help="Leave out the rows of this parked branch")] = "",
 ) -> None:
     """List prepared transactions without an answer; decide about orphans with --commit or --rollback."""
+    from tidegate.actions.parked import in_full, tables_of
+    from tidegate.actions_table import Act
     from tidegate.commit_ts import time_text
     from tidegate.lake.control import ControlTables
     from tidegate.lake.prewrites import decided, of_pump, record, unsettled
     from tidegate.prewrites_table import PrewriteState
 
-    loaded, lake = open_lake(pipeline)
-    waiting = [prewrite for of_source in unsettled(lake).values() for prewrite in of_source if prewrite.waits]
+    desk = open_desk(pipeline)
+    waiting = [prewrite for of_source in unsettled(desk.lake).values() for prewrite in of_source if prewrite.waits]
     if not commit and not rollback:
         for waiter in sorted(waiting, key=lambda prewrite: (prewrite.state, prewrite.start_ts)):
             what = f"{waiter.source}  {waiter.id}  prepared {time_text(waiter.start_ts)}  {', '.join(waiter.tables)}"
@@ -42,25 +43,23 @@ def prewrites(
         return
     if commit and rollback:
         raise UsageError("--commit and --rollback", where="command line", remedy="give one of them")
-    orphan = _parked(waiting, commit or rollback, loaded.pipeline)
-    state = PrewriteState.COMMITTED if commit else PrewriteState.ROLLED_BACK
-    record(ControlTables(lake), [decided(orphan, state, getpass.getuser())])
-    goes_on = "its Pump goes on with that" if of_pump(orphan) else "its tables go on with the next window"
-    typer.echo(f"{orphan.id} of {orphan.source} is {state}; {goes_on}")
+    orphan = _parked(waiting, commit or rollback, desk.name)
+    state, act = (PrewriteState.COMMITTED, Act.COMMIT) if commit else (PrewriteState.ROLLED_BACK, Act.ROLL_BACK)
+    with desk.recorded(act, tables_of(desk.pipeline, orphan), in_full(orphan)) as result:
+        record(ControlTables(desk.lake), [decided(orphan, state, desk.author.user)])
+        goes_on = "its Pump goes on with that" if of_pump(orphan) else "its tables go on with the next window"
+        result.line = f"{orphan.id} of {orphan.source} is {state}; {goes_on}"
+    typer.echo(result.line)
 
 
 def _parked(waiting: list[Prewrite], wanted: str, pipeline: str) -> Prewrite:
+    from tidegate.actions.parked import in_full
     from tidegate.prewrites_table import PrewriteState
 
     parked = [prewrite for prewrite in waiting if prewrite.state is PrewriteState.PARKED]
-    matches = [prewrite for prewrite in parked if wanted in (prewrite.id, _in_full(prewrite))]
+    matches = [prewrite for prewrite in parked if wanted in (prewrite.id, in_full(prewrite))]
     if len(matches) != 1:
-        known = "; ".join(_in_full(prewrite) for prewrite in matches or parked) or "none"
+        known = "; ".join(in_full(prewrite) for prewrite in matches or parked) or "none"
         what = "is no parked branch" if not matches else "is parked more than once"
         raise UsageError(f"{wanted} {what}", where=pipeline, remedy=f"name one of them, as here: {known}")
     return matches[0]
-
-
-def _in_full(prewrite: Prewrite) -> str:
-    """Two sources may have branches of one name, and a name may come again."""
-    return f"{prewrite.source} {prewrite.id} {prewrite.start_ts}"

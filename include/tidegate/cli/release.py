@@ -13,8 +13,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate.cli.held import held_table
-from tidegate.cli.lake import open_lake
+from tidegate.cli.lake import open_desk
 
 
 def release(
@@ -22,14 +21,6 @@ def release(
     table: Annotated[str, typer.Argument(help="Held table, database.table as in silver")],
 ) -> None:
     """Release a held table after you removed the cause. It continues from bronze."""
-    from tidegate.commit_ts import time_text
-    from tidegate.lake import held
-    from tidegate.tables import State
+    from tidegate.actions import holds
 
-    loaded, lake = open_lake(pipeline)
-    standing = held.release(lake, held_table(loaded.pipeline, lake, table), lacks_snapshots=loaded.lacks_snapshots)
-    if standing.state is State.HELD:
-        typer.echo(f"{table} is approved, and waits for its rows now: {standing.reason}")
-    else:
-        since = f"{time_text(standing.applied_ts)} (commit_ts {standing.applied_ts})"
-        typer.echo(f"{table} goes on from {since} with apply's next window")
+    typer.echo(holds.release(open_desk(pipeline), table))

@@ -11,19 +11,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from tidegate import pipelines
-from tidegate.cli.held import held_table
-from tidegate.cli.lake import open_lake
-from tidegate.connections import from_environment
+from tidegate.cli.lake import open_desk, open_lake
 from tidegate.errors import UsageError
-from tidegate.remedy import RECREATE
-
-if TYPE_CHECKING:
-    from tidegate.lake.files import LakeFiles
 
 schema = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Show the versions of a table, and the statements behind them."
@@ -78,42 +71,14 @@ def refresh(
     dropped: Annotated[list[str] | None, typer.Option(help="This column was dropped, not renamed")] = None,
 ) -> None:
     """Ask the server for the columns of a held table, and release it."""
-    from tidegate import tables
-    from tidegate.lake import control, held
-    from tidegate.lake.schema_rows import needed_rows, table_rows
-    from tidegate.mysql.connection import connect
-    from tidegate.mysql.refresh import ColumnAnswers, StoppedAt, refreshed
-    from tidegate.schema.model.columns import TableVersion
-    from tidegate.standing.causes import Cause
+    from tidegate.actions import holds
+    from tidegate.mysql.refresh import ColumnAnswers
 
-    loaded, lake = open_lake(pipeline)
-    state = held_table(loaded.pipeline, lake, table)
-    place = state.event
-    if place is None or state.cause in (Cause.NEEDS_ROWS, Cause.UNLOGGED):
-        raise UsageError(
-            f"{table} isn't held for its columns ({state.reason})", where=loaded.pipeline, remedy="mend that first"
-        )
+    desk = open_desk(pipeline)
     if any("=" not in pair for pair in renamed or ()):
-        raise UsageError("--renamed takes OLD=NEW", where=loaded.pipeline, remedy="give the names of the column")
-    source, physical = place.source, (place.database, place.table)
-    rows = [row for row in table_rows(lake, *physical) if row["source"] == source]
-    if not rows:
-        raise UsageError(
-            f"schema_history has no version of {'.'.join(physical)} of {source}",
-            where=loaded.pipeline,
-            remedy=RECREATE,
-        )
-    next_id = needed_rows(lake, [source], lambda *_: 1 << 62)[source].next_id
+        raise UsageError("--renamed takes OLD=NEW", where=desk.name, remedy="give the names of the column")
     answers = ColumnAnswers(dict(pair.split("=", 1) for pair in renamed or ()), tuple(dropped or ()))
-    stop = StoppedAt(place.file, place.pos, place.at_ts)
-    with connect(pipelines.source_info(loaded, source, from_environment, lake)) as connection:
-        version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, answers)
-    control.append(lake, tables.SCHEMA_HISTORY, [version.to_row()])
-    held.release(lake, state)
-    typer.echo(
-        f"{table} has the columns of {version.file}:{version.pos} from commit_ts {version.commit_ts} on,"
-        " and goes on with the next window"
-    )
+    typer.echo(holds.refresh(desk, table, answers))
 
 
 @schema.command("judge")
@@ -128,40 +93,11 @@ def judge(
     by: Annotated[str, typer.Option(help="Name of the person. Default: the account's name")] = "",
 ) -> None:
     """Say the effect of a statement or event that tidegate couldn't follow. Tables that it doesn't change continue."""
-    from tidegate.lake import held, judgements
-    from tidegate.standing.shown import way_out
+    from tidegate.actions.holds import Judgement
+    from tidegate.actions.holds import judge as record_judgement
     from tidegate.tables import splits
 
-    loaded, lake = open_lake(pipeline)
-    named = {pair for text in holds or () for pair in splits(text)}
-    if nothing == bool(named):
-        raise UsageError("say what it changes", where=loaded.pipeline, remedy="give either --nothing, or --holds DB.T")
-    placed = [(state.place, state) for state in held.held_tables(lake).values() if state.place and state.place.file]
-    placed_here = [(at, state) for at, state in placed if (at.source, f"{at.file}:{at.pos}") == (source, place)]
-    known, here = ([(at, state) for at, state in of if state.judgeable] for of in (placed, placed_here))
-    if placed_here and not here:
-        other = placed_here[0][1]
-        what = f"{other.table} isn't held for what stands at {place} ({other.reason})"
-        raise UsageError(what, where=loaded.pipeline, remedy=way_out(other, loaded.lacks_snapshots))
-    if not here:
-        places = sorted({f"{at.source} {at.file}:{at.pos}" for at, _ in known})
-        remedy = f"tables are held at: {', '.join(places)}" if places else "see `tidegate status`"
-        raise UsageError(f"no table is held at {source} {place}", where=loaded.pipeline, remedy=remedy)
-    _known_only(loaded.pipeline, lake, source, named)
-    stay = [state.table for at, state in here if (at.database, at.table) in named]
-    who = judgements.record(lake, {at: state.reason for at, state in here}, holds or (), by)
-    for _, state in here:
-        if state.table not in stay:
-            held.release(lake, state, reason=f"{who} judged {source} {place}")
-    kept = f", {', '.join(stay)} held" if stay else ""
-    typer.echo(f"{len(here) - len(stay)} tables go on with the next window{kept}: judged by {who}")
-
-
-def _known_only(pipeline: str, lake: LakeFiles, source: str, named: set[tuple[str, str]]) -> None:
-    """Refuse unknown names: a typing error would release the meant table without the change."""
-    from tidegate.lake.schema_rows import table_rows
-
-    for name in sorted(named):
-        if not any(row["source"] == source for row in table_rows(lake, *name)):
-            what = f"schema_history has no table {'.'.join(name)} of {source}"
-            raise UsageError(what, where=pipeline, remedy="name tables that are captured; --nothing for others")
+    desk = open_desk(pipeline)
+    if nothing == any(splits(text) for text in holds or ()):
+        raise UsageError("say what it changes", where=desk.name, remedy="give either --nothing, or --holds DB.T")
+    typer.echo(record_judgement(desk, Judgement(source, place, holds or (), by)))

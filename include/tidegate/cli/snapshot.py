@@ -19,10 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from tidegate import pipelines
-from tidegate.cli.lake import open_lake
+from tidegate.cli.lake import open_desk, open_lake
 from tidegate.cli.snapshot_lines import is_to_read, progress_lines
-from tidegate.config import named_tables
-from tidegate.connections import from_environment
 from tidegate.errors import LeaseHeld, Transient
 from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED
 from tidegate.limits import SNAPSHOT_FOLLOW_AGAIN_SECONDS, SNAPSHOT_WAITING_SECONDS
@@ -32,12 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from tidegate.config import Pipeline
-    from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
+    from tidegate.snapshot.progress.events import TableProgress
     from tidegate.snapshot.work import SnapshotWork
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Read existing rows, without locks.")
 
-_NAMED_MAX: Final = 10
 # Of apply's what becomes of zero dates is as apply has it.
 _PARTS_READ: Final = ("snapshot", "apply")
 # Lines of a screen that aren't tables: head, sum, what more there is, what is waited for.
@@ -56,11 +53,12 @@ Tables = Annotated[
 @app.command("start")
 def start(pipeline: PipelineName, table: Tables = None) -> None:
     """Request snapshots of tables (default: all that wait for one), and read them to their end marks."""
-    loaded, work = _work(pipeline)
-    new = work.request(table or ())
-    asked = counted(len(new), "table is", "tables are")
-    typer.echo(f"{asked} asked for; what is asked for and not read yet goes on", err=True)
-    _read(loaded, work, beside_another=True)
+    desk = open_desk(pipeline)
+    from tidegate.actions import snapshot_words  # numba, pyarrow: a second, not waited for to hear of a typo
+
+    work = snapshot_words.work_of(desk, _tell)
+    _tell(snapshot_words.start(desk, work, table or ()))
+    _read(desk.pipeline, work, beside_another=True)
 
 
 @app.command("run")
@@ -107,55 +105,34 @@ def run(
 @app.command("restart")
 def restart(pipeline: PipelineName, table: Tables = None) -> None:
     """Read tables from the beginning again (default: all with an unfinished snapshot)."""
-    from tidegate.snapshot.progress.events import EventKind, SnapshotState
-    from tidegate.snapshot.progress.requests import tell_tables, told
-    from tidegate.snapshot.work import logical_name, newest
+    desk = open_desk(pipeline)
+    from tidegate.actions import snapshot_words
 
-    loaded, work = _work(pipeline)
-    last = newest(told(work.lake, loaded.pipeline))
-    again = [progress for progress in last if progress.state is not SnapshotState.DONE]
-    if table:
-        named = named_tables(
-            table,
-            {logical_name(loaded, progress) for progress in last},
-            where=loaded.pipeline,
-            lacks="{} had no snapshot",
-            remedy="tidegate snapshot start begins one",
-        )
-        again = [progress for progress in last if logical_name(loaded, progress) in named]
-    if not again:
+    work = snapshot_words.work_of(desk, _tell)
+    line = snapshot_words.restart(desk, work, table or ())
+    if not line:
         typer.echo("no snapshot is to be begun again: each table's last one is done")
         return
-    is_open = [progress for progress in again if not progress.state.is_over]
-    tell_tables(work.lake, loaded.pipeline, is_open, EventKind.CANCELLED, "it is begun from its start again")
-    new = work.request(sorted({logical_name(loaded, progress) for progress in again}))
-    typer.echo(f"{counted(len(new), 'table is', 'tables are')} asked for from the beginning", err=True)
-    _read(loaded, work, beside_another=True)
+    _tell(line)
+    _read(desk.pipeline, work, beside_another=True)
 
 
 @app.command("pause")
 def pause(pipeline: PipelineName, table: Tables = None) -> None:
     """Stop reading after the present wave, until `resume`."""
-    from tidegate.snapshot.progress.events import EventKind, SnapshotState
-
-    _tell(pipeline, table or (), EventKind.PAUSED, (SnapshotState.REQUESTED, SnapshotState.RUNNING))
+    _say(pipeline, "pause", table or ())
 
 
 @app.command("resume")
 def resume(pipeline: PipelineName, table: Tables = None) -> None:
     """End a pause: `run` or `start` continues the snapshots."""
-    from tidegate.snapshot.progress.events import EventKind, SnapshotState
-
-    _tell(pipeline, table or (), EventKind.RESUMED, (SnapshotState.PAUSED,))
+    _say(pipeline, "resume", table or ())
 
 
 @app.command("cancel")
 def cancel(pipeline: PipelineName, table: Tables = None) -> None:
     """Give snapshots up. A table that lacks rows is then held."""
-    from tidegate.snapshot.progress.events import EventKind, SnapshotState
-
-    states = (SnapshotState.REQUESTED, SnapshotState.RUNNING, SnapshotState.PAUSED, SnapshotState.ENDED)
-    _tell(pipeline, table or (), EventKind.CANCELLED, states)
+    _say(pipeline, "cancel", table or ())
 
 
 @app.command("status")
@@ -200,21 +177,14 @@ def status(
 
 
 def _work(pipeline: str) -> tuple[Pipeline, SnapshotWork]:
-    loaded, lake = open_lake(pipeline)
-    for source in loaded.owners:
-        if not loaded.lacks_snapshots(source):
-            pipelines.sql_info(loaded, source, from_environment)  # a missing one is better told now
+    desk = open_desk(pipeline)
+    from tidegate.actions import snapshot_words
 
-    from tidegate.snapshot.work import SnapshotWork  # numba, pyarrow: a second, not waited for to hear of a typo
+    return desk.pipeline, snapshot_words.work_of(desk, _tell)
 
-    work = SnapshotWork(
-        loaded,
-        lake,
-        lambda source: pipelines.sql_info(loaded, source, from_environment, lake),
-        lambda line: typer.echo(line, err=True),
-        replica_of=lambda source: pipelines.replica_info(loaded, source, from_environment),
-    )
-    return loaded, work
+
+def _tell(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def _end_on_signals(work: SnapshotWork) -> None:
@@ -269,30 +239,12 @@ def _tell_left(loaded: Pipeline, left: Collection[TableProgress]) -> None:
         typer.echo(f"{logical_name(loaded, progress)} of {progress.source} is {progress.state}{why}", err=True)
 
 
-def _tell(pipeline: str, names: Collection[str], kind: EventKind, states: Collection[SnapshotState]) -> None:
-    from tidegate.snapshot.progress.events import EventKind
-    from tidegate.snapshot.progress.requests import tell_tables, told
-    from tidegate.snapshot.work import logical_name
+def _say(pipeline: str, word: str, names: Collection[str]) -> None:
+    desk = open_desk(pipeline)
+    from tidegate.actions import snapshot_words
+    from tidegate.actions_table import Act
 
-    loaded, lake = open_lake(pipeline)
-    fit = [progress for progress in told(lake, loaded.pipeline) if progress.state in states]
-    known = sorted({logical_name(loaded, progress) for progress in fit})
-    more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
-    named = named_tables(
-        names,
-        known,
-        where=loaded.pipeline,
-        lacks=f"{{}} has no snapshot that can be {kind}",
-        remedy=f"tables with one: {', '.join(known[:_NAMED_MAX]) or 'none'}{more}",
-    )
-    meant = [progress for progress in fit if not names or logical_name(loaded, progress) in named]
-    if kind is EventKind.PAUSED and (read := [progress for progress in meant if not progress.left]):
-        meant = [progress for progress in meant if progress.left]
-        told_of = ", ".join(logical_name(loaded, progress) for progress in read)
-        typer.echo(f"nothing is left to read, so these end by themselves once apply has taken it: {told_of}", err=True)
-    if meant:
-        tell_tables(lake, loaded.pipeline, meant, kind)
-    typer.echo(f"{kind}: {', '.join(logical_name(loaded, progress) for progress in meant) or 'no table'}")
+    typer.echo(snapshot_words.tell(desk, Act(word), names, _tell))
 
 
 def _tables_that_fit() -> int:

@@ -126,3 +126,5 @@ COMPLETE_HOURS_MAX: Final = 31 * 24
 COMPLETE_EVENTS_MAX: Final = 50
 # So far into an hour a source's clock is in it, too, as far as clocks agree.
 HOUR_PROVEN_SECONDS: Final = 2
+# Of the result, or the error, of a person's action, in control/actions.
+ACTION_DETAIL_CHARACTERS_MAX: Final = 2000

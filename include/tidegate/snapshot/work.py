@@ -120,10 +120,17 @@ class SnapshotWork:
         self._unheard = Unheard(self.pipeline, self.lake, self.info_of)
 
     def request(self, names: Collection[str] = (), *, snapshot: str = "") -> list[Physical]:
-        """Ask for these logical tables, by name or pattern; without any for all that wait for a snapshot. The new
-        events.
+        """Ask for the tables that `wanted` gives for these names; they are the new events. Raises as `wanted`."""
+        new = self.wanted(names, snapshot=snapshot)
+        if new:
+            request(self.lake, self.pipeline.pipeline, new, snapshot=snapshot)
+        return new
 
-        A table whose snapshot isn't over isn't asked for again, nor one that `snapshot`, an id, has had already.
+    def wanted(self, names: Collection[str] = (), *, snapshot: str = "") -> list[Physical]:
+        """The tables at the source behind these logical tables, by name or pattern; without any, behind all that wait
+        for a snapshot.
+
+        A table whose snapshot isn't over isn't among them, nor one that `snapshot`, an id, has had already.
         Raises UsageError for a table that no source has, ConfigError, SourceRefused, SourceUnavailable,
         LakeUnavailable.
         """
@@ -163,10 +170,7 @@ class SnapshotWork:
         had = {
             Physical(past.source, *past.name) for past in known if not past.state.is_over or past.snapshot == snapshot
         }
-        new = [physical for physical in asked_for if physical not in had]
-        if new:
-            request(self.lake, self.pipeline.pipeline, new, snapshot=snapshot)
-        return new
+        return [physical for physical in asked_for if physical not in had]
 
     def ask(self) -> list[Physical]:
         """Ask for the tables in wait without a need of a request; none with snapshot.mode manual. The new events.

@@ -7,6 +7,7 @@ Out: commits; Arrow tables (rows.py). files.py: one table's Parquet files; upkee
 from tidegate.lake.control.rows import (
     ControlTables,
     append,
+    append_once,
     application_version,
     current,
     exists,
@@ -23,6 +24,7 @@ from tidegate.lake.control.rows import (
 __all__ = [
     "ControlTables",
     "append",
+    "append_once",
     "application_version",
     "current",
     "exists",

@@ -151,6 +151,24 @@ def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: 
     return ControlTables(lake).append(table, rows, app_transaction)
 
 
+def append_once(lake: LakeFiles, table: Table, row: Row, name: str) -> bool:
+    """Append a row unless a row has its value in the column of this name; whether this call did. Of several at once, in
+    whichever processes, a single one does. Raises as `append`.
+    """
+    preparation, is_new = Preparation(lake, table), False
+    body = write_file(lake, table, pa.Table.from_pylist([dict(row)], schema=table.schema))
+
+    def decide(state: TableState) -> Change | None:
+        nonlocal is_new
+        made, schema = preparation.actions(state), pa.schema([table.schema.field(name)])
+        known = state.created and rows_of(lake, table, state, schema, [(name, "=", row[name])]).num_rows > 0
+        is_new = not known
+        return Change([*made, add(body, data_change=True)], "WRITE", {}, {"mode": "Append"}) if is_new else None
+
+    lake.log(table.path).update(decide, attempts=CONTROL_COMMIT_ATTEMPTS_MAX)
+    return is_new
+
+
 def current(lake: LakeFiles, table: Table) -> TableState | None:
     """As load, for who will write files into it: an older table is upgraded first. Raises CommitConflict, too."""
     if load(lake, table) is not None:

@@ -70,6 +70,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         known_apart.states,
     ),
     Migration(2, "control/cuts", "by what silver's log is known: silver_id, silver_ts"),
+    Migration(2, "control/actions", "a new table: what people did"),
 )
 
 # The first one that a lake could tell of itself; what had no control/format is 0.

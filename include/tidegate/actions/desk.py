@@ -1,0 +1,37 @@
+"""The value that actions are done at: whose lake, whose connections, who acts.
+
+In:  a pipeline, its lake, connections by id, an Author.
+Out: Desk, and the recording of an action at it.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from tidegate.actions_table import Act
+from tidegate.config import Pipeline
+from tidegate.connections import Connections
+from tidegate.lake.audit import Author, PersonAction, Result, recorded
+from tidegate.lake.files import LakeFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """connections: of the sources. id: 32 hex digits, by which an action happens once; "": a new one for each."""
+
+    pipeline: Pipeline
+    lake: LakeFiles
+    connections: Connections
+    author: Author
+    id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The pipeline's."""
+        return self.pipeline.pipeline
+
+    def recorded(self, act: Act, tables: tuple[str, ...], subject: str = "") -> AbstractContextManager[Result]:
+        """As audit.recorded."""
+        ids = {"id": self.id} if self.id else {}
+        return recorded(self.lake, PersonAction(self.name, act, tables, self.author, " ".join(subject.split()), **ids))

@@ -1,0 +1,136 @@
+"""People's actions, as control/actions keeps them: who did what to which table, and how it ended.
+
+In:  a lake; an PersonAction by its Author.
+Out: a row before anything is done, and one with the outcome; the actions so far.
+
+An action whose first row can't be written isn't done. Its id makes it happen once: who presses a button twice sends the
+same id, and the second one meets the first one's row, however many processes answer.
+"""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Self
+
+from tidegate.actions_table import ACTIONS, Act, ActionOutcome
+from tidegate.errors import AlreadyDone, ConfigError, TidegateError, UsageError
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import ACTION_DETAIL_CHARACTERS_MAX
+
+log = logging.getLogger(__name__)
+
+COMMAND_LINE: Final = "command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """A person, and where his or her name comes from."""
+
+    user: str
+    place: str = COMMAND_LINE
+
+    @classmethod
+    def of_process(cls) -> Self:
+        """The user of the operating system; a number for one without a name, as containers have."""
+        try:
+            return cls(getpass.getuser())
+        except (KeyError, OSError):
+            return cls(f"uid {os.getuid()}")
+
+    @property
+    def words(self) -> str:
+        """As a sentence about the action ends."""
+        return f"by {self.user}" if self.place == COMMAND_LINE else f"in {self.place} by {self.user}"
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAction:
+    """One action, before it is done. id: 32 hex digits, by which it happens once."""
+
+    pipeline: str
+    act: Act
+    tables: tuple[str, ...]
+    author: Author
+    subject: str = ""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def row(self, outcome: ActionOutcome, detail: str = "") -> dict[str, Any]:
+        """Its row of control/actions."""
+        return {
+            "id": self.id,
+            "pipeline": self.pipeline,
+            "action": self.act,
+            "tables": list(self.tables),
+            "subject": self.subject,
+            "user": self.author.user,
+            "place": self.author.place,
+            "outcome": outcome,
+            "detail": " ".join(detail.split())[:ACTION_DETAIL_CHARACTERS_MAX],
+            "recorded_at": datetime.now(UTC),
+        }
+
+
+@dataclass(slots=True)
+class Result:
+    """The line that the doer of an action leaves about it."""
+
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An action of control/actions, by its last row."""
+
+    action: PersonAction
+    outcome: ActionOutcome
+    detail: str
+    at: datetime
+
+
+@contextmanager
+def recorded(lake: LakeFiles, action: PersonAction) -> Iterator[Result]:
+    """The place in which an action is done. Its errors go on to the caller, behind the row that tells of them.
+
+    Raises AlreadyDone, before anything is done, if an action with this id was begun. Raises LakeUnavailable,
+    LakeRefused.
+    """
+    if not control.append_once(lake, ACTIONS, action.row(ActionOutcome.BEGUN), "id"):
+        raise AlreadyDone("this action was begun before", where=action.pipeline, remedy="see control/actions")
+    result = Result()
+    try:
+        yield result
+    except BaseException as error:
+        refused = isinstance(error, UsageError | ConfigError)
+        _end(
+            lake, action, ActionOutcome.REFUSED if refused else ActionOutcome.FAILED, str(error) or type(error).__name__
+        )
+        raise
+    _end(lake, action, ActionOutcome.DONE, result.line)
+
+
+def _end(lake: LakeFiles, action: PersonAction, outcome: ActionOutcome, detail: str) -> None:
+    """The row with the outcome. Without it the action stays begun in the table: what was done isn't undone by this."""
+    try:
+        control.append(lake, ACTIONS, [action.row(outcome, detail)])
+    except (TidegateError, OSError) as error:
+        log.warning("%s is %s, which control/actions doesn't say: %s", action.act, outcome, error)
+
+
+def actions(lake: LakeFiles) -> Sequence[Recorded]:
+    """All actions, the newest first. Raises LakeUnavailable, LakeRefused."""
+    rows = control.newest(lake, ACTIONS, by=["id"], order=["recorded_at"]).to_pylist()
+    return sorted(map(_from_row, rows), key=lambda action: action.at, reverse=True)
+
+
+def _from_row(row: dict[str, Any]) -> Recorded:
+    author = Author(row["user"], row["place"])
+    action = PersonAction(row["pipeline"], Act(row["action"]), tuple(row["tables"]), author, row["subject"], row["id"])
+    return Recorded(action, ActionOutcome(row["outcome"]), row["detail"], row["recorded_at"])
