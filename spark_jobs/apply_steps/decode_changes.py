@@ -27,11 +27,11 @@ import pyarrow as pa
 
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver
 from spark_jobs.window.application import Application
-from spark_jobs.window.density import ChangeDensity
+from spark_jobs.window.density import ChangeDensity, DensityBelow
 from spark_jobs.window.life.healing import heal_tables
 from spark_jobs.window.made import StagedChanges, StagedTable
 from spark_jobs.window.pairing.prewritten import Run, prewritten_changes
-from spark_jobs.window.plan import TablePlan
+from spark_jobs.window.plan import MergeOnce, TablePlan
 from spark_jobs.window.shape.decode_plan import Decoded, DecodePlan, plan_decode
 from spark_jobs.window.standing.standings import hold, met_in, send_below
 from spark_jobs.window.window import (
@@ -110,12 +110,22 @@ def decode_changes(
                 _send_below(app, window, outcome)
             case _:
                 troubles.append(outcome)
-    app.memory(ChangeDensity).note(payload_bytes, sum(u.changes for table in tables.values() for u in table.upserts))
+    app.memory(ChangeDensity if window.main else DensityBelow).note(payload_bytes, _changes(app, tables))
     _hold(app, window, troubles)
     failpoint("apply_after_decode")
     if any(table.upserts for table in tables.values()):
         failpoint("apply_after_stage")
     return decoded
+
+
+def _changes(app: Application, tables: Mapping[str, StagedTable]) -> int:
+    """Those that the positional writer holds keys of, or would but for MergeOnce."""
+    once, changes = app.memory(MergeOnce), 0
+    for name, table in tables.items():
+        changes += sum(upsert.changes for upsert in table.upserts)
+        if name in once:
+            changes += sum(file.rows for file in table.files)
+    return changes
 
 
 def _fits_driver(app: Application, payload_bytes: int) -> bool:

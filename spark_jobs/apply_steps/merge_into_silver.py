@@ -30,7 +30,7 @@ from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, StagedChanges, StagedTable, TableToWrite
-from spark_jobs.window.plan import MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter
+from spark_jobs.window.plan import MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter, TooMuch
 from spark_jobs.window.standing.standings import hold_for_error, send_below
 from spark_jobs.window.window import Sweep, Window
 from tidegate.errors import Terminal
@@ -68,6 +68,7 @@ def merge_into_silver(
     for name, outcome in outcomes.items():
         if isinstance(outcome, int):
             app.memory(MergeOnce).pop(name, None)
+            app.memory(TooMuch).pop(name, None)
             app.positions.note_applied(name, window.cut_ts)
             versions[name] = outcome
             continue
@@ -96,14 +97,21 @@ def merge_into_silver(
 
 
 def _given_back(app: Application, window: Window, name: str, outcome: GivenBack) -> str:
-    """Say who writes the table next, for people; windows below the cut are smaller than the one that had too much."""
+    """Say who writes the table next, for people.
+
+    Windows below the cut get smaller, as ChangeDensity knows by now how many changes this one had. MERGE takes one that
+    can't, or that didn't: windows above the cut come in between, and may hold less.
+    """
     if not outcome.window_only:
         app.memory(MergeOnly)[name] = outcome.why
         return f"{name}: MERGE takes it from here on: {outcome.why}"
-    if window.main:
-        return f"{name}: it catches up in smaller windows: {outcome.why}"
-    app.memory(MergeOnce)[name] = outcome.why
-    return f"{name}: MERGE takes its next window: {outcome.why}"
+    if not window.main:
+        before = app.memory(TooMuch).get(name)
+        app.memory(TooMuch)[name] = window.cut_ts
+        if not window.has_parts or (before is not None and window.cut_ts >= before):
+            app.memory(MergeOnce)[name] = outcome.why
+            return f"{name}: MERGE takes its next window: {outcome.why}"
+    return f"{name}: it catches up in smaller windows: {outcome.why}"
 
 
 def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.density import ChangeDensity
+from spark_jobs.window.density import ChangeDensity, DensityBelow
 from spark_jobs.window.life.ahead import check_not_ahead
 from spark_jobs.window.life.following import take_in, target
 from spark_jobs.window.life.mending import release_emptied
@@ -80,7 +80,7 @@ def next_catch_up(app: Application, turn: int) -> Window | None:
     low_ts = app.followed.behind[source]
     app.index.check_reaches(low_ts, [source])
     wanted = {source: WantedSegments(low_ts)}
-    upto_ts, refs = backlog(app.lake, wanted, _frontier(app, source), _bytes_max(app), app.index.below)
+    upto_ts, refs = backlog(app.lake, wanted, _frontier(app, source), _bytes_max_below(app), app.index.below)
     return Window(low_ts, upto_ts, refs, behind=source) if upto_ts > low_ts else None
 
 
@@ -91,6 +91,11 @@ def catches_up(app: Application) -> bool:
 
 def _bytes_max(app: Application) -> int:
     return app.memory(ChangeDensity).bytes_max(app.pipeline.apply.window_bytes)
+
+
+def _bytes_max_below(app: Application) -> int:
+    """The first window of a table that was given back is as dense as the one above the cut."""
+    return app.memory(DensityBelow).bytes_max(_bytes_max(app))
 
 
 def _going_on(app: Application) -> list[str]:
@@ -144,7 +149,7 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
         app.lake,
         {source: WantedSegments(low_ts, names) for source, names in wanted.items()},
         min(target(app, of) for of in tables.values()),
-        _bytes_max(app),
+        _bytes_max_below(app),
         app.index.below,
     )
     return Window(low_ts, upto_ts, refs, catches_up=tables, asked=wanted) if upto_ts > low_ts else None

@@ -14,12 +14,15 @@ from typing import Final
 from tidegate import limits
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 
-# Row events of one statement hold 20 bytes and more for each row of two columns.
+# A row event of a number as its key and a few small columns. Rows of two INTs have 9 bytes: the first window with many
+# of them is given back, and says so.
 _NARROW_CHANGE_BYTES: Final = 24
-# Windows of less say little of what a backlog holds.
+# Windows of less say little of what a backlog holds, unless larger ones can't come.
 _TELLING_BYTES: Final = 16 << 20
 # Of what earlier windows held, when one is less dense.
 _KEPT: Final = 0.7
+# The next window may hold a little more than the last one: its share of the memory.
+_TAKEN: Final = 0.875
 
 
 class ChangeDensity:
@@ -30,9 +33,22 @@ class ChangeDensity:
 
     def note(self, payload_bytes: int, changes: int) -> None:
         """A window of so many bytes held so many changes."""
-        if payload_bytes >= _TELLING_BYTES:
-            self._changes_per_byte = max(changes / payload_bytes, _KEPT * self._changes_per_byte)
+        if payload_bytes >= min(_TELLING_BYTES, self._bytes_that_fit() // 2) or changes > _changes_max():
+            self._changes_per_byte = max(changes / max(payload_bytes, 1), _KEPT * self._changes_per_byte)
 
     def bytes_max(self, window_bytes: int) -> int:
         """The most bytes of a window, at most window_bytes."""
-        return min(window_bytes, int(limits.UPSERT_KEYS_BYTES_MAX / KEY_RECORD_BYTES / self._changes_per_byte))
+        return min(window_bytes, int(_TAKEN * self._bytes_that_fit()))
+
+    def _bytes_that_fit(self) -> int:
+        return int(_changes_max() / self._changes_per_byte)
+
+
+class DensityBelow(ChangeDensity):
+    """Windows below the cut have their own: a table that catches up may hold more changes per byte than those above, which are
+    without it.
+    """
+
+
+def _changes_max() -> int:
+    return limits.UPSERT_KEYS_BYTES_MAX // KEY_RECORD_BYTES

@@ -65,10 +65,15 @@ class MergeOnly(dict[str, str]):
 
 
 class MergeOnce(dict[str, str]):
-    """Tables of which even a window below the cut has too much for the positional writer, until MERGE has written it.
+    """Tables of which even the smallest window below the cut has too much for the positional writer, and why, until
+    MERGE has written it.
 
     One transaction may be larger than any window.
     """
+
+
+class TooMuch(dict[str, int]):
+    """Tables of which the last window below the cut had too much for the positional writer: the window's cut_ts."""
 
 
 NOTHING_PLANNED: Final = TablePlan()

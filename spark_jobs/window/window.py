@@ -221,6 +221,11 @@ class Window:
         return self.catches_up is None and self.behind is None
 
     @property
+    def has_parts(self) -> bool:
+        """Whether it could end before its cut_ts, and have something then."""
+        return any(self.low_ts < ref.ends_ts < self.cut_ts for ref in self.refs)
+
+    @property
     def tables(self) -> Mapping[str, TableWindow]:
         return self.taking.tables
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 from tidegate.segments.frontier import cut_frontier
 from tidegate.tables import SegmentFlag
@@ -95,19 +95,28 @@ def choose_cut(
     if frontier <= low_ts:
         return None
     every = [ref for source in sources for ref in refs.get(source, ())]
-    firsts = ((ref.first_ts(low_ts), ref) for ref in every)
+    ends = {min(ref.ends_ts, frontier) for ref in every if ref.ends_ts > low_ts} | {frontier}
+    return last_that_fits(zip(every, repeat(low_ts)), ends, bytes_max)
+
+
+def last_that_fits(refs: Iterable[tuple[SegmentRef, int]], ends: Collection[int], bytes_max: int) -> int:
+    """The largest of the possible ends that choose_cut may give, for refs with the end of what each has behind it.
+
+    ends: one at least, each of them above that.
+    """
+    firsts = ((ref.first_ts(after_ts), ref) for ref, after_ts in refs)
     begins = sorted((first, ref.ends_ts, ref.payload_bytes) for first, ref in firsts if first is not None)
-    ends = sorted({min(ref.ends_ts, frontier) for ref in every if ref.ends_ts > low_ts} | {frontier})
-    again = sum(size for first, end_ts, size in begins if first <= ends[0] < end_ts)
+    in_order = sorted(ends)
+    again = sum(size for first, end_ts, size in begins if first <= in_order[0] < end_ts)
     bytes_max = max(bytes_max, 2 * again)
     taken = at = 0
-    for last, end_ts in enumerate(ends):
+    for last, end_ts in enumerate(in_order):
         while at < len(begins) and begins[at][0] <= end_ts:
             taken += begins[at][2]
             at += 1
         if taken > bytes_max:
-            return ends[max(last - 1, 0)]
-    return frontier
+            return in_order[max(last - 1, 0)]
+    return in_order[-1]
 
 
 def resolved_everywhere(refs: Mapping[str, Sequence[SegmentRef]], sources: Collection[str]) -> int:

@@ -1,7 +1,8 @@
 """Segments below the cut, for tables and sources that catch up: found when a window needs them, and not kept.
 
 In:  bronze's Delta log, carried forward (above.py); per source where to begin and which tables are wanted.
-Out: SegmentRefs of one window, about bytes_max of them, and up to which commit_ts they are all there are.
+Out: SegmentRefs of one window, bytes_max at most where it can be so small, and up to which commit_ts they are all
+     there are.
 
 The small columns of the segments between are read once per window at most, file by file in order of seq, and only refs
 with a wanted table stay: others' writes cost nothing but that look.
@@ -11,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from tidegate.lake.bronze.above import FilesAbove
 from tidegate.lake.bronze.index import refs_in
 from tidegate.lake.files import LakeFiles
-from tidegate.segments.window import SegmentRef, without_given_up
+from tidegate.segments.window import SegmentRef, last_that_fits, without_given_up
 from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 
@@ -35,25 +37,29 @@ def backlog(
 ) -> tuple[int, list[SegmentRef]]:
     """(a transaction's end at or below upto_ts, the refs to read up to there), in order of (source, seq).
 
-    above: bronze's files as they were known to whoever asks again and again.
+    Refs of all sources together have at most bytes_max, as choose_cut says it. above: bronze's files as they were known
+    to whoever asks again and again.
     """
     low_ts = min((want.after_ts for want in wanted.values()), default=0)
     files = (above or FilesAbove(lake)).of(wanted.keys(), low_ts)
-    end_ts, refs = upto_ts, []
+    end_ts, refs, ends = upto_ts, list[tuple[SegmentRef, int]](), set[int]()
     for source, want in sorted(wanted.items()):
         paths = [file.path for file in files[source] if file.top_ts > want.after_ts]
         taken_bytes, last = 0, want.after_ts
         for run in _runs(lake, source, paths, want.after_ts):
             here = [ref for ref in run if want.has(ref)]
-            refs += here
+            refs += zip(here, repeat(want.after_ts))
             taken_bytes += sum(ref.payload_bytes for ref in here if ref.overlaps(want.after_ts, end_ts))
             last = max(last, run[-1].ends_ts)
-            if last >= end_ts or (taken_bytes >= bytes_max and last > want.after_ts):
+            ends.add(last)
+            if last >= end_ts or (taken_bytes > bytes_max and last > want.after_ts):
                 end_ts = min(end_ts, last)
                 if run[-1].whole or run[-1].prev_commit_ts >= end_ts:
                     break
         end_ts = min(end_ts, last)
-    taken = [ref for ref in refs if ref.overlaps(wanted[ref.source].after_ts, end_ts)]
+    possible = filter(lambda ts: low_ts < ts < end_ts, ends)
+    end_ts = last_that_fits(refs, [*possible, end_ts], bytes_max)
+    taken = [ref for ref, after_ts in refs if ref.overlaps(after_ts, end_ts)]
     return end_ts, sorted(taken, key=lambda ref: (ref.source, ref.seq))
 
 
