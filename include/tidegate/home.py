@@ -14,6 +14,7 @@ from typing import Final
 HOME_ENV: Final = "TIDEGATE_HOME"
 PIPELINES_ENV: Final = "TIDEGATE_PIPELINES"
 STORAGE_OPTIONS_ENV: Final = "TIDEGATE_STORAGE_OPTIONS"
+MASK_KEYS_ENV: Final = "TIDEGATE_MASK_KEYS"
 SPARK_MASTER_ENV: Final = "TIDEGATE_SPARK_MASTER"
 # Shows the whole stack of an error that has no line of its own.
 TRACEBACK_ENV: Final = "TIDEGATE_TRACEBACK"

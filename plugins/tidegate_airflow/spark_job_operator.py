@@ -3,10 +3,10 @@
 In:  a pipeline file, the run's params, the Spark connection.
 Out: the job's writes; success, or the job's own one-line error as Terminal (fail) or Transient (retry).
 
-The job gets its settings by argv and the lake's keys by the environment variable TIDEGATE_STORAGE_OPTIONS,
-set at run time only: they are in no argv, no log and no rendered template. On YARN and Kubernetes, where
-spark-submit would put the environment into argv, keys are not passed: the driver uses the cluster's own
-identity, or a secret mounted under that name.
+The job gets its settings by argv, the lake's keys by the environment variable TIDEGATE_STORAGE_OPTIONS, and those of
+masks by TIDEGATE_MASK_KEYS, set at run time only: they are in no argv, no log and no rendered template. On YARN and
+Kubernetes, where spark-submit would put the environment into argv, keys are not passed: the driver uses the cluster's
+own identity, or secrets mounted under these names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,17 @@ from airflow.sdk.exceptions import AirflowException
 
 from tidegate import pipelines, spark_settings
 from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
-from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, EXIT_USAGE, HOME_ENV, SPARK_MASTER_ENV, STORAGE_OPTIONS_ENV, home
+from tidegate.home import (
+    EXIT_ERROR,
+    EXIT_TRANSIENT,
+    EXIT_USAGE,
+    HOME_ENV,
+    MASK_KEYS_ENV,
+    SPARK_MASTER_ENV,
+    STORAGE_OPTIONS_ENV,
+    home,
+)
+from tidegate.masks import mask_passwords
 from tidegate_airflow.connections import lake_connection
 from tidegate_airflow.retries import Ended
 
@@ -99,6 +109,8 @@ class SparkJobOperator(SparkSubmitOperator):
         else:
             options = pipelines.storage_options(pipeline.lake, lake_connection)
             self.env_vars[STORAGE_OPTIONS_ENV] = json.dumps(options)
+            if self.job == "apply" and (passwords := mask_passwords(pipeline.tables, lake_connection)):
+                self.env_vars[MASK_KEYS_ENV] = json.dumps(passwords)
         self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
 
     def _relay_warnings(self) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, TablePlan, TableWriter
-from spark_jobs.window.shape.kept import check_same, check_silver, left_out
+from spark_jobs.window.shape.kept import Kept, check_same, check_silver, in_silver, left_out, masks_of
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import keeps_deleted, kept_of, planned_phases
 from spark_jobs.window.standing.silver_guard import check
@@ -99,26 +99,31 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
 
 def _check_columns(app: Application, window: Window, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> None:
     """Raise SchemaMismatch where silver can't follow what the pipeline file says of the table's columns."""
-    for move in window.moves if app.pipeline.tables.columns else ():
+    tables_rules = app.pipeline.tables
+    for move in window.moves if tables_rules.columns or tables_rules.masks else ():
         names = (move.giver, move.taker)
-        if entry.name in names and len({app.pipeline.tables.columns_of(*app.names.pair(name)) for name in names}) > 1:
-            why = f"rows of {move.giver} become {move.taker}'s, and tables.columns says other things of their columns"
+        if entry.name in names and len({tables_rules.columns_of(*app.names.pair(name)) for name in names}) > 1:
+            section = "tables.columns or tables.masks"
+            why = f"rows of {move.giver} become {move.taker}'s, and {section} says other things of their columns"
             raise SchemaMismatch(why, where=move.new.where, remedy=REFILL)
     kept = kept_of(app, entry)
-    if not kept:
+    if not kept and not any(masks_of(snapshot).values()):
         return
-    if app.pipeline.tables.keeps_changelog(entry.database, entry.table):
-        why = "tables.columns leaves out columns, and its changelog would have them"
-        raise SchemaMismatch(why, where=entry.name, remedy="take it out of tables.changelog, or out of tables.columns")
+    if kept and tables_rules.keeps_changelog(entry.database, entry.table):
+        why = "tables.columns or tables.masks change its columns, and its changelog would have them as they are"
+        raise SchemaMismatch(why, where=entry.name, remedy="take it out of tables.changelog, or out of these rules")
     for old, new in plan.changes:
         if old is not None:
             check_same(kept, old, new)
-    if not plan.phases or _is_made_anew(plan.phases[0].phase):
-        return  # it gets its columns there
+    if not plan.phases:
+        return
     first = plan.phases[0]
     shape, versions = first.shape, [*first.versions]
     if isinstance(first.phase, DdlPhase):
-        shape, versions = first.before, [old for old, _ in first.phase.changes if old is not None]
+        if _is_made_anew(first.phase) and not entry.routed and not plan.keeps_deleted:
+            return  # no row stays, and it gets its columns there
+        olds = [old for old, _ in first.phase.changes if old is not None]
+        shape, versions = (first.before, olds) if olds else (shape, versions)
     if shape is not None:
         check_silver(kept, shape, left_out(kept, versions), snapshot)
 
@@ -135,7 +140,7 @@ def _chosen(app: Application, entry: TableWindow, plan: TablePlan, snapshot: Tab
     missing = not snapshot.created
     if missing:
         snapshot = new_silver(known[0])
-    target = _target(entry, plan, snapshot)
+    target = _target(entry, plan, snapshot, kept_of(app, entry))
     if why := why_not(snapshot) or _misfit(snapshot, plan, target):
         return replace(plan, why=why)
     if app.pipeline.apply.writer == config.Writer.POSITIONAL:
@@ -180,7 +185,7 @@ def _load(snapshot: TableState, shape: SilverShape, share: int) -> cost.Load:
     )
 
 
-def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState) -> UpsertTarget:
+def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState, kept: Kept) -> UpsertTarget:
     """What workers need to know of the table."""
     stages = []
     for planned in plan.phases:
@@ -191,7 +196,7 @@ def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState) -> Upsert
         arrow = {
             column.silver: kind.arrow
             for version in planned.versions
-            for column in version.columns
+            for column in in_silver(kept, version).columns
             if (kind := canonical(column)).delta == widest.get(column.silver)  # another shard's may be narrower
         }
         arrow |= {column.name: _SYSTEM_TYPES[column.type] for column in shape.system}

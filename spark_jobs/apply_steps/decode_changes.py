@@ -87,7 +87,7 @@ def decode_changes(
         return decoded
     payloads = (*(ref.payload_bytes for ref in refs), *(segment.ref.payload_bytes for segment in later))
     payload_bytes = sum(payloads) + sum(chunk.ref.chunk.payload_bytes for chunk in chunks)
-    if _fits_driver(app, payload_bytes):
+    if plan.stays_here or _fits_driver(app, payload_bytes):
         outcomes = chain(
             in_driver(refs, plan, here) if refs else (),
             decode_prewritten(later, plan, here),

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
+import pyarrow as pa
+
 from spark_jobs.cascades.logged import LoggedChanges, Looked, Store, is_whole
 from spark_jobs.cascades.made import changes_made
 from spark_jobs.cascades.there import chunk_rows, exact_rows, silver_rows
@@ -27,7 +29,7 @@ from spark_jobs.window.made import MadeByKeys, StagedChanges, StagedTable
 from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.shape.cascading import ancestors, cascade_graph, descendants, rules_at
 from spark_jobs.window.shape.decode_plan import Decoded
-from spark_jobs.window.shape.kept import in_silver
+from spark_jobs.window.shape.kept import in_silver, masked
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.standing.standings import hold, met_in
 from spark_jobs.window.window import PrewrittenSegment, StagedFile, TableWindow, Window
@@ -233,6 +235,10 @@ class _Played:
     def _in_silver(self, name: Name, commit_ts: int) -> TableVersion:
         return in_silver(kept_of(self._app, self._children[name]), self._version(name, commit_ts))
 
+    def _masked(self, version: TableVersion, rows: pa.Table) -> pa.Table:
+        name = (version.database, version.table)
+        return masked(self._given.decoded.plan.masks.get((self._source, name, version.version), {}), rows)
+
     def _acts(self, rules: Sequence[Rule], looked: Mapping[Name, Looked]) -> list[Logged]:
         """Changes of parents whose referenced values went or changed."""
         columns: dict[Name, dict[str, None]] = {}
@@ -315,10 +321,10 @@ class _Played:
 
     def _stage(self, effects: Sequence[Effect]) -> None:
         decoded, plans = self._given.decoded, self._given.plans
-        stage = ChangesStage(decoded.plan, InDriver(decoded.staged.key_files, self._app.pool), limits.STAGE_BYTES)
+        plan = replace(decoded.plan, masks={})  # what is made has them
+        stage = ChangesStage(plan, InDriver(decoded.staged.key_files, self._app.pool), limits.STAGE_BYTES)
         keeps = {name: plans[entry.name].keeps_deleted for name, entry in self._children.items()}
-        made = list(changes_made(effects, self._in_silver, self._store, keeps.__getitem__))
-        for changes in made:
+        for changes in list(changes_made(effects, self._in_silver, self._store, keeps.__getitem__, self._masked)):
             for staged in stage.add(self._source, changes):
                 self._collect(staged)
         for staged in stage.flush():

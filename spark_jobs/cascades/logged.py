@@ -32,6 +32,7 @@ from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 
 Name = tuple[str, str]
+IN_SILVER = -1  # number of the version of rows that silver has: their columns say it
 TOO_MUCH = "the window changes more rows of its parents, or of its own, than are followed in memory"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_jobs.cascades.logged import Store
+from spark_jobs.cascades.logged import IN_SILVER, Store
 from tidegate import tables
 from tidegate.cascades.follow import Effect, Key, Row, last_changes
 from tidegate.cascades.values import Doubt
@@ -24,6 +24,8 @@ from tidegate.segments.result import TableChanges
 
 Name = tuple[str, str]
 _Change = tuple[Key, Effect]
+# Rows as they were logged -> as silver has them.
+Masked = Callable[[TableVersion, pa.Table], pa.Table]
 
 
 def changes_made(
@@ -31,6 +33,7 @@ def changes_made(
     version_at: Callable[[Name, int], TableVersion],
     store: Store,
     keeps_deleted: Callable[[Name], bool],
+    masked: Masked,
 ) -> Iterator[TableChanges]:
     """Of each table, by version, in the order of the log."""
     by_version: dict[tuple[Name, int], tuple[TableVersion, list[Effect]]] = {}
@@ -39,7 +42,8 @@ def changes_made(
         by_version.setdefault((effect.table, version.version), (version, []))[1].append(effect)
     for (table, _), (version, own_effects) in by_version.items():
         last = [(key, effect) for _, key, effect in last_changes(own_effects)]
-        yield TableChanges(*table, version.version, _batch(last, version, store, keeps_deleted(table)))
+        batch = _batch(last, version, store, keeps_deleted(table), masked)
+        yield TableChanges(*table, version.version, batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def images_made(
             ordinals += [ordinal] * len(sides)
             effects += [effect] * len(sides)
         fields = [pa.field(column.silver, canonical(column).arrow) for column in version.columns]
-        columns = _columns(rows, [True] * len(rows), fields, version, store)
+        columns = _columns(rows, [True] * len(rows), fields, version, store, _as_logged)
         places = (
             [effect_made.order[0] for effect_made in effects],
             [effect_made.order[1] for effect_made in effects],
@@ -81,14 +85,21 @@ def images_made(
         yield MadeImages(version, batch, effects)
 
 
-def _batch(changes: Sequence[_Change], version: TableVersion, store: Store, whole_deletes: bool) -> pa.RecordBatch:
+def _as_logged(_: TableVersion, rows: pa.Table) -> pa.Table:
+    """A changelog's tables have no masks."""
+    return rows
+
+
+def _batch(
+    changes: Sequence[_Change], version: TableVersion, store: Store, whole_deletes: bool, masked: Masked
+) -> pa.RecordBatch:
     changes = sorted(changes, key=lambda change: change[1].order)
     fields = [pa.field(column.silver, canonical(column).arrow) for column in version.columns]
     kept = [_left(key, effect) for key, effect in changes]
     rows = [left or effect.before for left, (_, effect) in zip(kept, changes, strict=True)]
     ops = [tables.OP_DELETE if left is None else tables.OP_UPSERT for left in kept]
     needed = [left is not None or whole_deletes for left in kept]
-    columns = _columns(rows, needed, fields, version, store)
+    columns = _columns(rows, needed, fields, version, store, masked)
     orders = [effect.order for _, effect in changes]
     system = [pa.array(ops, pa.int8()), *(pa.array([order[at] for order in orders], pa.int64()) for at in range(3))]
     return pa.RecordBatch.from_arrays([*system, *columns], schema=pa.schema([*SYSTEM_FIELDS, *fields]))
@@ -100,7 +111,12 @@ def _left(key: Key, effect: Effect) -> Row | None:
 
 
 def _columns(
-    rows: Sequence[Row], needed: Sequence[bool], fields: Sequence[pa.Field], version: TableVersion, store: Store
+    rows: Sequence[Row],
+    needed: Sequence[bool],
+    fields: Sequence[pa.Field],
+    version: TableVersion,
+    store: Store,
+    masked: Masked,
 ) -> list[pa.Array]:
     """needed: per row whether it must be whole; of the others the key suffices."""
     order: dict[int, list[int]] = {}
@@ -112,6 +128,8 @@ def _columns(
         taken = table.take(pa.array([rows[at].origin[1] for at in own_rows]))
         whole = any(needed[at] for at in own_rows)
         _check_same(number, taken, fields, version, whole)
+        if number != IN_SILVER:
+            taken = masked(version, taken)
         pieces.append(pa.table([_fitted(taken, field) for field in fields], names=[field.name for field in fields]))
         places += own_rows
     joined = pa.concat_tables(pieces)
@@ -124,7 +142,7 @@ def _columns(
 
 def _check_same(number: int, table: pa.Table, fields: Sequence[pa.Field], version: TableVersion, whole: bool) -> None:
     name = (version.database, version.table)
-    if whole and number not in (-1, version.version):
+    if whole and number not in (IN_SILVER, version.version):
         raise Doubt("its columns changed between a row and what a foreign key did to it", name)
     if whole and any(field.name not in table.column_names for field in fields):
         raise Doubt("its columns changed between a row and what a foreign key did to it", name)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_jobs.cascades.logged import Looked, Store
+from spark_jobs.cascades.logged import IN_SILVER, Looked, Store
 from spark_jobs.cascades.unsure import exact_from
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import TableWindow
@@ -26,7 +26,6 @@ from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.matching import Wanted, matching_of, matching_rows
 
 Name = tuple[str, str]
-_ALWAYS = -1  # of rows whose version is told by their columns
 
 
 def silver_rows(
@@ -47,7 +46,7 @@ def silver_rows(
             if tables.DELETED in rows.column_names:
                 alive = np.array([mark is not True for mark in rows.column(tables.DELETED).to_pylist()])
                 rows = rows.filter(pa.array(alive))
-            yield from rows_of(rows, looked, store.add(_ALWAYS, rows, rule.child))
+            yield from rows_of(rows, looked, store.add(IN_SILVER, rows, rule.child))
     except Terminal as error:
         raise Doubt(f"silver's rows can't be looked through: {error.line}", rule.child) from error
     except Doubt as doubt:

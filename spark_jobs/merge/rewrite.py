@@ -65,7 +65,7 @@ def overwrite(private: PrivateLog, rows: DataFrame, shape: SilverShape, more: Se
     private.apply(features_added(private.inside, shape))
     rows = rows.select(*(quote(name) for name in (*(c.name for c in shape.all_columns), *more)))
     for column in shape.all_columns:
-        rows = rows.withMetadata(column.name, {"comment": column.comment})
+        rows = rows.withMetadata(column.name, column.metadata)
     rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(private.uri)
     if shape.cluster_by:
         private.apply([clustering(shape.cluster_by)])

@@ -17,6 +17,8 @@ from spark_jobs.merge.values import staged_schema
 from spark_jobs.merge.widen import widen
 from spark_jobs.session.spark import DELETION_VECTORS
 from spark_jobs.window.plan import PlannedPhase
+from spark_jobs.window.shape.kept import in_silver
+from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
 from tidegate.delta.state import TableState
@@ -81,13 +83,13 @@ def _changes(writer: SilverWriter, files: Sequence[StagedFile], phase: RowsPhase
     """The phase's changes with silver's columns; columns that a shard does not have are null."""
     from pyspark.sql import functions as sql_functions
 
-    frames = []
+    frames, kept = [], kept_of(writer.app, writer.entry)
     by_version: dict[tuple[str, str, str, int], list[StagedFile]] = {}
     for file in files:
         by_version.setdefault((file.source, file.database, file.table, file.version), []).append(file)
     for (source, database, table, number), group in by_version.items():
         version = next(v for v in writer.app.histories[source].versions(database, table) if v.version == number)
-        frame = writer.session.read.schema(staged_schema(version, shape)).parquet(
+        frame = writer.session.read.schema(staged_schema(in_silver(kept, version), shape)).parquet(
             *(writer.app.lake.spark_uri(f.path) for f in group)
         )
         frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))

@@ -6,7 +6,8 @@ Out: commits that give silver the columns, or take its rows. SchemaMismatch for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,11 +24,12 @@ from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
-from spark_jobs.window.shape.kept import left_out
+from spark_jobs.window.shape.kept import in_silver, left_out, masks_in
 from spark_jobs.window.shape.shapes import described, kept_of
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver_tables import add_columns, columns_added, describe_columns, empty_silver, reshaped
+from tidegate.masks import Mask
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
@@ -44,7 +46,7 @@ from tidegate.schema.follow.silver_change import (
     ValuesRewritten,
     diff,
 )
-from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.partitions import DELETED as DELETED_ROWS
 from tidegate.schema.model.types import canonical
 from tidegate.schema.replay.history import SNAPSHOT
@@ -123,11 +125,15 @@ def _alter(writer: SilverWriter, old: TableVersion, new: TableVersion, shape: Si
 def _in_silver(
     writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion
 ) -> Sequence[SilverAction]:
-    """Those of columns that silver has. choose_writers has seen to it that a column stays in it, or stays out of it."""
+    """Those of columns that silver has, as it has them. choose_writers has seen to it that a column stays in it, or
+    stays out of it, and keeps its mask.
+    """
     kept = kept_of(writer.app, writer.entry)
     if not kept:
         return actions
     out_before, out = left_out(kept, [old]), left_out(kept, [new])
+    masks, types = masks_in(kept, new), {column.id: canonical(column).delta for column in old.columns}
+    shown = {column.silver: column for column in in_silver(kept, new).columns}
 
     def is_here(action: SilverAction) -> bool:
         match action:
@@ -142,7 +148,33 @@ def _in_silver(
             case KeyChange():
                 return True
 
-    return [action for action in actions if is_here(action)]
+    here = filter(is_here, actions)
+    if not masks:
+        return list(here)
+    return [made for action in here if (made := _masked(action, masks, shown, types)) is not None]
+
+
+def _masked(
+    action: SilverAction, masks: Mapping[str, Mask], shown: Mapping[str, Column], types: Mapping[int, str]
+) -> SilverAction | None:
+    """What an action is to silver; None where masked values, and their type, stay what they are.
+
+    shown: columns as silver has them. types: by id, of the columns before.
+    """
+    match action:
+        case AddSilverColumn() if (mask := masks.get(action.column.silver)) is not None:
+            value = None if action.value is None else mask.value(action.value, canonical(action.column).arrow)
+            return AddSilverColumn(shown[action.column.silver], value)
+        case ChangeType() if action.name in masks and not masks[action.name].is_null:
+            return None
+        case ValuesRewritten() if (mask := masks.get(action.column.silver)) is not None:
+            if mask.is_null:
+                before, now = types[action.column.id], canonical(action.column).delta
+                return None if before == now else ChangeType(action.column.silver, before, now)
+            how = action.recast
+            stays = how is not None and how.value == VALUE and (how.doubt == "false" or how.only_nulls)
+            return replace(action, column=shown[action.column.silver], recast=how if stays else None)
+    return action
 
 
 def _follow(
@@ -274,7 +306,11 @@ def _add(
     if not done:
         check_names(writer, state, actions, old)
     added = [action for action in actions if isinstance(action, AddSilverColumn)]
-    columns = [SilverColumn(a.column.silver, canonical(a.column).delta, described(a.column)) for a in added]
+    masks = {column.name: column.mask for column in shape.columns}
+    columns = [
+        SilverColumn(a.column.silver, canonical(a.column).delta, described(a.column), masks.get(a.column.silver, ""))
+        for a in added
+    ]
     if not _gives_values(added):
         # Of a routed table silver's version is all shards', and says nothing of a statement on one.
         add_columns(writer.log, columns, None if writer.entry.routed else (writer.app_id, new.commit_ts))
@@ -300,10 +336,10 @@ def _add(
 
 def _describe(writer: SilverWriter, old: TableVersion, new: TableVersion) -> None:
     """Columns whose type text or comment at the source changed, and silver's column didn't, say so."""
-    before = {column.id: described(column) for column in old.columns}
-    out = left_out(kept_of(writer.app, writer.entry), [new])
-    now = {column.silver: described(column) for column in new.columns if column.silver not in out}
-    stay = (column for column in new.columns if column.silver in now)
+    kept = kept_of(writer.app, writer.entry)
+    before = {column.id: described(column) for column in in_silver(kept, old).columns}
+    stay = in_silver(kept, new).columns
+    now = {column.silver: described(column) for column in stay}
     changed = {c.silver for c in stay if before.get(c.id, now[c.silver]) != now[c.silver]}
     if changed:
         describe_columns(writer.log, {name: text for name, text in now.items() if name in changed})

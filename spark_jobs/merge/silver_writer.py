@@ -17,6 +17,7 @@ from spark_jobs.merge.rewrite import types_of
 from spark_jobs.session.spark import table_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
+from spark_jobs.window.shape.kept import in_silver, masks_of
 from spark_jobs.window.shape.shapes import described, kept_of, shape_of
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import TableWindow
@@ -123,7 +124,8 @@ class SilverWriter:
         """Whether silver has the columns that it is to have; those of a routed table are other shards' too."""
         if self.entry.routed or shape is None:
             return True
-        return types_of(state) == [(column.name, column.type) for column in shape.all_columns]
+        same_types = types_of(state) == [(column.name, column.type) for column in shape.all_columns]
+        return same_types and list(masks_of(state).values()) == [column.mask for column in shape.all_columns]
 
     def rows(self) -> DataFrame | None:
         """Silver as it is, to be looked at; None when there is none."""
@@ -164,10 +166,14 @@ class SilverWriter:
         # Memory begins where control tables have the table. It may have waited in silver from before.
         rows = table_rows(self.app.lake, version.database, version.table)
         known = [TableVersion.from_row(row) for row in rows if row["source"] == version.source]
+        kept = kept_of(self.app, self.entry)
         # A RESTORE brings columns of any earlier version, and keeps what the log says of our transactions. A column of
         # the owner may have such a name, but not our words in its comment.
         restored = {
-            column.silver for each in known for column in each.columns if described(column) == others.get(column.silver)
+            column.silver
+            for each in known
+            for column in (*each.columns, *in_silver(kept, each).columns)
+            if described(column) == others.get(column.silver)
         }
         return sources | _since(known, written_ts, version.commit_ts) | restored
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.window.shape.decode_plan import DecodePlan
+from spark_jobs.window.shape.kept import masked
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
 from tidegate.merge.net_change import net_last_per_key
@@ -58,10 +59,12 @@ class ChangesStage:
         name = (changes.database, changes.table)
         if self._plan.windows[source][name].whole_deletes and self._key(source, name, changes.version):
             changes = replace(changes, batch=marked(changes.batch))
-        if out := self._plan.left_out.get((source, name, changes.version)):
-            changes = replace(
-                changes, batch=changes.batch.drop_columns([c for c in changes.batch.schema.names if c in out])
-            )
+        version = (source, name, changes.version)
+        if out := self._plan.left_out.get(version):
+            kept_batch = changes.batch.drop_columns(list(out.intersection(changes.batch.schema.names)))
+            changes = replace(changes, batch=kept_batch)
+        if masks := self._plan.masks.get(version):
+            changes = replace(changes, batch=masked(masks, changes.batch))
         target = self._plan.targets.get(source, {}).get(name)
         if target is not None:
             self._upserts.add(target, source, changes)

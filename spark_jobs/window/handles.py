@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spark_jobs.session.background import BackgroundSession
+from spark_jobs.session.mask_keys import mask_keys
 from spark_jobs.window.checkpoints import Checkpoints
 from tidegate import tables
 from tidegate.config import Pipeline
@@ -47,7 +48,7 @@ CLAIMED = (
 class Handles:
     """background: Spark, which may not be there yet. lease: of apply, or of rebuild; none in a test. pool: for looks at
     tables' logs and files, and for commits. What is done in it waits for nothing else that is. key_seed: of key
-    hashes, in all windows. earlier: what earlier windows know of silver's files.
+    hashes, in all windows. earlier: what earlier windows know of silver's files. mask_keys: by the id of a connection.
     """
 
     background: BackgroundSession
@@ -63,6 +64,7 @@ class Handles:
         self.key_seed: Seed = (secrets.randbits(64), secrets.randbits(64))
         indexes = KeyIndexes(self.lake, self.key_seed, self.pipeline.apply.key_index_bytes)
         self.earlier = Earlier(KnownGroups(PROBE_GROUPS_BYTES_MAX), indexes)
+        self.mask_keys = mask_keys(self.pipeline)
         self.pool = ThreadPoolExecutor(max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables), "table")
 
     @property

@@ -22,6 +22,7 @@ from tidegate.config import TicdcSource, TidbSource
 from tidegate.connections import from_environment
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
+from tidegate.masks import mask_passwords
 from tidegate.text_layout import paragraph
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def check(
             elsewhere[name] = partial(pump_lines, loaded, name, ConnectionInfo.of(from_environment(source.conn_id)))
         else:
             pipelines.source_info(loaded, name, from_environment)
+    mask_passwords(loaded.tables, from_environment)
     examination = examine(loaded, lake, ConnectionInfo.from_env, elsewhere)
     examination.lines += airflow_lines(sum(len(file.pipeline.sources) for file in pipelines.good_files()))
     examination.lines += _unheard_lines(loaded, lake)

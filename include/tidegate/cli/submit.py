@@ -30,9 +30,11 @@ from tidegate.home import (
     EXIT_OK,
     EXIT_TRANSIENT,
     EXIT_USAGE,
+    MASK_KEYS_ENV,
     STORAGE_OPTIONS_ENV,
     home,
 )
+from tidegate.masks import mask_passwords
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles
@@ -61,6 +63,8 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
     environment = os.environ | spark_settings.submit_environment(root)
     if loaded.lake.conn_id:
         environment[STORAGE_OPTIONS_ENV] = json.dumps(pipelines.storage_options(loaded.lake, from_environment))
+    if job != "maintain" and (passwords := mask_passwords(loaded.tables, from_environment)):
+        environment[MASK_KEYS_ENV] = json.dumps(passwords)
     if not Path(command[0]).is_file():
         raise HostLacks("pyspark is not installed", where=command[0], remedy="run: make environment")
     has_error = False

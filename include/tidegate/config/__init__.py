@@ -12,12 +12,14 @@ from tidegate.config.alerts import BOUNDED, Alert, Alerts, Notifier
 from tidegate.config.any_source import Flavour
 from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
-from tidegate.config.columns import ALL, ColumnRule, KeptColumns
+from tidegate.config.columns import ColumnRule
 from tidegate.config.completeness import Completeness
 from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
 from tidegate.config.file import load, parse
+from tidegate.config.kept_columns import ALL, KeptColumns
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
+from tidegate.config.masks import MaskKind, MaskRule
 from tidegate.config.named_tables import named_tables
 from tidegate.config.pipeline import Pipeline
 from tidegate.config.snapshot import Snapshot, SnapshotMarks, SnapshotMode
@@ -50,6 +52,8 @@ __all__ = [
     "KeptColumns",
     "Lake",
     "Maintain",
+    "MaskKind",
+    "MaskRule",
     "MysqlSource",
     "Notifier",
     "Orphans",

@@ -11,7 +11,9 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tidegate.config.columns import ColumnRule, KeptColumns, kept_columns
+from tidegate.config.columns import ColumnRule
+from tidegate.config.kept_columns import KeptColumns, kept_columns
+from tidegate.config.masks import MaskRule
 from tidegate.config.section import Section
 from tidegate.config.table_patterns import (
     OWN_DATABASES,
@@ -72,6 +74,7 @@ class Tables(Section):
     )
 
     columns: tuple[ColumnRule, ...] = Field((), description="Columns that silver has of some tables; else it has all")
+    masks: tuple[MaskRule, ...] = Field((), description="Columns whose values silver has masked: see docs/masks.md")
 
     @field_validator("include", "exclude", "soft_delete", "changelog")
     @classmethod
@@ -117,7 +120,7 @@ class Tables(Section):
 
     def columns_of(self, database: str, table: str) -> KeptColumns:
         """The rules for the columns of a logical table."""
-        return kept_columns(self.columns, database, table)
+        return kept_columns(self.columns, self.masks, database, table)
 
     def shadows(self, database: str, table: str) -> bool:
         """Whether it has the name of a table that an online schema change fills to replace a kept one."""

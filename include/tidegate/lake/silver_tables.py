@@ -242,8 +242,7 @@ def _checked(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _field(column: SilverColumn) -> dict[str, Any]:
     """A column as in the schema's JSON."""
-    comment = {"comment": column.comment} if column.comment else {}
-    return {"name": column.name, "type": delta_json(column.type), "nullable": True, "metadata": comment}
+    return {"name": column.name, "type": delta_json(column.type), "nullable": True, "metadata": column.metadata}
 
 
 def _described(field: Mapping[str, Any], comment: str | None) -> Mapping[str, Any]:

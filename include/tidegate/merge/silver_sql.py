@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from tidegate import tables
 from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
+from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion
 from tidegate.spark_sql import literal, quote, table_at
 from tidegate.table_names import Physical
@@ -42,11 +43,18 @@ _CLUSTER_COLUMNS_MAX = 4  # Delta's own limit
 
 @dataclass(frozen=True, slots=True)
 class SilverColumn:
-    """name, Spark SQL type, and the source's own type and comment as the column's comment."""
+    """name, Spark SQL type, and the source's own type and comment as the column's comment. mask: its identity."""
 
     name: str
     type: str
     comment: str = ""
+    mask: str = ""
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What silver's schema says of the column."""
+        said = {"comment": self.comment, MASK_METADATA: self.mask}
+        return {key: text for key, text in said.items() if text}
 
 
 @dataclass(frozen=True, slots=True)

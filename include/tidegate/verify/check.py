@@ -142,10 +142,13 @@ class Check:
             return work.result(Outcome.HELD, reason)
         return work.result(Outcome.UNVERIFIED, WHY.format(source=work.source))
 
+    def _path(self, logical: str) -> str:
+        table = self.cut.tables.get(logical)
+        return table.path if table is not None else tables.silver_path(*tables.splits(logical)[0])
+
     def _at(self, logical: str, version: int, only: tuple[tuple[str, str], ...] = ()) -> Silver:
         """A silver table as DuckDB can read it: where it lies, or a copy of it."""
-        table = self.cut.tables.get(logical)
-        path = table.path if table is not None else tables.silver_path(*tables.splits(logical)[0])
+        path = self._path(logical)
         if self.lake.lake.is_local:
             return Silver(f"{self.lake.lake.root}/{path}", version, only)
         return Silver(self.copies.at(path, version), 0, only)
@@ -252,6 +255,8 @@ class Check:
         names = [silver_column(cell.name) for cell in table.cells]
         silver_names = self.silver.columns(work.silver.address, work.silver.version)
         missing, extra = sorted(set(names) - set(silver_names)), sorted(set(silver_names) - set(names))
+        work.masked = self.lake.masked_columns(self._path(work.logical), extra)
+        extra = [name for name in extra if name not in work.masked]
         work.owners = () if missing or work.only else self.lake.owners_columns(work.physical, extra)
         if missing or (len(extra) > len(work.owners) and not work.only):
             why = f"columns differ: missing in silver {missing}, only in silver {extra}"
@@ -344,10 +349,11 @@ class Check:
             for some, sums in zip(work.prints, first.chunks, strict=True)
         )
         outcome = Outcome.UNSETTLED if work.unsettled else Outcome.EQUAL
-        left_out = f"not compared: silver's own {', '.join(work.owners)}" if work.owners else ""
+        left_out = [f"masked {', '.join(work.masked)}"] if work.masked else []
+        left_out += [f"silver's own {', '.join(work.owners)}"] if work.owners else []
         return work.result(
             Outcome.DIFFERENT if work.different else outcome,
-            work.reason or left_out,
+            work.reason or (f"not compared: {'; '.join(left_out)}" if left_out else ""),
             source_rows=sum(some.rows for some in work.prints),
             silver_rows=first.silver_rows,
             source_hash=hex_of(ours),

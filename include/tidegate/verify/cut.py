@@ -21,6 +21,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
 from tidegate.lake.status import cut_ts
 from tidegate.limits import VERIFY_POLL_SECONDS
+from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.segment import Server
 from tidegate.table_names import Physical
@@ -65,6 +66,14 @@ class LakeReader(CapturedPlaces):
         rows = [row for row in table_rows(self.lake, *table.pair) if row["source"] == table.source]
         known = {column.silver.lower() for row in rows for column in TableVersion.from_row(row).columns}
         return tuple(name for name in extra if known and name.lower() not in known)
+
+    def masked_columns(self, path: str, extra: Sequence[str]) -> tuple[str, ...]:
+        """Those of a silver table's columns beyond the compared ones whose values are masked."""
+        if not extra:
+            return ()
+        fields = self.lake.log(path).state().schema["fields"]
+        masked = {str(field["name"]) for field in fields if (field.get("metadata") or {}).get(MASK_METADATA)}
+        return tuple(name for name in extra if name in masked)
 
     def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:
         """The newest cut, once it covers all positions. Raises VerifyError when none does in time."""

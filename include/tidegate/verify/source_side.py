@@ -41,7 +41,7 @@ _KEY_SQL: Final = """
     WHERE s.table_schema = %s AND s.table_name = %s AND s.non_unique = 0 ORDER BY s.index_name, s.seq_in_index
 """
 _COLUMNS_SQL: Final = (
-    "SELECT column_name, data_type, column_type, character_set_name FROM information_schema.columns"
+    "SELECT column_name, data_type, column_type, character_set_name, column_comment FROM information_schema.columns"
     " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
 )
 # A chunk's prints are one value, which must fit max_allowed_packet: the server cuts it off there.
@@ -219,13 +219,18 @@ class SourceSide:
         columns = self.ask(_COLUMNS_SQL, self._shown(database, table))
         described = [
             (str(name), _text(kind), _text(declared), self._charset(_text(charset or "")))
-            for name, kind, declared, charset in columns
+            for name, kind, declared, charset, _ in columns
         ]
         cells = tuple(cell(name, kind, declared) for name, kind, declared, _ in described)
         forms = tuple(form(*column) for column in described)
         index, key = self._key(database, table, [named_cell.name for named_cell in cells])
         if kept := self._kept(database, table):
-            stay = [n for n, own in enumerate(cells) if kept.take(silver_column(own.name), of_key=n in key)]
+            comments = (_text(comment or "") for *_, comment in columns)
+            stay = [
+                n
+                for n, (own, comment) in enumerate(zip(cells, comments, strict=True))
+                if kept.has_plain(silver_column(own.name), comment, of_key=n in key)
+            ]
             cells, forms = tuple(map(cells.__getitem__, stay)), tuple(map(forms.__getitem__, stay))
             key = tuple(map(stay.index, key))
         return SourceTable(database, table, cells, forms, key, index)

@@ -73,7 +73,7 @@ class VerifyOptions:
 @dataclass(slots=True)
 class TableUnderWay:
     """One physical table under way. place: where its first read began. prints: its chunks, without their text. owners:
-    columns of silver that aren't the source's.
+    columns of silver that aren't the source's. masked: columns whose values it has masked. Neither are compared.
     """
 
     source: str
@@ -90,6 +90,7 @@ class TableUnderWay:
     verified_ts: int = 0
     reason: str = ""
     owners: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
     waiting: list[Key] = field(default_factory=list)
     tries: Counter[Key] = field(default_factory=Counter)
     unsettled: int = 0

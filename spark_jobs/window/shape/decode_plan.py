@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import StagedChanges
 from spark_jobs.window.plan import TablePlan, TableWriter
-from spark_jobs.window.shape.kept import left_out
+from spark_jobs.window.shape.kept import decode_masks, left_out
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
 from tidegate import tables
 from tidegate.config import Effects
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import ended
+from tidegate.masks import Mask
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.schema.replay.ended import ended_in
@@ -29,6 +30,7 @@ from tidegate.upsert.keys.hash import SEED, Seed
 from tidegate.upsert.target import UpsertTarget
 
 Name = tuple[str, str]
+VersionKey = tuple[str, Name, int]  # source, physical table, number of its version
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class DecodePlan:
 
     versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
     writer, per source and physical table. seed: of key hashes. routed: physical tables of routed ones. known: what else
-    is known of each source. left_out: columns that silver doesn't have, by source, physical table and version.
+    is known of each source. left_out: columns that silver doesn't have, by source, physical table and version. masks:
+    likewise, by column.
     """
 
     lake: LakeFiles
@@ -48,7 +51,13 @@ class DecodePlan:
     targets: dict[str, dict[Name, UpsertTarget]] = field(default_factory=dict)
     seed: Seed = SEED
     routed: dict[str, set[Name]] = field(default_factory=dict)
-    left_out: dict[tuple[str, Name, int], frozenset[str]] = field(default_factory=dict)
+    left_out: dict[VersionKey, frozenset[str]] = field(default_factory=dict)
+    masks: dict[VersionKey, dict[str, Mask]] = field(default_factory=dict)
+
+    @property
+    def stays_here(self) -> bool:
+        """Whether it has keys of masks, which don't leave the driver."""
+        return any(mask.key is not None for masks in self.masks.values() for mask in masks.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,8 @@ def plan_decode(
     windows: dict[str, dict[Name, CommitSpan]] = {}
     targets: dict[str, dict[Name, UpsertTarget]] = {}
     routed: dict[str, set[Name]] = {}
-    missing: dict[tuple[str, Name, int], frozenset[str]] = {}
+    missing: dict[VersionKey, frozenset[str]] = {}
+    masks: dict[VersionKey, dict[str, Mask]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         plan = plans[entry.name]
@@ -82,10 +92,11 @@ def plan_decode(
             versions.setdefault(source, {})[name] = known_versions = app.histories[source].versions(database, table)
             for version in known_versions if (kept := kept_of(app, entry)) else ():
                 missing[source, name, version.version] = left_out(kept, [version])
+                masks[source, name, version.version] = decode_masks(kept, version)
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, routed, missing)
+    return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, routed, missing, masks)
 
 
 def _known(app: Application, window: Window, source: str) -> Known:

@@ -1,7 +1,7 @@
-"""The columns of a table that silver has, where the pipeline file leaves some out (tables.columns).
+"""The columns that silver has of a table, where the pipeline file leaves some out or masks them.
 
-In:  the rules of a logical table, versions of its physical tables.
-Out: names as silver has them. SchemaMismatch where silver can't be right without a column.
+In:  the rules of a logical table (tables.columns, tables.masks), versions of its physical tables.
+Out: versions as silver has them; masks. SchemaMismatch where silver can't be right so.
 
 Silver needs the key's columns, and those of foreign keys whose effects no server logs: their rules are followed by what
 silver has. A table without a key needs all: a row of it is known by all of its values.
@@ -9,78 +9,201 @@ silver has. A table without a key needs all: a row of it is known by all of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from tidegate.config import KeptColumns
+import pyarrow as pa
+
+from tidegate import config
+from tidegate.config import KeptColumns, MaskRule
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
+from tidegate.masks import MASK_METADATA, Mask, MaskKey
 from tidegate.merge.silver_sql import SilverShape
-from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.columns import Column, Generated, TableVersion
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import canonical
 from tidegate.silver_names import silver_column
 
-_REBUILD: Final = "run `tidegate rebuild --swap` for it, or take the change in tables.columns back"
+_REBUILD: Final = "run `tidegate rebuild --swap` for it, or take the change in {} back"
+_COLUMNS: Final = "tables.columns"
+_MASKS: Final = "tables.masks"
+# Kinds whose values are texts or whole numbers: their text is the same whatever a DDL makes of the type.
+_TEXTS: Final = frozenset({Kind.TEXT, Kind.ENUM, Kind.SET, Kind.INT, Kind.UNSIGNED_BIGINT})
 
 
-def takes(kept: KeptColumns, version: TableVersion, column: Column) -> bool:
-    """Whether silver has a column of a version."""
-    return not kept or kept.take(column.silver, of_key=column.id in version.key)
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The rules of one silver table. keys: of masks, by the id of a connection."""
+
+    rules: KeptColumns = config.ALL
+    keys: Mapping[str, MaskKey] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.rules)
+
+    def takes(self, version: TableVersion, column: Column) -> bool:
+        """Whether silver has a column of a version."""
+        return not self.rules or self.rules.take(column.silver, of_key=column.id in version.key)
+
+    def mask(self, column: Column) -> Mask | None:
+        rule = self.rules.mask(column.silver, column.comment)
+        if rule is None:
+            return None
+        return Mask(rule, self.keys[rule.key_conn_id] if rule.key_conn_id is not None else None)
 
 
-def left_out(kept: KeptColumns, versions: Iterable[TableVersion]) -> frozenset[str]:
+ALL: Final = Kept()
+_NOTHING: Final = Mask(MaskRule(match="*.*", columns=(".*",), how=config.MaskKind.NULL))
+
+
+def left_out(kept: Kept, versions: Iterable[TableVersion]) -> frozenset[str]:
     """Names of columns that silver doesn't have of any of these versions."""
     if not kept:
         return frozenset()
-    return frozenset(c.silver for version in versions for c in version.columns if not takes(kept, version, c))
+    return frozenset(c.silver for version in versions for c in version.columns if not kept.takes(version, c))
 
 
-def in_silver(kept: KeptColumns, version: TableVersion) -> TableVersion:
-    """The version with the columns that silver has."""
+def masks_in(kept: Kept, version: TableVersion) -> dict[str, Mask]:
+    """The masks of a version's columns, by silver's names. Raises SchemaMismatch for a type that can't have one."""
+    masks = decode_masks(kept, version)
+    for column in version.columns if masks else ():
+        if masks.get(column.silver) is _NOTHING:
+            raise SchemaMismatch(
+                f"column {column.name} is of type {column.type}: {_MASKS} can mask text and whole numbers so",
+                where=version.where,
+                remedy="mask it by null or constant, or leave it out (tables.columns)",
+            )
+    return masks
+
+
+def decode_masks(kept: Kept, version: TableVersion) -> dict[str, Mask]:
+    """masks_in of any version that there ever was. Values whose type can't have their mask go: their table is held."""
+    masks: dict[str, Mask] = {}
+    for column in version.columns if kept.rules.masks else ():
+        if kept.takes(version, column) and (mask := kept.mask(column)) is not None:
+            masks[column.silver] = mask if _fits(mask.rule, column) else _NOTHING
+    return masks
+
+
+def masked(masks: Mapping[str, Mask], rows: pa.RecordBatch | pa.Table) -> Any:
+    """Rows as silver has them, in what they came in."""
+    names = rows.schema.names
+    for name in masks:
+        if name in names:
+            at = names.index(name)
+            values = masks[name].column(rows.column(at))
+            rows = rows.set_column(at, pa.field(name, values.type), values)
+    return rows
+
+
+def in_silver(kept: Kept, version: TableVersion) -> TableVersion:
+    """The version with the columns that silver has, as it has them."""
     if not kept:
         return version
-    return replace(version, columns=tuple(filter(partial(takes, kept, version), version.columns)))
+    masks = masks_in(kept, version)
+    columns = filter(partial(kept.takes, version), version.columns)
+    return replace(version, columns=tuple(_shown(column, masks.get(column.silver)) for column in columns))
 
 
-def check_kept(kept: KeptColumns, version: TableVersion) -> None:
-    """Raise SchemaMismatch where rows can't be followed without the columns that are left out."""
-    missing = left_out(kept, [version])
-    if not missing:
-        return
-    if not version.key:
-        why = f"it has no key, so silver needs all of its columns, and tables.columns leaves out {_listed(missing)}"
-        raise SchemaMismatch(why, where=version.where, remedy="take the table out of tables.columns")
-    references = (silver_column(name) for key in version.foreign_keys for name in key.columns)
-    if needed := missing & {*version.silver_key, *references}:
-        why = f"tables.columns leaves out {_listed(needed)}, of its key or of a foreign key that changes its rows"
-        raise SchemaMismatch(why, where=version.where, remedy="keep this column")
+def _shown(column: Column, mask: Mask | None) -> Column:
+    if mask is None:
+        return column
+    comment = f"masked: {mask.rule.how}" + (f"; {column.comment}" if column.comment else "")
+    bare = replace(
+        column,
+        nullable=True,
+        default=None,
+        default_is_expression=False,
+        generated=Generated.NO,
+        generation_expression="",
+        comment=comment,
+        on_update="",
+        no_default=False,
+    )
+    return bare if mask.is_null else replace(bare, type="longtext", charset="utf8mb4", collation="utf8mb4_bin")
 
 
-def check_same(kept: KeptColumns, old: TableVersion, new: TableVersion) -> None:
+def _fits(rule: MaskRule, column: Column) -> bool:
+    return rule.how in (config.MaskKind.NULL, config.MaskKind.CONSTANT) or canonical(column).kind in _TEXTS
+
+
+def check_kept(kept: Kept, version: TableVersion) -> None:
+    """Raise SchemaMismatch where rows can't be followed without the columns that are left out, or masked."""
+    for does, section, missing in (
+        ("leaves out", _COLUMNS, left_out(kept, [version])),
+        ("masks", _MASKS, frozenset(masks_in(kept, version))),
+    ):
+        if not missing:
+            continue
+        if not version.key:
+            why = f"it has no key, so silver needs all of its columns, and {section} {does} {_listed(missing)}"
+            raise SchemaMismatch(why, where=version.where, remedy=f"take the table out of {section}")
+        references = (silver_column(name) for key in version.foreign_keys for name in key.columns)
+        if needed := missing & {*version.silver_key, *references}:
+            why = f"{section} {does} {_listed(needed)}, of its key or of a foreign key that changes its rows"
+            raise SchemaMismatch(why, where=version.where, remedy="keep this column as it is")
+
+
+def check_same(kept: Kept, old: TableVersion, new: TableVersion) -> None:
     """Raise SchemaMismatch where a DDL makes a rule begin, or cease, to hold for a column that stays."""
-    before = {column.id: takes(kept, old, column) for column in old.columns}
+    before = {
+        column.id: (kept.takes(old, column), kept.rules.mask(column.silver, column.comment)) for column in old.columns
+    }
     for column in new.columns:
-        if before.get(column.id, now := takes(kept, new, column)) != now:
-            does = "keeps" if now else "leaves out"
-            why = f"{new.ddl[:120]}: tables.columns {does} column {column.name} from here on"
-            raise SchemaMismatch(why, where=new.where, remedy=f"name both in tables.columns; or {_REBUILD}")
+        taken, rule = kept.takes(new, column), kept.rules.mask(column.silver, column.comment)
+        was_taken, old_rule = before.get(column.id, (taken, rule))
+        if was_taken != taken:
+            section, does = _COLUMNS, "keeps" if taken else "leaves out"
+        elif taken and old_rule != rule:
+            section, does = (
+                _MASKS,
+                "doesn't mask" if rule is None else "masks" if old_rule is None else "masks otherwise",
+            )
+        else:
+            continue
+        why = f"{new.ddl[:120]}: {section} {does} column {column.name} from here on"
+        raise SchemaMismatch(why, where=new.where, remedy=f"name both in {section}; or {_REBUILD.format(section)}")
 
 
-def check_silver(kept: KeptColumns, shape: SilverShape, missing: frozenset[str], state: TableState) -> None:
+def check_silver(kept: Kept, shape: SilverShape, missing: frozenset[str], state: TableState) -> None:
     """Raise SchemaMismatch where silver was made by other rules: it must not have a column for some of its rows.
 
     missing: names of the source's columns that silver is not to have.
     """
-    if not state.created or not kept:
+    if not state.created:
         return
-    own = {str(field["name"]).lower() for field in state.schema["fields"]}  # Delta doesn't tell case apart
+    own = {str(item["name"]).lower() for item in state.schema["fields"]} if kept else set()  # Delta: case is nothing
+    why, section = "", _COLUMNS
     if plain := {name for name in missing if name.lower() in own}:
-        why = f"silver has column {_listed(plain)}, which tables.columns leaves out"
-        raise SchemaMismatch(why, where=state.place, remedy=_REBUILD)
-    if not shape.routed and (lacking := {c.name for c in shape.columns if c.name.lower() not in own}):
-        why = f"silver lacks column {_listed(lacking)}, which tables.columns keeps"
-        raise SchemaMismatch(why, where=state.place, remedy=_REBUILD)
+        why = f"silver has column {_listed(plain)}, which {section} leaves out"
+    elif (
+        kept.rules.rules
+        and not shape.routed
+        and (lacking := {c.name for c in shape.columns if c.name.lower() not in own})
+    ):
+        why = f"silver lacks column {_listed(lacking)}, which {section} keeps"
+    elif other := sorted(_otherwise(shape, state)):
+        section, why = _MASKS, f"silver's values of column {_listed(other)} are masked by other rules, or not at all"
+    if why:
+        raise SchemaMismatch(why, where=state.place, remedy=_REBUILD.format(section))
+
+
+def _otherwise(shape: SilverShape, state: TableState) -> Iterator[str]:
+    """Columns whose values in silver have another mask than the shape's, or one of them has none."""
+    wanted = {column.name.lower(): column.mask for column in shape.columns}
+    for name, identity in masks_of(state).items():
+        if wanted.get(name.lower(), identity) != identity:
+            yield name
+
+
+def masks_of(state: TableState) -> dict[str, str]:
+    """The identity of each column's mask by silver's own schema; "" of those that have none."""
+    if not state.created:
+        return {}
+    return {str(item["name"]): (item.get("metadata") or {}).get(MASK_METADATA, "") for item in state.schema["fields"]}
 
 
 def _listed(names: Iterable[str]) -> str:

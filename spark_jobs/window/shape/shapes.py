@@ -11,10 +11,10 @@ from functools import partial
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import Change, PlannedPhase
-from spark_jobs.window.shape.kept import check_kept, takes
+from spark_jobs.window.shape.kept import ALL, Kept, check_kept, in_silver, masks_in
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
-from tidegate.config import ALL, KeptColumns, Policy
+from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.phases import DdlPhase, Phase, phases
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
@@ -33,18 +33,25 @@ def described(column: Column) -> str:
 
 
 def shape_of(
-    versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False, kept: KeptColumns = ALL
+    versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False, kept: Kept = ALL
 ) -> SilverShape:
     """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
     columns: dict[str, SilverColumn] = {}
     keyed = all(version.key for version in versions)  # without one the hash of a row knows its types
     for version in versions:
         check_kept(kept, version)
-        for column in version.columns:
-            if not takes(kept, version, column):
-                continue
+        masks = masks_in(kept, version)
+        for column in in_silver(kept, version).columns:
             delta = canonical(column).delta
-            known = columns.setdefault(column.silver, SilverColumn(column.silver, delta, described(column)))
+            mask = masks[column.silver].identity if column.silver in masks else ""
+            own = SilverColumn(column.silver, delta, described(column), mask)
+            known = columns.setdefault(column.silver, own)
+            if known.mask != mask:
+                raise SchemaMismatch(
+                    f"column {column.name} is masked in some shards, and not in others",
+                    where=f"{version.source} {version.name}",
+                    remedy="name the column in tables.masks, in place of its comment",
+                )
             if known.type == delta:
                 continue
             if (both := wider(known.type, delta) if keyed else None) is None:
@@ -54,7 +61,7 @@ def shape_of(
                     remedy="route tables of one shape together",
                 )
             if both == delta:
-                columns[column.silver] = SilverColumn(column.silver, delta, described(column))
+                columns[column.silver] = own
     keys = {version.silver_key for version in versions}
     if len(keys) > 1:
         raise SchemaMismatch(
@@ -87,9 +94,9 @@ def keeps_deleted(app: Application, entry: TableWindow) -> bool:
     return app.pipeline.tables.keeps_deleted(entry.database, entry.table)
 
 
-def kept_of(app: Application, entry: TableWindow) -> KeptColumns:
+def kept_of(app: Application, entry: TableWindow) -> Kept:
     """What the pipeline file says of the table's columns."""
-    return app.pipeline.tables.columns_of(entry.database, entry.table)
+    return Kept(app.pipeline.tables.columns_of(entry.database, entry.table), app.mask_keys)
 
 
 def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[Change]:

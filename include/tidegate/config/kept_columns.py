@@ -1,0 +1,55 @@
+"""The columns that silver has of a table, and their masks, by tables.columns and tables.masks of a pipeline file.
+
+In:  rules, the name of a silver table.
+Out: KeptColumns: the rules of one table, which answer for a column.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tidegate.config.columns import ColumnRule
+from tidegate.config.masks import MaskRule
+from tidegate.config.table_patterns import matches
+
+
+@dataclass(frozen=True, slots=True)
+class KeptColumns:
+    """The rules of one silver table; without a rule it has all columns, as they are."""
+
+    rules: tuple[ColumnRule, ...] = ()
+    masks: tuple[MaskRule, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.rules or self.masks)
+
+    def take(self, column: str, *, of_key: bool) -> bool:
+        """Whether silver has a column. It has those of the key, unless a rule excludes them."""
+        return all(rule.takes(column) or (of_key and bool(rule.include)) for rule in self.rules)
+
+    def has_plain(self, column: str, comment: str, *, of_key: bool) -> bool:
+        """Whether silver has a column's values as they are."""
+        return self.take(column, of_key=of_key) and self.mask(column, comment) is None
+
+    def mask(self, column: str, comment: str) -> MaskRule | None:
+        """The first rule that masks a column of this name, with this comment at the source."""
+        return next((rule for rule in self.masks if rule.takes(column, comment)), None)
+
+
+def kept_columns(rules: tuple[ColumnRule, ...], masks: tuple[MaskRule, ...], database: str, table: str) -> KeptColumns:
+    """The rules whose pattern is a silver table's, or the table's that an online schema change puts it beside."""
+    if not rules and not masks:
+        return ALL
+    beside = _BESIDE.fullmatch(table)
+    names = (table, beside["of"]) if beside else (table,)
+
+    def is_of(rule: ColumnRule | MaskRule) -> bool:
+        return any(matches((rule.match,), database, name) for name in names)
+
+    return KeptColumns(tuple(filter(is_of, rules)), tuple(filter(is_of, masks)))
+
+
+ALL = KeptColumns()
+# gh-ost's and pt-online-schema-change's tables: those that they fill, and those that they leave. The same rows are in them.
+_BESIDE = re.compile(r"_+(?P<of>.+?)(_\d{8,14})?_(gho|ghc|del|new|old)")

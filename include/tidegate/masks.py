@@ -1,0 +1,160 @@
+"""Values that silver has masked.
+
+In:  a rule of tables.masks, the key that it names; columns of decoded rows.
+Out: Mask: columns of the same length, NULL where they were NULL, with the type that silver has.
+
+A mask says the same of the same value always, so rows that come again, and repairs, give what was there. Its identity
+is kept in silver's schema: the rule as it acts, and a fingerprint of the key, from which nobody gets the key.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+
+from tidegate.config import MaskKind, MaskRule, Tables
+from tidegate.connections import Connections
+from tidegate.errors import ConfigError
+from tidegate.limits import MASK_KEY_BYTES_MIN
+
+# In a column's metadata in Delta's schema: a mask's identity.
+MASK_METADATA: Final = "tidegate.mask"
+_COVER: Final = "*"
+_LETTER: Final = "x"
+_MAIL_DIGITS: Final = 24  # 96 bits: no two addresses meet
+
+
+class MaskKey:
+    """A key of HMAC-SHA256. It goes into no pickle, repr or log: masks that need it are made in the driver alone."""
+
+    __slots__ = ("_secret", "fingerprint")
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self.fingerprint = hmac.digest(secret, b"tidegate: fingerprint of a mask's key", "sha256")[:6].hex()
+
+    def digest(self, text: str) -> bytes:
+        """32 bytes."""
+        return hmac.digest(self._secret, text.encode(), "sha256")
+
+    def __repr__(self) -> str:
+        return f"MaskKey({self.fingerprint})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("the key of a mask isn't pickled")
+
+
+def mask_key(conn_id: str, password: str) -> MaskKey:
+    """Raises ConfigError for a password that is too short."""
+    secret = password.encode()
+    if len(secret) < MASK_KEY_BYTES_MIN:
+        raise ConfigError(
+            f"the key of masks has {len(secret)} bytes, and {MASK_KEY_BYTES_MIN} are the fewest",
+            where=f"connection {conn_id}",
+            remedy='give it a random password: python3 -c "import secrets; print(secrets.token_hex(32))"',
+        )
+    return MaskKey(secret)
+
+
+def mask_passwords(tables: Tables, connections: Connections) -> dict[str, str]:
+    """The passwords that the masks of a pipeline file name, by the connection's id. Raises ConfigError."""
+    passwords = {}
+    for conn_id in sorted({rule.key_conn_id for rule in tables.masks if rule.key_conn_id is not None}):
+        passwords[conn_id] = connections(conn_id).password
+        mask_key(conn_id, passwords[conn_id])
+    return passwords
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """key: where the rule's kind needs one."""
+
+    rule: MaskRule
+    key: MaskKey | None = None
+
+    @property
+    def is_null(self) -> bool:
+        return self.rule.how is MaskKind.NULL
+
+    @property
+    def identity(self) -> str:
+        """Equal for masks that act alike."""
+        rule = self.rule
+        acts = [str(rule.how), rule.value, rule.first, rule.last, self.key.fingerprint if self.key else ""]
+        return json.dumps(acts, ensure_ascii=False)
+
+    def text(self, value: str) -> str:
+        """A value masked, of a mask that has values."""
+        return _MASKS[self.rule.how](value, self)
+
+    def digest(self, text: str) -> bytes:
+        assert self.key is not None, "the pipeline file says so of kinds that need it"
+        return self.key.digest(text)
+
+    def column(self, values: pa.Array | pa.ChunkedArray) -> pa.Array:
+        """The values masked: of their type where nothing is left of them, else strings."""
+        if isinstance(values, pa.ChunkedArray):
+            values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+        if self.is_null:
+            return pa.nulls(len(values), values.type)
+        encoded = values.cast(pa.string()).dictionary_encode()
+        masked = pa.array(list(map(self.text, encoded.dictionary.to_pylist())), pa.string())
+        return masked.take(encoded.indices)
+
+    def value(self, value: Any, kind: pa.DataType) -> str | None:
+        """One value of a column's Arrow type."""
+        masked: str | None = self.column(pa.array([value], kind))[0].as_py()
+        return masked
+
+
+def _constant(_: str, mask: Mask) -> str:
+    return mask.rule.value
+
+
+def _partial(value: str, mask: Mask) -> str:
+    """A value that its ends would show whole is covered whole."""
+    first, last = mask.rule.first, mask.rule.last
+    covered = len(value) - first - last
+    if covered <= 0:
+        return _COVER * len(value)
+    return value[:first] + _COVER * covered + value[len(value) - last :]
+
+
+def _hmac(value: str, mask: Mask) -> str:
+    return mask.digest(value).hex()
+
+
+def _mail(value: str, mask: Mask) -> str:
+    """A value that is no address shows nothing."""
+    name, at, domain = value.rpartition("@")
+    code = mask.digest(value).hex()[:_MAIL_DIGITS]
+    return f"{code}@{domain}" if at and name else code
+
+
+def _phone(value: str, mask: Mask) -> str:
+    """Numbers that are written otherwise get the same digits. Letters are covered, signs stay."""
+    digits = "".join(filter(str.isdecimal, value))
+    stream, used, others = mask.digest(digits), 0, ""
+    for character in value:
+        if not character.isdecimal():
+            others += _LETTER if character.isalnum() else character
+            continue
+        if used and used % len(stream) == 0:
+            stream = mask.digest(stream.hex())
+        others += character if used < mask.rule.first else str(stream[used % len(stream)] % 10)
+        used += 1
+    return others
+
+
+_MASKS: Final[Mapping[MaskKind, Callable[[str, Mask], str]]] = {
+    MaskKind.CONSTANT: _constant,
+    MaskKind.PARTIAL: _partial,
+    MaskKind.HMAC: _hmac,
+    MaskKind.MAIL: _mail,
+    MaskKind.PHONE: _phone,
+}

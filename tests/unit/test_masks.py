@@ -1,0 +1,129 @@
+"""Masks of values: what each kind gives, and what never gets out.
+
+In:  values of each type, rules.
+Out: compared with HMAC-SHA256 by the standard library, and with properties that hold of every text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate import config
+from tidegate.config import MaskRule
+from tidegate.errors import ConfigError
+from tidegate.masks import Mask, MaskKey, mask_key
+
+SECRET = b"sixteen bytes or more"
+KEY = MaskKey(SECRET)
+
+
+def mask(how: str, **more: Any) -> Mask:
+    needs = how in ("hmac", "mail", "phone")
+    rule = MaskRule(match="a.t", columns=("c",), how=how, key_conn_id="k" if needs else None, **more)
+    return Mask(rule, KEY if needs else None)
+
+
+def coded(text: str) -> str:
+    return hmac.new(SECRET, text.encode(), hashlib.sha256).hexdigest()
+
+
+def test_each_kind_masks_texts_and_numbers_and_leaves_null_as_it_is() -> None:
+    texts = pa.array(["anna@example.com", None, "nobody", "anna@example.com"])
+    assert mask("hmac").column(texts).to_pylist() == [coded(t) if t else None for t in texts.to_pylist()]
+    assert mask("null").column(texts).to_pylist() == [None] * 4
+    assert mask("constant", value="-").column(texts).to_pylist() == ["-", None, "-", "-"]
+    assert mask("partial", first=1, last=2).column(texts).to_pylist()[2] == "n***dy"
+    mails = mask("mail").column(texts).to_pylist()
+    assert mails == [f"{coded('anna@example.com')[:24]}@example.com", None, coded("nobody")[:24], mails[0]]
+    numbers = pa.array([4711, None, -1], pa.int32())
+    assert mask("hmac").column(numbers).to_pylist() == [coded("4711"), None, coded("-1")], "as the text of the number"
+    assert mask("hmac").column(numbers.cast(pa.decimal128(20, 0))).to_pylist() == [coded("4711"), None, coded("-1")]
+    assert mask("null").column(numbers).type == pa.int32()
+    assert mask("hmac").column(pa.chunked_array([], pa.string())).to_pylist() == []
+
+
+def test_a_phone_number_keeps_its_form_and_its_first_digits_however_it_is_written() -> None:
+    phone = mask("phone", first=2)
+    masked = phone.text("+49 (170) 123-4567 ext")
+    assert masked[:3] == "+49"
+    assert [c if not c.isdecimal() else "9" for c in masked] == list("+99 (999) 999-9999 xxx")
+    digits = "".join(filter(str.isdecimal, masked))
+    assert digits != "491701234567"
+    assert "".join(filter(str.isdecimal, phone.text("49-170-1234567"))) == digits
+
+
+@given(st.text(max_size=200), st.integers(0, 5), st.integers(0, 5))
+def test_a_partial_mask_never_shows_a_value_whole(text: str, first: int, last: int) -> None:
+    masked = mask("partial", first=first, last=last).text(text)
+    assert len(masked) == len(text)
+    if len(text) > first + last:
+        assert (masked[:first], masked[len(text) - last :]) == (text[:first], text[len(text) - last :])
+        assert set(masked[first : len(text) - last]) == {"*"}
+    else:
+        assert set(masked) <= {"*"}
+
+
+@given(st.text(max_size=200))
+def test_keyed_masks_take_any_text_and_always_say_the_same(text: str) -> None:
+    for how in ("hmac", "mail", "phone"):
+        masked = mask(how).text(text)
+        assert masked == mask(how).text(text)
+        if how == "phone":
+            assert len(masked) == len(text)
+        letters = "".join(filter(str.isalpha, text.partition("@")[0]))
+        assert len(letters) < 4 or letters not in masked
+
+
+def test_a_key_gets_into_no_pickle_and_no_repr() -> None:
+    own = mask("hmac")
+    assert SECRET.decode() not in repr(own)
+    with pytest.raises(TypeError, match="isn't pickled"):
+        pickle.dumps(own)
+    assert pickle.loads(pickle.dumps(mask("partial", last=4))) == mask("partial", last=4)
+
+
+def test_the_identity_tells_rules_apart_by_how_they_act() -> None:
+    masks = [mask("null"), mask("constant"), mask("constant", value="x"), mask("partial"), mask("partial", last=1)]
+    masks += [mask("hmac"), mask("mail"), mask("phone"), Mask(mask("hmac").rule, MaskKey(b"another key of 16"))]
+    assert len({own.identity for own in masks}) == len(masks)
+    elsewhere = MaskRule(match="b.*", columns=("d",), how="hmac", key_conn_id="other")
+    assert Mask(elsewhere, KEY).identity == mask("hmac").identity
+    assert SECRET.decode() not in mask("hmac").identity
+
+
+def test_a_short_key_is_refused_without_showing_it() -> None:
+    with pytest.raises(ConfigError, match="has 5 bytes, and 16 are the fewest") as caught:
+        mask_key("k", "short")
+    assert "short" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ("match: a.t, how: hmac, key_conn_id: k", "give columns, or comment"),
+        ("match: a.t, columns: [c], how: hmac", "how: hmac needs key_conn_id"),
+        ("match: a.t, columns: [c], how: null, key_conn_id: k", "how: null takes no key_conn_id"),
+        ("match: a.t, columns: [c], how: mail, key_conn_id: k, last: 2", "how: mail takes no last"),
+        ("match: a.t, columns: [c], how: constant, first: 2", "how: constant takes no first"),
+        ("match: a.t, columns: [c], how: partial, value: x", "how: partial takes no value"),
+        ("match: a.t, columns: [c], how: sha1", "how"),
+        ("match: a.t, columns: [c]", "how"),
+        ("match: a.t, columns: ['('], how: null", "not a regular expression"),
+        ("match: a.t, comment: '(', how: null", "not a regular expression"),
+    ],
+)
+def test_a_rule_that_can_not_be_followed_is_refused_when_the_file_is_read(rule: str, why: str) -> None:
+    text = (
+        "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\n"
+        f"tables: {{include: ['a.*'], masks: [{{{rule}}}]}}\n"
+    )
+    with pytest.raises(ConfigError, match=why):
+        config.parse(text, where="p.yaml")
