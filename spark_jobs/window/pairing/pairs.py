@@ -4,10 +4,10 @@ In:  the window's segments of Pumps, and those below it in which rows may wait f
 Out: Pairs per cluster: where the rows lie that it commits; its DDL in order of commit_ts.
 
 A function of bronze alone: nothing is remembered between windows but summaries of segments, so a window can be tried
-again, or be one of few tables, and says the same. What comes twice (a prewrite on two Pumps, an answer that was sent
+again, or be one of few tables, and says the same. A row that comes twice (a prewrite on two Pumps, an answer sent
 once more) has one start_ts and one commit_ts: it counts once.
 
-What it holds: sixteen bytes for each transaction that the window commits, and the summaries of the window's own
+It holds sixteen bytes for each transaction that the window commits, and the summaries of the window's own
 segments, which apply.window_bytes bounds. Below the window it looks at segments from the newest on, a file's row group
 at a time, and no further than to the last prewrite that is wanted: usually that lies near, however many others wait.
 """
@@ -40,7 +40,7 @@ _FOREVER: Final = (1 << 63) - 1
 
 @dataclass(slots=True)
 class Summaries:
-    """Of segments that windows have looked at, the newest ones. held_bytes: what they take, roughly."""
+    """The newest segments that windows have looked at. held_bytes: what they take, roughly."""
 
     kept: OrderedDict[Place, Summary] = field(default_factory=OrderedDict)
     held_bytes: int = 0
@@ -84,7 +84,7 @@ class CommittedDdl:
 
 @dataclass(slots=True)
 class Pairs:
-    """Of one cluster. rows: per segment those of its prewrites that are committed. touched: per segment ids of tables
+    """One cluster's share. rows: per segment its committed prewrites. touched: per segment ids of tables
     -> commit_ts of their rows. ddl: in order. tables: what was there at a timestamp. lost: start_ts -> commit_ts of
     what has no rows. late: start_ts -> commit_ts of what was committed at or below the cut, and said only when the cut
     had passed it.
@@ -121,14 +121,14 @@ def pairs_of(app: Application, window: Window) -> list[Pairs]:
 
 
 def pairs_after(app: Application, window: Window, owner: str, after_ts: int) -> Pairs:
-    """What was committed in (after_ts, the window's end], for tables that begin below the window. Raises StreamCorrupt,
+    """Those of (after_ts, the window's end], for tables that begin below the window. Raises StreamCorrupt,
     UnknownEvent.
     """
     return _paired(app, window, owner, _segments(app, window, owner, after_ts), after_ts)
 
 
 def _paired(app: Application, window: Window, owner: str, segments: _Segments, low_ts: int) -> Pairs:
-    """Of (low_ts, the window's end]."""
+    """Those of (low_ts, the window's end]."""
     pairs, summaries = Pairs(owner), app.memory(Summaries)
     summarized = list(summaries.of(app, segments.here))
     for ref, summary in summarized:
@@ -202,7 +202,7 @@ class _Wanted:
         return Answers(self._committed.started[at], self._committed.stamps[at])
 
     def left(self) -> Iterator[tuple[int, int]]:
-        """What has no prewrite."""
+        """Answers without a prewrite."""
         committed = self._committed
         return zip(committed.started[self._waits].tolist(), committed.stamps[self._waits].tolist(), strict=True)
 
@@ -221,7 +221,7 @@ def _late(app: Application, window: Window, owner: str, segments: _Segments) -> 
     """start_ts -> commit_ts of Commits that no window had, though they are at or below this one's low end.
 
     A Pump promises none at or below what it has resolved, so one that is there says what was said before; a Rollback
-    that was said before, or nothing, makes it a contradiction. What was said stands behind the commit_ts in bronze.
+    that was said before, or nothing, makes it a contradiction. An answer stands behind the commit_ts in bronze.
     Such a one names what is above the low end, or that itself: what was captured later than what a cut covers does.
     """
     summaries, late = app.memory(Summaries), dict[int, int]()
@@ -266,6 +266,6 @@ def _segments(app: Application, window: Window, owner: str, low_ts: int) -> _Seg
 
 
 def _newest_first(refs: Sequence[SegmentRef]) -> Iterator[list[SegmentRef]]:
-    """What one row group of bronze has, over all Pumps by the latest timestamp that it names."""
+    """The share of one row group of bronze, over all Pumps by the latest timestamp that it names."""
     groups = [list(group) for _, group in groupby(refs, key=lambda ref: (ref.source, ref.path, ref.row_group))]
     return iter(sorted(groups, key=lambda group: group[-1].max_commit_ts, reverse=True))

@@ -111,7 +111,7 @@ def check(app: Application, name: str, state: TableState) -> None:
 
 
 def met_unwritten(app: Application, name: str, state: TableState) -> Terminal | None:
-    """What is wrong with silver of a table that this window didn't write, so that nobody asked; None when nothing is.
+    """The fault of a table's silver that this window didn't write, so that nobody asked; None when nothing is.
 
     Raises LakeUnavailable.
     """
@@ -123,7 +123,7 @@ def met_unwritten(app: Application, name: str, state: TableState) -> Terminal | 
 
 
 def _is_as_said(app: Application, name: str, state: TableState, said: Said) -> bool:
-    """Whether nothing came since. What is ours is compared too: others' commits may make up for ours that are lost."""
+    """Whether nothing came since. Ours are compared too: others' commits may make up for lost ones."""
     return state.created and said == Said(state.version, state.table_id, own_ts(state, _app_id(app, name)))
 
 
@@ -175,7 +175,7 @@ def _take(app: Application, names: Iterable[str]) -> None:
 
 
 def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
-    """What is wrong with a table; None when nothing is. A log that can't be read is met when it is written."""
+    """The fault of a table; None when there is none. A log that can't be read is met when it is written."""
     said = app.memory(_Said).known(app).get(name)
     if said is None or said.version == NO_SILVER:
         return None
