@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from fastapi import HTTPException, Request
 
 from tests.support.pipeline_views import CUT
+from tidegate.connections import from_text
 from tidegate.lake.schema_changes import SchemaChange
 from tidegate.pipelines import PipelineFile, PipelineView
 from tidegate.schema.model.columns import Column, TableVersion
@@ -41,6 +43,9 @@ class Views:
         del span
         return replace(self._views[""])
 
+    def actions_on(self, name: str) -> list[Any]:
+        return []
+
     def schema_changes(self, name: str) -> list[SchemaChange]:
         """Two versions: the second has a column more, and a wider one."""
         old = TableVersion("eu", *name.split("."), 1, CUT, "b.1", 4, "baseline", "", COLUMNS[:2], (1,), "utf8mb4")  # type: ignore[arg-type]
@@ -52,20 +57,68 @@ class Views:
 
 @contextmanager
 def served(patch: pytest.MonkeyPatch, views: Mapping[str, PipelineView], readers: Any = None) -> Iterator[str]:
-    """readers: what looks at the pipelines; else the views are shown."""
-    import uvicorn
-    from airflow.api_fastapi.core_api.security import get_user
-
+    """readers: what looks at the pipelines; else the views are shown. Whoever looks may edit nothing."""
     from tidegate_airflow.page import application
 
     files = [PipelineFile(Path("x.yaml"), view.pipeline) for view in views.values()]
     patch.setattr(application, "_readers", readers or Views(views))
     patch.setattr(application.pipelines, "good_files", lambda: files)
     patch.setattr(application, "_allowed", lambda _: [view.pipeline for view in views.values()])
-    for dependency in {each.dependency for each in application.app.router.dependencies}:
-        patch.setitem(application.app.dependency_overrides, dependency, lambda: None)
-    patch.setitem(application.app.dependency_overrides, get_user, lambda: None)
-    server = uvicorn.Server(uvicorn.Config(application.app, port=0, log_level="warning", lifespan="off"))
+    patch.setattr(application.rights, "may_edit", lambda *_: False)
+    overrides: dict[Any, Any] = {application.rights.may_read: lambda: None}
+    overrides[_get_user()] = lambda: None
+    with _running(patch, overrides) as url:
+        yield url
+
+
+@contextmanager
+def served_by(patch: pytest.MonkeyPatch, file: Path) -> Iterator[str]:
+    """A pipeline of real files, under the rights of Airflow's own SimpleAuthManager: the cookie `user` is ann, of role
+    user, or vic, of role viewer. Airflow's tokens and its database are left out; it knows no teams.
+    """
+    from airflow.api_fastapi.app import create_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.models.dag import DagModel
+
+    from tidegate import config
+    from tidegate.pipelines import PipelineReaders
+    from tidegate_airflow.page import application
+
+    users = {
+        name: SimpleAuthManagerUser(username=name, role=role) for name, role in (("ann", "user"), ("vic", "viewer"))
+    }
+
+    def get_user(request: Request) -> SimpleAuthManagerUser:
+        user = users.get(request.cookies.get("user", ""))
+        if user is None:
+            raise HTTPException(401)
+        return user
+
+    create_auth_manager()
+    known = from_text("AIRFLOW_CONN_C", '{"conn_type": "mysql", "host": "127.0.0.1", "port": 1}')
+    patch.setattr(DagModel, "get_team_name", lambda *_, **__: None)
+    patch.setattr(application, "_readers", PipelineReaders(lambda _: known, lambda _: known))
+    patch.setattr(application, "source_connection", lambda _: known)
+    patch.setattr(application.pipelines, "good_files", lambda: [PipelineFile(file, config.load(file))])
+    with _running(patch, {_get_user(): get_user}) as url:
+        yield url
+
+
+def _get_user() -> Any:
+    from airflow.api_fastapi.core_api.security import get_user
+
+    return get_user
+
+
+@contextmanager
+def _running(patch: pytest.MonkeyPatch, overrides: Mapping[Any, Any]) -> Iterator[str]:
+    import uvicorn
+
+    from tidegate_airflow.page.application import app
+
+    for dependency, instead in overrides.items():
+        patch.setitem(app.dependency_overrides, dependency, instead)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""The page "tidegate" in Airflow reads, and changes nothing."""
+"""The page "tidegate" in Airflow reads, but for one route."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ pytestmark = [
 ]
 
 
-def test_the_page_has_no_way_to_write() -> None:
-    """One that comes needs requires_access_dag("PUT") of its DAG first, and Sec-Fetch-Site: same-origin."""
+def test_the_page_has_one_way_to_write() -> None:
+    """It asks for the right to edit its DAG, and for a form of this very page. Another way needs both, too."""
     from fastapi.routing import APIRoute
 
+    from tidegate_airflow.page import rights
     from tidegate_airflow.page.application import app
 
     routes = [route for route in app.routes if isinstance(route, APIRoute)]
@@ -21,10 +22,14 @@ def test_the_page_has_no_way_to_write() -> None:
         "/",
         "/dags/{dag_id}",
         "/dags/{dag_id}/table",
+        "/dags/{dag_id}/act",
         "/dags/{dag_id}/status.json",
-        "/page.js",
+        "/{name}.js",
     }
-    assert {method for route in routes for method in route.methods} <= {"GET", "HEAD"}
+    writes = [route for route in routes if not route.methods <= {"GET", "HEAD"}]
+    assert [(route.path, route.methods) for route in writes] == [("/dags/{dag_id}/act", {"POST"})]
+    asks = [dependency.dependency for dependency in writes[0].dependencies]
+    assert asks == [rights.may_read, rights.needs_edit, rights.same_origin]
     assert len(app.routes) == len(routes), "nothing else is served: no mount, no socket"
     assert all(route.dependencies for route in routes), "each asks whether the user may read the DAG"
 

@@ -1,4 +1,4 @@
-"""What people do to tables and their snapshots, wherever they do it: by a command, or on the page in Airflow.
+"""Actions of people on tables and their snapshots, wherever they act: by a command, or on the page in Airflow.
 
 In:  a pipeline and its lake; a Place to act from: connections, and the Author.
 Out: the same change of the lake, one line about it, and a record in control/actions (lake/audit.py).

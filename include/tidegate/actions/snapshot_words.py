@@ -1,7 +1,7 @@
 """A person's words about snapshots: ask for them, begin them again, pause, resume and cancel them.
 
 In:  a Desk; logical tables by name or pattern, none for all that the word fits.
-Out: events in control/snapshots; a line for the person. Whoever reads them is woken by the events, or is the caller.
+Out: events in control/snapshots; a line for the person. The events wake a reader, unless the caller is it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In:  a lake; an PersonAction by its Author.
 Out: a row before anything is done, and one with the outcome; the actions so far.
 
-An action whose first row can't be written isn't done. Its id makes it happen once: who presses a button twice sends the
+Without its first row an action isn't done. Its id makes it happen once: who presses a button twice sends the
 same id, and the second one meets the first one's row, however many processes answer.
 """
 

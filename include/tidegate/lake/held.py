@@ -11,6 +11,8 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from tidegate import tables
 from tidegate.errors import LakeRefused, UsageError
 from tidegate.lake import control
@@ -83,6 +85,13 @@ def last_states(lake: LakeFiles) -> dict[str, Standing]:
     """Logical table -> what its newest row of control/table_states says."""
     rows = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
     return {row["table"]: from_row(row) for row in rows.to_pylist()}
+
+
+def state_of(lake: LakeFiles, table: str) -> Standing | None:
+    """The same of one logical table; None without a row."""
+    rows = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
+    of_table = rows.filter(pc.equal(rows["table"], table)).to_pylist()
+    return from_row(of_table[0]) if of_table else None
 
 
 def held_tables(lake: LakeFiles) -> dict[str, Standing]:

@@ -47,6 +47,8 @@ STANDING_ANSWER_SECONDS: Final = 3
 # say: one that is slower is shown with its last answer.
 PAGE_LOOK_SECONDS: Final = 2.0
 PAGE_ASK_SECONDS: Final = 0.5
+# Of a form that a person sends from the page.
+PAGE_FORM_BYTES_MAX: Final = 65_536
 # Of these looks one in this time also asks a source for its tables and its binlog files: long lists, of some servers.
 SELDOM_ASKED_SECONDS: Final = 60.0
 # The page warns of a source that purges uncaptured binlog within this.

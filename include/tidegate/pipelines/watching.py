@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from tidegate.capture.standing import Ask, CaptureStanding, SourceAnswer
     from tidegate.config import Pipeline
     from tidegate.connections import Connections
+    from tidegate.lake.audit import Recorded
     from tidegate.lake.files import LakeFiles
     from tidegate.lake.schema_changes import SchemaChange
     from tidegate.lake.timeline import Timeline
     from tidegate.lake.verified import Verified
     from tidegate.snapshot.progress.events import TableProgress
+    from tidegate.standing.standing import Standing
 
 _ASKED_AT_ONCE_MAX: Final = 16
 _TABLES_KEPT: Final = 32  # of which the versions stay in memory
@@ -149,6 +151,31 @@ class PipelineReader:
                 self._changes[name] = schema_changes(lake, sorted(shards)[:_SHARDS_SHOWN])
             return self._changes[name]
         return []
+
+    def standing_of(self, name: str) -> Standing | None:
+        """A logical table's; None for one without a row. Raises LakeUnavailable, LakeRefused."""
+        from tidegate.lake.held import state_of
+
+        with self._lock:
+            return state_of(self._open(), name)
+
+    def actions_on(self, name: str) -> list[Recorded]:
+        """The actions of people on a logical table, the newest first; [] if they can't be read."""
+        from tidegate.lake.audit import actions
+
+        with self._lock, suppress(TidegateError, OSError):
+            return [known for known in actions(self._open()) if name in known.action.tables]
+        return []
+
+    def snapshots_of(self, name: str) -> list[TableProgress]:
+        """The snapshots behind a logical table that aren't over, as of the last look."""
+        logical = self.pipeline.tables.logical
+        return [each for each in self.view(None).snapshots if logical(*each.name).name == name]
+
+    def look_again(self) -> None:
+        """Somebody has changed something: the next view is of now."""
+        with self._lock:
+            self._view = None
 
     def _look(self, now: float) -> PipelineView:
         try:

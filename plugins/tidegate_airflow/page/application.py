@@ -1,36 +1,44 @@
 """The page's routes, under Airflow's own login: only pipelines whose apply DAG the user may read.
 
 In:  requests; the pipeline files.
-Out: HTML pages, the same as JSON, and the page's one script, which brings a page up to date every few seconds and does
-     nothing else. Nothing here writes.
-
-The only module that uses more of Airflow than its SDK: a plugin's page has no authentication unless it asks for it.
+Out: HTML pages, the same as JSON, and the page's scripts: one brings a page up to date every few seconds. One route
+     changes something: a form of this very page, by a user who may edit the pipeline's apply DAG (rights.py).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from urllib.parse import urlencode
 
-from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Query
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from tidegate import pipelines
-from tidegate.pipelines import PipelineReaders
-from tidegate_airflow.connections import lake_connection, source_connection
-from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
+from tidegate.actions_table import Act
+from tidegate.errors import TidegateError, UsageError
+from tidegate.pipelines import PipelineReader, PipelineReaders
+from tidegate_airflow.connections import PLACE, lake_connection, source_connection
+from tidegate_airflow.page import rights
+from tidegate_airflow.page.act_view import TableActions, nothing_done, question
+from tidegate_airflow.page.acting import SentForm, held_with, perform
+from tidegate_airflow.page.layout import ASK_SCRIPT, HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
+from tidegate_airflow.page.rights import GetUserDep
 from tidegate_airflow.page.table_view import table_view
 from tidegate_airflow.page.tables_list import TablesAsked
 
 if TYPE_CHECKING:
+    from tidegate.actions.desk import Desk
+    from tidegate.actions.offers import Offer
     from tidegate.config import Pipeline
+    from tidegate.standing.standing import Standing
 
-app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(requires_access_dag("GET"))])
+app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(rights.may_read)])
 _readers: Final = PipelineReaders(lake_connection, source_connection)
 Span = Literal["hour", "day", "week"]
+TableName = Annotated[str, Query(max_length=400)]
+_NO_PIPELINE: Final = "<p>This DAG is no pipeline's.</p>"
 
 
 @app.get("/")
@@ -52,16 +60,64 @@ def one_dag(
     """The pipeline that a DAG belongs to; access to that DAG is what the application demands."""
     asked = TablesAsked(q, state, sort, page, span)
     body = "".join(pipeline_view(_readers.of(each).view(span), asked) for each in _of(dag_id))
-    return HTMLResponse(document(dag_id, body or "<p>This DAG is no pipeline's.</p>", "../"), 200, HEADERS)
+    return HTMLResponse(document(dag_id, body or _NO_PIPELINE, "../"), 200, HEADERS)
 
 
 @app.get("/dags/{dag_id}/table")
-def one_table(dag_id: str, name: Annotated[str, Query(max_length=400)]) -> HTMLResponse:
-    """A table of the pipeline that a DAG belongs to."""
-    body = "".join(
-        table_view(reader.view(), name, reader.schema_changes(name)) for reader in map(_readers.of, _of(dag_id))
-    )
-    return HTMLResponse(document(name, body or "<p>This DAG is no pipeline's.</p>", "../../"), 200, HEADERS)
+def one_table(
+    dag_id: str, name: TableName, user: GetUserDep, done: Annotated[str, Query(max_length=32)] = ""
+) -> HTMLResponse:
+    """A table of the pipeline that a DAG belongs to. done: the id of the action that the user comes from."""
+    body = _NO_PIPELINE
+    for pipeline in _of(dag_id):
+        reader = _readers.of(pipeline)
+        view = reader.view()
+        can_act = view.standing is not None and rights.may_edit(f"{pipeline.pipeline}__apply", user)
+        offered = _offers(reader, name)[0] if can_act else []
+        actions = TableActions(offered, reader.actions_on(name), done)
+        body = table_view(view, name, reader.schema_changes(name), actions)
+    return HTMLResponse(document(name, body, "../../"), 200, HEADERS)
+
+
+@app.get("/dags/{dag_id}/act", dependencies=[Depends(rights.needs_edit)])
+def ask_first(dag_id: str, name: TableName, action: Act, user: GetUserDep) -> HTMLResponse:
+    """The question before an action, with the form that does it. Nothing is changed."""
+    pipeline = _applied_by(dag_id)
+    reader = _readers.of(pipeline)
+    offered, standing = _offers(reader, name)
+    offer = next((each for each in offered if each.act is action), None)
+    if offer is None:
+        return _not_done(name, UsageError("the table doesn't wait for that any more"))
+    judged = list[str]()
+    if action is Act.JUDGE and standing is not None and standing.event is not None:
+        judged = held_with(_desk(pipeline, user, ""), standing.event)
+    body = question(name, offer, standing, reader.schema_changes(name), judged)
+    return HTMLResponse(document(name, body, "../../", "ask.js"), 200, HEADERS)
+
+
+@app.post("/dags/{dag_id}/act", dependencies=[Depends(rights.needs_edit), Depends(rights.same_origin)])
+def act(dag_id: str, user: GetUserDep, fields: Annotated[dict[str, list[str]], Depends(rights.form_of)]) -> Response:
+    """Do it, as the command does; then show the table, and what became of it."""
+    pipeline = _applied_by(dag_id)
+    reader = _readers.of(pipeline)
+    try:
+        form = SentForm.of(fields)
+    except UsageError as error:
+        return _not_done("", error)
+    try:
+        perform(_desk(pipeline, user, form.id), form)
+    except (TidegateError, OSError) as error:
+        # A button that was pressed twice is done once, and what was recorded says itself what became of it.
+        if form.id not in {known.action.id for known in reader.actions_on(form.name)}:
+            return _not_done(form.name, error)
+    finally:
+        reader.look_again()
+    return RedirectResponse("table?" + urlencode({"name": form.name, "done": form.id}), 303, HEADERS)
+
+
+def _not_done(name: str, error: Exception) -> HTMLResponse:
+    text = nothing_done(name, " ".join(str(error).split()))
+    return HTMLResponse(document(name, text, "../../", "ask.js"), 409, HEADERS)
 
 
 @app.get("/dags/{dag_id}/status.json")
@@ -74,23 +130,50 @@ def status_json(dag_id: str, span: Span = "hour") -> JSONResponse:
     return JSONResponse(view.plain(), 503 if view.standing is None else 200, HEADERS)
 
 
-@app.get("/page.js")
-def script() -> Response:
-    """The page's script."""
-    return Response(SCRIPT, media_type="text/javascript", headers=HEADERS | {"Cache-Control": "max-age=3600"})
+@app.get("/{name}.js")
+def script(name: Literal["page", "ask"]) -> Response:
+    """The page's scripts."""
+    text = SCRIPT if name == "page" else ASK_SCRIPT
+    return Response(text, media_type="text/javascript", headers=HEADERS | {"Cache-Control": "max-age=3600"})
 
 
 def _allowed(user: Any) -> list[Pipeline]:
     files = {f"{file.pipeline.pipeline}__apply": file.pipeline for file in pipelines.good_files()}
-    allowed = get_auth_manager().filter_authorized_dag_ids(dag_ids=set(files), user=user)
-    return [files[dag_id] for dag_id in sorted(allowed)]
+    return [files[dag_id] for dag_id in sorted(rights.allowed(files, user))]
 
 
 def _of(dag_id: str) -> list[Pipeline]:
     return [file.pipeline for file in pipelines.good_files() if is_of(dag_id, file.pipeline)]
 
 
+def _applied_by(dag_id: str) -> Pipeline:
+    """The pipeline of this apply DAG, by whose edit right alone something is changed. Raises HTTPException."""
+    for file in pipelines.good_files():
+        if dag_id == f"{file.pipeline.pipeline}__apply":
+            return file.pipeline
+    raise HTTPException(404, "this is no pipeline's apply DAG")
+
+
 def is_of(dag_id: str, pipeline: Pipeline) -> bool:
     """Whether a DAG is one of this pipeline's."""
     name, _, work = dag_id.removeprefix(pipeline.pipeline).partition("__")
     return not name and (work in pipeline.captures or "__" not in work)
+
+
+def _offers(reader: PipelineReader, name: str) -> tuple[list[Offer], Standing | None]:
+    """Offers for a table, and where it stands; nothing if the lake can't be read."""
+    from tidegate.actions.offers import offers
+
+    try:
+        standing = reader.standing_of(name)
+    except (TidegateError, OSError):
+        return [], None
+    return offers(reader.pipeline, name, standing, reader.snapshots_of(name)), standing
+
+
+def _desk(pipeline: Pipeline, user: Any, token: str) -> Desk:
+    from tidegate.actions.desk import Desk
+    from tidegate.lake.audit import Author
+
+    lake = pipelines.open_lake(pipeline, lake_connection)
+    return Desk(pipeline, lake, source_connection, Author(user.get_name(), PLACE), token)

@@ -43,7 +43,12 @@ svg.spark {width: 7.5rem; height: 1.5rem} polyline {fill: none; stroke: var(--li
  vector-effect: non-scaling-stroke} .axis {display: flex; justify-content: space-between; color: var(--soft)}
 form {display: flex; flex-wrap: wrap; gap: .8rem; margin: .4rem 0} nav a {margin-right: .6rem}
 nav a[aria-current] {font-weight: 700; text-decoration: none; color: var(--text)}
-input, select, button {font: inherit; padding: .15rem .4rem}
+input, select, button, textarea {font: inherit; padding: .15rem .4rem}
+.acts {display: flex; flex-wrap: wrap; gap: .6rem; list-style: none; padding: 0; margin: .4rem 0}
+.button {display: inline-block; border: 1px solid var(--link); border-radius: .4rem; padding: .3rem .9rem;
+ background: var(--card); color: var(--link); text-decoration: none; font-weight: 600; cursor: pointer}
+.ask {display: block} .ask textarea {width: min(100%, 32rem)} fieldset {border: 1px solid var(--line)}
+.said {border-left: .3rem solid currentColor; background: var(--card); padding: .5rem .8rem; overflow-wrap: anywhere}
 """
 
 # The whole script: it puts the page's own newer self in place while nobody works in it.
@@ -65,6 +70,14 @@ async function renew() {
 setInterval(renew, every);
 """
 
+# Beside a form nothing is renewed: what a person has written stays. A pressed button can't be pressed again.
+ASK_SCRIPT: Final = """'use strict';
+document.querySelector('form.ask').addEventListener('submit', event => {
+  const button = event.target.querySelector('button');
+  setTimeout(() => { button.disabled = true; });
+});
+"""
+
 # Nothing from elsewhere, no script but its own, no frame but Airflow's.
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -76,12 +89,12 @@ HEADERS: Final = {
 }
 
 
-def document(title: str, body: str, root: str) -> str:
-    """A whole page. root: the way from it to where the application is mounted, "" or "../"."""
+def document(title: str, body: str, root: str, script: str = "page.js") -> str:
+    """A whole page. root: the way from it to where the application is mounted, "" or "../". script: its file."""
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<style>{_STYLE}</style><script src='{root}page.js' defer></script></head><body>"
+        f"<style>{_STYLE}</style><script src='{root}{script}' defer></script></head><body>"
         "<p id='stale' role='status' hidden>Airflow doesn't answer: what stands here is of before.</p>"
         f"<main><h1>tidegate</h1>{body}</main></body></html>"
     )

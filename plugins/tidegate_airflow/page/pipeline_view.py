@@ -20,7 +20,7 @@ from tidegate.text_layout import age_text, counted, size_text
 from tidegate_airflow.page.charts import chart
 from tidegate_airflow.page.overview import verification
 from tidegate_airflow.page.snapshots_list import snapshots_list
-from tidegate_airflow.page.tables_list import TablesAsked, tables_list
+from tidegate_airflow.page.tables_list import TablesAsked, table_page, tables_list
 
 if TYPE_CHECKING:
     from tidegate.capture.standing import CaptureStanding, SourceStanding
@@ -42,7 +42,9 @@ def pipeline_view(view: PipelineView, asked: TablesAsked) -> str:
         _road(view, view.standing),
         _safety(view, view.standing),
         _history(view.timeline, asked),
-        snapshots_list(view.snapshots, view.at),
+        snapshots_list(
+            view.snapshots, view.at, lambda each: table_page(view, view.pipeline.tables.logical(*each.name).name)
+        ),
     )
     return head + "".join(parts) + tables_list(view, asked) + _unseen(view.standing)
 

@@ -15,7 +15,7 @@ from tidegate.snapshot.progress.forecast import Forecast, forecast, seconds_left
 from tidegate.text_layout import age_text, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tidegate.snapshot.progress.events import TableProgress
 
@@ -23,12 +23,16 @@ _SHOWN: Final = 50
 _HEADS: Final = ("Snapshot of", "State", "Rows read", "Share", "Rows/s", "Time left")
 
 
-def snapshots_list(going: Sequence[TableProgress], now: float) -> str:
-    """A row per table, those of which something is read first; "" without any. now: Unix seconds."""
+def snapshots_list(
+    going: Sequence[TableProgress], now: float, page_of: Callable[[TableProgress], str] = lambda _: ""
+) -> str:
+    """A row per table, those of which something is read first; "" without any. now: Unix seconds. page_of: the way to a
+    table's page.
+    """
     if not going:
         return ""
     shown = sorted(going, key=lambda table: (not table.waves, table.source, table.name))[:_SHOWN]
-    rows = "".join(_row(table, now) for table in shown)
+    rows = "".join(_row(table, now, page_of(table)) for table in shown)
     more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
     heads = "".join(f"<th scope='col'>{name}</th>" for name in _HEADS)
     whole = forecast(going)
@@ -53,7 +57,7 @@ def _when(whole: Forecast, now: float) -> str:
     return f"{read}, {whole.rate:,.0f} rows/s. About {age_text(done_at - now)} left, done at {clock}.{asks}"
 
 
-def _row(table: TableProgress, now: float) -> str:
+def _row(table: TableProgress, now: float, page: str) -> str:
     state, share, left = str(table.state), f"{counted(len(table.left), 'key range', 'key ranges')} left", "-"
     if not table.left:
         share, left = "all read", "being applied"
@@ -62,5 +66,7 @@ def _row(table: TableProgress, now: float) -> str:
     if (seconds := seconds_left(table)) is not None:
         left = age_text(max(0.0, seconds - (now - table.read_at.timestamp())))
     cells = (state, f"{table.rows:,}", share, f"{table.rate:,.0f}", left)
-    head = f"<th scope='row'>{escape('.'.join(table.name))} of {escape(table.source)}</th>"
+    name = escape(".".join(table.name))
+    linked = f"<a href='{escape(page)}'>{name}</a>" if page else name
+    head = f"<th scope='row'>{linked} of {escape(table.source)}</th>"
     return f"<tr>{head}" + f"<td>{'</td><td>'.join(map(escape, cells))}</td>" + "</tr>"

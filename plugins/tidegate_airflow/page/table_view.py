@@ -1,6 +1,6 @@
-"""One table: where it stands, its verification, and each DDL with its effect on the columns.
+"""One table: where it stands, what a person may do, its verification, and each DDL with its effect on the columns.
 
-In:  a PipelineView, a table's name, its SchemaChanges.
+In:  a PipelineView, a table's name, its SchemaChanges, its TableActions.
 Out: HTML.
 """
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.commit_ts import time_text
 from tidegate.text_layout import age_text
+from tidegate_airflow.page.act_view import NO_ACTIONS, TableActions, act_buttons, act_history, banner
 from tidegate_airflow.page.tables_list import WORDS, verified_text, why_text
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ _SHOWN: Final = 50
 _DDL_CHARS: Final = 2000
 
 
-def table_view(view: PipelineView, name: str, changes: Sequence[SchemaChange]) -> str:
+def table_view(
+    view: PipelineView, name: str, changes: Sequence[SchemaChange], actions: TableActions = NO_ACTIONS
+) -> str:
     """All of one table; a sentence for a name without a table."""
     dag_id = f"{view.pipeline.pipeline}__apply"
     back = f"<p><a href='../{dag_id}'>All tables of {escape(view.pipeline.pipeline)}</a></p>"
@@ -32,7 +35,14 @@ def table_view(view: PipelineView, name: str, changes: Sequence[SchemaChange]) -
     status = next((table for table in tables if table.table == name), None)
     if status is None:
         return f"{back}<h2>{escape(name)}</h2><p>{escape(view.error or 'Nothing is known of this table.')}</p>"
-    return f"{back}<h2>{escape(name)}</h2>{_facts(view, status)}{_timeline(changes)}"
+    parts = (
+        banner(actions),
+        _facts(view, status),
+        act_buttons(name, dag_id, actions),
+        act_history(actions),
+        _timeline(changes),
+    )
+    return f"{back}<h2>{escape(name)}</h2>{''.join(parts)}"
 
 
 def _facts(view: PipelineView, table: TableStatus) -> str:

@@ -124,8 +124,13 @@ def _row(table: TableStatus, view: PipelineView, stands: CaptureStanding) -> str
         f"<td>{verified_text(known)}</td>",
         f"<td>{why_text(table)}</td>",
     )
-    link = escape(f"{view.pipeline.pipeline}__apply/table?" + urlencode({"name": table.table}))
+    link = escape(table_page(view, table.table))
     return f"<tr><th scope='row'><a href='{link}'>{escape(table.table)}</a></th>{''.join(cells)}</tr>"
+
+
+def table_page(view: PipelineView, name: str) -> str:
+    """The way from the pipeline's page to a table's."""
+    return f"{view.pipeline.pipeline}__apply/table?" + urlencode({"name": name})
 
 
 def verified_text(known: Verified | None) -> str:

@@ -1,0 +1,98 @@
+"""A person's form, done: the same functions as the commands call.
+
+In:  a Desk, the fields of a form.
+Out: what the function does; its line. UsageError for a form that the page didn't make.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Self
+
+from tidegate.actions_table import Act
+from tidegate.errors import UsageError
+
+if TYPE_CHECKING:
+    from tidegate.actions.desk import Desk
+    from tidegate.standing.standing import Place
+
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class SentForm:
+    """name: the logical table. seen: when the hold that was seen was recorded; None of a table that wasn't held.
+
+    nothing, changes: a judgement; changes: database.table at the source. renamed (OLD=NEW), dropped: columns.
+    """
+
+    name: str
+    act: Act
+    id: str
+    seen: datetime | None
+    nothing: bool = False
+    changes: Sequence[str] = ()
+    renamed: Sequence[str] = ()
+    dropped: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Sequence[str]]) -> Self:
+        """Raises UsageError."""
+        name, act, token, seen = (([*fields.get(key, ()), ""])[0] for key in ("name", "action", "id", "seen"))
+        if not name or act not in list(Act) or not _ID.fullmatch(token):
+            raise UsageError("this isn't a form of the page", remedy="open the table's page again")
+        try:
+            seen_at = datetime.fromisoformat(seen) if seen else None
+        except ValueError:
+            raise UsageError("this isn't a time of the page", remedy="open the table's page again") from None
+        renamed, dropped = (_lines(fields.get(key, ())) for key in ("renamed", "dropped"))
+        nothing = fields.get("word") == ["nothing"]
+        return cls(name, Act(act), token, seen_at, nothing, fields.get("changes", ()), renamed, dropped)
+
+
+def _lines(texts: Sequence[str]) -> list[str]:
+    return [line.strip() for text in texts for line in text.splitlines() if line.strip()]
+
+
+def perform(desk: Desk, form: SentForm) -> str:
+    """Raises what the action's function raises."""
+    from tidegate.actions import holds, snapshot_words
+    from tidegate.mysql.refresh import ColumnAnswers
+
+    match form.act:
+        case Act.RELEASE | Act.APPROVE:
+            return holds.release(desk, form.name, form.seen)
+        case Act.REFRESH:
+            if any("=" not in pair for pair in form.renamed):
+                raise UsageError("a renamed column is a line OLD=NEW", where=desk.name, remedy="go back and mend it")
+            pairs = dict(pair.split("=", 1) for pair in form.renamed)
+            return holds.refresh(desk, form.name, ColumnAnswers(pairs, tuple(form.dropped)), form.seen)
+        case Act.JUDGE:
+            return _judge(desk, form)
+        case Act.SNAPSHOT:
+            holds.held_table(desk, form.name, form.seen)
+            return snapshot_words.start(desk, snapshot_words.work_of(desk, lambda _: None), [form.name])
+        case Act.PAUSE | Act.RESUME | Act.CANCEL:
+            return snapshot_words.tell(desk, form.act, [form.name])
+        case _:
+            raise UsageError(f"the page has no button for {form.act}", where=desk.name, remedy="see `tidegate --help`")
+
+
+def _judge(desk: Desk, form: SentForm) -> str:
+    from tidegate.actions import holds
+
+    at = holds.held_table(desk, form.name, form.seen).event
+    if form.nothing == bool(form.changes) or at is None:
+        raise UsageError("say what it changes", where=desk.name, remedy="choose either nothing, or its tables")
+    return holds.judge(desk, holds.Judgement(at.source, f"{at.file}:{at.pos}", form.changes))
+
+
+def held_with(desk: Desk, place: Place) -> list[str]:
+    """The tables at the source, database.table, that are held at a place for a person to judge."""
+    from tidegate.actions.holds import held_at
+
+    here = held_at(desk, place.source, f"{place.file}:{place.pos}")
+    return sorted({f"{at.database}.{at.table}" for at, _ in here})

@@ -1,0 +1,87 @@
+"""Rights on the page, by Airflow's auth manager: to see, to change; and whether another site sent a browser here.
+
+In:  requests.
+Out: dependencies of routes, which answer 401 and 403; the DAGs that a user may see; whether the user may edit one.
+
+The only module that uses more of Airflow than its SDK: a plugin's page has no authentication unless it asks for it.
+
+Airflow's session is a cookie. A browser sends it along, whichever site made it ask. Airflow's own API takes JSON, which
+another site can't send without the server's leave. A form it can send. A change needs proof that this site sent it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.configuration import conf
+from airflow.models.dag import DagModel
+from fastapi import HTTPException, Request
+
+from tidegate.limits import PAGE_FORM_BYTES_MAX
+
+__all__ = ["GetUserDep", "allowed", "form_of", "may_edit", "may_read", "needs_edit", "same_origin"]
+
+may_read: Final = requires_access_dag("GET")
+needs_edit: Final = requires_access_dag("PUT")
+_FORM: Final = "application/x-www-form-urlencoded"
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def allowed(dag_ids: Iterable[str], user: Any) -> set[str]:
+    """Those that the user may read."""
+    return set(get_auth_manager().filter_authorized_dag_ids(dag_ids=set(dag_ids), user=user))
+
+
+def may_edit(dag_id: str, user: Any) -> bool:
+    """Whether needs_edit will let him pass."""
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
+    return bool(get_auth_manager().is_authorized_dag(method="PUT", details=details, user=user))
+
+
+def same_origin(request: Request) -> None:
+    """Answer 403 unless the browser says that a page of this site sent the request.
+
+    A browser says it itself (Sec-Fetch-Site) over HTTPS and on localhost; elsewhere it sends the Origin of the page. A
+    request with neither is refused, and so is one from a frame without an origin.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        is_ours = site == "same-origin"
+    else:
+        ours = {
+            _origin(f"{request.url.scheme}://{request.headers.get('host', '')}"),
+            _origin(conf.get("api", "base_url", fallback="")),
+        }
+        is_ours = (origin := _origin(request.headers.get("origin", ""))) is not None and origin in ours
+    if not is_ours:
+        raise HTTPException(403, "only a page of this Airflow may send this")
+
+
+def _origin(url: str | None) -> tuple[str, int] | None:
+    """Host and port; None of what has no host, such as the origin "null"."""
+    try:
+        parts = urlsplit(url or "")
+        port = parts.port or _PORTS.get(parts.scheme, 0)
+    except ValueError:
+        return None
+    return (parts.hostname, port) if parts.hostname else None
+
+
+async def form_of(request: Request) -> dict[str, list[str]]:
+    """The fields of a form. Read behind the questions of rights, and not beyond a bound."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        raise HTTPException(415, "a form is expected")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > PAGE_FORM_BYTES_MAX:
+            raise HTTPException(413, "the form is too long")
+    try:
+        return parse_qs(body.decode(), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=500)
+    except ValueError as error:
+        raise HTTPException(400, "the form can't be read") from error
