@@ -3,20 +3,23 @@
 In:  the asset events of the run (alerts_trigger.py); a notifier's class and arguments from the pipeline file.
 Out: one message for all of them. A run by hand sends a message to try the notifier.
 
-A failed notifier is tried again, for a week, at most a minute apart. Further events wait in Airflow for the next run,
-and come as one message. Windows, captures and other notifiers don't wait for it: each has a DAG of its own.
+A failed notifier is tried again, for a week, at most a minute apart; so is one that doesn't end. Further events wait in
+Airflow for the next run, and come as one message. Windows, captures and other notifiers don't wait for it: each has a
+DAG of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseNotifier, BaseOperator
+from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from tidegate.errors import Transient
-from tidegate.limits import MESSAGE_CHARACTERS_MAX
+from tidegate.limits import ALERT_NOTIFIER_SECONDS_MAX, MESSAGE_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -35,13 +38,13 @@ class NotifyOperator(BaseOperator):
     template_fields = ()  # the notifier has its own
 
     def __init__(self, *, pipeline: str, notifier: str, arguments: dict[str, Any], **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(execution_timeout=timedelta(seconds=ALERT_NOTIFIER_SECONDS_MAX), **kwargs)
         self.pipeline = pipeline
         self.notifier = notifier
         self.arguments = arguments
 
     def execute(self, context: Context) -> None:
-        """Raises NotTold for whatever the notifier raises, or when there is none of this name."""
+        """Raises NotTold for whatever the notifier raises, for one that takes too long, and where there is none."""
         store = context["task_state_store"]
         if store.get(_SENT):
             self.log.info("a try before this one has sent it")
@@ -58,7 +61,7 @@ class NotifyOperator(BaseOperator):
             notifier._update_context(seen)  # noqa: SLF001 - as its __call__ does
             notifier.render_template_fields(seen)
             notifier.notify(seen)
-        except Exception as error:  # noqa: BLE001 - of whatever a provider or a service says
+        except (Exception, AirflowTaskTimeout) as error:  # noqa: BLE001 - of whatever a provider or a service says
             said = " ".join(f"{type(error).__name__}: {error}".split())[:MESSAGE_CHARACTERS_MAX]
             raise NotTold(
                 f"the message isn't sent: {said}",

@@ -9,6 +9,7 @@ The providers for Slack, mail, PagerDuty, Teams and others have notifiers of the
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from airflow.sdk import Connection, Context
 
 _SCHEMES: Final = ("http", "https")
+_CONTROL: Final = re.compile(r"[\x00-\x20\x7f]")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: urllib would ask the new address by GET, without the message and with the token."""
+
+    def redirect_request(self, *answer: Any) -> None:
+        """Nothing to ask instead."""
+        del answer
 
 
 class WebhookNotifier(BaseNotifier):
@@ -38,14 +48,14 @@ class WebhookNotifier(BaseNotifier):
         self.body = body
 
     def notify(self, context: Context) -> None:
-        """Raises urllib.error.URLError, OSError; ConfigError for a connection without a host."""
+        """Raises urllib.error.URLError, OSError; ConfigError for a connection that can't be used."""
         connection = BaseHook.get_connection(self.http_conn_id)
         alert: Any = context.get("alert") or {"text": "an alert without a message"}
         request = urllib.request.Request(  # noqa: S310 - address() takes no other scheme
             address(connection), (self.body or json.dumps(alert)).encode(), headers(connection), method="POST"
         )
         try:
-            with urllib.request.urlopen(request, timeout=ALERT_SEND_SECONDS) as answer:  # noqa: S310
+            with urllib.request.build_opener(_NoRedirect).open(request, timeout=ALERT_SEND_SECONDS) as answer:
                 answer.read(1)
         except HTTPError as error:
             error.close()  # it holds the connection
@@ -54,10 +64,11 @@ class WebhookNotifier(BaseNotifier):
 
 def address(connection: Connection) -> str:
     """Airflow's ways to write one: a whole URL as the host, or its parts."""
-    host = connection.host or ""
+    host = (connection.host or "").strip()
     if "://" not in host:
         scheme = connection.conn_type if connection.conn_type in _SCHEMES else "https"
-        place = f"{host}:{connection.port}" if connection.port else host
+        place = f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host  # IPv6
+        place = f"{place}:{connection.port}" if connection.port else place
         # Airflow keeps the scheme of http://host/https in `schema`; else that is the path.
         if connection.schema in _SCHEMES:
             scheme, path = connection.schema, ""
@@ -69,16 +80,31 @@ def address(connection: Connection) -> str:
         raise ConfigError(
             "the connection has no address of HTTP", where=connection.conn_id, remedy="give it a host, of type HTTP"
         )
+    if _CONTROL.search(host):
+        raise ConfigError("its address has a blank or a line's end", where=connection.conn_id, remedy="write it anew")
     return host
 
 
 def headers(connection: Connection) -> dict[str, str]:
-    """HTTP's headers, with the connection's secrets."""
+    """HTTP's headers, with the connection's secrets. Raises ConfigError, by a header's name alone."""
     from base64 import b64encode
 
     made = {"Content-Type": "application/json"}
     if connection.login and connection.password:
         made["Authorization"] = "Basic " + b64encode(f"{connection.login}:{connection.password}".encode()).decode()
     elif connection.password:
-        made["Authorization"] = f"Bearer {connection.password}"
-    return made | {str(name): str(value) for name, value in connection.extra_dejson.get("headers", {}).items()}
+        made["Authorization"] = f"Bearer {connection.password.strip()}"  # pasted with its line's end
+    made |= {str(name): str(value).strip() for name, value in connection.extra_dejson.get("headers", {}).items()}
+    for name, value in made.items():
+        # The standard library's own errors of these quote the value, as no mask of a log knows it.
+        if not value.isprintable() or not _is_latin(value):
+            raise ConfigError(
+                f"the header {name} has a character that HTTP doesn't take",
+                where=connection.conn_id,
+                remedy="write the connection's password, or its headers, anew",
+            )
+    return made
+
+
+def _is_latin(text: str) -> bool:
+    return all(ord(character) < 256 for character in text)

@@ -7,15 +7,18 @@ Out: what was posted; the errors of what couldn't be.
 from __future__ import annotations
 
 import json
+import socket
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import BaseNotifier, Connection
+from airflow.sdk.execution_time.timeout import timeout
 
 from tests.support.webhook import Webhook
 from tidegate.errors import ConfigError, Transient
+from tidegate.limits import ALERT_NOTIFIER_SECONDS_MAX
 from tidegate_airflow.notify_operator import NotifyOperator, changes_of
 from tidegate_airflow.webhook_notifier import address, headers
 
@@ -101,6 +104,34 @@ def test_what_fails_is_tried_again_and_what_was_sent_isnt_sent_again(connected: 
     assert (len(hook.refused), len(hook.bodies)) == (1, 1)
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307])
+def test_a_redirect_is_an_error_since_it_would_lose_the_message(connected: Any, status: int) -> None:
+    """Browsers and libraries follow one by GET, without a body. The token would go along, wherever it leads."""
+    with Webhook() as hook:
+        connected(hook)
+        hook.status, hook.location = status, f"http://127.0.0.1:{hook.port}/elsewhere"
+        with pytest.raises(Transient, match=f"HTTP Error {status}"):
+            operator(http_conn_id="hook").execute(context(HELD))
+    assert hook.gets == 0
+
+
+class Hanging(BaseNotifier):
+    """A service that takes the message and never answers, by a client that waits for ever."""
+
+    def notify(self, context: Any) -> None:
+        """Ends by Airflow's own timeout alone."""
+        del context
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+            client.recv(1)
+
+
+def test_a_notifier_that_hangs_is_ended_and_tried_again() -> None:
+    task = operator(f"{__name__}.Hanging")
+    assert task.execution_timeout == timedelta(seconds=ALERT_NOTIFIER_SECONDS_MAX)
+    with pytest.raises(Transient, match=r"the message isn't sent: AirflowTaskTimeout"), timeout(1):  # as tasks are run
+        task.execute(context(HELD))
+
+
 @pytest.mark.parametrize(
     ("notifier", "arguments"),
     [
@@ -144,6 +175,7 @@ def test_the_webhook_is_one_of_airflows_notifiers() -> None:
         ({"conn_type": "http", "host": "a", "schema": "https"}, "https://a/"),
         ({"conn_type": "https", "host": "a", "extra": '{"endpoint": "/in"}'}, "https://a/in"),
         ({"conn_type": "http", "host": "https://a/in?x=1"}, "https://a/in?x=1"),
+        ({"conn_type": "http", "host": "::1", "port": 8080, "schema": "in"}, "http://[::1]:8080/in"),
     ],
 )
 def test_an_address_is_written_in_airflows_ways(parts: dict[str, Any], url: str) -> None:
@@ -159,3 +191,16 @@ def test_a_connection_without_a_host_is_refused_and_others_give_their_secrets_as
         conn_id="h", conn_type="http", host="a", login="u", password="p", extra='{"headers": {"X": "1"}}'
     )
     assert headers(basic) == {"Content-Type": "application/json", "Authorization": "Basic dTpw", "X": "1"}
+
+
+def test_a_pasted_line_end_is_no_part_of_a_token_and_no_error_quotes_a_secret() -> None:
+    """The standard library's own errors do, in a form that no mask of a log knows."""
+    pasted = Connection(conn_id="h", conn_type="http", host="a", password="t0ken\n")
+    assert headers(pasted)["Authorization"] == "Bearer t0ken"
+    for secret in ("s3c\nret", "s3cr€t"):
+        with pytest.raises(ConfigError, match="the header Authorization has a character") as refused:
+            headers(Connection(conn_id="h", conn_type="http", host="a", password=secret))
+        assert "s3c" not in str(refused.value)
+    with pytest.raises(ConfigError, match="a blank or a line's end") as refused:
+        address(Connection(conn_id="h", conn_type="http", host="https://a/s3c ret"))
+    assert "s3c" not in str(refused.value)

@@ -14,10 +14,12 @@ from typing import Any, Self
 
 
 class Webhook:
-    """`with Webhook() as hook: ...; hook.bodies`. status: may be changed at any time."""
+    """`with Webhook() as hook: ...; hook.bodies`. status, location: may be changed at any time. gets: how many came."""
 
     def __init__(self) -> None:
         self.status = 200
+        self.location = ""
+        self.gets = 0
         self.bodies: list[dict[str, Any]] = []
         self.refused: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -29,6 +31,13 @@ class Webhook:
                 hook.headers.append({**self.headers, "path": self.path})
                 (hook.bodies if hook.status == 200 else hook.refused).append(body)
                 self.send_response(hook.status)
+                if hook.location:
+                    self.send_header("Location", hook.location)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                hook.gets += 1
+                self.send_response(200)
                 self.end_headers()
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the standard library

@@ -57,6 +57,8 @@ ALERT_NAMED_TABLES_MAX: Final = 10
 ALERT_TEXT_CHARACTERS_MAX: Final = 16_000
 # A webhook's answer is waited for so long.
 ALERT_SEND_SECONDS: Final = 30.0
+# A notifier that hasn't ended by then is ended, and tried again: nobody hears of what waits behind it.
+ALERT_NOTIFIER_SECONDS_MAX: Final = 300
 
 # --- lineage --------------------------------------------------------------------------------------
 # Tables that one run names in OpenLineage; the others are counted. Columns are named while the event has room.
