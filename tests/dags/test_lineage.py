@@ -27,6 +27,7 @@ from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.verify.report import Outcome, Report, TableResult
 from tidegate_airflow import lineage
 from tidegate_airflow.apply_operator import ApplyOperator
+from tidegate_airflow.lineage import LineageDatasets
 from tidegate_airflow.verify_operator import VerifyOperator
 
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -231,3 +232,20 @@ def test_datasets_of_the_lake_have_the_names_of_the_specification(
 ) -> None:
     part = pipeline.lake.model_copy(update={"path": lake})
     assert lineage.LineageDatasets(pipeline.model_copy(update={"lake": part})).file("silver/a/b") == name
+
+
+@pytest.mark.parametrize("setting", ["{no JSON: k3y}", '["k3y"]'])
+def test_settings_that_can_not_be_read_cost_the_run_its_lineage_alone(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, setting: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", setting)
+    assert lineage.cut_before(pipeline) is None
+    assert "no lineage" in caplog.text
+    assert "k3y" not in caplog.text
+
+
+def test_a_source_at_an_address_of_ipv6_has_a_name_with_brackets(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", '{"conn_type": "mysql", "host": "2001:db8::1"}')
+    assert LineageDatasets(pipeline).table("main", "shop", "a") == ("mysql://[2001:db8::1]:3306", "shop.a")
