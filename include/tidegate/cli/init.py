@@ -23,7 +23,7 @@ import typer
 from tidegate import config, pipelines
 from tidegate.connections import from_environment, variable
 from tidegate.errors import UsageError
-from tidegate.home import EXIT_OK
+from tidegate.home import EXIT_OK, PIPELINES_ENV
 from tidegate.limits import CHECK_ANSWER_SECONDS
 from tidegate.text_layout import counted
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tidegate.mysql.connection import ConnectionInfo
 
 _PLAIN: Final = re.compile(r"[\w-]+")  # means itself in a pattern
+_EXPORTED: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _COMMA: Final = re.compile(r",(?![^{]*\})")  # not the comma of a quantifier, {1,2}
 _TABLES: Final = (
     "SELECT table_schema, count(*) FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
@@ -92,6 +93,19 @@ def _new_file(pipeline: str, conn_id: str) -> Path:
         raise UsageError(
             "there is such a pipeline already", where=str(file), remedy="give another name, or edit its file"
         )
+    if not _EXPORTED.fullmatch(variable(conn_id)):
+        raise UsageError(
+            f"no shell exports a variable {variable(conn_id)}",
+            where="--conn-id",
+            remedy="give an id of letters, digits and _",
+        )
+    above = next(folder for folder in file.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(
+            "the pipeline file can't be written here",
+            where=str(above),
+            remedy=f"give yourself the right to, or set {PIPELINES_ENV} to another folder",
+        )
     return file
 
 
@@ -105,13 +119,27 @@ def _ask_connection() -> str:
     fields: dict[str, Any] = {"conn_type": "mysql"}
     with redirect_stdout(sys.stderr):  # a prompt's last space goes to stdout even with err=True
         fields["host"] = typer.prompt("Host of the MySQL or MariaDB server")
-        fields["port"] = typer.prompt("Port", default=3306, type=int)
-        fields["login"] = typer.prompt("Account", default="tidegate")
-        fields["password"] = typer.prompt("Password", hide_input=True, default="", show_default=False)
-    text = json.dumps(fields, ensure_ascii=False)
+        fields["port"] = typer.prompt("Port", default="3306", value_proc=_port)
+        try:
+            fields["login"] = typer.prompt("Account", default="tidegate")
+            fields["password"] = typer.prompt("Password", hide_input=True, default="", show_default=False)
+        except UnicodeDecodeError:
+            raise UsageError(
+                "the terminal sends text that isn't UTF-8",
+                where="the connection",
+                remedy=f"set the terminal to UTF-8, or {variable('<id>')} to the connection as JSON",
+            ) from None
+    text = json.dumps(fields)  # in ASCII, whatever the terminal takes
     with closing(connect(ConnectionInfo.from_airflow_text("the connection", text), read_timeout=CHECK_ANSWER_SECONDS)):
         typer.echo(f"{fields['login']}@{fields['host']}:{fields['port']} answers.", err=True)
     return text
+
+
+def _port(text: str) -> int:
+    """Raises BadParameter, after which it is asked for again."""
+    if not text.isdecimal() or not 0 < int(text) < 1 << 16:
+        raise typer.BadParameter("a port is a number from 1 to 65535")
+    return int(text)
 
 
 def _look(info: ConnectionInfo) -> tuple[config.Flavour, dict[str, int], list[str]]:
@@ -139,8 +167,13 @@ def _ask_tables(databases: dict[str, int]) -> str:
         return str(typer.prompt("Tables to keep, as database.table, * for any"))
     shown = ", ".join(f"{name} ({counted(count, 'table', 'tables')})" for name, count in databases.items())
     typer.echo(f"Databases: {shown}")
-    every = ", ".join(f"{name if _PLAIN.fullmatch(name) else re.escape(name)}.*" for name in databases)
+    every = ", ".join(f"{name if _PLAIN.fullmatch(name) else _escaped(name)}.*" for name in databases)
     return str(typer.prompt("Tables to keep, as database.table, * for any", default=every))
+
+
+def _escaped(name: str) -> str:
+    """A pattern of this name alone, without a comma: these stand between patterns."""
+    return re.escape(name).replace(",", r"\x2c")
 
 
 def _pipeline_text(pipeline: str, lake: str, conn_id: str, flavour: config.Flavour, patterns: list[str]) -> str:

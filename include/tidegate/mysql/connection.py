@@ -175,6 +175,10 @@ def _hosts(name: str, host: str, port: int, listed: object) -> tuple[Endpoint, .
     twice = sorted({str(endpoint) for endpoint in endpoints if endpoints.count(endpoint) > 1})
     if twice:
         raise ConfigError(f"hosts of the extra names {twice[0]} twice", where=name, remedy="name each host once")
+    if "@" in host or "/" in host:  # a URI, perhaps with a password: it stands in no message
+        raise ConfigError(
+            "the connection's host is no name or address", where=name, remedy="give the host alone, without a scheme"
+        )
     if host:
         own = Endpoint(host.strip("[]"), port)
         endpoints = [own, *(endpoint for endpoint in endpoints if endpoint != own)]
@@ -224,7 +228,9 @@ def _connect(info: ConnectionInfo, options: Mapping[str, Any]) -> pymysql.connec
     if info.public_key:
         settings["server_public_key"] = _key(info.public_key, info)
     try:
-        made = Client(host=info.host, port=info.port, user=info.user, password=info.password, **settings)
+        # As the servers' own clients send it; PyMySQL would take a text for Latin-1.
+        password = info.password.encode("utf-8", "surrogateescape")
+        made = Client(host=info.host, port=info.port, user=info.user, password=password, **settings)
         try:
             made.query(_ISOLATION)
         except BaseException:

@@ -31,7 +31,7 @@ _OPTIONS = {
         "--enforce-gtid-consistency=OFF",
     ),
 }
-_PASSWORD = "s3cret'\"\\ word"
+_PASSWORD = "s3cret'\"\\ wörd €"
 
 
 @pytest.fixture(params=list(_OPTIONS))
@@ -39,11 +39,11 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     with own_server_or_skip(request.param, tmp_path / "server", options=_OPTIONS[request.param]) as server:
         server.query("CREATE DATABASE shop")
         server.query("CREATE TABLE shop.orders (id INT PRIMARY KEY)")
-        server.query("CREATE DATABASE `other+one`")
-        server.query("CREATE TABLE `other+one`.t (id INT PRIMARY KEY)")
+        server.query("CREATE DATABASE `other+1,one`")
+        server.query("CREATE TABLE `other+1,one`.t (id INT PRIMARY KEY)")
         server.query("CREATE USER 'asked'@'%%' IDENTIFIED BY %s", (_PASSWORD,))
         server.query("GRANT SELECT ON shop.* TO 'asked'@'%'")
-        server.query("GRANT SELECT ON `other+one`.* TO 'asked'@'%'")
+        server.query("GRANT SELECT ON `other+1,one`.* TO 'asked'@'%'")
         yield server
 
 
@@ -70,7 +70,7 @@ def test_what_init_prints_is_all_that_the_server_needs(
     assert _PASSWORD not in (folder / "p.yaml").read_text()
     assert pipeline.server("main").flavour == server.flavour
     assert pipeline.tables.keeps("shop", "orders")
-    assert pipeline.tables.keeps("other+one", "t")
+    assert pipeline.tables.keeps("other+1,one", "t")
 
     printed = done.output.split("An administrator runs this at the server:\n")[1].split("\nTo go on:")[0]
     for statement in filter(None, (line.split("-- ")[0].strip() for line in printed.splitlines())):
@@ -98,3 +98,36 @@ def test_a_wrong_password_writes_no_file(server: Server, folder: Path) -> None:
     done = _run("init", "p", answers=[server.host, str(server.port), "asked", "wrong", ""])
     assert done.exit_code != EXIT_OK
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "more", "why"),
+    [
+        ("p-q", [], "a letter, then letters, digits and _"),
+        ("p", ["--conn-id", "p-db"], "no shell exports a variable AIRFLOW_CONN_P-DB"),
+    ],
+)
+def test_what_can_not_be_is_refused_before_anything_is_asked(
+    folder: Path, pipeline: str, more: list[str], why: str
+) -> None:
+    refused = _run("init", pipeline, *more, answers=[])
+    assert why in str(refused.exception)
+    assert "Host of" not in refused.output
+    assert not folder.exists()
+
+
+def test_a_folder_that_can_not_be_written_is_refused_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(PIPELINES_ENV, str(tmp_path / "file" / "pipelines"))
+    refused = _run("init", "p", answers=[])
+    assert "the pipeline file can't be written here" in str(refused.exception)
+    assert "Host of" not in refused.output
+
+
+def test_a_uri_for_the_host_is_in_no_message_and_a_port_out_of_range_is_asked_for_again() -> None:
+    refused = _run("connection", answers=["mysql://u:s3cret@h/x", "99999", "3306", "asked", "x"])
+    assert "a port is a number from 1 to 65535" in refused.output
+    assert "the connection's host is no name or address" in str(refused.exception)
+    assert "s3cret" not in str(refused.exception)
