@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, unescape
-from tidegate.schema.model.charset_text import UTF8, codec_of, decode_text, holds
+from tidegate.schema.model.charset_text import UTF8, codec_of, decode_text, text_in
 
 # Characters whose second byte may be an ASCII one; other sets' bytes below 0x80 are always that character.
 _DOUBLE: Final = {
@@ -174,7 +174,7 @@ class _Reading:
         else:
             text = self._decoded(self._client, body)
             if self._connection not in ("", self._client):
-                text = "".join(c if holds(self._connection, c) else "?" for c in text)
+                text = text_in(self._connection, text)
         return _quoted(text, quote, plain=self._plain)
 
     def _joined(self, data: bytes) -> bool:

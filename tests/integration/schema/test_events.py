@@ -16,7 +16,7 @@ from tidegate.schema.replay.history import SchemaHistory
 pytestmark = pytest.mark.server
 
 
-def _replayed(server: Server, statements: list[str], database: str) -> SchemaHistory:
+def replayed(server: Server, statements: list[str], database: str) -> SchemaHistory:
     """A history of what these statements put into the binlog, from nothing."""
     server.query("FLUSH BINARY LOGS")
     with server.connect(database) as connection, connection.cursor() as cursor:
@@ -64,7 +64,7 @@ def test_the_history_is_the_servers_where_settings_and_not_the_text_decide(
         "CALL refill()",
     ]
     try:
-        history = _replayed(any_server, done, database)
+        history = replayed(any_server, done, database)
         shown = any_server.query(
             "SELECT table_name, is_nullable, column_default FROM information_schema.columns"
             " WHERE table_schema = %s AND column_name = 'a' AND table_name IN ('fresh', 'alike')",

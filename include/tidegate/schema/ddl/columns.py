@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.expressions import spelled
 from tidegate.schema.ddl.tokens import Cursor, TokenKind
 from tidegate.schema.ddl.tree import ColumnDefinition, ColumnPlace, Default, IndexDefinition
-from tidegate.schema.ddl.types import read_attribute, read_type
+from tidegate.schema.ddl.types import octets, read_attribute, read_bytes, read_type
+from tidegate.schema.model.charset_text import decode_text
 from tidegate.schema.model.columns import Generated, IndexKind
 from tidegate.schema.model.unlogged import Reference
 
@@ -149,6 +151,8 @@ def read_default(cursor: Cursor) -> Default:
     if cursor.is_mark("("):
         start, end = cursor.skip_group()
         return _expression(cursor, cursor.sql[start:end].strip())
+    if literal := read_bytes(cursor):
+        return Default(literal, is_bytes=True)
     cursor.next()
     if token.kind == TokenKind.STRING:
         return Default(token.text + _more_strings(cursor))
@@ -168,14 +172,21 @@ def read_default(cursor: Cursor) -> Default:
         return Default(None)
     if word in ("TRUE", "FALSE"):
         return Default("1" if word == "TRUE" else "0")
-    if word[:2] in ("0X", "0B") and len(word) > 2:
-        return Default(token.text, is_bytes=True)
-    if cursor.now.kind == TokenKind.STRING and (
-        word in ("X", "B", "N") or word[0] == "_" or word in ("DATE", "TIME", "TIMESTAMP")
-    ):
-        text = cursor.next().text + _more_strings(cursor)
-        return Default(f"0{word.lower()}{text}", is_bytes=True) if word in ("X", "B") else Default(text)
+    if word[0] == "_" and (literal := read_bytes(cursor)):
+        return _introduced(cursor, word[1:].lower(), literal)
+    if cursor.now.kind == TokenKind.STRING and (word == "N" or word[0] == "_" or word in ("DATE", "TIME", "TIMESTAMP")):
+        return Default(cursor.next().text + _more_strings(cursor))
     return _function(cursor, token.start, word)
+
+
+def _introduced(cursor: Cursor, charset: str, literal: str) -> Default:
+    """_latin1 0xE9: bytes of a named character set."""
+    if charset == "binary":
+        return Default(literal, is_bytes=True)
+    try:
+        return Default(decode_text(charset, octets(literal)))
+    except (UnsupportedValue, ValueError):
+        raise cursor.lost("a default") from None
 
 
 def _expression(cursor: Cursor, text: str) -> Default:

@@ -12,7 +12,7 @@ from typing import Final
 
 from tidegate.errors import DDLError
 from tidegate.schema.ddl.tokens import Cursor, TokenKind
-from tidegate.schema.ddl.types import octets
+from tidegate.schema.ddl.types import octets, read_bytes
 from tidegate.schema.model.partitions import (
     COLUMN,
     CURRENT,
@@ -370,15 +370,12 @@ def _hexadecimal(cursor: Cursor) -> str | None:
     at = cursor.at
     if cursor.now.upper in _ASCII_INTRODUCERS:
         cursor.next()
-    token = cursor.next()
-    digits = token.text[2:] if token.upper.startswith("0X") else None
-    if token.upper == "X" and cursor.now.kind == TokenKind.STRING and cursor.now.start == token.end:
-        digits = cursor.next().text
-    if digits is None:
+    literal = read_bytes(cursor)
+    if literal[:2] not in ("0x", "0X"):
         cursor.at = at
         return None
     try:
-        text = octets(digits).decode("ascii")
+        text = octets(literal).decode("ascii")
     except ValueError:
         text = ""
     if not text.isprintable() or not text:

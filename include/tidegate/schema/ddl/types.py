@@ -13,7 +13,7 @@ from typing import Final
 from tidegate.errors import DDLError, UnsupportedValue
 from tidegate.schema.ddl.tokens import LENGTH_DIGITS, MAXDB, ORACLE, REAL_AS_FLOAT, Cursor, TokenKind
 from tidegate.schema.ddl.tree import Charset, TypeSpec
-from tidegate.schema.model.charset_text import decode_member
+from tidegate.schema.model.charset_text import decode_member, text_in
 from tidegate.schema.model.charsets import (
     binary_collation,
     bytes_per_character,
@@ -146,37 +146,52 @@ def _members(cursor: Cursor) -> tuple[str | bytes, ...]:
 
 
 def _member(cursor: Cursor) -> str | bytes:
-    token = cursor.next()
+    token = cursor.now
     if token.kind == TokenKind.STRING:
-        return token.text
-    if token.upper in ("X", "N") and cursor.now.kind == TokenKind.STRING and cursor.now.start == token.end:
-        text = cursor.next().text
-        return text if token.upper == "N" else _from_hex(cursor, text)
-    if token.upper.startswith("0X"):
-        return _from_hex(cursor, token.text[2:])
-    cursor.at -= 1
-    raise cursor.lost("a member")
-
-
-def _from_hex(cursor: Cursor, digits: str) -> bytes:
+        return cursor.next().text
+    literal = read_bytes(cursor)
+    if not literal:
+        raise cursor.lost("a member")
     try:
-        return octets(digits)
+        return octets(literal)
     except ValueError:
         raise cursor.lost("a member") from None
 
 
-def octets(digits: str) -> bytes:
-    """The value of a hexadecimal literal; an odd digit is the first byte's second one. Raises ValueError."""
-    return bytes.fromhex("0" * (len(digits) % 2) + digits)
+def read_bytes(cursor: Cursor) -> str:
+    """A literal of bytes here, as 0x or 0b and digits; "" when here is none."""
+    token, after = cursor.now, cursor.ahead()
+    word = token.upper
+    if word in ("X", "B") and after.kind == TokenKind.STRING and after.start == token.end:
+        cursor.next()
+        return f"0{word.lower()}{cursor.next().text}"
+    return cursor.next().text if word[:2] in ("0X", "0B") and len(word) > 2 else ""
 
 
-def member_texts(spec: TypeSpec, charset: str) -> tuple[str, ...]:
-    """Members as the column has them. Trailing spaces go, as in the server. Raises DDLError."""
+def octets(literal: str) -> bytes:
+    """The value of 0x or 0b and digits; an odd hexadecimal digit is the first byte's second one. Raises ValueError."""
+    digits = literal[2:]
+    if literal[1] in "xX":
+        return bytes.fromhex("0" * (len(digits) % 2) + digits)
+    return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
+
+
+def member_texts(spec: TypeSpec, charset: str, server: ServerVersion) -> tuple[str, ...]:
+    """Members as the column has them: a text is converted into its character set, bytes are in it.
+
+    Trailing spaces go. Raises DDLError.
+    """
     try:
-        texts = [m if isinstance(m, str) else decode_member(charset, m) for m in spec.members]
+        return tuple(_member_text(member, charset, server).rstrip(" ") for member in spec.members)
     except UnsupportedValue as error:
         raise DDLError(error.what, remedy=error.remedy) from error
-    return tuple(text.rstrip(" ") for text in texts)
+
+
+def _member_text(member: str | bytes, charset: str, server: ServerVersion) -> str:
+    if isinstance(member, bytes):
+        return decode_member(charset, member)
+    # TiDB converts nothing; and a binary column has the bytes of any character.
+    return member if server.tidb or charset == "binary" else text_in(charset, member)
 
 
 def read_attribute(cursor: Cursor, spec: TypeSpec) -> TypeSpec | None:
@@ -251,7 +266,7 @@ def _shown(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) -> tup
     charset, collation = column_charset(spec, table, server)
     base, numbers = spec.base, spec.numbers
     if base in ("enum", "set"):
-        members = member_texts(spec, charset)
+        members = member_texts(spec, charset, server)
         if charset == "binary" and not server.mariadb:
             charset = collation = ""
         return f"{base}({members_text(members)})", charset, collation

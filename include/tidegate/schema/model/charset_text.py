@@ -10,7 +10,7 @@ undefined: no value is changed silently.
 from __future__ import annotations
 
 import codecs
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
@@ -146,6 +146,8 @@ _REPLACED: Final[dict[str, dict[int, str]]] = {
     "eucjpms": {0x301C: "～", 0x2016: "∥", 0x2212: "－", 0xA2: "￠", 0xA3: "￡", 0xAC: "￢"},
     "gb18030": {0xE7C7: "ḿ", 0x1E3F: "\ue7c7"},
 }
+# Characters of the codec that the servers don't have.
+_LACKED: Final = {"cp932": "\x80\uf8f0\uf8f1\uf8f2\uf8f3"}
 # Sequences of bytes that the codec lacks, or reads in another way than the servers do.
 _SEQUENCES: Final[dict[str, dict[bytes, str]]] = {
     "big5": BIG5,
@@ -252,24 +254,60 @@ def decode_member(charset: str, data: bytes) -> str:
         ) from None
 
 
+def _byte(value: int) -> bytes:
+    return bytes([value])
+
+
 @cache
-def _characters(charset: str) -> frozenset[str]:
-    """The characters of a set that its codec doesn't encode as it decodes them."""
+def _own_codes(charset: str) -> dict[str, bytes]:
+    """The codes of characters that a set's codec doesn't encode as it decodes them."""
     if charset in SINGLE_BYTE:
-        return frozenset(_table(charset)) - {UNDEFINED}
-    return frozenset(_SEQUENCES.get(charset, {}).values()) | frozenset(_REPLACED.get(charset, {}).values())
+        table = _table(charset)
+        own = dict(zip(reversed(table), map(_byte, reversed(range(len(table)))), strict=True))
+        own.pop(UNDEFINED, None)
+        return own
+    sequences = _SEQUENCES.get(charset, {})
+    codes = dict(zip(reversed(sequences.values()), reversed(sequences), strict=True))
+    for point, character in _REPLACED.get(charset, {}).items():
+        codes[character] = chr(point).encode(codec_of(charset))
+    return codes
+
+
+@lru_cache(maxsize=4096)
+def _code(charset: str, character: str) -> bytes | None:
+    """A character's code in a set; None where the set lacks it."""
+    own = _own_codes(charset).get(character)
+    if charset in SINGLE_BYTE:
+        return own
+    for code in (character.encode(codec_of(charset), "ignore"), own):
+        try:
+            if code and decode_text(charset, code) == character:
+                return code
+        except UnsupportedValue:
+            continue
+    return None
 
 
 def holds(charset: str, character: str) -> bool:
-    """Whether a set has a character; the servers write a question mark for one that it lacks."""
-    if character in _characters(charset):
-        return True
-    if charset in SINGLE_BYTE or (charset in ("utf8mb3", "utf8", "ucs2") and character > "\uffff"):
-        return False
-    try:
-        return decode_text(charset, character.encode(codec_of(charset))) == character
-    except (UnicodeEncodeError, UnsupportedValue):
-        return False
+    """Whether a set has a character."""
+    beyond = charset in ("utf8mb3", "utf8") and character > "\uffff"
+    return not beyond and character not in _LACKED.get(charset, "") and _code(charset, character) is not None
+
+
+def text_in(charset: str, text: str) -> str:
+    """A text as the servers convert it into a set: a question mark stands for each character that it lacks."""
+    return "".join(character if holds(charset, character) else "?" for character in text)
+
+
+def encode_text(charset: str, text: str) -> bytes | None:
+    """A text's bytes in a set; None where it has characters that the set lacks."""
+    data = bytearray()
+    for character in text:
+        code = _code(charset, character)
+        if code is None or not holds(charset, character):
+            return None
+        data += code
+    return bytes(data)
 
 
 # Sets with characters that have more than one code, which the server tells apart.

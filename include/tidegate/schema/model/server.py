@@ -20,11 +20,13 @@ class ServerVersion:
     """The server, on which a statement's meaning depends. number: 90704 for 9.7.4, 110405 for 11.4.5.
 
     folds_names: it takes names of databases and tables in lower case, whatever is typed. A TiDB always does.
+    tidb: it is a TiDB, which passes for the MySQL that it follows.
     """
 
     mariadb: bool
     number: int
     folds_names: bool = False
+    tidb: bool = False
 
     @classmethod
     @lru_cache(maxsize=64)
@@ -36,7 +38,8 @@ class ServerVersion:
         if match is None:
             return cls(mariadb, 110400 if mariadb else 90000)
         number = int(match[1]) * 10000 + int(match[2]) * 100 + int(match[3] or 0)
-        return cls(mariadb, number, folds_names="tidb" in version.lower())
+        tidb = "tidb" in version.lower()
+        return cls(mariadb, number, folds_names=tidb, tidb=tidb)
 
     def folded(self, name: str) -> str:
         """The name of a database or a table as this server keeps it."""

@@ -52,7 +52,7 @@ from tidegate.schema.replay.indexes import (
     with_row_end,
 )
 from tidegate.schema.replay.storage import altered_storage, created_storage
-from tidegate.schema.replay.table_charsets import converted, default_text, resolve_charset
+from tidegate.schema.replay.table_charsets import converted, default_text, recoded, resolve_charset
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,18 +351,7 @@ def _redefined(
     context: Context,
 ) -> Column:
     column = _column(definition, column_id, defaults, context)
-    return _recoded(column, definition, convert, context, grows=not context.server.mariadb)
-
-
-def _recoded(
-    column: Column, definition: ColumnDefinition, convert: tuple[str, str] | None, context: Context, *, grows: bool
-) -> Column:
-    """CONVERT TO beats the character set that the same statement gives a column; MySQL also makes its TEXT larger."""
-    if not (definition.type.charset or definition.type.collation):
-        return column
-    recoded = converted(column, convert, mariadb=context.server.mariadb)
-    grown = grows or (convert is not None and convert[0] == "binary")
-    return recoded if grown else replace(recoded, type=column.type)
+    return recoded(column, definition.type, convert, context.server, grows=not context.server.mariadb)
 
 
 def _place_columns(
@@ -380,7 +369,7 @@ def _place_columns(
             if not isinstance(action, AddColumn):
                 columns[:] = [c for c in columns if c.name.lower() != action.definition.name.lower()]
             column = _column(action.definition, context.new_id(), defaults, context)
-            column = _detailed(_recoded(column, action.definition, convert, context, grows=False), details)
+            column = _detailed(recoded(column, action.definition.type, convert, context.server, grows=False), details)
         elif isinstance(action, ChangeColumn) and action.definition.place is not None:
             column = next(c for c in columns if c.id == _existing(shape, action.old).id)
             columns.remove(column)

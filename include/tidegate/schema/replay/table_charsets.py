@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.errors import UnsupportedValue
-from tidegate.schema.ddl.tree import Charset, Default
-from tidegate.schema.ddl.types import as_binary, converted_text, octets
-from tidegate.schema.model.charset_text import decode_member
+from tidegate.schema.ddl.tree import Charset, Default, TypeSpec
+from tidegate.schema.ddl.types import as_binary, converted_text, octets, shown_type
+from tidegate.schema.model.charset_text import decode_member, encode_text
 from tidegate.schema.model.charsets import collation_pair, default_collation, shown_charset
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.type_table import BINARIES, TEXT_BYTES
-from tidegate.schema.model.types import COMPRESSED
+from tidegate.schema.model.types import COMPRESSED, UNKNOWN, enum_members, members_text
 
 _LITERAL: Final = re.compile(r"0[xXbB]")
 
@@ -57,7 +57,7 @@ def default_text(default: Default, kind: str, charset: str) -> str | None:
         return "0x" + text.encode().hex() if is_binary and text.isascii() and _LITERAL.match(text) else text
     if not (charset or is_binary or kind.startswith(("enum(", "set("))):
         return text
-    literal = octets(text[2:]) if text[1] in "xX" else _bits(text[2:])
+    literal = octets(text)
     if is_binary:
         return f"0x{literal.hex().upper()}"
     try:
@@ -66,21 +66,52 @@ def default_text(default: Default, kind: str, charset: str) -> str | None:
         return text
 
 
-def _bits(digits: str) -> bytes:
-    return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
-
-
 def converted(column: Column, convert: tuple[str, str] | None, *, mariadb: bool) -> Column:
     """The new form of a column after CONVERT TO; convert: None when the statement has none."""
     if convert is None or not column.charset or column.charset == "binary":
         return column
     charset, collation = convert
+    if column.type.startswith(("enum(", "set(")):
+        kind = _members_taken(column.type, column.charset, charset)
+        if charset == "binary" and not mariadb:
+            charset = collation = ""
+        return replace(column, type=kind, charset=charset, collation=collation)
     kind, mark, rest = column.type.partition(COMPRESSED)
     if charset == "binary":
-        if kind.startswith(("enum(", "set(")):
-            return replace(column, charset=charset if mariadb else "", collation=collation if mariadb else "")
         return replace(column, type=as_binary(kind) + mark + rest, charset="", collation="")
     if kind in TEXT_BYTES:
         kind = converted_text(kind, column.charset, charset)
     kind += mark + rest
     return replace(column, type=kind, charset=charset, collation=collation)
+
+
+def recoded(
+    column: Column, written: TypeSpec, convert: tuple[str, str] | None, server: ServerVersion, *, grows: bool
+) -> Column:
+    """A column that a statement with CONVERT TO defines itself: CONVERT TO beats the character set that it gives.
+
+    Members are written in the statement, and so are converted. grows: TEXT becomes larger, as in MySQL.
+    """
+    if convert is None or not (written.charset or written.collation):
+        return column
+    if written.members:
+        kind, charset, collation = shown_type(
+            replace(written, charset=convert[0], collation=convert[1]), convert, server
+        )
+        return replace(column, type=kind, charset=charset, collation=collation)
+    new = converted(column, convert, mariadb=server.mariadb)
+    return new if grows or convert[0] == "binary" else replace(new, type=column.type)
+
+
+def _members_taken(kind: str, old_charset: str, new_charset: str) -> str:
+    """The type of an ENUM or SET after CONVERT TO. The servers leave the bytes of its members as they are, and take
+    them for text in the new character set. UNKNOWN stands for a member whose bytes are no text there.
+    """
+    members: list[str] = []
+    for member in enum_members(kind):
+        data = None if UNKNOWN in member else encode_text(old_charset, member)
+        try:
+            members.append(member if data is None else decode_member(new_charset, data))
+        except UnsupportedValue:
+            members.append(UNKNOWN)
+    return f"{kind[: kind.index('(')]}({members_text(tuple(members))})"
