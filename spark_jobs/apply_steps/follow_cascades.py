@@ -202,8 +202,11 @@ class _Played:
         ]
         anew = {name: exact_from(entry) for name, entry in self._children.items()}
         rules_by_time = []
-        for commit_ts in sorted({low_ts, *(version.commit_ts for version in made), *filter(None, anew.values())}):
-            rules = [rule for table in sorted(self._tables) for rule in self._rules_at(table, commit_ts)]
+        times = sorted({low_ts, *(version.commit_ts for version in made), *filter(None, anew.values())})
+        for commit_ts, upto_ts in zip(times, [*times[1:], self._window.cut_ts + 1], strict=True):
+            # Of a table whose changes begin behind these rules they say nothing.
+            tables = sorted(table for table in self._tables if self._from[table] + 1 < upto_ts)
+            rules = [rule for table in tables for rule in self._rules_at(table, commit_ts)]
             emptied = [(v.database, v.table) for v in made if v.commit_ts == commit_ts and empties(v)]
             emptied += [name for name, at_ts in anew.items() if commit_ts == at_ts]
             rules_by_time.append(_Rules(commit_ts, rules, emptied))
@@ -265,7 +268,7 @@ class _Played:
                 raise Doubt("several tables flow into it", name)
             if entry is not None and entry.name in moved:
                 raise Doubt("rows come to it, or leave it, by a rename or a partition", name)
-            at = history.version_at(*name, compared.begin_ts)
+            at = history.version_at(*name, compared.begin_ts + 1)
             inside = [v for v in history.versions(*name) if compared.begin_ts < v.commit_ts <= self._window.cut_ts]
             shapes = {_compared(version, compared) for version in (*inside, *([at] if at is not None else ()))}
             if len(shapes) > 1:

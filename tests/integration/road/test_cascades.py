@@ -171,3 +171,36 @@ def test_a_child_that_is_renamed_behind_what_its_key_did_is_read_anew_by_its_new
     app = Reading(road, spark).run()
     assert not [state.reason for state in app.states.values() if state.state is State.HELD]
     assert road.assert_equal() == {"p": 1, "d": 1}
+
+
+class _Lines(list[str]):
+    """An application's report, which says when it goes round in circles."""
+
+    def append(self, line: str) -> None:
+        super().append(line)
+        assert len(self) < 40, self[-6:]
+
+
+def test_a_child_that_no_foreign_key_can_be_followed_for_is_gone_once_it_is_dropped(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """It waited, was dropped in the segment of its parents' changes, and its window begins right below that."""
+    database = fresh_database(mariadb)
+    road = Road.begun(
+        mariadb, tmp_path, database,
+        "CREATE TABLE p (id FLOAT PRIMARY KEY)",
+        "CREATE TABLE c (id INT PRIMARY KEY, p FLOAT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "INSERT INTO p VALUES (1), (2)",
+        "INSERT INTO c VALUES (1, 1), (2, 2)",
+        "DELETE FROM p WHERE id = 1",
+        "DROP TABLE c",
+        "INSERT INTO other VALUES (1)",
+        "INSERT INTO p VALUES (3)",
+    )  # fmt: skip
+    road.lines = _Lines()
+    road.capture()
+    road.apply(spark)
+    app = road.apply(spark)  # the first one met it
+    assert app.states[f"{database}.c"].state is State.DROPPED
+    assert road.assert_equal() == {"p": 2, "other": 1}
