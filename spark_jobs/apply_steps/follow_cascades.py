@@ -192,7 +192,7 @@ class _Played:
         self._reader.check_readable(apart, self._given.decoded.plan.known.get(self._source, NOTHING_KNOWN))
 
     def _rules(self) -> list[_Rules]:
-        """As versions of the tables come and go in the window."""
+        """As versions of the tables come and go in the window, for changes behind what a table has already."""
         history, low_ts = self._app.histories[self._source], min(self._begins.values())
         made = [
             version
@@ -204,9 +204,8 @@ class _Played:
         rules_by_time = []
         times = sorted({low_ts, *(version.commit_ts for version in made), *filter(None, anew.values())})
         for commit_ts, upto_ts in zip(times, [*times[1:], self._window.cut_ts + 1], strict=True):
-            # Of a table whose changes begin behind these rules they say nothing.
-            tables = sorted(table for table in self._tables if self._from[table] + 1 < upto_ts)
-            rules = [rule for table in tables for rule in self._rules_at(table, commit_ts)]
+            begun = sorted(table for table in self._tables if self._from[table] + 1 < upto_ts)
+            rules = [rule for table in begun for rule in self._rules_at(table, commit_ts)]
             emptied = [(v.database, v.table) for v in made if v.commit_ts == commit_ts and empties(v)]
             emptied += [name for name, at_ts in anew.items() if commit_ts == at_ts]
             rules_by_time.append(_Rules(commit_ts, rules, emptied))
@@ -346,13 +345,8 @@ class _Played:
                 name = self._app.names.logical_name(staged.database, staged.table)
                 made.setdefault(name, StagedTable()).files.append(staged)
             case NotStaged():
-                refused = Refused(
-                    cause_of(staged.error),
-                    staged.message,
-                    met_in(self._app, self._window, staged.name),
-                    needs=staged.needs,
-                    fault=staged.error,
-                )
+                cause, place = cause_of(staged.error), met_in(self._app, self._window, staged.name)
+                refused = Refused(cause, staged.message, place, needs=staged.needs, fault=staged.error)
                 hold(self._app, self._window, staged.name, refused)
 
 
