@@ -2,7 +2,7 @@
 
 In:  segments with HAS_DDL, and the versions known so far.
 Out: new rows of control/schema_history, in one commit; tables whose DDL can't be followed are held; what planning and
-     this step noted of tables' states, in one commit; DdlReplayed.
+     this step noted of tables' states, in one commit, but of a source that is behind: first; DdlReplayed.
 
 It runs before decode, because rows after a DDL need the columns as of their commit_ts. Replaying a
 statement again changes nothing (its commit_ts is not above the table's last version), so a killed window
@@ -71,6 +71,8 @@ def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pa
         history.unfollowed = []
     if new:
         forget_cascades(app)
+        if window.behind is not None:
+            app.record_states({})  # a killed window would know these tables as of this source already
         failpoint("apply_before_schema_history")
         app.histories.written(app.control.append(tables.SCHEMA_HISTORY, [version.to_row() for version in new]))
         failpoint("apply_after_schema_history")

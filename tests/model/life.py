@@ -226,6 +226,8 @@ class Life(Promises):
             after = asked.note(self.bounds, state, table, e.PauseOver(_NOW))
             if after != state:
                 yield f"the pause of {table} is over", _mended(after, table)
+        if self.bounds.forgets:
+            yield from self._forgets(state)
         assert state.read is not None
         if state.stalls < self.bounds.stalls:
             for source in self.bounds.lags:
@@ -328,10 +330,32 @@ class Life(Promises):
             yield f"{table} can't be written", self._fails(state, table)
         if table in state.failing:
             return
+        if state.gives < self.bounds.gives:
+            yield f"the writer gives {table} back", self._given_back(state, window, table)
         silver = publishing.written(self.bounds, state, window, table, after)
         is_news = silver != state.tables[table] or silver.version > state.cut
         later = window._replace(todo=rest, wrote=(*window.wrote, table) if is_news else window.wrote)
         yield f"{table} is written", replaced(state, table, **silver._asdict())._replace(window=later)
+
+    def _given_back(self, state: State, window: Window, table: int) -> State:
+        """It is to catch up in windows of its own; one that stands as before stays in this one, unwritten."""
+        before = state.tables[table].standing
+        standing = rules.step(before, e.SentBelow(""), asked.facts(self.bounds, state, table)).standing
+        later = window._replace(todo=window.todo[1:])
+        if standing is not None and standing is not before:
+            held = {**dict(window.held), table: asked.plain(standing)}
+            taken = tuple(at for at in window.taken if at != table)
+            later = later._replace(held=tuple(sorted(held.items())), taken=taken)
+        return state._replace(window=later, gives=state.gives + 1)
+
+    def _forgets(self, state: State) -> Iterator[tuple[str, State]]:
+        """What a step says of a table that waits already changes nothing."""
+        for table in filter(lambda table: asked.is_held(state, table), self.bounds.tables):
+            for event in (e.SentBelow(""), e.Refused(Cause.FAULT, "")):
+                yield (
+                    f"{table}, which is held, meets {type(event).__name__}",
+                    asked.note(self.bounds, state, table, event),
+                )
 
     def _fails(self, state: State, table: int) -> State:
         """In all tries: the window is planned anew without it, else it fails again."""

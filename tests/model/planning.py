@@ -55,6 +55,8 @@ class Plan:
             self.upto = reach
             for at, _ in self._ops("".join((*_DDL, "REP"))):
                 self.take_in(at)
+        if self.kind == "source":  # what such a window meets is recorded before its versions
+            self.half = self.state
         known = self.state.known
         for source in self.sources():
             known = swapped(known, source, max(known[source], self.upto))
@@ -110,7 +112,7 @@ class Plan:
 
     def take_in(self, at: int) -> bool:
         table = self.bounds.feeds[at][1]
-        if table in self.held or asked.is_held(self.state, table) or not self._is_for(table, at):
+        if table in self.held or not self._is_for(table, at) or asked.is_held(self.state, table):
             return False
         if table not in self.tables:
             after = asked.applied(self.state, table)

@@ -37,7 +37,14 @@ SMALL: Final = (
     Bounds("joins", kinds=("CRDS",), toggles=((0,), ()), changes=2, kills=1),
     Bounds("joins, unread", kinds=("CRTXEP",), toggles=((0,), ()), changes=2),
     Bounds("joins late", keeps=((False,), (True,)), kinds=("CRDS",), toggles=((0,), ()), changes=1, kills=1),
-    Bounds("joins, short", ops=(2,), kinds=("CS",), keeps=((False,), (True,)), toggles=((0,), ()), changes=3),
+    Bounds(
+        "joins, short", ops=(2,), kinds=("CS",), keeps=((False,), (True,)), toggles=((0,), ()), changes=3,
+        forgets=True,
+    ),
+    Bounds("given back", ops=(3,), kinds=("CRT",), gives=2, kills=1),
+    Bounds(
+        "given back, stall", _TWO, (1, 2), ("C", "CR"), lags=(1,), keeps=_BOTH, stalls=1, gives=1, is_followed=False
+    ),
     Bounds("stall", _TWO, (1, 2), ("C", "CR"), lags=(1,), keeps=_BOTH, stalls=1, kills=1),
     Bounds("stall, dropped", _TWO, (1, 3), ("C", "CRD"), lags=(1,), keeps=_BOTH, stalls=1),
     Bounds(
@@ -47,6 +54,14 @@ SMALL: Final = (
     Bounds("routed", _SHARDS, (2, 2), ("CR", "CRD"), lags=(1,), keeps=((True,), (True, True)), stalls=1),
     Bounds(
         "routed, killed", _SHARDS, (2, 2), ("CR", "CR"), lags=(1,), keeps=((True,), (True, True)), stalls=1, kills=1
+    ),
+    Bounds(
+        "routed, given back", _SHARDS, (2, 2), ("CR", "CR"), lags=(1,), keeps=((True,), (True, True)), stalls=1,
+        gives=1, is_followed=False,
+    ),
+    Bounds(
+        "stall twice", ((0, 0), (1, 0), (2, 1)), (2, 1, 0), ("CR", "C", ""), lags=(0, 1),
+        keeps=((True, True), (True, True, True)), stalls=2, is_followed=False,
     ),
     Bounds("rename", _PAIR, (3, 1), ("CRG", "CR"), keeps=((True, True), (True,)), kills=1),
     Bounds("rename, held", _PAIR, (3, 1), ("CEG", "C"), specials=2, keeps=((True, True), (True,)), kills=1),
@@ -70,6 +85,13 @@ SMALL: Final = (
     ),
 )  # fmt: skip
 LARGE: Final = (
+    Bounds(
+        "routed, given back, killed", _SHARDS, (2, 2), ("CR", "CR"), lags=(1,), keeps=((True,), (True, True)), stalls=1,
+        gives=1, kills=1,
+    ),
+    Bounds(
+        "routed, fails", _SHARDS, (3, 2), ("CR", "CR"), lags=(1,), keeps=((True,), (True, True)), stalls=1, fails=1
+    ),
     Bounds("causes, long", ops=(4,), kinds=("CRSTXEPAD",), specials=2, kills=2),
     Bounds("joins, long", ops=(4,), kinds=("CRDSTX",), toggles=((0,), ()), changes=2, fails=1, kills=1),
     Bounds("stall, long", _TWO, (2, 3), ("CR", "CRD"), lags=(1,), keeps=_BOTH, stalls=1, kills=1),
@@ -85,7 +107,7 @@ LARGE: Final = (
     ),
     Bounds("rename, unread", _PAIR, (4, 1), ("CXGT", "C"), specials=2, keeps=((True, True), (True,))),
     Bounds("rename, long", _PAIR, (4, 2), ("CRGXT", "CRT"), specials=2, keeps=((True, True), (True,)), kills=1),
-)
+)  # fmt: skip
 
 
 def _stays(before: Standing | None, _: Any, __: Any) -> Step:
@@ -137,6 +159,14 @@ def _stalls_with_all(before: Standing | None, event: e.SourceStalls, facts: Any)
     return Step(Standing(Is.RELEASED, applied_ts=facts.cut_ts, source=event.source))
 
 
+def _caught_up_late(before: Standing | None, event: e.CaughtUp, facts: Any) -> Step:
+    return rules._caught_up(before, event, replace(facts, late=tuple))
+
+
+def _meets_waiting(before: Standing | None, event: e.SourceMeets, facts: Any) -> Step:
+    return Step(before) if rules.is_in(before, Is.HELD, Is.RELEASED) else rules._source_meets(before, event, facts)
+
+
 def _at_the_cut_ahead(_: Any, facts: Any, upto_ts: int) -> Standing:
     return rules._gone(upto_ts) if facts.dropped(upto_ts) else rules._rests(facts, upto_ts)
 
@@ -153,6 +183,8 @@ RULES: Final[dict[str, tuple[type, Callable[..., Step]]]] = {
     "sent below though held": (e.SentBelow, _below_anyway),
     "any source back": (e.SourceBack, _back_whatever),
     "stalls with all": (e.SourceStalls, _stalls_with_all),
+    "caught up, a source late": (e.CaughtUp, _caught_up_late),
+    "a new source of who waits": (e.SourceMeets, _meets_waiting),
 }
 GUARDS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "reaches: always": ("_reaches", lambda *_: True),
@@ -224,17 +256,19 @@ WHERE: Final = {
     "a window reaches what a try has written": "causes",
     "a source joins where it was left": "source joins",
     "who lacked rows when it was left": "joins, short",
+    "no SentBelow": "given back",
+    "sent below though held": "joins, short",
+    "the last cause counts": "joins, short",
+    "below, and with its source": "given back, stall",
+    "stalls with all": "stall twice",
+    "caught up, a source late": "given back, stall",
+    "a new source of who waits": "routed, given back",
 }
 # No scenario breaks a promise without these: each says why.
 NOT_COVERED: Final = {
     "no ShardsLack": "no snapshot of a shard is in the model, and no shard that lacks rows or joins with a past; "
     "tests/spark_jobs/window/test_left_out_shards.py has them",
     "no ShardBegins": "the same",
-    "no SentBelow": "a history that makes no version behind one that isn't read isn't in the model",
-    "sent below though held": "the steps ask about nobody who is held; the rule is for one that forgets",
-    "the last cause counts": "the same",
-    "below, and with its source": "no table that a rename links goes on with a source of its own there",
-    "stalls with all": "a table of several shards has none that another source brings first",
 }
 
 

@@ -127,6 +127,7 @@ class State(NamedTuple):
     waves: int = 0
     cancels: int = 0
     losses: int = 0
+    gives: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,8 @@ class Bounds:
     feeds: of each physical table its source and its logical table; ops: how many operations it may have, of which
     kinds; specials: how many in all beside C, R, D and T. snaps: how many waves are read; cancels: how many snapshots a
     person ends. losses: how often somebody puts silver back. lags: sources that may be captured later than the others.
-    is_followed: whether the ways on are looked for as well, of all of its states.
+    is_followed: whether the ways on are looked for as well, of all of its states. gives: how often the writer gives a
+    table back. forgets: whether steps ask about tables that are held.
     keeps: what the file keeps at first; toggles: which tables and sources it may take in or leave out.
     """
 
@@ -156,6 +158,8 @@ class Bounds:
     snaps: int = 0
     cancels: int = 0
     losses: int = 0
+    gives: int = 0
+    forgets: bool = False
     is_followed: bool = True
     keeps_deleted: bool = False
 

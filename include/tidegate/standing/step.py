@@ -23,7 +23,7 @@ from tidegate.standing import events as e
 from tidegate.standing import shown
 from tidegate.standing.causes import ENDS, Cause
 from tidegate.standing.facts import Facts
-from tidegate.standing.standing import Standing
+from tidegate.standing.standing import Place, Standing
 from tidegate.tables import State
 
 PAUSE_MIN: Final = timedelta(minutes=10)
@@ -110,11 +110,15 @@ def _snapshot_lost(before: Standing | None, event: e.SnapshotLost, facts: Facts)
 
 def _rows_gone(before: Standing | None, event: e.RowsGone, facts: Facts) -> Step:
     """Whatever it waits for, it needs rows now; one that waits at a gate needs them once a person has opened it."""
+    return Step(_lacks(before, event.reason, event.place, facts))
+
+
+def _lacks(before: Standing | None, reason: str, place: Place | None, facts: Facts) -> Standing:
     needs = Needs.COLUMNS if before is not None and before.columns_doubted else Needs.ROWS  # rows alone tell no columns
     if _holds(before) and ENDS[before.cause].is_gate:
-        return Step(replace(before, needs=needs))
+        return replace(before, needs=needs)
     cause, at_ts = Cause.NEEDS_ROWS, facts.applied()
-    return Step(Standing(State.HELD, event.reason, cause, at_ts, event.place, needs=needs, **_known(before)))
+    return Standing(State.HELD, reason, cause, at_ts, place, needs=needs, **_known(before))
 
 
 def _logged_again(before: Standing | None, event: e.LoggedAgain, _: Facts) -> Step:
@@ -223,17 +227,28 @@ def _source_stalls(before: Standing | None, event: e.SourceStalls, facts: Facts)
 
 
 def _source_meets(before: Standing | None, event: e.SourceMeets, facts: Facts) -> Step:
-    """A table without a state gets it first, to tell an earlier try's rows from older ones."""
-    if is_in(before, State.HELD, State.RELEASED):
-        return Step(before)
+    """A table without a state gets it first, to tell an earlier try's rows from older ones. One that waits, or catches
+    up, may be further than a source that it has only now: that one's rows below are in no window to come.
+    """
+    if before is not None and before.state in (State.HELD, State.RELEASED):
+        return Step(_meets_waiting(before, event, facts))
+    reason = shown.met_behind(facts.name, event.source)
     if before is not None or facts.has_silver():
-        reason = shown.met_behind(facts.name, event.source)
         waits = Standing(State.HELD, reason, Cause.NEEDS_ROWS, facts.cut_ts, needs=Needs.ROWS)
         return Step(waits)
     alone = set(facts.feeds()) <= {event.source}  # else both sources have to be there for it to go on
     reason = f"{facts.name}: {event.source} is behind the cut"
     at_ts = facts.position(event.source)
     return Step(Standing(State.RELEASED, reason, applied_ts=at_ts, source=event.source if alone else ""))
+
+
+def _meets_waiting(before: Standing, event: e.SourceMeets, facts: Facts) -> Standing:
+    is_new = before.source != event.source and event.source not in facts.feeds()
+    if (before.source in ("", event.source) and not is_new) or before.lacks_rows:
+        return before
+    if facts.mark() > facts.position(event.source):
+        return _lacks(before, shown.met_behind(facts.name, event.source), None, facts)
+    return replace(before, source="", applied_ts=facts.mark())
 
 
 def _source_back(before: Standing | None, event: e.SourceBack, facts: Facts) -> Step:
@@ -293,12 +308,13 @@ def _reaches(event: e.CutReached, facts: Facts) -> bool:
 def _caught_up(before: Standing | None, event: e.CaughtUp, facts: Facts) -> Step:
     """A released table goes on with all others when it has reached exactly their position.
 
-    Below it, it stays released: its state there, dropped perhaps, may not last.
+    Below it, it stays released: its state there, dropped perhaps, may not last. So it does while one of its sources is
+    behind: the cut goes on without that one.
     """
     if before is None or before.state is not State.RELEASED:
         return Step(before)
     upto_ts = max(before.applied_ts, event.upto_ts)
-    if upto_ts < facts.cut_ts:
+    if upto_ts < facts.cut_ts or facts.late():
         return Step(replace(before, applied_ts=upto_ts))
     return Step(_at_the_cut(before, facts, upto_ts))
 

@@ -313,12 +313,8 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
     """Let a physical table's logical one take part in a window, if it does by the rules. True when it does."""
     database, table, routed = app.names.logical(physical.database, physical.table)
     name = f"{database}.{table}"
-    state = app.states.get(name)
-    if (
-        name in window.held
-        or (state is not None and state.state == State.HELD)
-        or not _is_for(app, window, name, physical)
-    ):
+    # One that is held meets a source that is behind, too: later it goes on from where that one's rows are passed.
+    if name in window.held or not _is_for(app, window, name, physical) or app.positions.is_held(name):
         return False
     if name not in window.tables:
         after_ts = app.positions.applied(name)

@@ -94,6 +94,7 @@ def grounds() -> Iterator[Facts]:
     yield facts(has_silver=lambda: True)
     yield facts(feeds=lambda: ("s1", "s2"))
     yield facts(late=lambda: ("s1",))
+    yield facts(position=lambda _source: 5)
 
 
 def arrows() -> set[tuple[State, str, State]]:

@@ -54,6 +54,12 @@ def test_the_page_of_causes_is_the_table_of_causes() -> None:
     assert said == wanted
 
 
+def test_a_gate_stays_when_a_new_source_brings_rows_that_are_passed() -> None:
+    for cause in GATES:
+        met = step(waits(cause), e.SourceMeets("s2"), facts(position=lambda _source: 5)).standing
+        assert met == replace(waits(cause), needs=Needs.ROWS)
+
+
 def test_a_gate_is_passed_by_a_person_or_the_pipeline_file_alone() -> None:
     """A wave begins a held table only when a person has asked for it: nobody else does for a gate."""
     people = (e.Released, e.Selected, e.WaveBegins, e.ShardBegins)
