@@ -84,7 +84,12 @@ def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime)
 def last_states(lake: LakeFiles) -> dict[str, Standing]:
     """Logical table -> what its newest row of control/table_states says."""
     rows = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
-    return {row["table"]: from_row(row) for row in rows.to_pylist()}
+    read_from, standings = (lake.carried or {}).get(last_states, (None, {}))
+    if read_from is not rows:
+        standings = {row["table"]: from_row(row) for row in rows.to_pylist()}
+    if lake.carried is not None:
+        lake.carried[last_states] = (rows, standings)
+    return dict(standings)
 
 
 def state_of(lake: LakeFiles, table: str) -> Standing | None:

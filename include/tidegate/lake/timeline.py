@@ -69,13 +69,14 @@ def timeline(lake: LakeFiles, now: float, seconds: float) -> Timeline:
     edges = [now - seconds + step * number for number in range(STEPS + 1)]
     # What was published late is older than it was published: by up to a day, or as much as is shown.
     oldest = now - seconds - max(seconds, CUTS_LATE_SECONDS)
-    newer = [("cut_ts", ">", compose(max(0, int(oldest * 1000))))]
+    newer = ("cut_ts", compose(max(0, int(oldest * 1000))))
     wanted = ["cut_ts", "published_at"]
-    cuts = control.read(lake, tables.CUTS, columns=wanted, filters=[*newer, ("table", "=", "")]).sort_by("published_at")
+    cuts = control.read_above(lake, tables.CUTS, newer, columns=wanted, filters=[("table", "=", "")])
+    cuts = cuts.sort_by("published_at")
     published = [micros / 1e6 for micros in cuts["published_at"].cast("int64").to_pylist()]
     complete = [physical_ms(stamp) / 1000 for stamp in cuts["cut_ts"].to_pylist()]
     lag = tuple(_lags(edges, published, complete, dense=seconds <= DENSE_CUTS_SECONDS))
-    ledger = control.read(lake, tables.LEDGER, columns=_LEDGER, filters=newer)
+    ledger = control.read_above(lake, tables.LEDGER, newer, columns=_LEDGER)
     # A window is dated by its cut: it was published within its lag after that.
     seconds_of = (ledger["cut_ts"].to_numpy().astype(np.int64) >> LOGICAL_BITS) / 1000
     places = np.searchsorted(edges, seconds_of, side="right") - 1

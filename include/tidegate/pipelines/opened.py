@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tidegate.mysql.connection import ConnectionInfo
     from tidegate.query.pinned import PinnedCut
     from tidegate.query.subscription import Subscription
+    from tidegate.snapshot.progress.shown import ShownSnapshots
 
 
 def storage_options(lake: Lake, connections: Connections) -> dict[str, str]:
@@ -172,13 +173,17 @@ def capture_run(
             assert_never(kind)
 
 
-def seen_standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
-    """The pipeline as people see it: with what snapshots make of each table that waits. Raises as `standing`."""
+def seen_standing(
+    pipeline: Pipeline, lake: LakeFiles, ask: Ask, snapshots: ShownSnapshots | None = None
+) -> CaptureStanding:
+    """The pipeline as people see it: with what snapshots make of each table that waits. snapshots: of a caller that
+    looks again. Raises as `standing`.
+    """
     from tidegate.capture.standing import standing
     from tidegate.snapshot.progress.automatic import seen
 
     stands = standing(pipeline, lake, ask)
-    return replace(stands, tables=seen(pipeline, lake, stands.tables))
+    return replace(stands, tables=seen(pipeline, lake, stands.tables, snapshots))
 
 
 def asking(pipeline: Pipeline, lake: LakeFiles, connections: Connections) -> Ask:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tidegate.lake.timeline import Timeline
     from tidegate.lake.verified import Verified
     from tidegate.snapshot.progress.events import TableProgress
+    from tidegate.snapshot.progress.shown import ShownSnapshots
     from tidegate.standing.standing import Standing
 
 _ASKED_AT_ONCE_MAX: Final = 16
@@ -73,13 +74,19 @@ class PipelineView:
         return plain(self)
 
 
-def look(pipeline: Pipeline, lake: LakeFiles, ask: Ask, now: float) -> PipelineView:
-    """All but the history. now: Unix seconds. Raises LakeUnavailable, OSError."""
-    from tidegate.lake.verified import verified
-    from tidegate.snapshot.progress.standing import under_way_and_failed
+def look(
+    pipeline: Pipeline, lake: LakeFiles, ask: Ask, now: float, snapshots: ShownSnapshots | None = None
+) -> PipelineView:
+    """All but the history. now: Unix seconds. snapshots: of a caller that looks again.
 
-    stands = seen_standing(pipeline, lake, ask)
-    under_way, failed = under_way_and_failed(lake)
+    Raises LakeUnavailable, OSError.
+    """
+    from tidegate.lake.verified import verified
+    from tidegate.snapshot.progress.shown import ShownSnapshots, under_way_and_failed
+
+    snapshots = snapshots or ShownSnapshots(lake)
+    stands = seen_standing(pipeline, lake, ask, snapshots)
+    under_way, failed = under_way_and_failed(snapshots.tables())
     ended = {table.table for table in stands.tables if table.has_ended}
     tables = pipeline.tables
     failed = [
@@ -103,6 +110,7 @@ class PipelineReader:
         self._lake_connections, self._source_connections = lake_connections, source_connections
         self._lock = threading.Lock()
         self._lake: LakeFiles | None = None
+        self._snapshots: ShownSnapshots | None = None
         self._view: PipelineView | None = None
         self._histories: dict[str, tuple[float, Timeline]] = {}
         self._pool = ThreadPoolExecutor(min(_ASKED_AT_ONCE_MAX, len(pipeline.sources)), "tidegate-ask")
@@ -182,7 +190,7 @@ class PipelineReader:
             lake = self._open()
             if self._asking is None:
                 self._asking = asking(self.pipeline, lake, self._source_connections)
-            return look(self.pipeline, lake, self._ask(self._asking), now)
+            return look(self.pipeline, lake, self._ask(self._asking), now, self._snapshots)
         except Exception as error:  # noqa: BLE001 - of whatever a store says; a view is where people and alerts look
             return self._unreadable(now, error)
 
@@ -194,6 +202,9 @@ class PipelineReader:
         if self._lake is None:
             self._lake = open_lake(self.pipeline, self._lake_connections)
             self._lake.carry()
+            from tidegate.snapshot.progress.shown import ShownSnapshots
+
+            self._snapshots = ShownSnapshots(self._lake)
         return self._lake
 
     def _ask(self, ask: Ask) -> Ask:

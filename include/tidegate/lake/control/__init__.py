@@ -17,6 +17,7 @@ from tidegate.lake.control.rows import (
     pack,
     pieces,
     read,
+    read_above,
     rows_of,
     version,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "pack",
     "pieces",
     "read",
+    "read_above",
     "rows_of",
     "version",
 ]

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.delta.actions import add
 from tidegate.delta.exchange import exchange
@@ -23,10 +24,11 @@ from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, LakeUnavailable, Overtaken
-from tidegate.lake.control.files import Filters, check, write_file
+from tidegate.lake.control.files import Filters, check, chosen, write_file
 from tidegate.lake.control.reading import nullable, parts
 from tidegate.lake.control.upgrade import Preparation, upgrade_table
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.layout import layout_of
 from tidegate.limits import CONTROL_COMMIT_ATTEMPTS_MAX
 from tidegate.tables import Table
 
@@ -110,8 +112,8 @@ def newest(
 ) -> pa.Table:
     """The last row in `order` among rows with the same `by`. In memory is what is returned, and a piece more.
 
-    A lake that carries keeps the answer, and the next one reads only files that came since. If a file went, rows may
-    have gone with it: all is read again.
+    A lake that carries keeps the answer, and the next one reads only files that came since; without any, it is the very
+    same table. If a file went, rows may have gone with it: all is read again.
     """
     state = load(lake, table)
     names = table.schema.names if columns is None else list(dict.fromkeys([*columns, *by, *order]))
@@ -120,6 +122,8 @@ def newest(
     question = (table.path, *names, "by", *by, "order", *order, repr(filters))
     known, answer = (lake.carried or {}).get(question, (live.keys(), None))
     read_parts, rows, files = [schema.empty_table()], 0, None
+    if answer is not None and known == live.keys():
+        return answer if columns is None else answer.select(list(columns))
     if answer is not None and known <= live.keys():
         read_parts, files = [answer], [live[path] for path in sorted(live.keys() - known)]
     for part in () if state is None else parts(lake, table, state, schema, filters or (), files):
@@ -131,6 +135,34 @@ def newest(
     if lake.carried is not None:
         lake.carried[question] = (frozenset(live), kept)
     return kept if columns is None else kept.select(list(columns))
+
+
+def read_above(
+    lake: LakeFiles,
+    table: Table,
+    above: tuple[str, int],
+    *,
+    columns: Sequence[str],
+    filters: Filters = (),
+) -> pa.Table:
+    """As read, of rows with more in a column than a bound. above: the column and the bound.
+
+    A lake that carries keeps the rows of each file, and opens a file once, whatever bounds it is asked for.
+    """
+    state, schema = load(lake, table), nullable(pa.schema([table.schema.field(name) for name in columns]))
+    if state is None:
+        return schema.empty_table()
+    question = (table.path, *columns, "above", repr(filters))
+    kept = (lake.carried or {}).get(question, {})
+    conditions = () if layout_of(state, table).steps else ((above[0], ">", above[1]),)
+    for file in chosen(state, conditions):
+        if file.path not in kept:
+            kept[file.path] = rows_of(lake, table, state, schema, filters, [file])
+    read_parts = [kept[file.path] for file in state.files if file.path in kept]
+    if lake.carried is not None:
+        lake.carried[question] = {file.path: kept[file.path] for file in state.files if file.path in kept}
+    rows = pa.concat_tables([schema.empty_table(), *read_parts])
+    return rows.filter(pc.greater(rows[above[0]], above[1]))
 
 
 def last_of(rows: pa.Table, by: Sequence[str], order: Sequence[str]) -> pa.Table:

@@ -30,7 +30,7 @@ from tidegate.limits import SNAPSHOT_AGAIN_SECONDS, SNAPSHOT_AGAIN_SECONDS_MAX, 
 from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
-from tidegate.snapshot.progress.requests import told
+from tidegate.snapshot.progress.shown import ShownSnapshots
 from tidegate.table_names import Physical
 from tidegate.tables import State, splits
 
@@ -151,13 +151,18 @@ def _outlook(
     return Outlook(physical, in_vain[-1].told_at + timedelta(seconds=pause), why, tries)
 
 
-def seen(pipeline: Pipeline, lake: LakeFiles, statuses: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
+def seen(
+    pipeline: Pipeline, lake: LakeFiles, statuses: Iterable[TableStatus], snapshots: ShownSnapshots | None = None
+) -> tuple[TableStatus, ...]:
     """Tables as a person sees them: one that needs nobody isn't held, but waits for its snapshot.
 
     One whose snapshot was tried in vain, or that no reader takes, stays held, and says so. One of a source that no
-    snapshot reads stays as it is. Raises LakeUnavailable.
+    snapshot reads stays as it is. snapshots: of a caller that looks again. Raises LakeUnavailable.
     """
-    by_table = outlooks(pipeline, waiting(pipeline, lake), told(lake, pipeline.pipeline), now := datetime.now(UTC))
+    waits = waiting(pipeline, lake)
+    wanted = {shard for shards in waits.values() for shard in shards}
+    known = (snapshots or ShownSnapshots(lake)).tables(wanted)
+    by_table = outlooks(pipeline, waits, known, now := datetime.now(UTC))
     return tuple(
         _seen(pipeline.pipeline, status, by_table[status.table], now)
         if status.table in by_table and not pipeline.lacks_snapshots(status.source)

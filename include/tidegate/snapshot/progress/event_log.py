@@ -25,7 +25,7 @@ from tidegate.tables import SNAPSHOTS
 
 _KEY: Final = ("snapshot", "source", "database", "table", "event", "token", "recorded_at")
 _DEFINITION: Final = "definition"
-_WITHOUT: Final = pa.schema([field for field in SNAPSHOTS.schema if field.name != _DEFINITION])
+WITHOUT_DEFINITIONS: Final = pa.schema([field for field in SNAPSHOTS.schema if field.name != _DEFINITION])
 Key = tuple[str, str, str, str, str, str, datetime]
 
 
@@ -50,7 +50,7 @@ class EventLog:
         files = {file.path: file for file in state.files}
         gone = not self._files <= files.keys()
         wanted = [file for path, file in files.items() if gone or path not in self._files]
-        schema = None if self.definitions else _WITHOUT
+        schema = None if self.definitions else WITHOUT_DEFINITIONS
         rows = control.rows_of(self.lake, SNAPSHOTS, state, schema, files=wanted)
         keys = _keys(rows)
         anew = gone and not self._known <= set(keys)

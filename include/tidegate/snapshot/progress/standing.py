@@ -25,7 +25,6 @@ from tidegate.snapshot.progress.events import (
     EventKind,
     Meaning,
     SnapshotEvent,
-    SnapshotState,
     TableKey,
     TableProgress,
     Tally,
@@ -199,16 +198,4 @@ class Known:
 
 def under_way(lake: LakeFiles) -> list[TableProgress]:
     """Tables whose snapshot isn't over, by name. Raises LakeUnavailable."""
-    return under_way_and_failed(lake)[0]
-
-
-def under_way_and_failed(lake: LakeFiles) -> tuple[list[TableProgress], list[TableProgress]]:
-    """The same, and the tables whose last snapshot to end failed; one that is tried again now is among both."""
-    known = Known.read(lake)
-    over = {(table.source, table.name): table for table in known.tables.values() if table.state.is_over}
-    failed = [table for table in over.values() if table.state is SnapshotState.FAILED]
-    return _by_name(known.going.values()), _by_name(failed)
-
-
-def _by_name(tables: Iterable[TableProgress]) -> list[TableProgress]:
-    return sorted(tables, key=lambda table: (table.source, table.name))
+    return sorted(Known.read(lake).going.values(), key=lambda table: (table.source, table.name))
