@@ -11,20 +11,21 @@ change per key, and writes. No file straddles two phases, so a phase never has t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tidegate import tables
+from tidegate import limits, tables
 from tidegate.binlog.decode import TableChanges
 from tidegate.delta.store import REFUSED
 from tidegate.errors import LakeRefused, Terminal, Transient, unexpected
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import last_per_hash
 from tidegate.table_names import Physical
+from tidegate.upsert.cost import KEY_RECORD_BYTES
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.keys.file import KeyFile, write_keys
 from tidegate.upsert.keys.hash import SEED, Seed, key_hashes
@@ -36,8 +37,8 @@ from tidegate.upsert.target import NotStaged, StagedUpsert, StagePhase, UpsertTa
 class UpsertStage:
     """The rows that a task decoded for the positional writer, until flush() writes it.
 
-    seed: of the window's key hashes. kept: where key files go when the same process resolves them; None: to the
-    staging folder. pool: in which tables are written side by side, as each waits for the disk twice.
+    seed: of the window's key hashes. kept: where key files go when the same process resolves them, as many as it may
+    hold; None: to the staging folder. pool: in which tables are written side by side, as each waits for the disk twice.
     """
 
     lake: LakeFiles
@@ -86,12 +87,19 @@ class UpsertStage:
         kept = last if len(last) < changes.num_rows else None
         keys = staged(Target(self.lake, target.path, phase.layout, self.seed), changes, source, kept)
         path = f"{self.folder}/{uuid.uuid4().hex}.keys"
-        if self.kept is None:
-            write_keys(self.lake, path, keys)
-        else:
+        if self.kept is not None and _has_room(self.kept, keys):
             self.kept[path] = keys
+        else:
+            self.lake.make_folder(self.folder)
+            write_keys(self.lake, path, keys)
         files = tuple(f"{target.path}/{unquote(add['path'])}" for add in keys.adds)
         return StagedUpsert(target.name, phase.upto_ts, path, keys.changes, files)
+
+
+def _has_room(kept: Mapping[str, KeyFile], keys: KeyFile) -> bool:
+    """Whether the driver may hold these keys, too. A window with more is given back, and they aren't read."""
+    changes = keys.changes + sum(file.changes for file in tuple(kept.values()))
+    return changes * KEY_RECORD_BYTES <= limits.UPSERT_KEYS_BYTES_MAX
 
 
 def _refused(path: str, error: Exception) -> Terminal:

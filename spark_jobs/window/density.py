@@ -45,9 +45,7 @@ class ChangeDensity:
 
 
 class DensityBelow(ChangeDensity):
-    """Windows below the cut have their own: a table that catches up may hold more changes per byte than those above, which are
-    without it.
-    """
+    """Windows below the cut have their own: a table that catches up may hold more changes per byte than others do."""
 
 
 def _changes_max() -> int:

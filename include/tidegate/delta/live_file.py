@@ -98,6 +98,14 @@ class LiveFile:
         return int(self.action["size"])
 
     @property
+    def identity(self) -> tuple[str, int, int]:
+        """(path, bytes, when it was written). Other rows have another one, even if a writer uses a name again.
+
+        Deletion vectors don't change it.
+        """
+        return self.path, self.size, int(self.action.get("modificationTime") or 0)
+
+    @property
     def partition_values(self) -> Mapping[str, str | None]:
         return self.action.get("partitionValues") or {}
 

@@ -58,13 +58,12 @@ def probe_file(
     """Raises SchemaMismatch, LakeRefused or LakeUnavailable when the file can't be read for certain."""
     name = file_name(table_path, file, table)
     groups = earlier.groups.of(name) if earlier is not None else None
-    if earlier is not None and groups is not None:
-        to_read = groups.rows_that_may_hold(table)
-        if not to_read:
-            return Hits(file, _NONE, _NONE, groups.total_rows)
-        index = earlier.indexes.of(table_path, file, table, to_read)
-        if index is not None:
-            return _live(lake, table_path, file, index.find(table.hashes), index.rows)
+    to_read = file.rows if groups is None else groups.rows_that_may_hold(table)
+    if groups is not None and not to_read:
+        return Hits(file, _NONE, _NONE, groups.total_rows)
+    index = earlier.indexes.of(table_path, file, table, to_read) if earlier is not None and to_read else None
+    if index is not None:
+        return _live(lake, table_path, file, index.find(table.hashes), index.rows)
     with KeyColumns(lake, table_path, file, table.key_schema) as columns:
         if groups is None:
             groups = columns.groups(table)

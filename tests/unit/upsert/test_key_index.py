@@ -193,6 +193,51 @@ def test_memory_is_bounded_and_what_is_in_use_stays(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.usefixtures("small")
+def test_what_can_not_fit_drops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_indexes, "KEY_INDEX_READ_ROWS_MIN", 1)
+    lake, clock, table = made(tmp_path), Clock(), keys(id=pa.array([2]))
+    indexes = KeyIndexes(lake, SEED, 2 * bytes_of(1000, table.key_schema) + 16 * 1000, clock)
+    idle, used, large = (
+        file_of(lake, f"{rows}.parquet", pa.table({"id": pa.array(range(rows))})) for rows in (999, 1000, 2000)
+    )
+    look_through(indexes, [idle, used], table, 1)
+    clock.now += 100
+    assert indexes.of(TABLE, used, table, 1000) is not None
+    look_through(indexes, [large], table, 9)
+    assert indexes.of(TABLE, idle, table, 1000) is not None
+    assert len(indexes) == 2
+
+
+@pytest.mark.usefixtures("small")
+def test_an_index_answers_where_the_files_groups_are_not_known(tmp_path: Path) -> None:
+    """Spark's workers looked through the file, or bounds of too many groups were kept since."""
+    lake = made(tmp_path)
+    file, table = file_of(lake, "one.parquet", pa.table({"id": pa.array(range(500))})), keys(id=pa.array([3, 450]))
+    indexes = KeyIndexes(lake, SEED, 1 << 20)
+    look_through(indexes, [file], table, 9)
+    Path(lake.root, TABLE, "one.parquet").unlink()
+    assert probe_file(lake, TABLE, file, table, Earlier(KnownGroups(1 << 20), indexes)).fresh.tolist() == [3, 450]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_name_that_another_file_gets_has_no_index(tmp_path: Path) -> None:
+    """A writer with fixed names, after VACUUM. Both files have the same size."""
+    lake, table = made(tmp_path), keys(id=pa.array([7]))
+    earlier = Earlier(KnownGroups(1 << 20), KeyIndexes(lake, SEED, 1 << 20))
+    sizes = set()
+    for written_at in range(3):
+        ids = np.random.default_rng(written_at).permutation(100)
+        file = file_of(lake, "part-0.parquet", pa.table({"id": ids}))
+        file = LiveFile({**file.action, "modificationTime": 1_000 + written_at})
+        sizes.add(file.size)
+        for _ in range(20):
+            assert probe_file(lake, TABLE, file, table, earlier).fresh.tolist() == np.flatnonzero(ids == 7).tolist()
+            earlier.indexes.wait()
+        assert len(earlier.indexes) == written_at + 1
+    assert len(sizes) == 1
+
+
+@pytest.mark.usefixtures("small")
 def test_a_file_that_can_not_be_read_has_no_index_and_takes_no_memory(tmp_path: Path) -> None:
     lake, table = made(tmp_path), keys(id=pa.array([2]))
     rows = pa.table({"id": pa.array(range(1000))})

@@ -23,7 +23,7 @@ from tidegate.upsert.keys.table import KeyTable
 
 _ENTRY_BYTES: Final = 600  # of the objects around the arrays
 
-FileName = tuple[str, str, int, tuple[str, ...]]
+FileName = tuple[str, tuple[str, int, int], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class KnownGroups:
 
 def file_name(table_path: str, file: LiveFile, table: KeyTable) -> FileName:
     """The identity of Groups: the file, and the columns of its bounds."""
-    return table_path, file.local_path, file.size, table.lead_kinds
+    return table_path, file.identity, table.lead_kinds
 
 
 def _bytes(groups: Groups | None) -> int:

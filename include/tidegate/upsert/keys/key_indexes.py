@@ -36,7 +36,7 @@ from tidegate.upsert.keys.table import KeyTable
 
 log = logging.getLogger(__name__)
 
-_Name = tuple[str, str, int, tuple[str, ...]]
+_Name = tuple[str, tuple[str, int, int], tuple[str, ...]]
 
 
 class KeyIndexes:
@@ -115,17 +115,21 @@ class KeyIndexes:
                 self._made[name] = (made, self._clock())
 
     def _make_room(self, needed: int) -> bool:
-        """Drop indexes that are idle, the least recently used first. Whether there is room then."""
-        idle_since = self._clock() - KEY_INDEX_IDLE_SECONDS
-        while self._room < needed and self._made:
-            name, (index, used_at) = next(iter(self._made.items()))
-            if used_at > idle_since:
+        """Whether there is room. Idle indexes are dropped for it, the least recently used first, if that is enough."""
+        idle_since, room, dropped = self._clock() - KEY_INDEX_IDLE_SECONDS, self._room, list[_Name]()
+        for name, (index, used_at) in self._made.items():
+            if room >= needed or used_at > idle_since:
                 break
+            room += index.nbytes
+            dropped.append(name)
+        if room < needed:
+            return False
+        self._room = room
+        for name in dropped:
             del self._made[name]
-            self._room += index.nbytes
-        return self._room >= needed
+        return True
 
 
 def _name(table_path: str, file: LiveFile, table: KeyTable) -> _Name:
     """The identity of an index: the file, and the columns of the key."""
-    return table_path, file.path, file.size, table.key_kinds
+    return table_path, file.identity, table.key_kinds
