@@ -21,6 +21,7 @@ from selenium.webdriver.common.by import By
 
 from tests.dags.browser import browser, click, see
 from tests.dags.page_server import served_by
+from tests.dags.test_page_in_browser import look_at
 from tests.support.event_log import Log
 from tidegate import tables
 from tidegate.lake import control, held
@@ -117,12 +118,12 @@ def test_a_person_approves_a_statement_by_the_button_and_the_table_goes_on(world
             None,
             ["Approve the statement: shop.a", DDL, "- v", "+ note text", "Silver follows"],
         )
-        chromium.save_screenshot(str(screenshots / "ask.png"))
+        look_at(chromium, screenshots, "ask")
         assert world.state() is State.HELD, "nothing is done yet"
         button = chromium.find_element(By.CSS_SELECTOR, "form.ask button")
         chromium.execute_script("arguments[0].click(); arguments[0].click();", button)  # as an impatient person
         see(chromium, None, ["Done. shop.a goes on", "Who did what", "ann (Airflow)"])
-        chromium.save_screenshot(str(screenshots / "done.png"))
+        look_at(chromium, screenshots, "done")
         assert not chromium.find_elements(By.CSS_SELECTOR, "a.button"), "it waits for nothing any more"
     standing = held.last_states(world.log.lake)["shop.a"]
     assert (standing.state, standing.reason) == (State.RELEASED, "approved in Airflow by ann")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from tests.dags.browser import browser, click, see
@@ -39,12 +40,32 @@ def behind() -> PipelineView:
     return replace(view(), standing=replace(stands, lag_seconds=10_801.0, sources=(late, stands.sources[1])))
 
 
+def look_at(chromium: Chrome, screenshots: Path, name: str) -> None:
+    """The page that is open, wide and narrow, light and dark: nothing is cut off, and axe has no complaint."""
+    for width, scheme in ((1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")):
+        chromium.set_window_size(width, 2400)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        chromium.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 2400, "deviceScaleFactor": 1, "mobile": False},
+        )
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        chromium.save_screenshot(str(screenshots / f"{name}-{width}-{scheme}.png"))
+        wide = chromium.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= width, f"{name}: {wide} pixels are shown in {width}"
+        if AXE:
+            chromium.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
+            chromium.execute_script(Path(AXE).read_text())
+            faults = chromium.execute_async_script("axe.run().then(r => arguments[0](r.violations))")
+            assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in faults] == [], name
+
+
 def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("time.time", lambda: NOW)
     screenshots = Path(os.environ.get("SCREENSHOTS", tmp_path))
     with served(monkeypatch, {"shop": behind(), "calm": view(held=False, name="calm")}) as url, browser() as chromium:
         see(chromium, f"{url}/", ["behind", "Capture of eu is 3.0 h behind its server", "in 6.0 h (eu)", "20 equal"])
-        chromium.save_screenshot(str(screenshots / "overview.png"))
+        look_at(chromium, screenshots, "overview")
         see(
             chromium,
             f"{url}/dags/shop__apply",
@@ -55,25 +76,27 @@ def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch,
                 "About 40.0 s left, done at 2026-09-21",
                 "What ends it",
                 "19 equal",
+                "75,435",
             ],
         )
-        for width, scheme in ((1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")):
-            chromium.set_window_size(width, 2400)
-            features = [{"name": "prefers-color-scheme", "value": scheme}]
+        look_at(chromium, screenshots, "pipeline")
+        places = (
+            "return [...document.querySelectorAll('svg.chart')].map(svg => Math.round(svg.getBoundingClientRect().top))"
+        )
+        for width in (1400, 900, 700):
             chromium.execute_cdp_cmd(
                 "Emulation.setDeviceMetricsOverride",
                 {"width": width, "height": 2400, "deviceScaleFactor": 1, "mobile": False},
             )
-            chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-            chromium.save_screenshot(str(screenshots / f"pipeline-{width}-{scheme}.png"))
-            wide = chromium.execute_script("return document.documentElement.scrollWidth")
-            assert wide <= width, f"{wide} pixels are shown in {width}"
-            if AXE:
-                chromium.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
-                chromium.execute_script(Path(AXE).read_text())
-                faults = chromium.execute_async_script("axe.run().then(r => arguments[0](r.violations))")
-                assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in faults] == []
+            tops = chromium.execute_script(places)
+            assert len(set(tops)) == -(-4 // _in_a_row(chromium)), f"charts of a row begin at one height: {tops}"
         click(chromium, "a[href$='name=shop.orders_00001']")
         see(chromium, None, ["+ note text", "qty int(11) -> bigint(20)", "ALTER TABLE t ADD note", "What ends it"])
-        chromium.save_screenshot(str(screenshots / "table.png"))
+        look_at(chromium, screenshots, "table")
         assert not chromium.find_elements(By.CSS_SELECTOR, "form[method=post], [formmethod=post]")
+
+
+def _in_a_row(chromium: Chrome) -> int:
+    """How many charts stand side by side."""
+    lefts = "return [...document.querySelectorAll('figure')].map(each => Math.round(each.getBoundingClientRect().left))"
+    return len(set(chromium.execute_script(lefts)))

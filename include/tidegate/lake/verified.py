@@ -11,20 +11,25 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from tidegate.lake import control, followed
 from tidegate.lake.files import LakeFiles
 from tidegate.tables_snapshot import VERIFICATION
 
+_COUNTED: Final = ("equal", "different", "unsettled")
+
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """outcome: the last run's word. through_ts: no fault from at or below it is left. at: ISO, UTC."""
+    """outcome: the last run's word. through_ts: no fault from at or below it is left. at: ISO, UTC. rows: of silver as
+    that run counted them; None where it compared nothing.
+    """
 
     outcome: str
     through_ts: int
     at: str
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ def verified(lake: LakeFiles) -> dict[str, Verified]:
     the table again. Those of sources that the pipeline has left don't count.
     """
     by = ["source", "database", "table", "silver"]
-    columns = [*by, "outcome", "verified_through", "recorded_at"]
+    columns = [*by, "outcome", "verified_through", "recorded_at", "silver_rows"]
     rows = control.newest(
         lake, VERIFICATION, by=by, order=["recorded_at"], columns=columns, filters=[("chunk", "=", 0)]
     ).to_pylist()
@@ -77,9 +82,11 @@ def _counting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _verdict(row: Mapping[str, Any]) -> Verified:
-    return Verified(row["outcome"], row["verified_through"], row["recorded_at"].isoformat(timespec="seconds"))
+    rows = row["silver_rows"] if row["outcome"] in _COUNTED else None
+    return Verified(row["outcome"], row["verified_through"], row["recorded_at"].isoformat(timespec="seconds"), rows)
 
 
 def _weaker(a: Verified, b: Verified) -> Verified:
     outcome = b.outcome if a.outcome == "equal" else a.outcome
-    return Verified(outcome, min(a.through_ts, b.through_ts), min(a.at, b.at))
+    rows = None if a.rows is None or b.rows is None else a.rows + b.rows
+    return Verified(outcome, min(a.through_ts, b.through_ts), min(a.at, b.at), rows)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate.commit_ts import time_text
 from tidegate.text_layout import age_text
 from tidegate_airflow.page.act_view import NO_ACTIONS, TableActions, act_buttons, act_history, banner
-from tidegate_airflow.page.tables_list import WORDS, verified_text, why_text
+from tidegate_airflow.page.tables_list import WORDS, rows_text, verified_text, why_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +47,13 @@ def table_view(
 
 def _facts(view: PipelineView, table: TableStatus) -> str:
     assert view.standing is not None, "it has the table"
+    known = view.verified.get(table.table)
     facts = [
         ("State", f"<span class='state {table.state.value}'>{WORDS[table.state]}</span>"),
         ("Complete through", escape(time_text(table.applied_ts))),
         ("Behind", "-" if table.has_ended else escape(age_text(view.standing.seconds_behind(table)))),
-        ("Verified", verified_text(view.verified.get(table.table))),
+        ("Verified", verified_text(known)),
+        ("Rows when verified", rows_text(known)),
     ]
     if table.reason:
         facts.append(("Why", why_text(table)))

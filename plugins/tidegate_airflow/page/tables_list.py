@@ -66,7 +66,7 @@ def tables_list(view: PipelineView, asked: TablesAsked) -> str:
     rows = "".join(_row(table, view, stands) for table in chosen[(page - 1) * PAGE_ROWS : page * PAGE_ROWS])
     heads = "".join(
         f"<th scope='col'>{name}</th>"
-        for name in ("Table", "State", "Complete through", "Behind", "Verified", "Why, and what ends it")
+        for name in ("Table", "State", "Complete through", "Behind", "Verified", "Rows then", "Why, and what ends it")
     )
     return (
         f"<section aria-labelledby='tables'><h3 id='tables'>Tables</h3>{_form(stands.tables, asked)}"
@@ -122,6 +122,7 @@ def _row(table: TableStatus, view: PipelineView, stands: CaptureStanding) -> str
         f"<td>{escape(time_text(table.applied_ts)) if table.applied_ts else '-'}</td>",
         f"<td>{'-' if table.has_ended else escape(age_text(stands.seconds_behind(table)))}</td>",
         f"<td>{verified_text(known)}</td>",
+        f"<td>{rows_text(known)}</td>",
         f"<td>{why_text(table)}</td>",
     )
     link = escape(table_page(view, table.table))
@@ -138,6 +139,11 @@ def verified_text(known: Verified | None) -> str:
         return "never"
     through = f", through {escape(time_text(known.through_ts))}" if known.through_ts else ""
     return f"<span class='{'good' if known.outcome == 'equal' else 'bad'}'>{escape(known.outcome)}</span>{through}"
+
+
+def rows_text(known: Verified | None) -> str:
+    """The rows of silver at its verification."""
+    return f"{known.rows:,}" if known is not None and known.rows is not None else "-"
 
 
 def why_text(table: TableStatus) -> str:

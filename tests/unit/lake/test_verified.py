@@ -37,15 +37,17 @@ def test_the_last_run_counts_and_of_shards_the_weakest(tmp_path: Path) -> None:
     assert verified(lake) == {}
     rows = [
         row("t", "different", 5, 1),
-        row("t", "equal", 9, 2),
-        row("t", "", 0, 3, chunk=1),
-        row("a", "equal", 7, 4, silver="d.all"),
-        row("b", "unsettled", 8, 5, silver="d.all"),
+        row("t", "equal", 9, 2, silver_rows=12),
+        row("t", "", 0, 3, chunk=1, silver_rows=3),
+        row("a", "equal", 7, 4, silver="d.all", silver_rows=5),
+        row("b", "unsettled", 8, 5, silver="d.all", silver_rows=6),
+        row("h", "held", 0, 6),
     ]
     control.append(lake, VERIFICATION, rows)
     assert verified(lake) == {
-        "d.t": Verified("equal", 9, "2026-11-01T00:02:00+00:00"),
-        "d.all": Verified("unsettled", 7, "2026-11-01T00:04:00+00:00"),
+        "d.t": Verified("equal", 9, "2026-11-01T00:02:00+00:00", 12),
+        "d.all": Verified("unsettled", 7, "2026-11-01T00:04:00+00:00", 11),
+        "d.h": Verified("held", 0, "2026-11-01T00:06:00+00:00"),
     }
 
 
@@ -57,7 +59,7 @@ def test_a_table_that_no_source_had_counts_by_its_source_again(tmp_path: Path, o
     control.append(lake, VERIFICATION, [row("t", "equal", 5, 1), row("old", "equal", 5, 1, silver="d.t"), gone])
     assert verified(lake)["d.t"].outcome == outcome
     control.append(lake, VERIFICATION, [row("t", "equal", 9, 3)])
-    assert verified(lake)["d.t"] == Verified("equal", 9, "2026-11-01T00:03:00+00:00")
+    assert verified(lake)["d.t"] == Verified("equal", 9, "2026-11-01T00:03:00+00:00", 0)
 
 
 def test_a_source_that_the_pipeline_left_proves_nothing_any_more(tmp_path: Path) -> None:
@@ -67,4 +69,4 @@ def test_a_source_that_the_pipeline_left_proves_nothing_any_more(tmp_path: Path)
     assert verified(lake)["d.t"].outcome == "different"
     selection = Selection(frozenset({"s"}), Tables(include=("d.*",)))
     control.append(lake, FOLLOWED, rows_of(1, "p", [], selection, 0))
-    assert verified(lake) == {"d.t": Verified("equal", 9, "2026-11-01T00:02:00+00:00")}
+    assert verified(lake) == {"d.t": Verified("equal", 9, "2026-11-01T00:02:00+00:00", 0)}
