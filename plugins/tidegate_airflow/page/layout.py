@@ -20,7 +20,7 @@ h1 {font-size: 1.3rem; margin: 0 0 .8rem} h2 {font-size: 1.25rem; margin: 0 0 .2
 p {margin: .3rem 0} table {border-collapse: collapse; width: 100%} .wide {overflow-x: auto}
 td, th {border-bottom: 1px solid var(--line); padding: .35rem .9rem .35rem 0; text-align: left; vertical-align: top}
 thead th {color: var(--soft); font-weight: 600; white-space: nowrap} th[scope=row] {font-weight: 600}
-td:last-child {max-width: 48rem; overflow-wrap: anywhere}
+td:last-child {min-width: min(16rem, 70vw); max-width: 48rem; overflow-wrap: anywhere}
 .bad {color: var(--bad)} .good {color: var(--good)} .badge, .state.held {font-weight: 600}
 .state.held {color: var(--bad)}
 .badge {border: 1px solid currentColor; border-radius: 1rem; padding: .05rem .6rem;
