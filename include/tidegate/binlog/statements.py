@@ -48,6 +48,7 @@ _WRAPPED: Final = re.compile(
 _NAME: Final = r"(?:`(?:[^`]|``)+`|[0-9A-Za-z_$\x80-\U0010ffff]+)"
 _QUALIFIED: Final = re.compile(rf"({_NAME})\s*\.\s*({_NAME})|({_NAME})")
 _STRING: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", re.DOTALL)
+_VALUE: Final = re.compile(r"['\"]|(?<![\w$`])\d")
 _WORDS: Final = r"(?:(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|QUICK|CONCURRENT|LOCAL|IGNORE)\s+)*"
 _TARGET: Final = rf"(?:(?P<database>{_NAME})\s*\.\s*)?(?P<table>{_NAME})"
 # Forms that change one table, which they name: anything else is taken to change what it likes.
@@ -102,6 +103,12 @@ def _beginning(sql: str) -> int:
     return at
 
 
+def shown(sql: str) -> str:
+    """A statement's beginning, for a reason: up to its first value, which may be nobody's to see."""
+    value = _VALUE.search(sql)
+    return sql[: min(value.start(), 80)] + "..." if value else sql[:80]
+
+
 def query_at(index: EventIndex, event: int) -> Query:
     """The QUERY or EXECUTE_LOAD_QUERY event with this number. Raises UnknownEvent when it can't be read."""
     extra_bytes = _LOAD_BYTES if index.events[event, K.TYPE] == EventType.EXECUTE_LOAD_QUERY else 0
@@ -139,7 +146,7 @@ def judge_statements(
             continue
         by_transaction = _BY_TRANSACTION if index.format.is_mariadb else ""
         error = UnsupportedValue(
-            f"statement instead of rows: {query.sql[:80]!r}",
+            f"statement instead of rows: {shown(query.sql)!r}",
             remedy=JUDGE.after(f"set binlog_format=ROW in every session{by_transaction}{_BY_EFFECTS * known.effects}"),
         )
         commit_ts = int(index.events[number, K.COMMIT_TS])

@@ -33,13 +33,13 @@ def _text(year: int, month: int, day: int) -> str:
 
 
 def refused_date(name: str, text: str, *, key: bool) -> UnsupportedValue:
-    """The error of a column that holds such a date where it is refused."""
+    """The error of a column that holds such a date where it is refused; only the key's is shown."""
     if key:
         return UnsupportedValue(
             f"column {name} of the key holds {text}, which no calendar has: NULL would stand for all such keys",
             remedy="repair the row at the source, or leave the table out",
         )
     return UnsupportedValue(
-        f"column {name} holds {text}, which no calendar has (zero_dates: error)",
+        f"column {name} holds a date that no calendar has (zero_dates: error)",
         remedy="repair the row at the source, or set apply.zero_dates to null in the pipeline file",
     )

@@ -154,7 +154,7 @@ def _utf8(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise DecodeError(f"JSON holds {data[:40]!r}, which is not UTF-8", remedy=REPORT) from None
+        raise DecodeError("JSON holds text that is not UTF-8", remedy=REPORT) from None
 
 
 def is_container(kind: int) -> bool:

@@ -73,7 +73,7 @@ def _canal(data: bytes, starts: Numbers, where: str) -> Numbers:
     if len(at) != len(starts) - 1 or bool(np.any((at < starts[:-1]) | (at >= starts[1:]))):
         having = set((np.searchsorted(starts, at, side="right") - 1).tolist())
         number = next((n for n in range(len(starts) - 1) if n not in having), 0)
-        raise _untimed(data, starts, number, where, "set enable-tidb-extension=true in the sink URI of the changefeed")
+        raise _untimed(starts, number, where, "set enable-tidb-extension=true in the sink URI of the changefeed")
     return np.array([commit_ts for _, commit_ts in stamps], np.int64)
 
 
@@ -87,7 +87,7 @@ def _csv(csv: Csv, data: bytes, starts: Numbers, where: str) -> Numbers:
         elif number == 0 and data.startswith(_HEADER):
             stamps[number] = HEADER_TS
         else:
-            raise _untimed(data, starts, number, where, _CSV_REMEDY)
+            raise _untimed(starts, number, where, _CSV_REMEDY)
     return stamps
 
 
@@ -101,10 +101,10 @@ def head_pattern(csv: Csv) -> re.Pattern[bytes]:
     )
 
 
-def _untimed(data: bytes, starts: Numbers, number: int, where: str, remedy: str) -> StreamCorrupt:
-    line = data[int(starts[number]) : int(starts[number + 1])][:80]
+def _untimed(starts: Numbers, number: int, where: str, remedy: str) -> StreamCorrupt:
+    count = int(starts[number + 1]) - int(starts[number])
     return StreamCorrupt(
-        f"a line has no commit_ts: {line!r}",
+        f"line {number + 1}, of {count} bytes, has no commit_ts",
         where=where,
         remedy=f"{remedy}, and let it write to a new path for a new lake",
     )

@@ -258,9 +258,8 @@ def _check_unquoted(data: bytes, wanted: WantedColumns) -> None:
         at = start + np.flatnonzero(begins)
         wrong = np.concatenate([start + np.flatnonzero(empty), at[~_are_words(cells, at, (csv.null, "true", "false"))]])
         if len(wrong):
-            bare_word = data[int(wrong[0]) : int(wrong[0]) + 40].split(csv.delimiter.encode())[0].splitlines() or [b""]
             raise StreamCorrupt(
-                f"{bare_word[0]!r} stands without quotes, and is neither a number nor NULL, whose mark is"
+                f"byte {int(wrong[0])} begins a value without quotes that is neither a number nor NULL, whose mark is"
                 f" {csv.null!r} here",
                 remedy=REFILL.after("say csv.null, csv.quote and csv.delimiter as the changefeed's sink.csv does"),
             )

@@ -93,7 +93,7 @@ class Converter:
                 remedy="repair the row at the source, or leave the table out",
             )
         return UnsupportedValue(
-            f"column {self._info.name} has a date that no calendar knows: {shown}", remedy="set apply.zero_dates: null"
+            f"column {self._info.name} holds a date that no calendar has", remedy="set apply.zero_dates: null"
         )
 
 

@@ -9,6 +9,7 @@ from tests.unit.binlog.encoding import events as e
 from tidegate.binlog.ddl_events import ddl_statements
 from tidegate.binlog.decode import decode_segment
 from tidegate.binlog.events import EventType
+from tidegate.binlog.statements import shown
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import Column
 from tidegate.schema.replay.history import SchemaHistory
@@ -204,3 +205,17 @@ def test_ddl_with_bytes_that_are_no_text_is_not_guessed_at() -> None:
     with pytest.raises(DdlNotRead, match=r"binlog\.000042:.*no text") as held:
         SchemaHistory("one").replay(statement)
     assert held.value.tables == ("shop.t",)
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("UPDATE t2 SET mail = 'anna@example.com' WHERE id = 7", "UPDATE t2 SET mail = ..."),
+        ('INSERT INTO `2020` VALUES (4711, "x")', "INSERT INTO `2020` VALUES (..."),
+        ("DELETE FROM t WHERE a > b", "DELETE FROM t WHERE a > b"),
+        ("UPDATE t SET b = x'00', c = N'\\'", "UPDATE t SET b = x..."),
+        ("INSERT INTO t SELECT * FROM " + "u" * 99 + " WHERE a = 1", "INSERT INTO t SELECT * FROM " + "u" * 52 + "..."),
+    ],
+)
+def test_a_statement_is_shown_without_its_values(sql: str, says: str) -> None:
+    assert shown(sql) == says

@@ -116,13 +116,13 @@ def test_hexadecimal_digits_are_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "value", "says"),
     [
-        ("INT", "12x", "Failed to parse"),
-        ("INT", "2147483648", "Failed to parse"),
-        ("DECIMAL(5,2)", "1.234", "data loss"),
-        ("DECIMAL(5,2)", "12345.6", "precision"),
+        ("INT", "12x", "isn't written as"),
+        ("INT", "2147483648", "isn't written as"),
+        ("DECIMAL(5,2)", "1.234", "isn't written as"),
+        ("DECIMAL(5,2)", "12345.6", "isn't written as"),
         ("BIT(3)", "8", "more than 3 bits"),
-        ("ENUM('a')", "2", "member 2 of 1"),
-        ("SET('a')", "2", "of 1"),
+        ("ENUM('a')", "2", "beyond its 1 members"),
+        ("SET('a')", "2", "beyond its 1 members"),
         ("VARBINARY(9)", "\u0101", "beyond ISO 8859-1"),
         ("DATETIME", "yesterday", "impossible date"),
         ("INT AS (id + 1) VIRTUAL", "2", "generated VIRTUAL"),
@@ -139,6 +139,7 @@ def test_what_is_no_such_value_holds_its_table_alone(tmp_path: Path, sql: str, v
     (problem,) = done.problems
     assert (problem.database, problem.table) == ("shop", "bad")
     assert says in problem.message
+    assert len(value) < 2 or value not in problem.message, "it may be nobody's to see"
     assert [changes.table for changes in done.changes] == ["good"]
     assert done.ledger.quarantined_bytes > 0
 

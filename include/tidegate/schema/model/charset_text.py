@@ -234,7 +234,7 @@ def decode_text(charset: str, data: bytes) -> str:
             _refuse_pairs(codec, data)
         return text.translate(_REPLACED[charset]) if charset in _REPLACED else text
     except UnicodeDecodeError as error:
-        shown = error.object[max(error.start - 4, 0) : error.start + 8].hex()
+        shown = error.object[error.start : error.end].hex()  # the rest of the value may be nobody's to see
         raise UnsupportedValue(
             f"bytes {shown} are not valid {charset}",
             remedy="repair the value at the source, or store it in a binary column",
