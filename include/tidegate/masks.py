@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.config import MaskKind, MaskRule, Tables
 from tidegate.connections import Connections
@@ -26,6 +28,7 @@ from tidegate.limits import MASK_KEY_BYTES_MIN
 MASK_METADATA: Final = "tidegate.mask"
 _COVER: Final = "*"
 _LETTER: Final = "x"
+_DOMAIN: Final = re.compile(r"[\w-]+(\.[\w-]+)*")
 _MAIL_DIGITS: Final = 24  # 96 bits: no two addresses meet
 
 
@@ -102,6 +105,8 @@ class Mask:
             values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
         if self.is_null:
             return pa.nulls(len(values), values.type)
+        if self.rule.how is MaskKind.CONSTANT:  # of any type, bytes and vectors as well
+            return pc.if_else(values.is_valid(), pa.scalar(self.rule.value), pa.scalar(None, pa.string()))
         encoded = values.cast(pa.string()).dictionary_encode()
         masked = pa.array(list(map(self.text, encoded.dictionary.to_pylist())), pa.string())
         return masked.take(encoded.indices)
@@ -110,10 +115,6 @@ class Mask:
         """One value of a column's Arrow type."""
         masked: str | None = self.column(pa.array([value], kind))[0].as_py()
         return masked
-
-
-def _constant(_: str, mask: Mask) -> str:
-    return mask.rule.value
 
 
 def _partial(value: str, mask: Mask) -> str:
@@ -131,28 +132,30 @@ def _hmac(value: str, mask: Mask) -> str:
 
 def _mail(value: str, mask: Mask) -> str:
     """A value that is no address shows nothing."""
-    name, at, domain = value.rpartition("@")
+    name, _, domain = value.rpartition("@")
     code = mask.digest(value).hex()[:_MAIL_DIGITS]
-    return f"{code}@{domain}" if at and name else code
+    return f"{code}@{domain}" if name and _DOMAIN.fullmatch(domain) else code
 
 
 def _phone(value: str, mask: Mask) -> str:
-    """Numbers that are written otherwise get the same digits. Letters are covered, signs stay."""
+    """Numbers that are written otherwise get the same digits. Signs of ASCII stay, all else is covered. So are the
+    first digits of a number that has no others.
+    """
     digits = "".join(filter(str.isdecimal, value))
+    first = mask.rule.first if mask.rule.first < len(digits) else 0
     stream, used, others = mask.digest(digits), 0, ""
     for character in value:
         if not character.isdecimal():
-            others += _LETTER if character.isalnum() else character
+            others += character if character.isascii() and not character.isalpha() else _LETTER
             continue
         if used and used % len(stream) == 0:
             stream = mask.digest(stream.hex())
-        others += character if used < mask.rule.first else str(stream[used % len(stream)] % 10)
+        others += character if used < first else str(stream[used % len(stream)] % 10)
         used += 1
     return others
 
 
 _MASKS: Final[Mapping[MaskKind, Callable[[str, Mask], str]]] = {
-    MaskKind.CONSTANT: _constant,
     MaskKind.PARTIAL: _partial,
     MaskKind.HMAC: _hmac,
     MaskKind.MAIL: _mail,

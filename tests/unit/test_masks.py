@@ -6,6 +6,7 @@ Out: compared with HMAC-SHA256 by the standard library, and with properties that
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import hmac
 import pickle
@@ -48,6 +49,34 @@ def test_each_kind_masks_texts_and_numbers_and_leaves_null_as_it_is() -> None:
     assert mask("hmac").column(numbers.cast(pa.decimal128(20, 0))).to_pylist() == [coded("4711"), None, coded("-1")]
     assert mask("null").column(numbers).type == pa.int32()
     assert mask("hmac").column(pa.chunked_array([], pa.string())).to_pylist() == []
+
+
+def test_a_constant_takes_the_place_of_any_type() -> None:
+    hidden = mask("constant", value="-")
+    for values in (
+        [b"\xff", None],
+        [[1.5], None],
+        [dt.datetime(2001, 2, 3, tzinfo=dt.UTC), None],
+        [True, None],
+    ):
+        assert hidden.column(pa.array(values)).to_pylist() == ["-", None]
+    assert hidden.column(pa.array([], pa.binary())).type == pa.string()
+
+
+@pytest.mark.parametrize("text", ["me@Peter Smith, Rome", "Anna <anna@a.com>", "x@", "@home", "a@b@c d", "a@.b"])
+def test_what_only_looks_like_an_address_shows_nothing(text: str) -> None:
+    assert mask("mail").text(text) == coded(text)[:24]
+
+
+def test_a_mail_domain_stays_in_any_script() -> None:
+    assert mask("mail").text("root@localhost").endswith("@localhost")
+    assert mask("mail").text("a@b@mail.münchen.de").endswith("@mail.münchen.de")
+
+
+def test_a_phone_shows_neither_a_short_number_nor_marks_of_other_scripts() -> None:
+    assert mask("phone", first=4).text("4711") not in ("4711", "")
+    assert mask("phone", first=64).text("49 170 1234567")[:2] != "49"
+    assert mask("phone").text("नि é² +1")[:6] == "xx xx "
 
 
 def test_a_phone_number_keeps_its_form_and_its_first_digits_however_it_is_written() -> None:
@@ -114,6 +143,7 @@ def test_a_short_key_is_refused_without_showing_it() -> None:
         ("match: a.t, columns: [c], how: mail, key_conn_id: k, last: 2", "how: mail takes no last"),
         ("match: a.t, columns: [c], how: constant, first: 2", "how: constant takes no first"),
         ("match: a.t, columns: [c], how: partial, value: x", "how: partial takes no value"),
+        ("match: a.t, columns: [c], how: plain, key_conn_id: k", "how: plain takes no key_conn_id"),
         ("match: a.t, columns: [c], how: sha1", "how"),
         ("match: a.t, columns: [c]", "how"),
         ("match: a.t, columns: ['('], how: null", "not a regular expression"),
@@ -127,3 +157,25 @@ def test_a_rule_that_can_not_be_followed_is_refused_when_the_file_is_read(rule: 
     )
     with pytest.raises(ConfigError, match=why):
         config.parse(text, where="p.yaml")
+
+
+def test_no_rule_goes_by_comments_that_a_changefeed_does_not_have() -> None:
+    text = (
+        "pipeline: p\nlake: {path: x}\nsources: {s: {flavour: ticdc, path: /feed, protocol: csv, time_zone: UTC}}\n"
+        "tables: {include: ['a.*'], masks: [{match: '*.*', %s, how: null}]}\n"
+    )
+    config.parse(text % "columns: [c]", where="p.yaml")
+    with pytest.raises(ConfigError, match="the files of source s have no comments of columns"):
+        config.parse(text % "comment: pii", where="p.yaml")
+
+
+def test_what_is_said_to_be_plain_is_not_masked_by_later_rules() -> None:
+    text = (
+        "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\n"
+        "tables: {include: ['a.*'], masks: [{match: a.t, columns: [id], how: plain},"
+        " {match: 'a.*', columns: ['.*'], how: null}]}\n"
+    )
+    kept = config.parse(text, where="p.yaml").tables.columns_of("a", "t")
+    assert (kept.mask("ID", ""), kept.is_said_plain("ID", "")) == (None, True)
+    assert kept.mask("b", "") is not None
+    assert not kept.is_said_plain("b", "")

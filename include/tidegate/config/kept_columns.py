@@ -7,10 +7,11 @@ Out: KeptColumns: the rules of one table, which answer for a column.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidegate.config.columns import ColumnRule
-from tidegate.config.masks import MaskRule
+from tidegate.config.masks import MaskKind, MaskRule
 from tidegate.config.table_patterns import matches
 
 
@@ -33,23 +34,41 @@ class KeptColumns:
         return self.take(column, of_key=of_key) and self.mask(column, comment) is None
 
     def mask(self, column: str, comment: str) -> MaskRule | None:
-        """The first rule that masks a column of this name, with this comment at the source."""
+        """The rule that masks a column of this name, with this comment at the source."""
+        rule = self._first(column, comment)
+        return None if rule is None or rule.how is MaskKind.PLAIN else rule
+
+    def is_said_plain(self, column: str, comment: str) -> bool:
+        """Whether a rule says of a column that it stays as it is."""
+        rule = self._first(column, comment)
+        return rule is not None and rule.how is MaskKind.PLAIN
+
+    @property
+    def goes_by_comment(self) -> bool:
+        return any(rule.comment is not None for rule in self.masks)
+
+    def _first(self, column: str, comment: str) -> MaskRule | None:
         return next((rule for rule in self.masks if rule.takes(column, comment)), None)
 
 
-def kept_columns(rules: tuple[ColumnRule, ...], masks: tuple[MaskRule, ...], database: str, table: str) -> KeptColumns:
-    """The rules whose pattern is a silver table's, or the table's that an online schema change puts it beside."""
-    if not rules and not masks:
-        return ALL
-    beside = _BESIDE.fullmatch(table)
-    names = (table, beside["of"]) if beside else (table,)
+def kept_columns(
+    rules: tuple[ColumnRule, ...], masks: tuple[MaskRule, ...], names: Iterable[tuple[str, str]]
+) -> KeptColumns:
+    """The rules whose pattern is one of these silver tables'."""
+    names = tuple(names)
 
     def is_of(rule: ColumnRule | MaskRule) -> bool:
-        return any(matches((rule.match,), database, name) for name in names)
+        return any(matches((rule.match,), *name) for name in names)
 
     return KeptColumns(tuple(filter(is_of, rules)), tuple(filter(is_of, masks)))
 
 
+def beside(table: str) -> list[str]:
+    """The names that a table may have that an online schema change puts this one beside: the same rows are in both."""
+    name = _BESIDE.fullmatch(table)
+    return ["_" * count + name["of"] for count in range(len(name["more"]))] if name else []
+
+
 ALL = KeptColumns()
-# gh-ost's and pt-online-schema-change's tables: those that they fill, and those that they leave. The same rows are in them.
-_BESIDE = re.compile(r"_+(?P<of>.+?)(_\d{8,14})?_(gho|ghc|del|new|old)")
+# gh-ost's and pt-online-schema-change's tables: those that they fill, and those that they leave.
+_BESIDE = re.compile(r"(?P<more>_+)(?P<of>.+?)(_\d{8,14})?_(gho|ghc|del|new|old)")

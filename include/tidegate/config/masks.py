@@ -25,6 +25,7 @@ class MaskKind(StrEnum):
     HMAC = "hmac"  # HMAC-SHA256 as 64 hexadecimal digits: equal values stay equal
     MAIL = "mail"  # an address whose local part is an HMAC
     PHONE = "phone"  # each digit is another one, by an HMAC
+    PLAIN = "plain"  # no mask, whatever later rules say, and though it be computed from a masked column
 
     @property
     def needs_key(self) -> bool:
@@ -41,7 +42,8 @@ class MaskRule(Section):
     )
     how: MaskKind = Field(
         description="null, constant, partial (its ends stay), hmac (HMAC-SHA256: joins work), mail (local part by HMAC,"
-        " domain stays), phone (digits by HMAC, the rest stays). A value of NULL stays NULL"
+        " domain stays), phone (digits by HMAC, the rest stays), plain (no mask, whatever later rules say). A value of"
+        " NULL stays NULL"
     )
     value: str = Field("", description="constant: the text that each value becomes")
     first: int = Field(0, ge=0, le=64, description="partial, phone: so many characters (phone: digits) stay in front")

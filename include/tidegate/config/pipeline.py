@@ -48,6 +48,17 @@ class Pipeline(Section):
     alerts: Alerts = Field(default_factory=Alerts)
 
     @model_validator(mode="after")
+    def _comments_are_known(self) -> Self:
+        """A mask that is never put on would show what is meant to be hidden."""
+        by_comment = any(rule.comment is not None for rule in self.tables.masks)
+        for name, source in self.sources.items():
+            if by_comment and isinstance(source, TicdcSource):
+                raise ValueError(
+                    f"tables.masks: comment: the files of source {name} have no comments of columns; give columns"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _hours_can_come(self) -> Self:
         """Whoever waits for an hour that never comes isn't told why."""
         part = self.completeness

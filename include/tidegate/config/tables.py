@@ -12,7 +12,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.columns import ColumnRule
-from tidegate.config.kept_columns import KeptColumns, kept_columns
+from tidegate.config.kept_columns import ALL, KeptColumns, beside, kept_columns
 from tidegate.config.masks import MaskRule
 from tidegate.config.section import Section
 from tidegate.config.table_patterns import (
@@ -119,8 +119,13 @@ class Tables(Section):
         return matches(self.changelog, database, table)
 
     def columns_of(self, database: str, table: str) -> KeptColumns:
-        """The rules for the columns of a logical table."""
-        return kept_columns(self.columns, self.masks, database, table)
+        """The rules for the columns of a logical table: also those of the one that a schema change puts it beside."""
+        if not self.columns and not self.masks:
+            return ALL
+        names = {(database, table)}
+        for name in beside(table):
+            names |= {(database, name), self.logical(database, name)[:2]}
+        return kept_columns(self.columns, self.masks, names)
 
     def shadows(self, database: str, table: str) -> bool:
         """Whether it has the name of a table that an online schema change fills to replace a kept one."""

@@ -22,6 +22,7 @@ from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.masks import MASK_METADATA, Mask, MaskKey
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.schema.ddl.expressions import renamed
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
@@ -145,6 +146,26 @@ def check_kept(kept: Kept, version: TableVersion) -> None:
         if needed := missing & {*version.silver_key, *references}:
             why = f"{section} {does} {_listed(needed)}, of its key or of a foreign key that changes its rows"
             raise SchemaMismatch(why, where=version.where, remedy="keep this column as it is")
+    _check_computed(kept, version)
+
+
+def _check_computed(kept: Kept, version: TableVersion) -> None:
+    """Raise SchemaMismatch where a column has plain what another one has masked. Servers define it behind that."""
+    masks = decode_masks(kept, version)
+    hidden = {column.name.lower(): "" for column in version.columns if column.silver in masks}
+    for column in version.columns if hidden else ():
+        expression = column.generation_expression
+        if not expression or renamed(expression, hidden) == expression:
+            continue
+        if column.silver in masks or kept.rules.is_said_plain(column.silver, column.comment):
+            continue
+        hidden[column.name.lower()] = ""
+        if kept.takes(version, column):
+            raise SchemaMismatch(
+                f"column {column.name} is computed from a column that {_MASKS} masks: {expression[:80]}",
+                where=version.where,
+                remedy=f"name it in {_MASKS} too, with how: plain where it may be seen, or leave it out ({_COLUMNS})",
+            )
 
 
 def check_same(kept: Kept, old: TableVersion, new: TableVersion) -> None:

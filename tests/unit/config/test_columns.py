@@ -16,6 +16,8 @@ tables:
     - {match: "shop.customers", exclude: [ssn, "note.*"]}
     - {match: "shop.c.*", exclude: [blob]}
     - {match: "shop.events", include: [kind, "at_.*"]}
+    - {match: "shop._under", exclude: [own]}
+  routes: [{match: 'shop.shard_\\d', to: shop.c_all}]
 """
 
 
@@ -52,6 +54,16 @@ def test_what_is_included_comes_with_the_key(column: str, of_key: bool, has: boo
 )
 def test_tables_beside_a_table_follow_its_rules(table: str) -> None:
     assert not kept(table).take("ssn", of_key=False)
+
+
+@pytest.mark.parametrize("table", ["_shard_1_gho", "_shard_1_new", "__shard_1_old", "_shard_1", "_shard_1_ghc"])
+def test_tables_beside_a_shard_follow_the_rules_of_the_table_that_it_flows_into(table: str) -> None:
+    assert kept(table).take("blob", of_key=False) is (table == "_shard_1")
+
+
+@pytest.mark.parametrize("table", ["__under_gho", "___under_new", "__under_20261126120000_del"])
+def test_tables_beside_one_that_begins_with_an_underscore_follow_its_rules(table: str) -> None:
+    assert not kept(table).take("own", of_key=False)
 
 
 def test_a_table_that_only_looks_like_one_beside_another_has_its_own_rules() -> None:
