@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, Self
 
 from tidegate.schema.model.partitions import (
@@ -235,9 +236,6 @@ class TableVersion:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        columns = tuple(
-            Column(**{**cell, "generated": Generated(cell.get("generated", ""))}) for cell in json.loads(row["columns"])
-        )
         return cls(
             source=row["source"],
             database=row["database"],
@@ -248,7 +246,7 @@ class TableVersion:
             pos=row["pos"],
             kind=row["kind"],
             ddl=row["ddl"],
-            columns=columns,
+            columns=tuple(_COLUMNS.decode(row["columns"])),
             key=tuple(json.loads(row["key_columns"])),
             charset=row["charset"],
             status=VersionStatus(row["status"]),
@@ -270,6 +268,18 @@ class TableVersion:
             settings=ServerSettings.from_text(row.get("settings")),
             origin=row.get("origin") or "",
         )
+
+
+@lru_cache(maxsize=4096)
+def _column(cell: tuple[tuple[str, Any], ...]) -> Column:
+    """A column from its names and values. Nearly all columns of a version are those of the one before: they are one
+    value in memory, and a long history is no more objects than it has different columns.
+    """
+    fields = dict(cell)
+    return Column(**{**fields, "generated": Generated(fields.get("generated", ""))})
+
+
+_COLUMNS: Final = json.JSONDecoder(object_pairs_hook=lambda pairs: _column(tuple(pairs)))
 
 
 def why_unproven(version: TableVersion) -> str:

@@ -293,3 +293,14 @@ def test_before_mysql_8_a_timestamp_is_not_null_unless_it_says_so() -> None:
     s = Session("5.7.44")
     s.run("CREATE TABLE t (a TIMESTAMP, b TIMESTAMP NULL, c DATETIME)")
     assert [column.nullable for column in s.last("t").columns] == [False, True, True]
+
+
+def test_a_long_history_has_as_many_columns_in_memory_as_different_ones() -> None:
+    """Reading 50,000 versions isn't ten times the objects of one table: those that stay are one value."""
+    s = Session()
+    s.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9))")
+    s.run(*[f"ALTER TABLE t ADD c{number} INT" for number in range(50)])
+    versions = s.history.versions("db", "t")
+    read = SchemaHistory("one", [version.to_row() for version in versions]).versions("db", "t")
+    assert [version.columns for version in read] == [version.columns for version in versions]
+    assert len({id(column) for version in read for column in version.columns}) == 53
