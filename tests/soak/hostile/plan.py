@@ -38,4 +38,6 @@ ROUNDS: Final[Kinds] = {
     "snapshot": (3, lambda rng: _burst(rng, asked=rng.random() < 0.5, which=rng.random())),
     "small_windows": (2, lambda rng: _burst(rng, windows=rng.randint(2, 4))),
     "maintain": (1, _burst),
+    "backup": (3, lambda rng: _burst(rng, which=rng.random(), busy=rng.random() < 0.5)),
+    "restore": (2, lambda rng: _burst(rng, which=rng.random())),
 }

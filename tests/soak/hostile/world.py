@@ -21,6 +21,7 @@ from tests.kit import spark as kit_spark
 from tests.kit.road import Road
 from tests.kit.snapshots import Reader, Reading
 from tests.soak.hostile import silver_hands
+from tests.soak.hostile.copies import Copies
 from tests.soak.hostile.ends import Ends
 from tests.soak.hostile.people import People
 from tests.soak.hostile.settings import Settings
@@ -52,6 +53,10 @@ class HostileRoad(Road):
         """As the next process reads it."""
         self.pipeline = config.load(self.file)
 
+    def reopen(self) -> None:
+        """Another lake in the same folder."""
+        self.lake = LakeFiles(self.lake.root)
+
 
 class HostileWorld(Whole):
     """touched: silver's tables whose rows somebody else has changed."""
@@ -77,13 +82,13 @@ class HostileWorld(Whole):
         if self._rng.random() < 0.5:  # else snapshots are read without marks in the log
             rights = f"CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.*"
             server.query(f"GRANT {rights} TO '{server.user}'@'%'")
-        for database in HOSTILE:
-            server.query(f"GRANT LOCK TABLES ON {database}.* TO '{server.user}'@'%'")
+        server.query(f"GRANT LOCK TABLES ON *.* TO '{server.user}'@'%'")
         self.settings = Settings(self.road.file, head)
         self.road.again()
         self.road.capture()
         self.people = People(server, self._rng, self.folder)
         self.people.begin(_FIRST_TABLES, _FIRST_ROWS)
+        self.copies = Copies(self.folder, server, self.road.file, self.note)
 
     @property
     def lake(self) -> LakeFiles:
@@ -208,6 +213,28 @@ class HostileWorld(Whole):
         process.join(_APPLY_SECONDS)
         if process.exitcode not in (0, TRANSIENT):
             raise Wrong(f"maintain ended with {process.exitcode}: see apply.log")
+
+    def _backup(self, which: float, busy: bool) -> None:
+        """Into a new folder, or one of the earlier ones."""
+        made = self.copies.made
+        renewed = [None, *made][int(which * (len(made) + 1))]
+        self.copies.backup(frozenset(self.touched), frozenset(self._wider), renewed, self._work_on if busy else None)
+
+    def _work_on(self) -> None:
+        self.people.work(10)
+        self.road.capture()
+        self._apply()
+
+    def _restore(self, which: float) -> None:
+        """An older lake, while the source has gone on; what others did to silver before the backup is there again."""
+        if not self.copies.made:
+            self._backup(0.0, busy=False)
+            self._work_on()
+        backup = self.copies.made[int(which * len(self.copies.made))]
+        self.copies.restore(backup, self.folder / "lake")
+        self.touched |= backup.touched
+        self._wider |= backup.wider
+        self.road.reopen()
 
     # --- the end ------------------------------------------------------------------------------------------
 
