@@ -18,6 +18,7 @@ import pyarrow as pa
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, TablePlan, TableWriter
+from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
 from spark_jobs.window.shape.kept import Kept, check_same, check_silver, in_silver, left_out, masks_of
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import keeps_deleted, kept_of, planned_phases
@@ -29,7 +30,7 @@ from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver_tables import new_silver
 from tidegate.merge.phases import DdlPhase, Phase, empties
-from tidegate.merge.silver_sql import SilverShape
+from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape
 from tidegate.remedy import REFILL
 from tidegate.schema.model.types import canonical
 from tidegate.upsert import cost
@@ -37,6 +38,7 @@ from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.target import StagePhase, UpsertTarget, misfit
 
+_RULES: Final = "tables.columns, tables.masks or tables.rows"
 _SYSTEM_TYPES: Final = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
 
 
@@ -89,7 +91,7 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
     keeps = keeps_deleted(app, entry)
     phases = planned_phases(app, entry, changes, window.cut_ts)
     plan = TablePlan(phases, keeps, frozenset(partners(window.moves, entry.name)), changes=changes)
-    _check_columns(app, window, entry, plan, snapshot)
+    _check_rules(app, window, entry, plan, snapshot)
     if any(entry.name in (move.giver, move.taker) for move in window.moves):
         return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
     if app.pipeline.apply.writer == config.Writer.MERGE:
@@ -97,24 +99,28 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
     return _chosen(app, entry, plan, snapshot, share)
 
 
-def _check_columns(app: Application, window: Window, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> None:
-    """Raise SchemaMismatch where silver can't follow what the pipeline file says of the table's columns."""
-    tables_rules = app.pipeline.tables
-    for move in window.moves if tables_rules.columns or tables_rules.masks else ():
+def _check_rules(app: Application, window: Window, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> None:
+    """Raise SchemaMismatch where silver can't follow what the pipeline file says of the table's columns and rows."""
+    rules = app.pipeline.tables
+    for move in window.moves if rules.columns or rules.masks or rules.rows else ():
         names = (move.giver, move.taker)
-        if entry.name in names and len({tables_rules.columns_of(*app.names.pair(name)) for name in names}) > 1:
-            section = "tables.columns or tables.masks"
-            why = f"rows of {move.giver} become {move.taker}'s, and {section} says other things of their columns"
+        if entry.name in names and len({rules.columns_of(*app.names.pair(name)) for name in names}) > 1:
+            why = f"rows of {move.giver} become {move.taker}'s, and {_RULES} says other things of their columns"
             raise SchemaMismatch(why, where=move.new.where, remedy=REFILL)
     kept = kept_of(app, entry)
-    if not kept and not any(masks_of(snapshot).values()):
+    if not kept and not any(masks_of(snapshot).values()) and ROWS_PROPERTY not in snapshot.configuration:
         return
-    if kept and tables_rules.keeps_changelog(entry.database, entry.table):
-        why = "tables.columns or tables.masks change its columns, and its changelog would have them as they are"
+    if kept and rules.keeps_changelog(entry.database, entry.table):
+        why = f"its changelog would have what {_RULES} keeps out of silver"
         raise SchemaMismatch(why, where=entry.name, remedy="take it out of tables.changelog, or out of these rules")
+    if kept.rules.condition is not None and plan.keeps_deleted:
+        why = "tables.rows takes rows out of silver, and tables.soft_delete would keep them"
+        raise SchemaMismatch(why, where=entry.name, remedy="take it out of one of them")
     for old, new in plan.changes:
         if old is not None:
             check_same(kept, old, new)
+            if kept.rules.condition is not None:
+                check_same_rows(kept.rules.condition, old, new)
     if not plan.phases:
         return
     first = plan.phases[0]
@@ -126,6 +132,7 @@ def _check_columns(app: Application, window: Window, entry: TableWindow, plan: T
         shape, versions = (first.before, olds) if olds else (shape, versions)
     if shape is not None:
         check_silver(kept, shape, left_out(kept, versions), snapshot)
+        check_same_condition(shape.where, snapshot)
 
 
 def _is_made_anew(phase: Phase) -> bool:

@@ -28,7 +28,7 @@ from tidegate.lake.schema_rows import table_rows
 from tidegate.lake.silver_tables import add_columns, create_silver
 from tidegate.limits import CODEGEN_BYTES_MIN
 from tidegate.merge import silver_sql
-from tidegate.merge.silver_sql import SilverShape
+from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape
 from tidegate.schema.model.columns import TableVersion
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ class SilverWriter:
         if self.entry.routed or shape is None:
             return True
         same_types = types_of(state) == [(column.name, column.type) for column in shape.all_columns]
+        if state.configuration.get(ROWS_PROPERTY, "") != shape.where:
+            return False
         return same_types and list(masks_of(state).values()) == [column.mask for column in shape.all_columns]
 
     def rows(self) -> DataFrame | None:

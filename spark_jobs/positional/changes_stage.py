@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import UpsertStage
 from spark_jobs.window.shape.decode_plan import DecodePlan
+from spark_jobs.window.shape.filtered import filtered
 from spark_jobs.window.shape.kept import masked
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
@@ -60,6 +61,9 @@ class ChangesStage:
         if self._plan.windows[source][name].whole_deletes and self._key(source, name, changes.version):
             changes = replace(changes, batch=marked(changes.batch))
         version = (source, name, changes.version)
+        if (condition := self._plan.rows.get(version)) is not None:
+            keyed = bool(self._key(source, name, changes.version))
+            changes = replace(changes, batch=filtered(condition, changes.batch, keyed=keyed))
         if out := self._plan.left_out.get(version):
             kept_batch = changes.batch.drop_columns(list(out.intersection(changes.batch.schema.names)))
             changes = replace(changes, batch=kept_batch)

@@ -22,6 +22,7 @@ from tidegate.config.maintain import Maintain
 from tidegate.config.masks import MaskKind, MaskRule
 from tidegate.config.named_tables import named_tables
 from tidegate.config.pipeline import Pipeline
+from tidegate.config.row_rules import RowRule
 from tidegate.config.snapshot import Snapshot, SnapshotMarks, SnapshotMode
 from tidegate.config.sources import AnySource, DumpMode, MysqlSource, Start, TidbSource
 from tidegate.config.table_patterns import OWN_DATABASES, matches
@@ -61,6 +62,7 @@ __all__ = [
     "Policy",
     "Protocol",
     "Route",
+    "RowRule",
     "Snapshot",
     "SnapshotMarks",
     "SnapshotMode",

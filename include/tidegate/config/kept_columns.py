@@ -1,4 +1,4 @@
-"""The columns that silver has of a table, and their masks, by tables.columns and tables.masks of a pipeline file.
+"""The columns and rows that silver has of a table, by tables.columns, masks and rows of a pipeline file.
 
 In:  rules, the name of a silver table.
 Out: KeptColumns: the rules of one table, which answer for a column.
@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tidegate.conditions.model import All, Condition
 from tidegate.config.columns import ColumnRule
 from tidegate.config.masks import MaskKind, MaskRule
+from tidegate.config.row_rules import RowRule
 from tidegate.config.table_patterns import matches
 
 
@@ -21,9 +23,16 @@ class KeptColumns:
 
     rules: tuple[ColumnRule, ...] = ()
     masks: tuple[MaskRule, ...] = ()
+    where: tuple[RowRule, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.rules or self.masks)
+        return bool(self.rules or self.masks or self.where)
+
+    @property
+    def condition(self) -> Condition | None:
+        """True of the rows that silver has; None: it has all."""
+        parts = tuple(rule.condition for rule in self.where)
+        return All(parts) if len(parts) > 1 else parts[0] if parts else None
 
     def take(self, column: str, *, of_key: bool) -> bool:
         """Whether silver has a column. It has those of the key, unless a rule excludes them."""
@@ -51,16 +60,15 @@ class KeptColumns:
         return next((rule for rule in self.masks if rule.takes(column, comment)), None)
 
 
-def kept_columns(
-    rules: tuple[ColumnRule, ...], masks: tuple[MaskRule, ...], names: Iterable[tuple[str, str]]
-) -> KeptColumns:
+def kept_columns(every: KeptColumns, names: Iterable[tuple[str, str]]) -> KeptColumns:
     """The rules whose pattern is one of these silver tables'."""
     names = tuple(names)
 
-    def is_of(rule: ColumnRule | MaskRule) -> bool:
+    def is_of(rule: ColumnRule | MaskRule | RowRule) -> bool:
         return any(matches((rule.match,), *name) for name in names)
 
-    return KeptColumns(tuple(filter(is_of, rules)), tuple(filter(is_of, masks)))
+    rules, masks, where = filter(is_of, every.rules), filter(is_of, every.masks), filter(is_of, every.where)
+    return KeptColumns(tuple(rules), tuple(masks), tuple(where))
 
 
 def beside(table: str) -> list[str]:
@@ -70,5 +78,6 @@ def beside(table: str) -> list[str]:
 
 
 ALL = KeptColumns()
+GHOST_LOG = "_ghc"  # ends the name of a table in which gh-ost writes how far it is
 # gh-ost's and pt-online-schema-change's tables: those that they fill, and those that they leave.
 _BESIDE = re.compile(r"(?P<more>_+)(?P<of>.+?)(_\d{8,14})?_(gho|ghc|del|new|old)")

@@ -7,13 +7,15 @@ Out: a Tables, frozen, which answers for a table's name.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.columns import ColumnRule
-from tidegate.config.kept_columns import ALL, KeptColumns, beside, kept_columns
+from tidegate.config.kept_columns import ALL, GHOST_LOG, KeptColumns, beside, kept_columns
 from tidegate.config.masks import MaskRule
+from tidegate.config.row_rules import RowRule
 from tidegate.config.section import Section
 from tidegate.config.table_patterns import (
     OWN_DATABASES,
@@ -75,6 +77,7 @@ class Tables(Section):
 
     columns: tuple[ColumnRule, ...] = Field((), description="Columns that silver has of some tables; else it has all")
     masks: tuple[MaskRule, ...] = Field((), description="Columns whose values silver has masked: see docs/masks.md")
+    rows: tuple[RowRule, ...] = Field((), description="Rows that silver has of some tables; else it has all")
 
     @field_validator("include", "exclude", "soft_delete", "changelog")
     @classmethod
@@ -119,13 +122,17 @@ class Tables(Section):
         return matches(self.changelog, database, table)
 
     def columns_of(self, database: str, table: str) -> KeptColumns:
-        """The rules for the columns of a logical table: also those of the one that a schema change puts it beside."""
-        if not self.columns and not self.masks:
+        """The rules for a logical table: also those of the one that a schema change puts it beside."""
+        every = KeptColumns(self.columns, self.masks, self.rows)
+        if not every:
             return ALL
         names = {(database, table)}
         for name in beside(table):
             names |= {(database, name), self.logical(database, name)[:2]}
-        return kept_columns(self.columns, self.masks, names)
+        kept = kept_columns(every, names)
+        if table.endswith(GHOST_LOG):  # it has columns of its own, which no condition of the table can ask
+            kept = replace(kept, where=kept_columns(KeptColumns(where=self.rows), [(database, table)]).where)
+        return kept
 
     def shadows(self, database: str, table: str) -> bool:
         """Whether it has the name of a table that an online schema change fills to replace a kept one."""

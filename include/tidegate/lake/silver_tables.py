@@ -18,7 +18,7 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_json
 from tidegate.errors import CommitConflict, SchemaMismatch
-from tidegate.merge.silver_sql import SilverColumn, SilverShape, properties
+from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverColumn, SilverShape
 from tidegate.tables import SHARDS, SYSTEM_PREFIX
 
 # What Delta itself gives a table with deletion vectors; the first two are older protocols' own.
@@ -56,7 +56,7 @@ def _made(shape: SilverShape) -> list[Action]:
     features = _FEATURES | (_CLUSTERED if shape.cluster_by else frozenset()) | _asked(shape.all_columns)
     actions: list[Action] = [
         protocol(features),
-        metadata({"type": "struct", "fields": _checked([_field(c) for c in shape.all_columns])}, properties()),
+        metadata({"type": "struct", "fields": _checked([_field(c) for c in shape.all_columns])}, shape.properties),
     ]
     if shape.cluster_by:
         actions.append(clustering(shape.cluster_by))
@@ -149,6 +149,7 @@ def reshaped(read: TableState, shape: SilverShape, sources: AbstractSet[str] | N
     fields = [*map(_field, shape.all_columns), *(field for field in read.schema["fields"] if field["name"] in own)]
     check_constraints(read, {field["name"] for field in fields})
     changed = _with_fields(read, fields)
+    changed["metaData"]["configuration"] = with_condition(changed["metaData"]["configuration"], shape.where)
     names = _physical_names(json.loads(changed["metaData"]["schemaString"])["fields"])
     domains: list[Action] = []
     if shape.cluster_by or "clustering" in read.features:
@@ -200,6 +201,12 @@ def _with_fields(read: TableState, fields: Sequence[Mapping[str, Any]]) -> Actio
     partitions = list(read.partition_columns) if names.issuperset(read.partition_columns) else []
     changed = {"schemaString": text, "partitionColumns": partitions, "configuration": configuration}
     return {"metaData": {**read.metadata, **changed}}
+
+
+def with_condition(configuration: Mapping[str, str], where: str) -> dict[str, str]:
+    """A table's properties with another condition on its rows; "" for none."""
+    others = {name: value for name, value in configuration.items() if name != ROWS_PROPERTY}
+    return others | ({ROWS_PROPERTY: where} if where else {})
 
 
 def _mapped(fields: Sequence[Mapping[str, Any]], configuration: dict[str, str]) -> list[Mapping[str, Any]]:

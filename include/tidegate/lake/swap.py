@@ -17,6 +17,8 @@ from tidegate.delta.actions import moved, protocol
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, TableState
 from tidegate.errors import LakeRefused
+from tidegate.lake.silver_tables import with_condition
+from tidegate.merge.silver_sql import ROWS_PROPERTY
 from tidegate.tables import SYSTEM_PREFIX
 
 # Under which a rebuilt table says, behind the table's own application id, up to where it has all rows.
@@ -51,6 +53,7 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
     changed: dict[str, Any] = {
         "schemaString": rebuilt.metadata["schemaString"],
         "partitionColumns": list(rebuilt.partition_columns),
+        "configuration": with_condition(live.configuration, rebuilt.configuration.get(ROWS_PROPERTY, "")),
     }
     if any(live.metadata.get(name) != value for name, value in changed.items()):
         actions.append({"metaData": {**live.metadata, **changed}})

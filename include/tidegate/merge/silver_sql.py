@@ -38,6 +38,8 @@ _CLUSTERABLE = (
     "float",
     "double",
 )
+# A table property: the condition that is true of silver's rows.
+ROWS_PROPERTY = "tidegate.rows"
 _CLUSTER_COLUMNS_MAX = 4  # Delta's own limit
 
 
@@ -62,13 +64,19 @@ class SilverShape:
     """The form of a silver table: the source's columns in order, then the system columns.
 
     key: names of the key columns (shard columns included for a routed table); () means no key. keeps_deleted: rows
-    that the source deleted stay, marked.
+    that the source deleted stay, marked. where: the condition that is true of its rows, as text; "" for all.
     """
 
     columns: tuple[SilverColumn, ...]
     key: tuple[str, ...]
     routed: bool = False
     keeps_deleted: bool = False
+    where: str = ""
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Its table properties when it is made."""
+        return properties() | ({ROWS_PROPERTY: self.where} if self.where else {})
 
     @property
     def system(self) -> tuple[SilverColumn, ...]:
@@ -116,7 +124,7 @@ def create(uri: str, shape: SilverShape) -> str:
         f"{quote(c.name)} {c.type}" + (f" COMMENT {literal(c.comment)}" if c.comment else "") for c in shape.all_columns
     )
     cluster = f" CLUSTER BY ({', '.join(map(quote, shape.cluster_by))})" if shape.cluster_by else ""
-    given = ", ".join(f"'{name}'='{value}'" for name, value in properties().items())
+    given = ", ".join(f"'{name}'={literal(value)}" for name, value in shape.properties.items())
     return f"CREATE TABLE IF NOT EXISTS {table_at(uri)} ({columns}) USING delta{cluster} TBLPROPERTIES ({given})"
 
 

@@ -37,7 +37,8 @@ from tidegate.verify.log_changes import changed_keys
 from tidegate.verify.report import Outcome, RangeResult, TableResult
 from tidegate.verify.settle import settle
 from tidegate.verify.silver_side import Silver, SilverSide
-from tidegate.verify.source_side import SourceSide, SourceTable
+from tidegate.verify.source_side import SourceSide
+from tidegate.verify.source_table import SourceTable
 from tidegate.verify.under_way import Again, Differing, Round, TableUnderWay, VerifyOptions, difference, hex_of
 from tidegate.verify.unread import WHY
 

@@ -24,7 +24,7 @@ from tidegate.query import duck
 from tidegate.query.duck import literal, scan
 from tidegate.verify.forms import FormKind, silver_hash
 from tidegate.verify.settle import Key, Row
-from tidegate.verify.source_side import Prints, SourceTable
+from tidegate.verify.source_table import Prints, SourceTable
 
 _BATCH_ROWS: Final = 20_000
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import pymysql
@@ -22,15 +21,17 @@ from tidegate.config import KeptColumns
 from tidegate.errors import SourceUnavailable, VerifyError
 from tidegate.lake.captured_places import Visible
 from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
+from tidegate.mysql.condition import ConditionSql
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.sql import above, key_order, quote_name, upto
 from tidegate.mysql.visible import visible_place
 from tidegate.segments.segment import Server
 from tidegate.silver_names import silver_column
-from tidegate.verify.cells import Cell, cell
-from tidegate.verify.forms import ColumnForm, FormKind, form, source_hash
+from tidegate.verify.cells import cell
+from tidegate.verify.forms import FormKind, form
 from tidegate.verify.settle import Key, Row
+from tidegate.verify.source_table import Prints, SourceTable
 
 _SYSTEM: Final = ("mysql", "information_schema", "performance_schema", "sys")
 _POSITION: Final = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
@@ -46,71 +47,9 @@ _COLUMNS_SQL: Final = (
 )
 # A chunk's prints are one value, which must fit max_allowed_packet: the server cuts it off there.
 SESSION: Final = "SET SESSION sql_mode = '', group_concat_max_len = 1073741824"
+_DATES: Final = frozenset({"date", "datetime", "timestamp"})
 _HASH_ROWS: Final = 10_000  # of a table without a key, at a time
 _BUSY: Final = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK})
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTable:
-    """A table of the source. key: indexes into cells; () when it has none. index: the key's; estimate: of its rows."""
-
-    database: str
-    table: str
-    cells: tuple[Cell, ...]
-    forms: tuple[ColumnForm, ...]
-    key: tuple[int, ...]
-    index: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.database}.{self.table}"
-
-    @property
-    def place(self) -> str:
-        return quote_name(self.database, self.table)
-
-    @property
-    def key_forms(self) -> tuple[ColumnForm, ...]:
-        return tuple(self.forms[n] for n in self.key)
-
-    @property
-    def hashed(self) -> tuple[ColumnForm, ...]:
-        """Columns of the row's hash: all but the key's, and but numbers."""
-        return tuple(
-            column for n, column in enumerate(self.forms) if n not in self.key and column.kind is not FormKind.NUMBER
-        )
-
-    @property
-    def numbers(self) -> tuple[ColumnForm, ...]:
-        """Columns that are compared as numbers, beside the hash."""
-        return tuple(
-            column for n, column in enumerate(self.forms) if n not in self.key and column.kind is FormKind.NUMBER
-        )
-
-    @property
-    def source_hash(self) -> str:
-        """`?` where the server can't say the whole row within max_allowed_packet."""
-        parts = ", ".join(column.source_hashed for column in self.hashed)
-        digest = source_hash(f"CONCAT_WS(',', {parts})")
-        return f"IFNULL({digest}, '?')" if parts else "'0'"
-
-    @property
-    def source_keys(self) -> list[str]:
-        """The name of a row; in a table without a key its hash."""
-        return [column.source_key for column in self.key_forms] or [self.source_hash]
-
-
-@dataclass(frozen=True, slots=True)
-class Prints:
-    """A chunk of rows: their keys, hashes and numbers as lines of text.
-
-    after, upto: literals of the key's columns, between which the rows lie; None at the table's ends.
-    """
-
-    after: tuple[str, ...] | None
-    upto: tuple[str, ...] | None
-    rows: int
-    text: bytes
 
 
 class SourceSide:
@@ -224,7 +163,9 @@ class SourceSide:
         cells = tuple(cell(name, kind, declared) for name, kind, declared, _ in described)
         forms = tuple(form(*column) for column in described)
         index, key = self._key(database, table, [named_cell.name for named_cell in cells])
+        where = ""
         if kept := self._kept(database, table):
+            where = _where(kept, described)
             comments = (_text(comment or "") for *_, comment in columns)
             stay = [
                 n
@@ -233,7 +174,7 @@ class SourceSide:
             ]
             cells, forms = tuple(map(cells.__getitem__, stay)), tuple(map(forms.__getitem__, stay))
             key = tuple(map(stay.index, key))
-        return SourceTable(database, table, cells, forms, key, index)
+        return SourceTable(database, table, cells, forms, key, index, where)
 
     def _key(self, database: str, table: str, names: list[str]) -> tuple[str, tuple[int, ...]]:
         """PRIMARY, else the first unique index without NULLs and prefixes; its name, too."""
@@ -255,7 +196,7 @@ class SourceSide:
 
     def count(self, table: SourceTable) -> int:
         """How many rows it has now."""
-        return int(self.ask(f"SELECT COUNT(*) FROM {table.place}")[0][0])
+        return int(self.ask(f"SELECT COUNT(*) FROM {table.place} WHERE {table.where or 'true'}")[0][0])
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -274,7 +215,8 @@ class SourceSide:
         select = f"SELECT COUNT(*), GROUP_CONCAT(CONCAT(CONCAT_WS(',', {line}), '\n') SEPARATOR '') FROM {source}"
         after: tuple[str, ...] | None = None
         while True:
-            here = [above(names, after)] if after is not None else []
+            here = [table.where] if table.where else []
+            here += [above(names, after)] if after is not None else []
             ends = self.ask(
                 f"SELECT {bounds} FROM {source} WHERE {_all(here)} ORDER BY {key_order(names)}"
                 f" LIMIT 1 OFFSET {chunk_rows - 1}"
@@ -306,7 +248,7 @@ class SourceSide:
         numbers = [f"IFNULL({column.source}, '')" for column in table.numbers]
         line = ", ".join([table.source_hash, *numbers])
         lines: list[bytes] = []
-        for (text,) in self._stream(f"SELECT CONCAT_WS(',', {line}) FROM {table.place}"):
+        for (text,) in self._stream(f"SELECT CONCAT_WS(',', {line}) FROM {table.place} WHERE {table.where or 'true'}"):
             lines.append(_bytes(text))
             if len(lines) == _HASH_ROWS:
                 yield Prints(None, None, len(lines), b"\n".join([*lines, b""]))
@@ -351,7 +293,8 @@ class SourceSide:
         select = ", ".join([*table.source_keys, *(column.source_sql for column in table.cells)])
         # Without GTIDs MySQL doesn't say what of its log is visible already. A shared lock waits for who is committing.
         lock = " FOR SHARE" if table.key and not self._places else ""
-        return f"SELECT {select} FROM {table.place} WHERE {keys_condition(table, keys)}{lock}"
+        condition = f"({keys_condition(table, keys)}) AND {table.where or 'true'}"
+        return f"SELECT {select} FROM {table.place} WHERE {condition}{lock}"
 
     def _converted(self, table: SourceTable, row: tuple[Any, ...]) -> tuple[Key, Row]:
         count = len(table.source_keys)
@@ -385,6 +328,15 @@ def keys_condition(table: SourceTable, keys: Sequence[Key]) -> str:
         + ")"
         for key in keys
     )
+
+
+def _where(kept: KeptColumns, columns: Sequence[tuple[str, str, str, str]]) -> str:
+    """columns: name, data type, declared type and charset of each."""
+    if kept.condition is None:
+        return ""
+    texts = {name.lower() for name, _, _, charset in columns if charset}
+    dates = {name.lower() for name, kind, _, _ in columns if kind.lower() in _DATES}
+    return f"({ConditionSql(texts, dates).of(kept.condition)})"
 
 
 def _all(conditions: Sequence[str]) -> str:

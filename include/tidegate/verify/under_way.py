@@ -23,7 +23,8 @@ from tidegate.table_names import Physical
 from tidegate.verify.report import Difference, Outcome, TableResult
 from tidegate.verify.settle import Key, Row
 from tidegate.verify.silver_side import FirstPass, Silver, SilverSide
-from tidegate.verify.source_side import Prints, SourceSide, SourceTable
+from tidegate.verify.source_side import SourceSide
+from tidegate.verify.source_table import Prints, SourceTable
 
 DIFFERENCES_MAX: Final = 10
 

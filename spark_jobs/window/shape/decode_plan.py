@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import StagedChanges
 from spark_jobs.window.plan import TablePlan, TableWriter
+from spark_jobs.window.shape.filtered import can_ask
 from spark_jobs.window.shape.kept import decode_masks, left_out
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
 from tidegate import tables
+from tidegate.conditions.model import Condition
 from tidegate.config import Effects
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import ended
@@ -40,7 +42,7 @@ class DecodePlan:
     versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
     writer, per source and physical table. seed: of key hashes. routed: physical tables of routed ones. known: what else
     is known of each source. left_out: columns that silver doesn't have, by source, physical table and version. masks:
-    likewise, by column.
+    likewise, by column. rows: likewise, the condition of those that silver has.
     """
 
     lake: LakeFiles
@@ -53,6 +55,7 @@ class DecodePlan:
     routed: dict[str, set[Name]] = field(default_factory=dict)
     left_out: dict[VersionKey, frozenset[str]] = field(default_factory=dict)
     masks: dict[VersionKey, dict[str, Mask]] = field(default_factory=dict)
+    rows: dict[VersionKey, Condition] = field(default_factory=dict)
 
     @property
     def stays_here(self) -> bool:
@@ -79,6 +82,7 @@ def plan_decode(
     routed: dict[str, set[Name]] = {}
     missing: dict[VersionKey, frozenset[str]] = {}
     masks: dict[VersionKey, dict[str, Mask]] = {}
+    rows: dict[VersionKey, Condition] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         plan = plans[entry.name]
@@ -93,10 +97,13 @@ def plan_decode(
             for version in known_versions if (kept := kept_of(app, entry)) else ():
                 missing[source, name, version.version] = left_out(kept, [version])
                 masks[source, name, version.version] = decode_masks(kept, version)
+                # Of a version that can't be asked no row is written: its table is held.
+                if (condition := kept.rules.condition) is not None and can_ask(condition, version):
+                    rows[source, name, version.version] = condition
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, routed, missing, masks)
+    return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, routed, missing, masks, rows)
 
 
 def _known(app: Application, window: Window, source: str) -> Known:

@@ -11,6 +11,7 @@ from functools import partial
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import Change, PlannedPhase
+from spark_jobs.window.shape.filtered import check_condition
 from spark_jobs.window.shape.kept import ALL, Kept, check_kept, in_silver, masks_in
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
@@ -37,9 +38,12 @@ def shape_of(
 ) -> SilverShape:
     """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
     columns: dict[str, SilverColumn] = {}
+    condition = kept.rules.condition
     keyed = all(version.key for version in versions)  # without one the hash of a row knows its types
     for version in versions:
         check_kept(kept, version)
+        if condition is not None:
+            check_condition(condition, version)
         masks = masks_in(kept, version)
         for column in in_silver(kept, version).columns:
             delta = canonical(column).delta
@@ -71,7 +75,8 @@ def shape_of(
         )
     key = keys.pop()
     key = (*tables.SHARDS, *key) if routed and key else key
-    return SilverShape(tuple(columns.values()), key, routed, keeps_deleted)
+    where = "" if condition is None else str(condition)
+    return SilverShape(tuple(columns.values()), key, routed, keeps_deleted, where)
 
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:

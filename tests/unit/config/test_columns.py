@@ -69,3 +69,13 @@ def test_tables_beside_one_that_begins_with_an_underscore_follow_its_rules(table
 def test_a_table_that_only_looks_like_one_beside_another_has_its_own_rules() -> None:
     assert not kept("customers_new").take("blob", of_key=False), "it matches shop.c.*"
     assert kept("customers_new").take("ssn", of_key=False)
+
+
+def test_tables_beside_a_table_have_its_rows_but_ghosts_log_has_all_of_its_own() -> None:
+    text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\n" \
+           "tables: {include: ['shop.*'], rows: [{match: shop.t, where: a = 1}, {match: shop.odd_ghc, where: a = 2}]}\n"  # fmt: skip
+    tables = parse(text, where="p.yaml").tables
+    wheres = {
+        name: str(tables.columns_of("shop", name).condition) for name in ("t", "_t_gho", "_t_ghc", "u", "odd_ghc")
+    }
+    assert wheres == {"t": "`a` = 1", "_t_gho": "`a` = 1", "_t_ghc": "None", "u": "None", "odd_ghc": "`a` = 2"}

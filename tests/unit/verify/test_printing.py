@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.verify.cells import cell
 from tidegate.verify.printing import report_lines
 from tidegate.verify.report import Outcome, Report, TableResult
-from tidegate.verify.source_side import SourceTable
+from tidegate.verify.source_table import SourceTable
 from tidegate.verify.under_way import difference
 
 

@@ -1,0 +1,100 @@
+"""The rows that silver has of a table, where the pipeline file has a condition for them (tables.rows).
+
+In:  the condition of a logical table, versions of its physical tables, decoded changes.
+Out: changes as silver takes them. SchemaMismatch where silver can't be right so.
+
+A change tells the whole row, so it tells whether silver has it from there on: a row that the condition isn't true of is
+gone, as by a DELETE. Without a key the image of a delete tells whether silver had the row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate import tables
+from tidegate.conditions.matching import check_literals, matching
+from tidegate.conditions.model import Condition, leaves
+from tidegate.delta.state import TableState
+from tidegate.errors import SchemaMismatch
+from tidegate.merge.phases import empties
+from tidegate.merge.silver_sql import ROWS_PROPERTY
+from tidegate.remedy import REFILL
+from tidegate.schema.follow.silver_change import ValuesRewritten, diff
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.types import canonical
+
+_SECTION: Final = "tables.rows"
+
+
+def filtered(condition: Condition, changes: pa.RecordBatch, *, keyed: bool) -> pa.RecordBatch:
+    """Decoded changes, whole rows in all of their columns, as silver takes them."""
+    matches = matching(condition, changes)
+    if pc.all(matches).as_py() is not False:
+        return changes
+    if not keyed:
+        return changes.filter(matches)
+    at = changes.schema.get_field_index(tables.OP)
+    delete = pa.scalar(tables.OP_DELETE, changes.schema.field(at).type)
+    return changes.set_column(at, changes.schema.field(at), pc.if_else(matches, changes.column(at), delete))
+
+
+def check_condition(condition: Condition, version: TableVersion) -> None:
+    """Raise SchemaMismatch where rows of a version can't be asked, or where silver can't follow what is asked."""
+    columns = _by_name(version)
+    for leaf in leaves(condition):
+        column = columns.get(leaf.column.lower())
+        if column is None:
+            why = f"{_SECTION} names column {leaf.column}, which the table doesn't have"
+            raise SchemaMismatch(why, where=version.where, remedy=f"mend the condition in {_SECTION}")
+        try:
+            check_literals(leaf, canonical(column).arrow)
+        except ValueError as error:
+            why = f"{_SECTION} compares column {leaf.column} of type {column.type}: {error}"
+            raise SchemaMismatch(why, where=version.where, remedy=f"mend the condition in {_SECTION}") from None
+    if version.foreign_keys:
+        why = (
+            f"{_SECTION} has a condition for its rows, and foreign keys change them below the log, also those left out"
+        )
+        raise SchemaMismatch(why, where=version.where, remedy=f"take the table out of {_SECTION}")
+
+
+def can_ask(condition: Condition, version: TableVersion) -> bool:
+    """Whether check_condition has nothing against it."""
+    try:
+        check_condition(condition, version)
+    except SchemaMismatch:
+        return False
+    return True
+
+
+def check_same_rows(condition: Condition, old: TableVersion, new: TableVersion) -> None:
+    """Raise SchemaMismatch where a DDL changes values that the condition looks at: it may be true of other rows now."""
+    if empties(new) or new.kind == "create":
+        return
+    before, after = _by_name(old), _by_name(new)
+    named = {leaf.column.lower() for leaf in leaves(condition)}
+    ids = {column.id for column in old.columns}
+    stays = replace(new, columns=tuple(column for column in new.columns if column.id in ids), key=old.key)
+    rewritten = {a.column.silver.lower() for a in diff(old, stays) if isinstance(a, ValuesRewritten)}
+    for name in sorted(named):
+        same = name in before and name in after and before[name].id == after[name].id
+        if not same or name in rewritten:
+            why = f"{new.ddl[:120]}: values of column {name} change, which {_SECTION} asks of"
+            raise SchemaMismatch(why, where=new.where, remedy=REFILL)
+
+
+def check_same_condition(where: str, state: TableState) -> None:
+    """Raise SchemaMismatch where silver's rows were chosen by another condition. where: its text."""
+    if not state.created or (own := state.configuration.get(ROWS_PROPERTY, "")) == where:
+        return
+    why = f"silver has the rows of {own or 'no condition'}, and {_SECTION} says {where or 'nothing'}"
+    remedy = f"run `tidegate rebuild --swap` for it, or take the change in {_SECTION} back"
+    raise SchemaMismatch(why, where=state.place, remedy=remedy)
+
+
+def _by_name(version: TableVersion) -> dict[str, Column]:
+    return {column.silver.lower(): column for column in version.columns}
