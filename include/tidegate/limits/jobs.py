@@ -42,7 +42,7 @@ STAGE_BYTES: Final = 256 * MIB
 # --- upsert ---------------------------------------------------------------------------------------
 # Key records in the driver's memory while the last change per key is found, over all tables of a window. 512 MiB of
 # binlog of ordinary rows stay below it; tables that would need more go by MERGE, the largest first.
-UPSERT_KEYS_BYTES_MAX: Final = 1024 * MIB
+UPSERT_KEYS_BYTES_MAX: Final = 1792 * MIB
 # Probing reads a silver file's key columns: 10 to 75 ms of CPU for a million rows, of the row groups that may hold a
 # key. Up to this many rows in the files of a window the driver does it itself; above, on a cluster, one Spark job does
 # it for all tables, in tasks of about PROBE_TASK_ROWS. A job costs 0.4 s before it reads anything.

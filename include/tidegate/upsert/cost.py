@@ -21,8 +21,9 @@ _CHANGE_BYTES: Final = 60
 # Key bytes of one row, when a column's type doesn't say: text and binary.
 _TEXT_KEY_BYTES: Final = 24
 _FIXED_KEY_BYTES: Final = 8
-# What a change costs the driver while its phase is resolved: hash 16, order 28, position 8, and its slot in the table.
-KEY_RECORD_BYTES: Final = 96
+# What a change costs the driver while its phase is resolved, as measured with a key of one column: 56 in its key file,
+# a copy of its order, and 16 to 32 twice over for its slot in the table. Each further column of the key takes 25.
+KEY_RECORD_BYTES: Final = 168
 
 
 @dataclass(frozen=True, slots=True)
