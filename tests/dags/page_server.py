@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
 
 START_SECONDS_MAX = 30
+NO_SERVER = '{"conn_type": "mysql", "host": "127.0.0.1", "port": 1}'
 COLUMNS = (Column(1, "id", "int(11)"), Column(2, "qty", "int(11)"), Column(3, "note", "text"))
 
 
@@ -72,9 +73,11 @@ def served(patch: pytest.MonkeyPatch, views: Mapping[str, PipelineView], readers
 
 
 @contextmanager
-def served_by(patch: pytest.MonkeyPatch, file: Path) -> Iterator[str]:
+def served_by(patch: pytest.MonkeyPatch, file: Path, connection: str = NO_SERVER) -> Iterator[str]:
     """A pipeline of real files, under the rights of Airflow's own SimpleAuthManager: the cookie `user` is ann, of role
     user, or vic, of role viewer. Airflow's tokens and its database are left out; it knows no teams.
+
+    connection: as JSON, of all its sources.
     """
     from airflow.api_fastapi.app import create_auth_manager
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
@@ -95,7 +98,7 @@ def served_by(patch: pytest.MonkeyPatch, file: Path) -> Iterator[str]:
         return user
 
     create_auth_manager()
-    known = from_text("AIRFLOW_CONN_C", '{"conn_type": "mysql", "host": "127.0.0.1", "port": 1}')
+    known = from_text("AIRFLOW_CONN_C", connection)
     patch.setattr(DagModel, "get_team_name", lambda *_, **__: None)
     patch.setattr(application, "_readers", PipelineReaders(lambda _: known, lambda _: known))
     patch.setattr(application, "source_connection", lambda _: known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import os
 import re
 import threading
@@ -23,13 +24,15 @@ from tests.dags.browser import browser, click, see
 from tests.dags.page_server import served_by
 from tests.dags.test_page_in_browser import look_at
 from tests.support.event_log import Log
+from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.lake import control, held
 from tidegate.lake.audit import actions
+from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.snapshot.progress.requests import request, told
 from tidegate.standing.causes import Cause
-from tidegate.standing.standing import Standing
+from tidegate.standing.standing import Place, Standing
 from tidegate.table_names import Physical
 from tidegate.tables import State
 
@@ -254,3 +257,31 @@ def test_only_the_apply_dags_right_counts(world: World) -> None:
         with pytest.raises(urllib.error.HTTPError, match="404"):
             _opener().open(sent)
     assert world.state() is State.HELD
+
+
+@pytest.mark.server
+def test_a_person_asks_for_a_tables_rows(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is asked which table at the source has them; a reader is woken by the request."""
+    database = fresh_database(mariadb)
+    mariadb.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+    log = Log(tmp_path)
+    log.keeps(f"'{database}.*'")
+    log.file.write_text(log.file.read_text().replace(", two: {conn_id: c, flavour: mariadb}", ""))
+    place = Place("one", database, "t", "b.000001", 4, 20)
+    standing = Standing(State.HELD, "it has older rows", Cause.NEEDS_ROWS, 20, place)
+    row = held.to_row(standing, "road", f"{database}.t", datetime.now(UTC))
+    control.append(log.lake, tables.TABLE_STATES, [row])
+    reached = {"conn_type": "mysql", "host": mariadb.host, "port": mariadb.port}
+    reached |= {"login": mariadb.user, "password": mariadb.password}
+    with served_by(monkeypatch, log.file, json.dumps(reached)) as url:
+        world = World(log, url)
+        assert world.post(world.ask("ann", "snapshot", f"{database}.t"), "ann") == 303
+        (asked,) = told(log.lake, "road")
+        assert (asked.source, asked.name, asked.state) == ("one", (database, "t"), SnapshotState.REQUESTED)
+        (known,) = actions(log.lake)
+        assert (str(known.action.act), known.action.tables) == ("snapshot", (f"{database}.t",))
+        with pytest.raises(urllib.error.HTTPError, match="409"):
+            world.ask("ann", "snapshot", f"{database}.t")
+        assert "cancel" in world.ask("ann", "cancel", f"{database}.t").values(), "it is under way"
