@@ -114,7 +114,9 @@ def test_a_person_approves_a_statement_by_the_button_and_the_table_goes_on(world
     screenshots = Path(os.environ.get("SCREENSHOTS", tmp_path))
     with browser() as chromium:
         as_user(chromium, world, "ann")
-        see(chromium, world.table, ["held", "What you can do", "Approve the statement ..."])
+        see(chromium, f"{world.url}/dags/road__apply", ["held", "What you can do"])
+        click(chromium, "a[href$='#acts']")
+        see(chromium, None, ["held", "What you can do", "Approve the statement ..."])
         click(chromium, "a.button")
         see(
             chromium,
@@ -141,6 +143,8 @@ def test_a_viewer_has_no_button_and_is_refused(world: World) -> None:
     fields = world.ask("ann")
     with browser() as chromium:
         as_user(chromium, world, "vic")
+        see(chromium, f"{world.url}/dags/road__apply", ["held", "What ends it"])
+        assert not chromium.find_elements(By.CSS_SELECTOR, "a[href$='#acts']")
         see(chromium, world.table, ["held", "What ends it", "tidegate release"])
         assert not chromium.find_elements(By.CSS_SELECTOR, "a.button, form[method=post]")
         see(chromium, f"{world.acts}?name=shop.a&action=approve", ["Forbidden"])

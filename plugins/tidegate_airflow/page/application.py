@@ -48,18 +48,24 @@ def every_pipeline(user: GetUserDep) -> HTMLResponse:
     return HTMLResponse(document("tidegate", overview(views), ""), 200, HEADERS)
 
 
-@app.get("/dags/{dag_id}")
-def one_dag(
-    dag_id: str,
+def tables_asked(
     q: Annotated[str, Query(max_length=200)] = "",
     state: Annotated[str, Query(max_length=20)] = "",
     sort: Literal["trouble", "name", "lag", "verified"] = "trouble",
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     span: Span = "hour",
-) -> HTMLResponse:
+) -> TablesAsked:
+    """The query of a pipeline's page."""
+    return TablesAsked(q, state, sort, page, span)
+
+
+@app.get("/dags/{dag_id}")
+def one_dag(dag_id: str, user: GetUserDep, asked: Annotated[TablesAsked, Depends(tables_asked)]) -> HTMLResponse:
     """The pipeline that a DAG belongs to; access to that DAG is what the application demands."""
-    asked = TablesAsked(q, state, sort, page, span)
-    body = "".join(pipeline_view(_readers.of(each).view(span), asked) for each in _of(dag_id))
+    body = ""
+    for pipeline in _of(dag_id):
+        can_act = rights.may_edit(f"{pipeline.pipeline}__apply", user)
+        body = pipeline_view(_readers.of(pipeline).view(asked.span), asked, can_act=can_act)
     return HTMLResponse(document(dag_id, body or _NO_PIPELINE, "../"), 200, HEADERS)
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _ARROW: Final = "<span class='arrow' aria-hidden='true'>&rarr;</span>"
 
 
-def pipeline_view(view: PipelineView, asked: TablesAsked) -> str:
-    """All of one pipeline."""
+def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = False) -> str:
+    """All of one pipeline. can_act: whether the user may edit its apply DAG."""
     state = health(view.standing)
     badge = f"<span class='badge {'good' if state.is_good else 'bad'}'>{state}</span>"
     head = f"<h2>{escape(view.pipeline.pipeline)} {badge}</h2><p>{escape(view.why)}</p>"
@@ -46,7 +46,7 @@ def pipeline_view(view: PipelineView, asked: TablesAsked) -> str:
             view.snapshots, view.at, lambda each: table_page(view, view.pipeline.tables.logical(*each.name).name)
         ),
     )
-    return head + "".join(parts) + tables_list(view, asked) + _unseen(view.standing)
+    return head + "".join(parts) + tables_list(view, asked, can_act=can_act) + _unseen(view.standing)
 
 
 def _road(view: PipelineView, stands: CaptureStanding) -> str:

@@ -54,8 +54,8 @@ class TablesAsked:
         return "?" + urlencode({name: value for name, value in pairs.items() if value})
 
 
-def tables_list(view: PipelineView, asked: TablesAsked) -> str:
-    """Nothing for a pipeline without tables."""
+def tables_list(view: PipelineView, asked: TablesAsked, *, can_act: bool = False) -> str:
+    """Nothing for a pipeline without tables. can_act: a held table has a way to its buttons."""
     stands = view.standing
     if stands is None or not stands.tables:
         return ""
@@ -63,7 +63,8 @@ def tables_list(view: PipelineView, asked: TablesAsked) -> str:
     chosen.sort(key=lambda table: _key(table, stands, view, asked))
     pages = max(1, -(-len(chosen) // PAGE_ROWS))
     page = min(asked.page, pages)
-    rows = "".join(_row(table, view, stands) for table in chosen[(page - 1) * PAGE_ROWS : page * PAGE_ROWS])
+    shown = chosen[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
+    rows = "".join(_row(table, view, stands, can_act=can_act) for table in shown)
     heads = "".join(
         f"<th scope='col'>{name}</th>"
         for name in ("Table", "State", "Complete through", "Behind", "Verified", "Rows then", "Why, and what ends it")
@@ -115,17 +116,17 @@ def _select(name: str, choices: Sequence[tuple[str, str]], chosen: str) -> str:
     return f"<select name='{name}'>{options}</select>"
 
 
-def _row(table: TableStatus, view: PipelineView, stands: CaptureStanding) -> str:
-    known = view.verified.get(table.table)
+def _row(table: TableStatus, view: PipelineView, stands: CaptureStanding, *, can_act: bool) -> str:
+    known, link = view.verified.get(table.table), escape(table_page(view, table.table))
+    buttons = f"<br><a href='{link}#acts'>What you can do</a>" if can_act and table.state is State.HELD else ""
     cells = (
         f"<td><span class='state {table.state.value}'>{WORDS[table.state]}</span></td>",
         f"<td>{escape(time_text(table.applied_ts)) if table.applied_ts else '-'}</td>",
         f"<td>{'-' if table.has_ended else escape(age_text(stands.seconds_behind(table)))}</td>",
         f"<td>{verified_text(known)}</td>",
         f"<td>{rows_text(known)}</td>",
-        f"<td>{why_text(table)}</td>",
+        f"<td>{why_text(table)}{buttons}</td>",
     )
-    link = escape(table_page(view, table.table))
     return f"<tr><th scope='row'><a href='{link}'>{escape(table.table)}</a></th>{''.join(cells)}</tr>"
 
 
