@@ -162,6 +162,8 @@ def verdicts(bounds: Bounds, state: State, old: set[int], new: set[int]) -> Mapp
     for at, name in names.items():
         if (where := state.tables[bounds.feeds[at][1]].left) is not None:
             left[name, tables[at]] = where
+        elif at in state.left_shards:
+            left[name, tables[at]] = LeftAt(state.left_sources[bounds.feeds[at][0]])
 
     def versions(name: Physical) -> Collection[TableVersion]:
         at = back[name]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tests.model import asked, publishing, put_back, waves
+from tests.model import asked, publishing, put_back, shards, waves
 from tests.model.mending import ends
 from tests.model.planning import Plan, cancelled
 from tests.model.promises import Promises
@@ -59,6 +59,7 @@ class Life(Promises):
         return State(
             tuple(() for _ in b.feeds), tuple(Table() for _ in b.tables), keeps, keeps, zeros, zeros,
             tuple(NOT_BEHIND for _ in b.sources), zeros, snaps=tuple(None for _ in b.feeds), policy=b.policy,
+            made=tuple(() for _ in b.feeds),
         )  # fmt: skip
 
     # --- the world ----------------------------------------------------------------------------------
@@ -179,6 +180,12 @@ class Life(Promises):
         pending: list[tuple[int, object]] = []
         for name, verdict in verdicts.items():
             table = asked.NAMES.index(name)
+            if verdict.state is Is.SNAPSHOT:  # these shards alone are left out
+                late = [at for at in range(len(b.feeds)) if asked.physical_name(b, at) in verdict.physical]
+                joins = {s: asked.joins_at(state, s) for s in b.sources if now[1][s] and not was[1][s]}
+                state, _ = shards.leave_out(b, state, late, joins)
+                state = state._replace(fresh=tuple(sorted({*state.fresh, *late})))
+                continue
             pending.append((table, verdict))
             left = asked.left_at(state, table) if verdict.state is Is.LEFT else None
             state = replaced(state, table, left=left)
@@ -191,7 +198,9 @@ class Life(Promises):
                 )
             if now[1][source] and not was[1][source]:
                 state = state._replace(behind=swapped(state.behind, source, asked.joins_at(state, source)))
-        return state._replace(chosen=now, pending=tuple(pending))
+        gone = (flows[0] - flows[1]) & met
+        left_shards = tuple(sorted({*state.left_shards, *(at for at in gone if b.routed(b.feeds[at][1]))}))
+        return state._replace(chosen=now, pending=tuple(pending), left_shards=left_shards)
 
     def _show(self, state: State) -> State:
         b = self.bounds

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.model import asked
+from tests.model import asked, shards
 from tests.model.mending import ends
 from tests.model.waves import resolve
 from tests.model.world import EMPTIES, NOT_BEHIND, Bounds, Op, Snap, State, Window, is_unlogged, swapped, taker_of
@@ -42,6 +42,9 @@ class Plan:
     taken: set[int] = field(default_factory=set)
     sweeps: set[int] = field(default_factory=set)
     whole: set[int] = field(default_factory=set)
+    begins: dict[int, int] = field(default_factory=dict)
+    chunks: dict[int, int] = field(default_factory=dict)
+    touched: set[int] = field(default_factory=set)
     half: State | None = None
 
     def made(self) -> State | None:
@@ -63,6 +66,7 @@ class Plan:
         self.state = self.state._replace(known=known)
         self._replay()
         resolve(self)
+        shards.leave_out_shards(self)
         self._judge()
         return self.state._replace(window=self._window())
 
@@ -77,6 +81,7 @@ class Plan:
             self.kind, self.low, self.upto, tuple(todo), tuple(sorted(self.held.items())), (),
             tuple(sorted(self.tables)), self.catches, self.source, waves=tuple(sorted(self.waves.items())),
             answers=tuple(sorted(answers.items())), swept=tuple(sorted(self.sweeps)), whole=tuple(sorted(self.whole)),
+            begins=tuple(sorted(self.begins.items())), chunks=tuple(sorted(self.chunks.items())),
         )  # fmt: skip
 
     def _answer(self, at: int) -> Snap:
@@ -119,6 +124,7 @@ class Plan:
             if after < self.low:
                 return False
             self.tables[table] = after
+        self.touched.add(at)
         return True
 
     def _is_for(self, table: int, at: int) -> bool:
@@ -126,6 +132,8 @@ class Plan:
         if self.kind == "tables":
             return table in self.catches
         if self.kind == "source":
+            if self.bounds.routed(table) and shards.part(self.bounds, self.state, at, 0, self.upto) is None:
+                return False
             self.note(table, e.SourceMeets(source))
             standing = self.state.tables[table].standing
             return standing is not None and standing.state is Is.RELEASED and standing.source == source

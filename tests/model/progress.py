@@ -44,7 +44,10 @@ def stuck(bounds: Bounds, states_max: int) -> Result[State]:
             if before not in good:
                 good.add(before)
                 waiting.append(before)
-    looked = (state for state in order if not state.ticks and (not bounds.snaps or state.waves < bounds.snaps))
+    needed = max(len(bounds.physical(table)) for table in bounds.tables)  # waves, of a table that begins anew
+    looked = (
+        state for state in order if not state.ticks and (not bounds.snaps or state.waves + needed <= bounds.snaps)
+    )
     bad = next((state for state in looked if state not in good), None)
     if bad is None:
         return Result(len(order))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.model import asked, waves
+from tests.model import asked, shards, waves
 from tests.model.world import (
     NOT_BEHIND,
     ROWS,
@@ -40,8 +40,12 @@ def written(bounds: Bounds, state: State, window: Window, table: int, after: int
     rows = set(before.rows) if low is None else set(rows_at(state.logs, bounds.physical(table)[0], low))
     after = max(after, before.version, window.low) if low is None else low
     gave = before.gave
+    begins, chunks = dict(window.begins), dict(window.chunks)
     for at in bounds.physical(table):
         if not _has(bounds, state, window, bounds.feeds[at][0]):
+            continue
+        if bounds.routed(table):
+            rows = _of_shard(state, window, at, rows, (begins.get(at, after), chunks.get(at)))
             continue
         own = {commit_ts for commit_ts, _ in state.logs[at]}
         for commit_ts, kind in state.logs[at]:
@@ -58,6 +62,22 @@ def written(bounds: Bounds, state: State, window: Window, table: int, after: int
                 rows -= own if bounds.routed(table) else rows
     past = (before.version, before.rows, before.gave) if bounds.losses else ()
     return before._replace(rows=tuple(sorted(rows)), version=window.upto, gave=gave, past=past)
+
+
+def _of_shard(state: State, window: Window, at: int, rows: set[int], begins: tuple[int, int | None]) -> set[int]:
+    """A routed table's rows behind a window's changes of one shard."""
+    after, low = begins
+    own = {commit_ts for commit_ts, _ in state.logs[at]}
+    if low is not None:
+        after, rows = low, (rows - own) | set(rows_at(state.logs, at, low))
+    for commit_ts, kind in sorted((*state.logs[at], *state.made[at])):
+        if not after < commit_ts <= window.upto:
+            continue
+        if kind in ROWS and kind != "S":
+            rows = rows | {commit_ts}
+        elif kind in "CDT":
+            rows = rows - {one for one in own if one <= commit_ts}
+    return rows
 
 
 def _has(bounds: Bounds, state: State, window: Window, source: int) -> bool:
@@ -118,12 +138,27 @@ def decided(bounds: Bounds, state: State, window: Window) -> Found:
         after, _ = asked.after(bounds, state, table, event)
         if after is not None and after != standing:
             found[table] = after
-    return _whole(bounds, state, window, found)
+    return _rested(bounds, state, window, _whole(bounds, state, window, found))
+
+
+def _rested(bounds: Bounds, state: State, window: Window, found: Found) -> Found:
+    """What the rows that shards lack make of their tables, where nothing else keeps those from going on."""
+    assert state.read is not None
+    for table in bounds.tables:
+        event = shards.rested(bounds, state, table, window.upto) if state.read[0][table] else None
+        if event is None:
+            continue
+        before = found.get(table) or state.tables[table].standing
+        after = asked.plain(rules.step(before, event, asked.facts(bounds, state, table)).standing)
+        if after is not None and after != before:
+            found[table] = after
+    return found
 
 
 def _whole(bounds: Bounds, state: State, window: Window, found: Found) -> Found:
     """Tables whose snapshot ended well, or which a statement emptied."""
     ended = {bounds.feeds[at][1] for at in window.swept if _ends_well(bounds, state, window, at)}
+    ended = {table for table in ended if not bounds.routed(table)}
     for table in {*window.whole, *ended} - found.keys():
         after, _ = asked.after(bounds, state, table, e.Whole(window.upto))
         if after is not None and after != state.tables[table].standing:
@@ -197,12 +232,14 @@ def goes_back(bounds: Bounds, state: State, source: int) -> set[int]:
 def _main_rows(bounds: Bounds, state: State, window: Window) -> State:
     found = dict(window.found)
     whole = {table for table, of in window.found if rules.is_in(state.tables[table].standing, Is.ACTIVE) and of}
-    for table in {*window.wrote, *dict(window.held), *(whole & {*window.whole, *_swept(bounds, window)})}:
+    whole = whole & {*window.whole, *_swept(bounds, window)}
+    routed = {table for table, of in window.found if bounds.routed(table) and of.state in (Is.ACTIVE, Is.SNAPSHOT)}
+    for table in {*window.wrote, *dict(window.held), *whole, *routed}:
         standing = found.get(table) or state.tables[table].standing
         is_waiting = standing is not None and standing.state in (Is.HELD, Is.RELEASED)
         waits = standing.applied_ts if is_waiting and standing is not None else -1
         state = _row(bounds, state, table, waits)
-    return state._replace(cut=window.upto)
+    return state._replace(cut=window.upto, fresh=())
 
 
 def _reached(bounds: Bounds, state: State, window: Window) -> State:
@@ -221,7 +258,9 @@ def _back(bounds: Bounds, state: State, window: Window) -> State:
 def back(bounds: Bounds, state: State, source: int) -> State:
     """Its tables, once a source is no longer behind."""
     for table in bounds.tables:
-        state = asked.note(bounds, state, table, e.SourceBack(asked.SOURCES[source]))
+        back = asked.note(bounds, state, table, e.SourceBack(asked.SOURCES[source]))
+        event = shards.rested(bounds, back, table, state.cut) if back != state else None
+        state = back if event is None else asked.note(bounds, back, table, event)
     return state
 
 

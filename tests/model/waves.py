@@ -4,7 +4,7 @@ In:  a State; a Plan, behind its statements.
 Out: what readers may do next; what becomes of a window's tables by waves and end marks: as resolve_watermarks does it
      (spark_jobs/apply_steps) with window/waves/snapshots.py. Of what it says the window records answers before its cut.
 
-A wave has all rows of its table as of its low mark, one wave a snapshot. Tables of several shards have none.
+A wave has all rows of its table as of its low mark, one wave a snapshot.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tests.model import asked
+from tests.model import asked, shards
 from tests.model.world import EMPTIES, Bounds, Snap, State, is_there, is_unlogged, taker_of
 from tidegate.remedy import Needs
 from tidegate.standing import events as e
@@ -39,6 +39,8 @@ def read(bounds: Bounds, state: State) -> Iterator[tuple[str, State]]:
         snap, standing = state.snaps[at] or Snap(), state.tables[table].standing
         is_new = not state.snaps[at] or bool(snap.over)
         wants = standing is not None and standing.lacks_rows if is_new else not snap.low
+        if is_new and not wants and bounds.routed(table) and not asked.is_held(state, table):
+            wants = shards.wants_rows(bounds, state, at)
         if wants and state.waves < bounds.snaps and is_there(state.logs[at], state.clock):
             begun = Snap(low=clock, begun=0 if is_new else snap.begun)
             yield f"a wave of {at} begins", put(state, at, begun)._replace(clock=clock, waves=state.waves + 1)
@@ -56,11 +58,12 @@ def read(bounds: Bounds, state: State) -> Iterator[tuple[str, State]]:
 def resolve(plan: Plan) -> None:
     """See the module's docstring."""
     _leave_takers(plan)
+    shards.let_go(plan)
     for at, snap in enumerate(plan.state.snaps):
         table = plan.bounds.feeds[at][1]
         if snap is None:
             continue
-        is_filled = is_in(plan.state.tables[table].standing, Is.SNAPSHOT)
+        is_filled = is_in(plan.state.tables[table].standing, Is.SNAPSHOT) and not plan.bounds.routed(table)
         if is_filled and snap.over and snap.over != "done":
             plan.meet(table, e.SnapshotLost(""))
         if not snap.over:
@@ -106,9 +109,9 @@ def _meanwhile(plan: Plan, at: int, snap: Snap) -> None:
         for commit_ts, kind in plan.state.logs[at]:
             if not begun < commit_ts <= plan.upto:
                 continue
-            if kind in EMPTIES:
+            if kind in EMPTIES and not plan.bounds.routed(table):
                 plan.whole.add(table)
-            if kind in "DGKW":
+            if kind in ("DS" if plan.bounds.routed(table) else "DGKW"):
                 plan.answers[at] = snap._replace(over="lost")
 
 
@@ -143,6 +146,9 @@ def _take(plan: Plan, at: int, snap: Snap) -> None:
     table, log = plan.bounds.feeds[at][1], plan.state.logs[at]
     is_changed = any(snap.low < ts <= snap.high and kind in _DDL for ts, kind in log)
     here = plan.held.get(table) or plan.state.tables[table].standing
+    if plan.bounds.routed(table):
+        _take_shard(plan, at, snap, is_changed=is_changed)
+        return
     if is_changed or (is_in(here, Is.HELD) and not _begin(plan, at, snap)):
         plan.answers.setdefault(at, _anew(snap))
         return
@@ -152,6 +158,15 @@ def _take(plan: Plan, at: int, snap: Snap) -> None:
     if asked.applied(plan.state, table) < snap.high:
         plan.waves[table] = snap.low
         plan.tables[table] = min(plan.tables[table], snap.low - 1)
+    plan.taken.add(at)
+
+
+def _take_shard(plan: Plan, at: int, snap: Snap, *, is_changed: bool) -> None:
+    if is_changed or shards.refused(plan, at, snap) or not plan.take_in(at):
+        plan.answers.setdefault(at, _anew(plan.state.snaps[at] or snap))
+        return
+    if asked.applied(plan.state, plan.bounds.feeds[at][1]) < snap.high:
+        plan.chunks[at] = snap.low
     plan.taken.add(at)
 
 

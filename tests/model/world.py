@@ -72,8 +72,9 @@ class Window(NamedTuple):
     """kind: main, tables (that catch up) or source (that is behind). todo: tables to write; wrote: those that the cut
     gets a row of. waves: tables that a wave begins, and its low mark. held: what became of those that it couldn't take
     on. unseen: tables that a person released since it was planned. answers: what becomes of snapshots; swept: those
-    whose end mark is here; whole: tables that lack no rows any more. stage: how many of its closing commits are there;
-    found: what they record.
+    whose end mark is here; whole: tables that lack no rows any more. begins: of shards, after which commit_ts; chunks:
+    those that have a wave here, and its low mark. stage: how many of its closing commits are there; found: what they
+    record.
     """
 
     kind: str
@@ -92,6 +93,8 @@ class Window(NamedTuple):
     answers: tuple[tuple[int, Snap], ...] = ()
     swept: tuple[int, ...] = ()
     whole: tuple[int, ...] = ()
+    begins: tuple[tuple[int, int], ...] = ()
+    chunks: tuple[tuple[int, int], ...] = ()
 
 
 class State(NamedTuple):
@@ -99,6 +102,8 @@ class State(NamedTuple):
     read: what the application read at its start, None when none runs. pending: states that a recorded change of the
     selection still calls for. behind: where a source stands that is behind the cut.
     failing: tables that can't be written, until a pause or a person mends that.
+    made: versions of shards that apply wrote itself (shards.py); fresh: shards that joined since the cut; left_shards:
+    those that were followed once.
     seen: up to where a source is captured; known: up to where its statements were replayed.
     """
 
@@ -128,6 +133,9 @@ class State(NamedTuple):
     cancels: int = 0
     losses: int = 0
     gives: int = 0
+    made: tuple[Log, ...] = ()
+    fresh: tuple[int, ...] = ()
+    left_shards: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

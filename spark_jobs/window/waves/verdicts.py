@@ -152,6 +152,8 @@ def _anew(app: Application, window: Window, share: Share) -> Verdict:
     last = app.histories[physical.source].last(physical.pair)
     if last is not None and begins_with(last, wave):
         return Verdict(last, begins=True)  # a try before this one was killed
+    if routed and app.positions.applied(name) >= wave.high_ts:  # ... which would have begun the shard, had it taken it
+        return Verdict(refused="a window that was killed wrote its table beyond it, without its rows")
     if routed and (reason := shards.begin_over(app, window, physical)):
         return Verdict(refused=reason)
     if window.behind is not None:

@@ -9,6 +9,7 @@ import pytest
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import leave_behind
+from spark_jobs.window.waves.news import news
 from spark_jobs.window.waves.shards import LEFT_OUT, UNREAD_SHARDS, leave_out
 from spark_jobs.window.window import Window
 from tests.support.event_log import Log
@@ -67,6 +68,24 @@ def test_waves_behind_the_leaving_out_do_not_pass_for_the_whole_shard(killed: bo
     token = again.read([1, 2, 10], app.cut_ts + 1, app.cut_ts + 1)
     app, window = _window(log)
     assert again.answers() == {token: "applied"}
+
+
+def test_a_wave_that_a_killed_window_passed_without_taking_it_is_read_again(tmp_path: Path) -> None:
+    """Another shard's beginning refused it there, perhaps; silver at the window's end doesn't show its rows."""
+    log = _routed(tmp_path)
+    version = baseline(log, *SHARD[1:])
+    app, _ = _window(log)
+    waves = Waves(log, version)
+    token = waves.read([1, 2], app.cut_ts + 1, app.cut_ts + 1)
+    log.level()
+    app, window = log.first_window()
+    assert list(news(app, window)), "the wave has its place now"
+    app, window = log.first_window()
+    app.positions.note_applied("shop.all", window.cut_ts)
+    window, taken = to_waves(app, window)
+    publish(app, window, taken)
+    assert waves.answers() == {token: "refused"}
+    assert app.states["shop.all"].state is State.SNAPSHOT
 
 
 def test_a_shard_of_a_source_that_is_behind_is_left_out_where_that_one_is(tmp_path: Path) -> None:
