@@ -192,9 +192,10 @@ class LineageDatasets:
             place = self.table(version.source, *version.physical.pair)
             for column in version.columns:
                 if column.silver in has:
-                    same = Transformation(type="DIRECT", subtype="IDENTITY")
+                    masked = column.silver in table.masked
+                    how = Transformation("DIRECT", "TRANSFORMATION" if masked else "IDENTITY", masking=masked)
                     of = fields.setdefault(column.silver, Fields(inputFields=[]))
-                    of.inputFields.append(InputField(*place, field=column.name, transformations=[same]))
+                    of.inputFields.append(InputField(*place, field=column.name, transformations=[how]))
         return ColumnLineageDatasetFacet(fields=fields)
 
 

@@ -23,6 +23,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.lineage import applied_since
 from tidegate.limits import LINEAGE_SHARDS_TABLES_MAX, LINEAGE_TABLES_MAX
+from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.verify.report import Outcome, Report, TableResult
 from tidegate_airflow import lineage
@@ -69,7 +70,9 @@ class Lake:
 
     def write(self, name: str, cut_ts: int, count: int) -> None:
         """A commit of ours."""
-        rows = pa.table({"id": pa.array(range(count), pa.int32()), COLUMNS[1].silver: ["x"] * count})
+        masked = {MASK_METADATA: '["partial","",0,2,""]'} if name == "shop.customers" else {}
+        fields = [pa.field("id", pa.int32()), pa.field(COLUMNS[1].silver, pa.string(), metadata=masked)]
+        rows = pa.table([pa.array(range(count), pa.int32()), ["x"] * count], schema=pa.schema(fields))
         mark = Transaction(f"tidegate/shop/{name}", cut_ts)
         write_deltalake(
             self.files.uri(tables.silver_path(*name.split("."))),
@@ -143,6 +146,9 @@ def test_an_apply_run_names_what_it_changed_with_columns_rows_and_bytes(
     assert [field["name"] for field in customers["facets"]["schema"]["fields"]] == ["id", COLUMNS[1].silver]
     (of,) = customers["facets"]["columnLineage"]["fields"][COLUMNS[1].silver]["inputFields"]
     assert (of["namespace"], of["name"], of["field"]) == (source, "shop.customers", "Name of it")
+    assert of["transformations"][0]["masking"] is True
+    (of,) = customers["facets"]["columnLineage"]["fields"]["id"]["inputFields"]
+    assert of["transformations"][0] == {"type": "DIRECT", "subtype": "IDENTITY", "masking": False}
     shards = outputs[f"{root}/silver/shop/all_orders"]["facets"]["columnLineage"]["fields"]["id"]["inputFields"]
     assert len(shards) == LINEAGE_SHARDS_TABLES_MAX
     inputs = {(each["namespace"], each["name"]): each for each in event["inputs"]}

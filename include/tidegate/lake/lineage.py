@@ -27,6 +27,7 @@ from tidegate.limits import (
     LINEAGE_SHARDS_TABLES_MAX,
     LINEAGE_TABLES_MAX,
 )
+from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.table_names import Physical
 from tidegate.tables import CUTS, LEDGER, SCHEMA_HISTORY, State
@@ -43,7 +44,8 @@ _AROUND_CHARACTERS: Final = 200  # JSON's and OpenLineage's own words
 @dataclass(frozen=True, slots=True)
 class WrittenTable:
     """A table of silver. columns: (name, Delta's type), () beyond the bound. sources: its tables at the sources, with
-    their columns; more_sources: those not named. rows, bytes: written; None for many commits.
+    their columns; more_sources: those not named. rows, bytes: written; None for many commits. masked: columns whose
+    values are.
     """
 
     name: str
@@ -54,6 +56,7 @@ class WrittenTable:
     more_sources: int
     rows: int | None
     bytes: int | None
+    masked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +140,14 @@ def _written(lake: LakeFiles, name: str, version: int, flow: _Flow, after_ts: in
     log = DeltaLog(lake.uri(path), lake.storage_options, keep=_none)
     columns: tuple[tuple[str, str], ...] = ()
     rows = size = None
+    masked: frozenset[str] = frozenset()
     with suppress(TidegateError):  # a spoilt table is named without more, and spoils no other
         fields = log.state().schema["fields"]
         columns = tuple((field["name"], _type_text(field["type"])) for field in fields)
+        masked = frozenset(str(field["name"]) for field in fields if (field.get("metadata") or {}).get(MASK_METADATA))
         columns = columns if _room(columns, flow.sources) <= left else ()
         rows, size = _sums(log, version, after_ts)
-    return WrittenTable(name, path, version, columns, flow.sources, flow.more, rows, size)
+    return WrittenTable(name, path, version, columns, flow.sources, flow.more, rows, size, masked)
 
 
 def _room(columns: Sequence[tuple[str, str]], sources: Sequence[TableVersion]) -> int:
