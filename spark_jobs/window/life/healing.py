@@ -17,7 +17,7 @@ from spark_jobs.window.standing.standings import send_below
 from spark_jobs.window.waves.shards import is_shard, leave_out
 from spark_jobs.window.window import Trouble, Window
 from tidegate import tables
-from tidegate.binlog.heal import Mismatch, heal
+from tidegate.binlog.heal import REFRESH, Mismatch, heal
 from tidegate.errors import SchemaMismatch, TidegateError, Transient, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.remedy import RECREATE
@@ -91,4 +91,9 @@ def _healed(app: Application, physical: Physical, mismatch: Mismatch) -> TableVe
         raise SchemaMismatch("rows from before may be missing", remedy=RECREATE)
     if last.commit_ts >= mismatch.commit_ts:
         raise SchemaMismatch(f"a later DDL at {last.file}:{last.pos} was followed already", remedy=RECREATE)
-    return heal(mismatch, last, history.new_id, added_are_null=app.pipeline.apply.unlogged_columns == "null")
+    made = heal(mismatch, last, history.new_id, added_are_null=app.pipeline.apply.unlogged_columns == "null")
+    names = app.pipeline.tables
+    came = {column.id for column in made.columns}.difference(column.id for column in last.columns)
+    if came and names.columns_of(*names.logical(database, table)[:2]).goes_by_comment:
+        raise SchemaMismatch("a column came whose comment nobody knows, and tables.masks goes by it", remedy=REFRESH)
+    return made

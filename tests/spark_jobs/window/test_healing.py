@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from spark_jobs.apply_steps.plan_window import next_catch_up
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
@@ -73,3 +75,22 @@ def test_killed_behind_the_healed_version_the_same_window_decodes_with_it(tmp_pa
     assert sum(entry.ledger.quarantined_bytes for entry in made.ledger) == 0
     kinds = [row["kind"] for row in control.read(log.lake, tables.SCHEMA_HISTORY).to_pylist() if row["table"] == "a"]
     assert sorted(kinds) == ["create", "healed"]
+
+
+@pytest.mark.parametrize(("rule", "state"), [("columns: [b]", State.RELEASED), ("comment: pii", State.HELD)])
+def test_a_column_whose_comment_nobody_knows_is_not_healed_where_masks_go_by_comments(
+    tmp_path: Path, rule: str, state: State
+) -> None:
+    log = Log(tmp_path)
+    masks = f"'two.*'], masks: [{{match: 'shop.*', {rule}, how: null}}]}}"
+    text = log.file.read_text().replace("'two.*']}", masks)
+    log.file.write_text(text.replace("apply: {", "apply: {unlogged_columns: null, "))
+    told = b"\x01\x01\x00" + b"\x04\x05\x02id\x01b" + b"\x08\x01\x00"
+    mapped = e.event(EventType.TABLE_MAP, e.table_map(7, "a", b"\x03\x03", b"")[19:-4] + told)
+    row = e.rows(EventType.WRITE_ROWS_V1, 7, 2, e.image(b"\x05\0\0\0", b"\x06\0\0\0"))
+    log.send("one", b"", ("shop.a",), event=mapped + row)
+    log.level()
+    app, window = log.first_window()
+    _through(app, window)
+    assert window.held["shop.a"].state is state
+    assert ("whose comment nobody knows" in window.held["shop.a"].reason) is (state is State.HELD)
