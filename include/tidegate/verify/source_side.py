@@ -215,8 +215,7 @@ class SourceSide:
         select = f"SELECT COUNT(*), GROUP_CONCAT(CONCAT(CONCAT_WS(',', {line}), '\n') SEPARATOR '') FROM {source}"
         after: tuple[str, ...] | None = None
         while True:
-            here = [table.where] if table.where else []
-            here += [above(names, after)] if after is not None else []
+            here = [above(names, after)] if after is not None else []
             ends = self.ask(
                 f"SELECT {bounds} FROM {source} WHERE {_all(here)} ORDER BY {key_order(names)}"
                 f" LIMIT 1 OFFSET {chunk_rows - 1}"
@@ -227,7 +226,9 @@ class SourceSide:
                 for column, value in zip(table.key_forms, row, strict=True)
             )
             within = [*here, upto(names, end)] if ends else here
-            rows, text = self.ask(f"{select} WHERE {_all(within)}")[0]
+            # A chunk is so many rows of the table, however few of them silver has: no statement looks for more.
+            wanted = [*within, table.where] if table.where else within
+            rows, text = self.ask(f"{select} WHERE {_all(wanted)}")[0]
             lines = _bytes(text or "")
             if not lines.endswith(b"\n" * bool(rows)) or lines.count(b"\n") != rows:
                 if chunk_rows == 1:

@@ -21,6 +21,9 @@ from tests.kit.spark import no_spark
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.local.server import Server
+from tidegate.verify.report import Outcome
+from tidegate.verify.under_way import VerifyOptions
+from tidegate.verify.verification import verify
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -126,6 +129,9 @@ def test_rows_come_and_go_as_they_come_under_the_condition_and_leave_it(
         INSERT INTO bag VALUES (2, 2), (3, 3)
     """)  # fmt: skip
     check([(2,), (30,), (40,), (7,), (8,), (9,)])
+    by_twos = VerifyOptions(timeout_seconds=5, chunk_rows=2)  # some chunks have no row that silver has
+    report = verify(road.pipeline, {"one": road.info}, road.lake.root, {}, by_twos)
+    assert {result.outcome for result in report.tables} == {Outcome.EQUAL}
 
 
 def test_shards_and_left_out_or_masked_columns_are_asked_by_their_plain_values(
