@@ -162,12 +162,17 @@ def test_an_apply_run_names_what_it_changed_with_columns_rows_and_bytes(
 
 
 def test_of_thousands_of_tables_some_are_named_and_the_others_counted(pipeline: Pipeline, lake: Lake) -> None:
-    lake.cut(30, {f"shop.t{number:05}": 0 for number in range(3000)})
-    for number in range(LINEAGE_TABLES_MAX):
-        lake.write(f"shop.t{number:05}", 30, 1)
+    every = {f"shop.t{number:05}": 0 for number in range(3000)}
+    lake.cut(30, every)
+    chosen = [table.name for table in applied_since(pipeline, lake.files, 20).tables]
+    for name in chosen:
+        lake.write(name, 30, 1)
     applied = applied_since(pipeline, lake.files, 20)
+    assert [table.name for table in applied.tables] == chosen, "as often as a run is tried"
     assert (len(applied.tables), applied.more) == (LINEAGE_TABLES_MAX, 3000 - LINEAGE_TABLES_MAX)
     assert all((table.rows, table.sources) == (1, ()) for table in applied.tables), "no version is known of them"
+    lake.cut(31, every)
+    assert not {table.name for table in applied_since(pipeline, lake.files, 30).tables} & {*chosen}, "others, in turn"
 
 
 def test_a_table_that_cant_be_read_is_named_without_more_and_one_that_waits_isnt_named(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import zlib
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -87,7 +88,8 @@ def applied_since(pipeline: Pipeline, lake: LakeFiles, after_ts: int) -> Applied
     for row in cuts.to_pylist():
         if row["table"] and row["delta_version"] >= 0 and row["state"] in _WRITTEN:
             versions[row["table"]] = row["delta_version"]
-    names = sorted(versions)[:LINEAGE_TABLES_MAX]
+    newest = pc.max(cuts["cut_ts"]).as_py() or after_ts
+    names = _some(sorted(versions), newest)
     flows = _flows(pipeline, lake, names)
     written, left = [], LINEAGE_CHARACTERS_MAX
     for name in names:
@@ -96,8 +98,15 @@ def applied_since(pipeline: Pipeline, lake: LakeFiles, after_ts: int) -> Applied
         written.append(table)
     ledger = control.read(lake, LEDGER, columns=["rows", "payload_bytes"], filters=since)
     rows, size = (pc.sum(ledger[column]).as_py() or 0 for column in ("rows", "payload_bytes"))
-    newest = pc.max(cuts["cut_ts"]).as_py() or after_ts
     return AppliedTables(newest, tuple(written), len(versions) - len(names), rows, size)
+
+
+def _some(names: list[str], cut_ts: int) -> list[str]:
+    """As many as are named, beginning elsewhere at each cut, so that each has its turn."""
+    if len(names) <= LINEAGE_TABLES_MAX:
+        return names
+    at = zlib.crc32(str(cut_ts).encode()) % len(names)
+    return sorted([*names[at:], *names[:at]][:LINEAGE_TABLES_MAX])
 
 
 def _flows(pipeline: Pipeline, lake: LakeFiles, names: Collection[str]) -> dict[str, _Flow]:
