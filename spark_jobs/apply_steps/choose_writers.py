@@ -15,11 +15,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from spark_jobs.merge.moves import given_version
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, TablePlan, TableWriter
 from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
-from spark_jobs.window.shape.kept import Kept, check_same, check_silver, in_silver, left_out, masks_of
+from spark_jobs.window.shape.kept import Kept, check_moved, check_same, check_silver, in_silver, left_out
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import keeps_deleted, kept_of, planned_phases
 from spark_jobs.window.standing.silver_guard import check
@@ -30,8 +31,9 @@ from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver_tables import new_silver
 from tidegate.merge.phases import DdlPhase, Phase, empties
-from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
+from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
 from tidegate.upsert import cost
 from tidegate.upsert.file_layout import FileLayout
@@ -101,15 +103,8 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
 
 def _check_rules(app: Application, window: Window, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> None:
     """Raise SchemaMismatch where silver can't follow what the pipeline file says of the table's columns and rows."""
-    rules = app.pipeline.tables
-    for move in window.moves if rules.columns or rules.masks or rules.rows else ():
-        names = (move.giver, move.taker)
-        if entry.name in names and len({rules.columns_of(*app.names.pair(name)) for name in names}) > 1:
-            why = f"rows of {move.giver} become {move.taker}'s, and {_RULES} says other things of their columns"
-            raise SchemaMismatch(why, where=move.new.where, remedy=REFILL)
-    kept = kept_of(app, entry)
-    if not kept and not any(masks_of(snapshot).values()) and ROWS_PROPERTY not in snapshot.configuration:
-        return
+    rules, kept = app.pipeline.tables, kept_of(app, entry)
+    _check_moves(app, window, entry)
     if kept and rules.keeps_changelog(entry.database, entry.table):
         why = f"its changelog would have what {_RULES} keeps out of silver"
         raise SchemaMismatch(why, where=entry.name, remedy="take it out of tables.changelog, or out of these rules")
@@ -123,16 +118,31 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
                 check_same_rows(kept.rules.condition, old, new)
     if not plan.phases:
         return
-    first = plan.phases[0]
-    shape, versions = first.shape, [*first.versions]
+    first, olds = plan.phases[0], list[TableVersion]()
+    before = first.shape
     if isinstance(first.phase, DdlPhase):
         if _is_made_anew(first.phase) and not entry.routed and not plan.keeps_deleted:
             return  # no row stays, and it gets its columns there
-        olds = [old for old, _ in first.phase.changes if old is not None]
-        shape, versions = (first.before, olds) if olds else (shape, versions)
-    if shape is not None:
-        check_silver(kept, shape, left_out(kept, versions), snapshot)
+        before, olds = first.before, [old for old, _ in first.phase.changes if old is not None]
+    if (shape := before or first.shape) is not None:
+        applied = snapshot.transaction(tables.app_id(app.pipeline.pipeline, entry.name))
+        # Silver that is ahead may have later statements' columns.
+        is_there = before is not None and applied <= entry.after_ts
+        check_silver(shape, left_out(kept, olds or first.versions), snapshot, has_all=is_there)
         check_same_condition(shape.where, snapshot)
+
+
+def _check_moves(app: Application, window: Window, entry: TableWindow) -> None:
+    """Raise SchemaMismatch where rows go to a table that is to have others, or other values."""
+    rules = app.pipeline.tables
+    for move in window.moves if rules.columns or rules.masks or rules.rows else ():
+        if entry.name not in (move.giver, move.taker):
+            continue
+        before, after = (Kept(rules.columns_of(*app.names.pair(name))) for name in (move.giver, move.taker))
+        check_moved(before, given_version(move), after, move.new)
+        if before.rules.condition != after.rules.condition:
+            why = f"rows of {move.giver} become {move.taker}'s, and tables.rows says another thing of them"
+            raise SchemaMismatch(why, where=move.new.where, remedy=REFILL)
 
 
 def _is_made_anew(phase: Phase) -> bool:

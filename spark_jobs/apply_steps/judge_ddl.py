@@ -15,8 +15,9 @@ from collections.abc import Sequence
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import Change
+from spark_jobs.window.shape.kept import apart
 from spark_jobs.window.shape.moves import partners
-from spark_jobs.window.shape.shapes import version_changes
+from spark_jobs.window.shape.shapes import kept_of, version_changes
 from spark_jobs.window.standing.same_names import hold_other_kinds, hold_same_names
 from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.window import TableWindow, Window
@@ -47,9 +48,11 @@ def _judge(app: Application, window: Window, entry: TableWindow, changes: Sequen
     # A rename, and EXCHANGE PARTITION, are one statement of several tables: a person approves it once.
     renames_ts = max([own_ts, *(_approved_ts(app, name) for name in linked)])
     for before, version in changes:
-        kinds = ddl_kinds(before, version)
-        if origin := origins.get(_id(version)):
-            kinds += column_kinds(origin, version)
+        origin = origins.get(_id(version))
+        out = apart(kept_of(app, entry), before, origin, version)
+        kinds = ddl_kinds(before, version, out)
+        if origin:
+            kinds += column_kinds(origin, version, out)
         policies = {kind: getattr(app.pipeline.ddl, kind) for kind in kinds}
         stops = [kind for kind, policy in policies.items() if policy is Policy.STOP]
         several = version.kind == RENAME or (version.moved is not None and version.moved.links)

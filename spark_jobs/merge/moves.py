@@ -23,6 +23,8 @@ from spark_jobs.merge.rewrite import overwrite
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import literals, numbered
 from spark_jobs.window.application import Application
+from spark_jobs.window.shape.kept import apart
+from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Move
 from tidegate import tables
 from tidegate.delta.state import Action
@@ -89,8 +91,9 @@ def taken_rows(
 
 
 def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int) -> DataFrame:
-    app, old, new = writer.app, move.old if move.moved is None else _aligned(move.old, move.new), move.new
-    actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)))
+    app, old, new = writer.app, given_version(move), move.new
+    out = apart(kept_of(app, writer.entry), old, new)
+    actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)), out)
     shards = zip(tables.SHARDS, new.physical, strict=True) if shape.routed else ()
     fixed = {name: literal(value) for name, value in shards}
     if version == _NO_TABLE:
@@ -122,8 +125,13 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     return rows.selectExpr(*select)
 
 
+def given_version(move: Move) -> TableVersion:
+    """The giver's version, with the taker's column ids."""
+    return move.old if move.moved is None else _aligned(move.old, move.new)
+
+
 def _aligned(old: TableVersion, new: TableVersion) -> TableVersion:
-    """The giver's version with the taker's column ids: the server took rows over as they stood, column by column."""
+    """The server took rows over as they stood, column by column."""
     columns = tuple(replace(column, id=own.id) for column, own in zip(old.columns, new.columns, strict=True))
     return replace(old, columns=columns, key=())
 

@@ -24,7 +24,7 @@ from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
-from spark_jobs.window.shape.kept import in_silver, left_out, masks_in
+from spark_jobs.window.shape.kept import apart, in_silver, masks_in
 from spark_jobs.window.shape.shapes import described, kept_of
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
@@ -114,7 +114,8 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
 
 def _alter(writer: SilverWriter, old: TableVersion, new: TableVersion, shape: SilverShape, upto_ts: int) -> None:
     try:
-        actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)))
+        out = apart(kept_of(writer.app, writer.entry), old, new)
+        actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)), out)
         _follow(writer, _in_silver(writer, actions, old, new), old, new, shape, upto_ts)
     except (SchemaMismatch, UnsupportedValue):
         if writer.entry.routed or writer.has_rows():
@@ -125,33 +126,13 @@ def _alter(writer: SilverWriter, old: TableVersion, new: TableVersion, shape: Si
 def _in_silver(
     writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion
 ) -> Sequence[SilverAction]:
-    """Those of columns that silver has, as it has them. choose_writers has seen to it that a column stays in it, or
-    stays out of it, and keeps its mask.
-    """
+    """Actions as silver has their columns, which keep their masks (choose_writers)."""
     kept = kept_of(writer.app, writer.entry)
-    if not kept:
+    if not (masks := masks_in(kept, new)):
         return actions
-    out_before, out = left_out(kept, [old]), left_out(kept, [new])
-    masks, types = masks_in(kept, new), {column.id: canonical(column).delta for column in old.columns}
+    types = {column.id: canonical(column).delta for column in old.columns}
     shown = {column.silver: column for column in in_silver(kept, new).columns}
-
-    def is_here(action: SilverAction) -> bool:
-        match action:
-            case DropSilverColumn():
-                return action.name not in out_before
-            case RenameSilverColumn():
-                return action.old_name not in out_before
-            case AddSilverColumn() | ValuesRewritten():
-                return action.column.silver not in out
-            case ChangeType():
-                return action.name not in out
-            case KeyChange():
-                return True
-
-    here = filter(is_here, actions)
-    if not masks:
-        return list(here)
-    return [made for action in here if (made := _masked(action, masks, shown, types)) is not None]
+    return [made for action in actions if (made := _masked(action, masks, shown, types)) is not None]
 
 
 def _masked(

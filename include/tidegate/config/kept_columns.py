@@ -35,7 +35,7 @@ class KeptColumns:
         return All(parts) if len(parts) > 1 else parts[0] if parts else None
 
     def take(self, column: str, *, of_key: bool) -> bool:
-        """Whether silver has a column. It has those of the key, unless a rule excludes them."""
+        """Whether silver has a column of this name at the source: the key's, unless excluded, too."""
         return all(rule.takes(column) or (of_key and bool(rule.include)) for rule in self.rules)
 
     def has_plain(self, column: str, comment: str, *, of_key: bool) -> bool:

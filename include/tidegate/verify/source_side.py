@@ -27,7 +27,6 @@ from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.sql import above, key_order, quote_name, upto
 from tidegate.mysql.visible import visible_place
 from tidegate.segments.segment import Server
-from tidegate.silver_names import silver_column
 from tidegate.verify.cells import cell
 from tidegate.verify.forms import FormKind, form
 from tidegate.verify.settle import Key, Row
@@ -170,7 +169,7 @@ class SourceSide:
             stay = [
                 n
                 for n, (own, comment) in enumerate(zip(cells, comments, strict=True))
-                if kept.has_plain(silver_column(own.name), comment, of_key=n in key)
+                if kept.has_plain(own.name, comment, of_key=n in key)
             ]
             cells, forms = tuple(map(cells.__getitem__, stay)), tuple(map(forms.__getitem__, stay))
             key = tuple(map(stay.index, key))

@@ -22,13 +22,14 @@ from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.masks import MASK_METADATA, Mask, MaskKey
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.remedy import REFILL
 from tidegate.schema.ddl.expressions import renamed
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
 from tidegate.silver_names import silver_column
 
-_REBUILD: Final = "run `tidegate rebuild --swap` for it, or take the change in {} back"
+_REBUILD: Final = "run `tidegate rebuild --swap` for it; or take the change in {} back, then `tidegate release`"
 _COLUMNS: Final = "tables.columns"
 _MASKS: Final = "tables.masks"
 # Kinds whose values are texts or whole numbers: their text is the same whatever a DDL makes of the type.
@@ -47,10 +48,10 @@ class Kept:
 
     def takes(self, version: TableVersion, column: Column) -> bool:
         """Whether silver has a column of a version."""
-        return not self.rules or self.rules.take(column.silver, of_key=column.id in version.key)
+        return not self.rules or self.rules.take(column.name, of_key=column.id in version.key)
 
     def mask(self, column: Column) -> Mask | None:
-        rule = self.rules.mask(column.silver, column.comment)
+        rule = self.rules.mask(column.name, column.comment)
         if rule is None:
             return None
         return Mask(rule, self.keys[rule.key_conn_id] if rule.key_conn_id is not None else None)
@@ -109,6 +110,19 @@ def in_silver(kept: Kept, version: TableVersion) -> TableVersion:
     return replace(version, columns=tuple(_shown(column, masks.get(column.silver)) for column in columns))
 
 
+def apart(kept: Kept, *versions: TableVersion | None) -> frozenset[int]:
+    """Ids of columns that silver has in none of these versions: their DDL is none of its."""
+    if not kept.rules.rules:
+        return frozenset()
+    every, here = set[int](), set[int]()
+    for version in versions:
+        for column in version.columns if version is not None else ():
+            every.add(column.id)
+            if version is not None and kept.takes(version, column):
+                here.add(column.id)
+    return frozenset(every - here)
+
+
 def _shown(column: Column, mask: Mask | None) -> Column:
     if mask is None:
         return column
@@ -157,7 +171,7 @@ def _check_computed(kept: Kept, version: TableVersion) -> None:
         expression = column.generation_expression
         if not expression or renamed(expression, hidden) == expression:
             continue
-        if column.silver in masks or kept.rules.is_said_plain(column.silver, column.comment):
+        if column.silver in masks or kept.rules.is_said_plain(column.name, column.comment):
             continue
         hidden[column.name.lower()] = ""
         if kept.takes(version, column):
@@ -170,42 +184,49 @@ def _check_computed(kept: Kept, version: TableVersion) -> None:
 
 def check_same(kept: Kept, old: TableVersion, new: TableVersion) -> None:
     """Raise SchemaMismatch where a DDL makes a rule begin, or cease, to hold for a column that stays."""
-    before = {
-        column.id: (kept.takes(old, column), kept.rules.mask(column.silver, column.comment)) for column in old.columns
-    }
-    for column in new.columns:
-        taken, rule = kept.takes(new, column), kept.rules.mask(column.silver, column.comment)
-        was_taken, old_rule = before.get(column.id, (taken, rule))
-        if was_taken != taken:
-            section, does = _COLUMNS, "keeps" if taken else "leaves out"
-        elif taken and old_rule != rule:
-            section, does = (
-                _MASKS,
-                "doesn't mask" if rule is None else "masks" if old_rule is None else "masks otherwise",
-            )
-        else:
-            continue
+    for column, section, does in _changes(kept, old, kept, new):
         why = f"{new.ddl[:120]}: {section} {does} column {column.name} from here on"
         raise SchemaMismatch(why, where=new.where, remedy=f"name both in {section}; or {_REBUILD.format(section)}")
 
 
-def check_silver(kept: Kept, shape: SilverShape, missing: frozenset[str], state: TableState) -> None:
-    """Raise SchemaMismatch where silver was made by other rules: it must not have a column for some of its rows.
+def check_moved(before: Kept, old: TableVersion, after: Kept, new: TableVersion) -> None:
+    """Raise SchemaMismatch where rows come to a table that is to have other values of them.
 
-    missing: names of the source's columns that silver is not to have.
+    The versions share ids.
+    """
+    for column, section, does in _changes(before, old, after, new):
+        what = f"{section} {does} column {column.name} of {new.name}, and not so of {old.name}"
+        why = f"{new.ddl[:120]}: {what}"
+        raise SchemaMismatch(why, where=new.where, remedy=REFILL)
+
+
+def _changes(before: Kept, old: TableVersion, after: Kept, new: TableVersion) -> Iterator[tuple[Column, str, str]]:
+    """Columns that stay, and have other rules: the section of the file, and what it does now."""
+    had = {c.id: (before.takes(old, c), before.rules.mask(c.name, c.comment)) for c in old.columns}
+    for column in new.columns:
+        taken, rule = after.takes(new, column), after.rules.mask(column.name, column.comment)
+        was_taken, old_rule = had.get(column.id, (taken, rule))
+        if was_taken != taken:
+            yield column, _COLUMNS, "keeps" if taken else "leaves out"
+        elif taken and old_rule != rule:
+            begins = "masks" if old_rule is None else "masks otherwise"
+            yield column, _MASKS, "doesn't mask" if rule is None else begins
+
+
+def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState, *, has_all: bool) -> None:
+    """Raise SchemaMismatch where silver was made by other rules.
+
+    It must not have a column for some of its rows. missing: names of the source's columns that
+    silver is not to have. has_all: whether it is to have all of the shape's columns already.
     """
     if not state.created:
         return
-    own = {str(item["name"]).lower() for item in state.schema["fields"]} if kept else set()  # Delta: case is nothing
+    own = {str(item["name"]).lower() for item in state.schema["fields"]}  # Delta: case is nothing
     why, section = "", _COLUMNS
     if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
-    elif (
-        kept.rules.rules
-        and not shape.routed
-        and (lacking := {c.name for c in shape.columns if c.name.lower() not in own})
-    ):
-        why = f"silver lacks column {_listed(lacking)}, which {section} keeps"
+    elif has_all and (lacking := {column.name for column in shape.columns if column.name.lower() not in own}):
+        why = f"silver lacks column {_listed(lacking)}, which the source has and no rule leaves out"
     elif other := sorted(_otherwise(shape, state)):
         section, why = _MASKS, f"silver's values of column {_listed(other)} are masked by other rules, or not at all"
     if why:

@@ -18,12 +18,13 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
-from tests.integration.road.test_columns_left_out import BRONZE, PLAIN, places_of
+from tests.integration.road.test_columns_left_out import BRONZE, PLAIN
 from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
 from tests.kit.spark import no_spark
 from tests.support.servers import FreshDatabase
+from tests.support.stored import places_of
 from tidegate import config, tables
 from tidegate.errors import ConfigError
 from tidegate.local.server import Server

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.integration.road.test_columns_left_out import BRONZE, PLAIN, places_of
+from tests.integration.road.test_columns_left_out import BRONZE, PLAIN
 from tests.integration.road.test_masks import HMAC, coded, key, masking, silver_of
 from tests.integration.road.test_renames import held, run
 from tests.support.servers import FreshDatabase
+from tests.support.stored import places_of
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

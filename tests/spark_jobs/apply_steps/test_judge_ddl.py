@@ -66,6 +66,14 @@ def test_each_statement_is_of_the_kinds_that_the_policies_name(sql: str) -> None
     assert ddl_kinds(None, versions[0]) == []
 
 
+@pytest.mark.parametrize("sql", [sql for sql in STATEMENTS if sql.startswith("ALTER TABLE t")])
+def test_columns_that_silver_does_not_have_are_no_policys_concern(sql: str) -> None:
+    versions = _history(sql).versions("d", "t")
+    apart = {column.id for version in versions for column in version.columns}
+    kinds = {kind for old, new in itertools.pairwise(versions) for kind in ddl_kinds(old, new, apart)}
+    assert kinds == {*STATEMENTS[sql]} - {"add_column", "drop_column", "rename_column", "change_type"}
+
+
 def _app(folder: Path, policies: str, *statements: str) -> Application:
     text = f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
     text += f"tables: {{include: ['d.*']}}\nddl: {policies}\n"

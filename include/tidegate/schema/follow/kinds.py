@@ -6,15 +6,18 @@ Out: names of fields of config.Ddl; none for what no policy is about: a new tabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tidegate.schema.follow.computed import computes_the_same, renamed_between
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.partitions import DELETED
 
 
-def ddl_kinds(old: TableVersion | None, new: TableVersion) -> list[str]:
-    """Kinds of the change from old to new, at most one of each."""
+def ddl_kinds(old: TableVersion | None, new: TableVersion, apart: Collection[int] = ()) -> list[str]:
+    """Kinds of the change from old to new, at most one of each.
+
+    apart: ids of columns that silver doesn't have.
+    """
     if new.moved is not None:
         alone = new.moved.how == DELETED and new.moved.other == ("", "")
         return ["drop_partition" if alone else "move_partition"]
@@ -26,18 +29,19 @@ def ddl_kinds(old: TableVersion | None, new: TableVersion) -> list[str]:
         return ["truncate"]
     if old is None or new.kind in ("create", "snapshot") or old.status is VersionStatus.DROPPED:
         return []
-    return column_kinds(old, new)
+    return column_kinds(old, new, apart)
 
 
-def column_kinds(old: TableVersion, new: TableVersion) -> list[str]:
+def column_kinds(old: TableVersion, new: TableVersion, apart: Collection[int] = ()) -> list[str]:
     """Kinds of the change of columns and key alone: an ALTER ... RENAME has some beside its rename."""
     before = {column.id: column for column in old.columns}
     after = {column.id for column in new.columns}
     shared = [(before[column.id], column) for column in new.columns if column.id in before]
     names = renamed_between(shared)
+    shared = [(was, now) for was, now in shared if now.id not in apart]
     kinds = {
-        "add_column": any(column.id not in before for column in new.columns),
-        "drop_column": any(column.id not in after for column in old.columns),
+        "add_column": any(c.id not in before and c.id not in apart for c in new.columns),
+        "drop_column": any(c.id not in after and c.id not in apart for c in old.columns),
         "rename_column": any(was.name != now.name for was, now in shared),
         "change_type": any(_changed(was, now, names) for was, now in shared),
         "change_key": old.key != new.key,

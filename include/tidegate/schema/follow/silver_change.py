@@ -10,7 +10,7 @@ past. Where the new values follow from the old ones it says how (recast.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -76,21 +76,33 @@ class KeyChange:
 SilverAction = DropSilverColumn | RenameSilverColumn | AddSilverColumn | ChangeType | ValuesRewritten | KeyChange
 
 
-def diff(old: TableVersion, new: TableVersion, timestamp_us: int | None = None) -> list[SilverAction]:
+def diff(
+    old: TableVersion, new: TableVersion, timestamp_us: int | None = None, apart: Collection[int] = ()
+) -> list[SilverAction]:
     """Actions from old to new; [] when silver has nothing to do.
 
     timestamp_us: when the statement between them ran, if known; CURRENT_TIMESTAMP as a default needs it.
+    apart: ids of columns that silver doesn't have; columns that are computed from them it may have.
     Raises UnsupportedValue when what existing rows have in an added column can't be known.
     """
     before = {column.id: column for column in old.columns}
     after = {column.id: column for column in new.columns}
-    actions: list[SilverAction] = [DropSilverColumn(c.silver) for c in old.columns if c.id not in after]
+    gone = [column for column in old.columns if column.id not in after and column.id not in apart]
+    actions: list[SilverAction] = [DropSilverColumn(column.silver) for column in gone]
     shared = [(before[c.id], c) for c in new.columns if c.id in before]
-    actions += [RenameSilverColumn(was.silver, now.silver) for was, now in shared if was.name != now.name]
     names = renamed_between(shared)
-    for was, now in shared:
-        actions += _change(was, now, names) or _computed_anew(now, shared)
-    actions += [AddSilverColumn(c, existing_row_value(c, timestamp_us)) for c in new.columns if c.id not in before]
+    here = [(was, now) for was, now in shared if now.id not in apart]
+    renamed = [(was, now) for was, now in here if was.name != now.name]
+    actions += [RenameSilverColumn(was.silver, now.silver) for was, now in renamed]
+    # Nothing else says that values changed of which silver has none.
+    unseen = [(was, now) for was, now in shared if now.id in apart]
+    rewritten = {now.id for was, now in unseen if not computes_the_same(was, now, names) or _rewritten(was, now)}
+    if rewritten:  # another one may be computed from those
+        rewritten |= {now.id for _, now in unseen if now.generation_expression}
+    for was, now in here:
+        actions += _change(was, now, names) or _computed_anew(now, shared, rewritten)
+    added = [c for c in new.columns if c.id not in before and c.id not in apart]
+    actions += [AddSilverColumn(c, existing_row_value(c, timestamp_us)) for c in added]
     if old.key != new.key:
         actions.append(KeyChange(old.silver_key, new.silver_key))
     return actions
@@ -106,16 +118,24 @@ def _change(was: Column, now: Column, names: Mapping[str, str]) -> list[SilverAc
     return [] if old_type == new_type else [ChangeType(now.silver, old_type, new_type)]
 
 
-def _computed_anew(column: Column, shared: list[tuple[Column, Column]]) -> list[SilverAction]:
+def _computed_anew(
+    column: Column, shared: list[tuple[Column, Column]], rewritten: Collection[int]
+) -> list[SilverAction]:
     """A generated column is computed again when a column of its expression changes: 1.5 may be '1.50' in a text. One
     that reads DEFAULT(a) if that default is one.
+
+    rewritten: ids of columns whose values changed, unseen in silver.
     """
     if not column.generation_expression:
         return []
     expression = column.generation_expression.lower()
     named = [(was, now) for was, now in shared if now.name.lower() in expression]
     defaults = reads_default(column.generation_expression)
-    changed = [now for was, now in named if not _reads_the_same(was, now) or (defaults and not _same_default(was, now))]
+    changed = [
+        now
+        for was, now in named
+        if now.id in rewritten or not _reads_the_same(was, now) or (defaults and not _same_default(was, now))
+    ]
     return [ValuesRewritten(column, f"it is computed from {changed[0].name}, which changed")] if changed else []
 
 

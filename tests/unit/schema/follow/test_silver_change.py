@@ -18,11 +18,13 @@ from tidegate.schema.follow.silver_change import (
 )
 
 
-def _actions(create: str, alter: str) -> list[SilverAction]:
+def _actions(create: str, alter: str, *apart: str) -> list[SilverAction]:
+    """apart: names of columns before and after the statement."""
     s = Session()
     s.run(f"CREATE TABLE t ({create})", f"ALTER TABLE t {alter}")
     versions = s.history.versions("db", "t")
-    return diff(versions[-2], versions[-1]) if len(versions) > 1 else []
+    ids = {column.id for version in versions for column in version.columns if column.name in apart}
+    return diff(versions[-2], versions[-1], apart=ids) if len(versions) > 1 else []
 
 
 def test_drop_rename_and_add_come_in_an_order_that_can_be_done() -> None:
@@ -48,6 +50,39 @@ def test_an_expression_written_otherwise_or_with_a_renamed_column_changes_no_val
     (found,) = _actions(table, "MODIFY g INT AS ((a + b) * 2) STORED")
     assert isinstance(found, ValuesRewritten)
     assert found.recast is None
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        "DROP p",
+        "RENAME COLUMN p TO q",
+        "MODIFY p DATE",
+        "MODIFY p INT NOT NULL FIRST",
+        "ADD q INT AS (a + 1) STORED",
+        "ADD q VARCHAR(40) DEFAULT (UUID())",
+    ],
+)
+def test_columns_that_silver_does_not_have_are_nothing_to_it(alter: str) -> None:
+    assert _actions("a INT, p VARCHAR(9)", alter, "p", "q") == []
+
+
+@pytest.mark.parametrize(
+    ("table", "alter", "anew"),
+    [
+        ("p VARCHAR(9), g INT AS (LENGTH(p)) STORED", "MODIFY p VARCHAR(3)", "p"),
+        ("p VARCHAR(9), g INT AS (LENGTH(p)) STORED", "MODIFY p VARCHAR(12)", ""),
+        ("p INT, q INT AS (p) STORED, g INT AS (q) STORED", "MODIFY p TINYINT", "q"),
+        ("a INT, q INT AS (a) STORED, g INT AS (q) STORED", "MODIFY q INT AS (a + 1) STORED", "q"),
+    ],
+)
+def test_a_column_that_is_computed_from_one_that_silver_does_not_have_follows_it(
+    table: str, alter: str, anew: str
+) -> None:
+    found = _actions(table, alter, "p", "q")
+    reasons = [action.reason for action in found if isinstance(action, ValuesRewritten)]
+    assert reasons == ([f"it is computed from {anew}, which changed"] if anew else [])
+    assert len(found) == len(reasons)
 
 
 def test_a_key_change_is_told() -> None:
