@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from spark_jobs.merge.kept_actions import actions_in_silver
 from spark_jobs.merge.partitions import partial_taker, partition_given, partition_replaced
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
@@ -93,7 +94,8 @@ def taken_rows(
 def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int) -> DataFrame:
     app, old, new = writer.app, given_version(move), move.new
     out = apart(kept_of(app, writer.entry), old, new)
-    actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)), out)
+    plain = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)), out)
+    actions = actions_in_silver(writer, plain, old, new)
     shards = zip(tables.SHARDS, new.physical, strict=True) if shape.routed else ()
     fixed = {name: literal(value) for name, value in shards}
     if version == _NO_TABLE:

@@ -6,13 +6,13 @@ Out: commits that give silver the columns, or take its rows. SchemaMismatch for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from spark_jobs.merge.kept_actions import actions_in_silver
 from spark_jobs.merge.partitions import delete_statement
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
@@ -24,12 +24,11 @@ from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
-from spark_jobs.window.shape.kept import apart, in_silver, masks_in
+from spark_jobs.window.shape.kept import apart, in_silver
 from spark_jobs.window.shape.shapes import described, kept_of
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver_tables import add_columns, columns_added, describe_columns, empty_silver, reshaped
-from tidegate.masks import Mask
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import DdlPhase, empties
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
@@ -46,7 +45,7 @@ from tidegate.schema.follow.silver_change import (
     ValuesRewritten,
     diff,
 )
-from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partitions import DELETED as DELETED_ROWS
 from tidegate.schema.model.types import canonical
 from tidegate.schema.replay.history import SNAPSHOT
@@ -116,46 +115,11 @@ def _alter(writer: SilverWriter, old: TableVersion, new: TableVersion, shape: Si
     try:
         out = apart(kept_of(writer.app, writer.entry), old, new)
         actions = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)), out)
-        _follow(writer, _in_silver(writer, actions, old, new), old, new, shape, upto_ts)
+        _follow(writer, actions_in_silver(writer, actions, old, new), old, new, shape, upto_ts)
     except (SchemaMismatch, UnsupportedValue):
         if writer.entry.routed or writer.has_rows():
             raise
         _empty(writer, old, new, shape)  # nothing was rewritten; it gets its columns
-
-
-def _in_silver(
-    writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion
-) -> Sequence[SilverAction]:
-    """Actions as silver has their columns, which keep their masks (choose_writers)."""
-    kept = kept_of(writer.app, writer.entry)
-    if not (masks := masks_in(kept, new)):
-        return actions
-    types = {column.id: canonical(column).delta for column in old.columns}
-    shown = {column.silver: column for column in in_silver(kept, new).columns}
-    return [made for action in actions if (made := _masked(action, masks, shown, types)) is not None]
-
-
-def _masked(
-    action: SilverAction, masks: Mapping[str, Mask], shown: Mapping[str, Column], types: Mapping[int, str]
-) -> SilverAction | None:
-    """What an action is to silver; None where masked values, and their type, stay what they are.
-
-    shown: columns as silver has them. types: by id, of the columns before.
-    """
-    match action:
-        case AddSilverColumn() if (mask := masks.get(action.column.silver)) is not None:
-            value = None if action.value is None else mask.value(action.value, canonical(action.column).arrow)
-            return AddSilverColumn(shown[action.column.silver], value)
-        case ChangeType() if action.name in masks and not masks[action.name].is_null:
-            return None
-        case ValuesRewritten() if (mask := masks.get(action.column.silver)) is not None:
-            if mask.is_null:
-                before, now = types[action.column.id], canonical(action.column).delta
-                return None if before == now else ChangeType(action.column.silver, before, now)
-            how = action.recast
-            stays = how is not None and how.value == VALUE and (how.doubt == "false" or how.only_nulls)
-            return replace(action, column=shown[action.column.silver], recast=how if stays else None)
-    return action
 
 
 def _follow(

@@ -134,3 +134,26 @@ def test_renames_under_a_rule_keep_the_masks(
     rows = [(2, coded("x"), coded("y")), (7, coded(PLAIN), coded("two"))]
     assert silver_of(spark, road, f"{database}.t", "id, a3, a1") == rows
     assert places_of(tmp_path / "lake", PLAIN) <= BRONZE
+
+
+def test_a_rename_that_alters_masks_what_it_adds_and_keeps_no_mask_of_a_former_value(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = masking(mariadb, tmp_path, database, f"{{match: '{database}.*', columns: ['a.?'], {HMAC}}}")
+    for name in ("t", "u"):
+        run(mariadb, database, f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(90) CHARACTER SET utf8mb4)")
+        run(mariadb, database, f"INSERT INTO {name} VALUES (1, 'é')")
+    road.capture()
+    assert not held(road.apply(spark))
+    run(mariadb, database, f"""
+        SET sql_mode = ''
+        ALTER TABLE t ADD COLUMN a2 VARCHAR(40) DEFAULT '{PLAIN}', RENAME TO t_2
+        ALTER TABLE u MODIFY a VARCHAR(90) CHARACTER SET ascii, RENAME TO u_2
+    """)  # fmt: skip
+    assert mariadb.query(f"SELECT a FROM {database}.u_2") == [("?",)]
+    road.capture()
+    reasons = held(road.apply(spark))
+    assert silver_of(spark, road, f"{database}.t_2", "id, a, a2") == [(1, coded("é"), coded(PLAIN))]
+    assert "the server rewrote rows" in reasons[f"{database}.u_2"]
+    assert places_of(tmp_path / "lake", PLAIN) <= {*BRONZE, "control"}

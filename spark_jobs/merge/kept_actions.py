@@ -1,0 +1,59 @@
+"""What a DDL does to a silver table that leaves columns out, or masks them.
+
+In:  actions from one version of the source's table to the next, the rules of the pipeline file.
+Out: actions on the columns that silver has, with masked values and their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.window.shape.kept import in_silver, masks_in
+from spark_jobs.window.shape.shapes import kept_of
+from tidegate.masks import Mask
+from tidegate.schema.follow.recast import VALUE
+from tidegate.schema.follow.silver_change import (
+    AddSilverColumn,
+    ChangeType,
+    SilverAction,
+    ValuesRewritten,
+)
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.types import canonical
+
+
+def actions_in_silver(
+    writer: SilverWriter, actions: Sequence[SilverAction], old: TableVersion, new: TableVersion
+) -> Sequence[SilverAction]:
+    """Actions as silver has their columns, which keep their masks (choose_writers)."""
+    kept = kept_of(writer.app, writer.entry)
+    if not (masks := masks_in(kept, new)):
+        return actions
+    types = {column.id: canonical(column).delta for column in old.columns}
+    shown = {column.silver: column for column in in_silver(kept, new).columns}
+    return [made for action in actions if (made := _masked(action, masks, shown, types)) is not None]
+
+
+def _masked(
+    action: SilverAction, masks: Mapping[str, Mask], shown: Mapping[str, Column], types: Mapping[int, str]
+) -> SilverAction | None:
+    """What an action is to silver; None where masked values, and their type, stay what they are.
+
+    shown: columns as silver has them. types: by id, of the columns before.
+    """
+    match action:
+        case AddSilverColumn() if (mask := masks.get(action.column.silver)) is not None:
+            value = None if action.value is None else mask.value(action.value, canonical(action.column).arrow)
+            return AddSilverColumn(shown[action.column.silver], value)
+        case ChangeType() if action.name in masks and not masks[action.name].is_null:
+            return None
+        case ValuesRewritten() if (mask := masks.get(action.column.silver)) is not None:
+            if mask.is_null:
+                before, now = types[action.column.id], canonical(action.column).delta
+                return None if before == now else ChangeType(action.column.silver, before, now)
+            how = action.recast
+            stays = how is not None and how.value == VALUE and (how.doubt == "false" or how.only_nulls)
+            return replace(action, column=shown[action.column.silver], recast=how if stays else None)
+    return action
