@@ -138,8 +138,8 @@ def _mail(value: str, mask: Mask) -> str:
 
 
 def _phone(value: str, mask: Mask) -> str:
-    """Numbers that are written otherwise get the same digits. Signs of ASCII stay, all else is covered. So are the
-    first digits of a number that has no others.
+    """Numbers written otherwise get the same digits. Signs of ASCII stay, all else is covered. The
+    first digits of a number without others are covered, too.
     """
     digits = "".join(filter(str.isdecimal, value))
     first = mask.rule.first if mask.rule.first < len(digits) else 0

@@ -93,7 +93,7 @@ def hours_asset(pipeline: Pipeline) -> Asset:
 
 
 def alerts_asset(pipeline: Pipeline) -> Asset:
-    """What a person must know; an event when something begins or ends."""
+    """The asset of alerts; an event when something begins or ends that a person must know."""
     return Asset(
         name=f"{pipeline.pipeline}__alerts",
         uri=f"tidegate://{pipeline.pipeline}/alerts",

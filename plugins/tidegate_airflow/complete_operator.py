@@ -92,8 +92,8 @@ def missing_hours(complete: int, added: int | None) -> range:
 
 
 def _added(record: Iterable[AssetEventResult]) -> dict[str, int]:
-    """By asset's name the hours that it has, as hours_before counts them. record: the newest event first; such as a
-    person makes say nothing.
+    """The hours of each asset by name, as hours_before counts them. record: the newest event first;
+    events made by a person say nothing.
     """
     for event in record:
         try:

@@ -200,7 +200,9 @@ class LineageDatasets:
 
 
 def _namespace(pipeline: Pipeline, source: str) -> str:
-    """Of a source nobody can connect to, such as a changefeed without a TiDB, the pipeline's own."""
+    """A source without a server to connect to, such as a changefeed without a TiDB, gets the
+    pipeline's own.
+    """
     entry = pipeline.sources.get(source)
     conn_id = None if entry is None else getattr(entry, "sql_conn_id", None) or entry.conn_id
     try:

@@ -203,7 +203,7 @@ def _load(snapshot: TableState, shape: SilverShape, share: int) -> cost.Load:
 
 
 def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState, kept: Kept) -> UpsertTarget:
-    """What workers need to know of the table."""
+    """The table as workers need to know it."""
     stages = []
     for planned in plan.phases:
         phase, shape = planned.phase, planned.shape

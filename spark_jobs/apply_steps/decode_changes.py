@@ -226,7 +226,7 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
 
 
 def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: ChangesStage) -> Iterator[Found]:
-    """What an undamaged segment gives. Raises StreamCorrupt, UnknownEvent."""
+    """The results of an undamaged segment. Raises StreamCorrupt, UnknownEvent."""
     ledger = Ledger(payload_bytes=0)
     known = replace(plan.known.get(ref.source, NOTHING_KNOWN), rolled_back_ts=ref.rolled_back_ts)
     versions = plan.versions.get(ref.source, {})

@@ -1,12 +1,13 @@
-"""What foreign keys changed below the binlog, worked out from the parents' rows and staged as if it had been logged.
+"""Changes by foreign keys below the binlog, from the parents' rows, staged as if logged.
 
-In:  what decode_changes staged, the parents' row events, rows of children in silver.
-Out: all that is staged, with more changes of children (ddl.unlogged_cascades: follow); children are held where that
-     isn't certain.
+In:  the staged changes of decode_changes, the parents' row events, rows of children in silver.
+Out: the staged changes and more of children (ddl.unlogged_cascades: follow); children are held
+     where it isn't certain.
 
-Nothing is read unless a segment of the window names a parent of such a table, and no row of a child unless a parent's
-referenced values went or changed. The window is played through (include/tidegate/cascades/follow.py) over the rows that
-have one of these values; what was asked for and not given is looked for in silver, and it is played again.
+Nothing is read unless a segment of the window names a parent of such a table, and no row of a child
+unless a parent's referenced values went or changed. The window is played through
+(include/tidegate/cascades/follow.py) over the rows with one of these values; missing rows are
+looked for in silver, and it is played again.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ class _Played:
         return acting
 
     def _check_shapes(self, looked: Mapping[Name, Looked]) -> None:
-        """What is compared must be the same all through the window; and no rows may come by way of renames."""
+        """The compared parts must stay the same in the window; no rows may come by renames."""
         history = self._app.histories[self._source]
         moved = {name for move in self._window.moves for name in (move.giver, move.taker)}
         for name, compared in looked.items():
@@ -367,7 +368,7 @@ def _concerned(rules: Sequence[Rule], looked: Mapping[Name, Looked], acts: Seque
 
 
 def _compared(version: TableVersion, looked: Looked) -> tuple[object, ...]:
-    """What of a version rules, and the key of rows that are followed, hang on."""
+    """The parts of a version on which rules, and the key of followed rows, depend."""
     columns = tuple((c.silver, c.type, c.collation) for c in version.columns if c.silver in looked.cells)
     return (columns, version.silver_key if looked.key is not None else ())
 

@@ -1,12 +1,14 @@
 """Which segments and tables this window takes.
 
 In:  BronzeIndex, the pipeline's table patterns and routes, applied_ts of each table.
-Out: Planned; window.tables: for each logical table that a segment of the window names, (applied_ts, cut_ts].
+Out: Planned; window.tables: for each logical table in a segment of the window, (applied_ts,
+     cut_ts].
 
-A table that no segment of the window names is not in it: bronze's `tables` column proves that it has no
-changes. A table that is held stays out; its bytes wait in bronze. So does one that is released and below the window's
-low end: windows of its own run between the main ones, over the segments alone that name such tables, so that nobody
-else waits for it. A source that is behind the cut has its own windows too. The rules: tidegate/merge/follow.py.
+A table in no segment of the window is not in it: bronze's `tables` column proves it has no changes.
+A held table stays out; its bytes wait in bronze. A released table below the window's low end stays
+out, too: windows of its own run between the main ones, over the segments of such tables alone, and
+nobody else waits for it. A source behind the cut has its own windows too. The rules:
+tidegate/merge/follow.py.
 """
 
 from __future__ import annotations
@@ -156,7 +158,7 @@ def _for_tables(app: Application, tables: dict[str, Collection[Physical]]) -> Wi
 
 
 def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]]) -> None:
-    """What bronze no longer has is missing for good."""
+    """Data dropped from bronze is missing for good."""
     for name, physical in list(tables.items()):
         begin = max(app.index.begin(source) for owner, _, _ in physical for source in app.pipeline.pumps(owner))
         at = app.states[name].applied_ts

@@ -1,11 +1,11 @@
 """Publish cut_ts: from here on readers may use it.
 
-In:  the Delta versions that the window made, window.held, TakenWaves.
-Out: control/table_states events for tables that were held; answers to waves in control/snapshots; control/cuts rows for
-     what this window wrote.
+In:  the window's Delta versions, window.held, TakenWaves.
+Out: control/table_states events for newly held tables; answers to waves in control/snapshots;
+     control/cuts rows for this window's writes.
 
-States go first: a cut must never be seen that covers a table which is behind it and isn't named as held. Of tables that
-catch up they go last: those are named already, and whoever is active has its row of the cut.
+States go first: no reader may see a cut over a table behind it and not yet named as held. States of
+tables catching up go last: those are named already, and each active table has its row of the cut.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT)
 
 
 def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: Mapping[str, int]) -> None:
-    """Record held tables and what became of the others, then the cut; below it, how far a source is."""
+    """Record held tables and the others' states, then the cut; below it, how far a source is."""
     app.check_claim()
     standings = dict(window.held)
     answers, by_waves = take_answers(app, window, waves)
@@ -88,8 +88,9 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
 
 
 def _hold_untrue(app: Application, window: Window, standings: dict[str, Standing], unwritten: Collection[str]) -> None:
-    """What is to go on, and has silver that can't be read or isn't as published: nobody asked, as this window wrote
-    nothing to it. A row of the cut would have no version of it, or say of its newest one that all is well.
+    """Hold tables about to go on, if their silver can't be read or isn't as published: nobody
+    asked, as this window wrote nothing to it. A row of the cut would have no version of it, or say
+    of its newest one that all is well.
     """
     for name in sorted(set(unwritten) - window.held.keys()):
         standing = standings.get(name)
@@ -107,7 +108,7 @@ def _hold_untrue(app: Application, window: Window, standings: dict[str, Standing
 
 
 def _shards(app: Application, window: Window, standings: Mapping[str, Standing]) -> dict[str, Standing]:
-    """What the rows that shards lack make of their tables, where nothing else keeps those from going on."""
+    """The standings of tables with lacking shards, where nothing else keeps them from going on."""
     if window.behind is not None:
         return {}
     made = {}
@@ -120,7 +121,7 @@ def _shards(app: Application, window: Window, standings: Mapping[str, Standing])
 
 
 def _found_above(app: Application, window: Window, standings: dict[str, Standing]) -> None:
-    """What dropped tables, and such as were released at the cut or above, are at the window's end."""
+    """The states of dropped tables, and of those released at the cut or above, at the window's end."""
     names = set(window.tables)
     names |= {name for name, _ in app.states.of(State.RELEASED)}
     released = app.states.any(State.RELEASED)
@@ -138,7 +139,7 @@ def _found_above(app: Application, window: Window, standings: dict[str, Standing
 def _caught_up(
     app: Application, window: Window, released: Mapping[str, Collection[Physical]], standings: dict[str, Standing]
 ) -> None:
-    """What becomes of tables that a window below the cut was for."""
+    """The new states of tables in a window below the cut."""
     for name, physical in released.items():
         before = app.states.get(name)
         if name in standings or before is None or before.state != State.RELEASED:

@@ -1,6 +1,6 @@
 """Account for every payload byte of the window.
 
-In:  what became of each segment of the window: one entry, and one more of prewrites.
+In:  the fate of each segment of the window: one entry, and one more of prewrites.
 Out: rows of control/ledger, in one commit that a second try of the same window does not repeat.
 """
 
@@ -60,7 +60,7 @@ def _whole(accounted: Iterable[Accounted]) -> Iterator[Accounted]:
 
 
 def _both(first: Ledger, prewritten: Ledger) -> Ledger:
-    """What waited in the first reading is what became of it in the other."""
+    """The first reading's waiting bytes count as the other reading accounts for them."""
     ignored = {rule: count for rule, count in prewritten.ignored.items() if rule != _OUTSIDE}
     taken = Ledger(
         prewritten.decoded_bytes + prewritten.quarantined_bytes + sum(ignored.values()),

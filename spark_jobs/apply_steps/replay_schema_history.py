@@ -110,7 +110,7 @@ def _statements(app: Application, window: Window, ref: SegmentRef) -> Sequence[D
 
 
 def _lost(at: Place) -> DdlStatement:
-    """What stands for the statements of a segment that can't be read."""
+    """A statement in place of those of an unreadable segment."""
     return DdlStatement("(a segment that can't be read)", "", 0, at.at_ts, at.file, at.pos, 0, "")
 
 
@@ -242,7 +242,7 @@ def _may_be_ours(app: Application, window: Window, version: TableVersion) -> boo
 
 
 def _leave_out(app: Application, window: Window, version: TableVersion) -> None:
-    """What this window's DDL shows to be a sequence is no table: its rows are not asked for."""
+    """A sequence, by this window's DDL, is no table: its rows are not asked for."""
     entry = window.tables.get(app.names.logical_name(version.database, version.table))
     if entry is not None:
         entry.physical.discard(version.physical)

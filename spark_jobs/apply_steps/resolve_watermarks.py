@@ -110,7 +110,9 @@ def _obeyed(app: Application, window: Window, waves: TakenWaves, begun: Begun, s
 
 
 def _is_changed(history: SchemaHistory, name: tuple[str, str], wave: EndedWave) -> bool:
-    """Whether a DDL changed a table while a wave was read. What a snapshot's own wave begins is none."""
+    """Whether a DDL changed a table while a wave was read. A version begun by a snapshot's own wave
+    is none.
+    """
     versions = history.versions(*name)
     return any(
         wave.ddl_after_ts < version.commit_ts <= wave.high_ts and not begins_with(version, wave) for version in versions

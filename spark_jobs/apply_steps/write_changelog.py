@@ -3,9 +3,9 @@
 In:  window.tables behind decode_changes: what can't be decoded has left it; the window's segments.
 Out: one commit per changelog, before silver's own (include/tidegate/changelog).
 
-It reads the segments a second time, for the images as they were logged; nobody else pays for that. What foreign keys
-changed below the log comes from follow_cascades. A changelog that
-can't have some changes says so in a row of its own (`gap`), and never holds its table.
+It reads the segments a second time, for the images as they were logged; nobody else pays for that.
+Changes by foreign keys below the log come from follow_cascades. A changelog that can't have some
+changes says so in a row of its own (`gap`), and never holds its table.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def write_changelog(
 
 
 def _own(app: Application, window: Window, entry: TableWindow, step: Callable[[], _T]) -> _T | None:
-    """What a step gives; None where its table, or that table's changelog, can't be read or written: it is held."""
+    """A step's result; None where its table, or the table's changelog, can't be read or written: it
+    is held.
+    """
     try:
         return step()
     except Terminal as error:
@@ -138,8 +140,8 @@ def _begun(app: Application, entry: TableWindow) -> _Log:
 
 
 def _begins_anew(app: Application, name: str, after_ts: int) -> bool:
-    """Whether a table that was held, or left out, goes on from later than where it stood: emptied since, or by a
-    snapshot. What lies between is in no window.
+    """Whether a table on hold or left out goes on from later than where it stood: emptied since, or
+    by a snapshot. The changes between are in no window.
     """
     state = app.states.get(name)
     if state is None or state.state not in (State.RELEASED, State.SNAPSHOT) or state.applied_ts != after_ts:
@@ -187,7 +189,7 @@ def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Seque
 
 
 def _write_large(appending: Sequence[Appending]) -> None:
-    """Of the largest, what is in memory becomes a file, as long as one is large, or all together are."""
+    """The largest's rows in memory become a file, as long as one is large, or all together are."""
     while largest := max(appending, key=lambda table_changes: table_changes.pending_bytes, default=None):
         together = sum(table_changes.pending_bytes for table_changes in appending)
         if largest.pending_bytes < CHANGELOG_FILE_BYTES and together < CHANGELOG_PENDING_BYTES:

@@ -71,7 +71,7 @@ class _Part:
 
 
 class LoggedChanges:
-    """Of one source in one window."""
+    """The logged changes of one source in one window."""
 
     def __init__(self, app: Application, window: Window, committed: Sequence[PrewrittenSegment], source: str) -> None:
         self._app, self._window, self._committed, self._source = app, window, committed, source

@@ -1,4 +1,4 @@
-"""What foreign keys did, as changes that decode might have given.
+"""The effects of foreign keys, as changes in the form of decode's.
 
 In:  effects, the whole rows that they come from, the version in force at each.
 Out: TableChanges of the last effect per key and version; images of every effect, for changelogs. Raises Doubt where a
@@ -35,7 +35,7 @@ def changes_made(
     keeps_deleted: Callable[[Name], bool],
     masked: Masked,
 ) -> Iterator[TableChanges]:
-    """Of each table, by version, in the order of the log."""
+    """The changes of each table, by version, in the order of the log."""
     by_version: dict[tuple[Name, int], tuple[TableVersion, list[Effect]]] = {}
     for effect in effects:
         version = version_at(effect.table, effect.order[0])

@@ -1,4 +1,4 @@
-"""What foreign keys did, as rows of changelogs: every effect, between the logged changes that it stands between.
+"""The effects of foreign keys, as rows of changelogs: each at its place among the logged changes.
 
 In:  effects in their order, where the changes that brought them about stand in the log.
 Out: MadeByKeys: rows per table that keeps each change; or why a changelog goes without them.

@@ -1,12 +1,13 @@
-"""The moment up to which a window doesn't know a child's rows as they were: what snapshots read of it meanwhile.
+"""The moment up to which a window doesn't know a child's rows as they were, as snapshots read it.
 
-In:  a child's share of a window, what control/snapshots says of it.
+In:  a child's share of a window, its events in control/snapshots.
 Out: commit_ts up to which its rows may be later ones, or lack; where a wave gives it anew, as it was at one place.
 
-A chunk is read somewhere between its marks, and counts at the low one. So its rows may be as they were later, and a row
-may lack that a foreign key took away unseen in between: with it went others, in other chunks or tables, and no event
-says whose. An exact wave has none of this (tidegate/snapshot/by_view.py): its rows are the whole table at its place, so
-from there on all is known, whatever silver has.
+A chunk is read somewhere between its marks, and counts at the low one. Its rows may therefore be
+later ones. A row may also lack, if a foreign key took it away unseen in between: others went with
+it, in other chunks or tables, and no event names them. An exact wave has none of this
+(tidegate/snapshot/by_view.py): its rows are the whole table at its place, so from there on all is
+known, whatever silver has.
 """
 
 from __future__ import annotations

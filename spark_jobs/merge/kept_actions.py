@@ -1,4 +1,4 @@
-"""What a DDL does to a silver table that leaves columns out, or masks them.
+"""The effects of a DDL on a silver table with left-out or masked columns.
 
 In:  actions from one version of the source's table to the next, the rules of the pipeline file.
 Out: actions on the columns that silver has, with masked values and their types.
@@ -39,7 +39,7 @@ def actions_in_silver(
 def _masked(
     action: SilverAction, masks: Mapping[str, Mask], shown: Mapping[str, Column], types: Mapping[int, str]
 ) -> SilverAction | None:
-    """What an action is to silver; None where masked values, and their type, stay what they are.
+    """An action in terms of silver; None where masked values, and their type, stay as they are.
 
     shown: columns as silver has them. types: by id, of the columns before.
     """

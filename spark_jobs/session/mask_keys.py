@@ -1,6 +1,6 @@
 """The keys of masks that a job may ask for, by the connection's id.
 
-In:  what the submitter put into the environment; else AIRFLOW_CONN_<ID>.
+In:  the submitter's values in the environment; else AIRFLOW_CONN_<ID>.
 Out: MaskKey. It stays in the driver.
 """
 

@@ -1,4 +1,4 @@
-"""What a window is and knows, in rooms: values and the application here, above them what happens to tables.
+"""A window and its knowledge, in rooms: values and the application, above them tables' events.
 
 In:  bronze's segments, control tables, schema histories.
 Out: the window's tables and their share of it, standings, waves, paired transactions. No row of silver is written here.

@@ -1,6 +1,6 @@
-"""Data files in silver's folders that no commit will name: the one place that deletes them.
+"""Data files in silver's folders without a commit: they are deleted here and nowhere else.
 
-In:  what is staged and in no commit once a window is written; files of a commit that came too late.
+In:  staged files in no commit once a window is written; files of a commit too late.
 Out: the files are deleted, as far as the store lets us: VACUUM takes what stays.
 """
 

@@ -1,4 +1,4 @@
-"""What an apply application knows between windows.
+"""The knowledge of an apply application between windows.
 
 In:  a pipeline and its lake.
 Out: Application, which lives as long as the Spark application: Handles, and what was read with them.
@@ -51,12 +51,14 @@ class Application(Handles):
         return self.positions.states
 
     def memory(self, kind: type[Memory]) -> Memory:
-        """What steps keep between windows, made when it is first asked for."""
+        """A step's memory between windows, made when first asked for."""
         kept: Memory = self._memory.setdefault(kind, kind())
         return kept
 
     def load(self) -> None:
-        """Read what earlier applications left: the newest published cut, schema histories, table states."""
+        """Read earlier applications' records: the newest published cut, schema histories, table
+        states.
+        """
         self.positions.load()
         self.histories.read_prewrites(self.positions)
         self.refresh()
@@ -87,7 +89,7 @@ class Application(Handles):
         return changed
 
     def record_caught_up(self, window: Window, states: Mapping[str, Standing]) -> None:
-        """What a window of tables that catch up made of them: with this it is published."""
+        """Publish a window of tables catching up: record their new standings."""
         self.record_states(states, (self.positions.caught_up_id, self.positions.publications(window)))
 
     def record_states(self, states: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> None:

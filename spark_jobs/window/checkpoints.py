@@ -32,7 +32,7 @@ class Checkpoints:
     _pool: ThreadPoolExecutor | None = None
 
     def note(self, path: str, version: int) -> None:
-        """The table is at this version now. What that leads to takes none of the caller's time."""
+        """The table is at this version now. A due checkpoint takes none of the caller's time."""
         known = self._done.get(path)
         if (known is None or checkpoint.due(version, known, self.commits)) and path not in self._waiting:
             self._waiting.add(path)

@@ -1,4 +1,4 @@
-"""What an apply application works with: its lake, the index of bronze, control tables, Spark, a pool of threads.
+"""The tools of an apply application: its lake, the index of bronze, control tables, Spark, threads.
 
 In:  a pipeline and its lake.
 Out: Handles. They say nothing of where a table is.
@@ -46,9 +46,10 @@ CLAIMED = (
 
 @dataclass
 class Handles:
-    """background: Spark, which may not be there yet. lease: of apply, or of rebuild; none in a test. pool: for looks at
-    tables' logs and files, and for commits. What is done in it waits for nothing else that is. key_seed: of key
-    hashes, in all windows. earlier: what earlier windows know of silver's files. mask_keys: by the id of a connection.
+    """background: Spark, which may not be there yet. lease: of apply, or of rebuild; none in a
+    test. pool: for looks at tables' logs and files, and for commits. Work in it waits for no other
+    work in it. key_seed: of key hashes, in all windows. earlier: earlier windows' knowledge of
+    silver's files. mask_keys: by the id of a connection.
     """
 
     background: BackgroundSession

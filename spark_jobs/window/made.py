@@ -1,4 +1,4 @@
-"""Values that the steps of a window make. A later step takes those that it reads.
+"""Values made by the steps of a window. A later step takes those it reads.
 
 In:  nothing; these are the values.
 Out: Planned, DdlReplayed, TakenWaves, Committed, StagedTable, StagedChanges, TableToWrite, Applied.
@@ -41,11 +41,11 @@ class DdlReplayed:
 
 @dataclass(frozen=True, slots=True)
 class TakenWaves:
-    """What a window has of snapshots. logical tables by name.
+    """A window's share of snapshots. logical tables by name.
 
-    taken: waves of physical tables whose rows it has. answers: events to record before its cut, whatever becomes of its
-    tables. sweeps: of tables that are whole from this window on. states: what tables become with it. lows: of a
-    snapshot of a physical table the lowest low mark that was taken.
+    taken: waves of physical tables whose rows it has. answers: events to record before its cut,
+    whatever becomes of its tables. sweeps: of tables whole from this window on. states: tables' new
+    standings. lows: for a snapshot of a physical table, the lowest low mark taken.
     """
 
     taken: list[tuple[str, SnapshotEvent]] = field(default_factory=list)
@@ -65,8 +65,9 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class StagedTable:
-    """Changes of one table, laid out for its writer: MERGE and the counting writer take `files`, the positional writer
-    `upserts`. Of those the ones stay in the list that no commit will name (positional/writer.py takes the others out).
+    """Changes of one table, laid out for its writer: MERGE and the counting writer take `files`,
+    the positional writer `upserts`. Upserts without a commit stay in the list (positional/writer.py
+    takes the others out).
     """
 
     files: list[StagedFile] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What is done to a table in one window: worked out once, by choose_writers, for the steps behind it.
+"""The plan for a table in one window: worked out once, by choose_writers, for the steps behind it.
 
 In:  nothing; these are the values.
 Out: TablePlan: the phases with silver's shape in each, the tables that renames link it with, and who writes it.
@@ -20,7 +20,7 @@ Change = tuple[TableVersion | None, TableVersion]  # a version before it, and on
 
 
 class TableWriter(StrEnum):
-    """Who writes a table in a window. Each writer's commits equal what MERGE commits."""
+    """The writer of a table in a window. Each writer's commits equal what MERGE commits."""
 
     MERGE = "merge"
     POSITIONAL = "positional"  # changes are staged as rows in silver's folder, and keys

@@ -39,7 +39,7 @@ class Positions:
         self._noted: dict[str, Standing] = {}  # states that are to be recorded
 
     def load(self) -> None:
-        """What earlier applications left: the newest published cut, and which sources are behind it."""
+        """Read earlier applications' records: the newest published cut, the sources behind it."""
         lake = self._handles.lake
         self.cut_ts = control.application_version(lake, tables.CUTS, self._handles.cuts_app_id) or 0
         self.followed = load(lake)

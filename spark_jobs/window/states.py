@@ -1,8 +1,8 @@
-"""States of logical tables as an application has them: by name, and by what state they are in.
+"""States of logical tables as an application has them: by name, and by state.
 
 In:  Standings by name.
-Out: States, a dict of them. Who asks for tables of one state goes through those alone: of ten thousand active tables
-     none costs a window anything.
+Out: States, a dict of them. A look at the tables of one state visits those alone: ten thousand
+     active tables cost a window nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A window, who takes part in it, and what lies in it.
+"""A window, its participants, and its contents.
 
-In:  nothing; these are the values that steps hand on. What each step makes of them: made.py.
+In:  nothing; steps hand these values on. Their results: made.py.
 Out: Window, Taking, TableWindow, StagedFile, Move.
 """
 
@@ -39,7 +39,7 @@ class Move:
 
     @property
     def moved(self) -> RowsMoved | None:
-        """Of a partition; None for a rename."""
+        """The move of a partition's rows; None for a rename."""
         return self.new.moved
 
 
@@ -68,7 +68,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Accounted:
-    """What became of a segment's bytes. prewritten: of those of its rows that the window commits, and no others."""
+    """The fate of a segment's bytes. prewritten: only of its rows committed by the window."""
 
     source: str
     seq: int

@@ -83,7 +83,7 @@ def _capture_words(source: SourceStanding) -> str:
 
 
 def health(stands: CaptureStanding | None) -> Health:
-    """Of a whole pipeline; None: its lake can't be read."""
+    """The health of a whole pipeline; None: its lake can't be read."""
     if stands is None:
         return Health.UNREADABLE
     if stands.ahead:

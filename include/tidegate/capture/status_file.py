@@ -148,7 +148,7 @@ def read(folder: Path) -> CaptureStatus | None:
 
 
 def read_all(pipeline: Pipeline, state_dir: Path) -> dict[str, CaptureStatus]:
-    """By source, of the value logs on this machine; sources without any are left out."""
+    """Statuses by source, from this machine's value logs; sources without any are left out."""
     by_source = {name: read(value_log_folder(pipeline, name, state_dir)) for name in pipeline.sources}
     return {name: status for name, status in by_source.items() if status is not None}
 

@@ -18,7 +18,7 @@ from tidegate.text_layout import age_text
 
 
 def unheard(pipeline: Pipeline, captured: Mapping[str, SourceStatus], now: float) -> dict[str, str]:
-    """By the Pump's name; nothing for a pipeline without captured log. now: Unix time."""
+    """Keyed by the Pump's name; nothing for a pipeline without captured log. now: Unix time."""
     silent = {}
     for name, entry in pipeline.sources.items():
         if not isinstance(entry, TidbSource) or not captured:

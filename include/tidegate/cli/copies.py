@@ -188,7 +188,7 @@ def _not_in_it(loaded: config.Pipeline, pipeline: str, made: Manifest) -> str:
 
 
 def _next_of(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str:
-    """What capture of a source does next, for people."""
+    """The next step of a source's capture, for people."""
     if not isinstance(loaded.sources[name], config.MysqlSource):
         return "capture goes on behind what the backup has; see `tidegate check`"
     try:

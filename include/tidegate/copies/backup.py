@@ -1,18 +1,19 @@
 """A copy of a whole lake while capture, apply and maintain work on it.
 
 In:  a lake, a folder for its copy, perhaps with an earlier copy.
-Out: a backup: tables at versions that belong together, by name in its paper.
+Out: a backup: tables at versions of one moment, by name in its paper.
 
-The order is what makes it one. The versions of control's tables are looked at first, all at one moment; directly behind
-it those of silver's tables, then of the changelogs. These versions are copied, however long that takes; bronze comes
-last, at its newest one. So nothing in the copy speaks of what came too late to be in it: silver is as far as control
-says or a little further, as after an apply that was killed, and bronze has all that silver has. Before that files alone
-are brought, in any order. When a source is captured for the first time meanwhile, its columns are in control and
-perhaps not in the copy's: then all of it is done again. So it is when VACUUM takes a version that was looked at.
+The order makes the versions fit. The versions of control's tables are looked at first, all at one
+moment; directly behind it those of silver's tables, then of the changelogs. These versions are
+copied, however long it takes; bronze comes last, at its newest version. Nothing in the copy then
+mentions data too late to be in it: silver is as far as control says or a little further, as after a
+killed apply, and bronze has all of silver's data. Before all this, files alone are brought, in any
+order. When a source is captured for the first time meanwhile, control may have its columns and the
+copy lack them: then all of it is done again. The same happens when VACUUM takes a chosen version.
 
-A kill costs nothing: what is there with its size isn't copied again. An earlier backup in the same folder counts until
-the new one has ended, since its versions stay, unless a table was made anew meanwhile. What tables don't need any more
-stays, too, until it is pruned (prune.py).
+A kill costs nothing: a file already there with its size isn't copied again. An earlier backup in
+the same folder counts until the new one has ended, since its versions stay, unless a table was made
+anew meanwhile. Files without a use stay, too, until they are pruned (prune.py).
 """
 
 from __future__ import annotations
@@ -348,7 +349,7 @@ def _at_once(
     failed: Callable[[str, Terminal], None],
     tables_max: int = COPY_TABLES_MAX,
 ) -> dict[str, T]:
-    """What is done for each path; none is begun any more once one raised what `failed` doesn't take."""
+    """The result for each path. No path is begun after an error other than those `failed` takes."""
     done_for: dict[str, T] = {}
     pool = ThreadPoolExecutor(tables_max, "tables")
     try:

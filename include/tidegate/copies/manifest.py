@@ -1,6 +1,6 @@
-"""What belongs together in a copy: the version of each table, and how that is known again.
+"""The tables of a copy: the version of each, and the marks by which it is known again.
 
-In:  tables that were copied.
+In:  copied tables.
 Out: Manifest, as JSON in the copy's paper (lake/unfinished.py).
 """
 

@@ -1,10 +1,11 @@
 """A folder on a disk or in an object store, whose files are copied as streams.
 
-In:  a folder's path or URL, and the store's options by the names that delta-rs takes.
+In:  a folder's path or URL, and the store's options by delta-rs's names.
 Out: Place: its files, each read in parts, written whole or not at all.
 
-A file on a disk gets its name when all of it is on the disk; an object is there when all of it was sent. So a file that
-has the size of the original is a copy of it, after a kill too: what is copied is never changed under its name.
+A file on a disk gets its name when all of it is on the disk; an object is there when all of it was
+sent. A file with the size of the original is therefore a copy of it, after a kill too: no copied
+file is ever changed under its name.
 """
 
 from __future__ import annotations

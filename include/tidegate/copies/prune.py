@@ -1,13 +1,14 @@
-"""A backup's folder without what nobody needs: neither the backup that ended last, nor the lake as it is.
+"""A backup's folder without files needed neither by the newest backup nor by the lake as it is.
 
-In:  the lake, its backup, and what belongs together in it.
-Out: files of tables in the backup are gone that the backup's version doesn't name and the lake doesn't have any more,
-     and entries of logs from before what both reach back to. dry: they are counted alone.
+In:  the lake, its backup, and the backup's manifest.
+Out: files of tables in the backup are gone if neither the backup's version names them nor the lake
+     has them; so are entries of logs from before the point both reach back to. dry: only counted.
 
-The lake may have lost a table, and the backup then has the last copy. So only tables that the backup took from the lake
-are pruned; others are named, and stay. The backup's folder is listed before the lake's: what the lake then lacks it
-had lost before, and brings to no later backup, as its files' names are never used again. The version that the backup
-names is read before anything goes. A kill leaves some needless files, which the next call removes.
+The lake may have lost a table, and the backup then has the last copy. Only tables taken from the
+lake by the backup are pruned; others are named, and stay. The backup's folder is listed before the
+lake's: a file missing from the lake was lost before, and comes into no later backup, as file names
+are never used again. The backup's version is read before anything goes. A kill leaves some needless
+files; the next call removes them.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Prune:
         return path, len(needless), sum(map(lost.__getitem__, needless))
 
     def _tables(self) -> set[str]:
-        """Of silver and changelogs, in the backup."""
+        """The paths of silver's tables and changelogs in the backup."""
         target, paths = self._places[1], set[str]()
         for top in _TOPS:
             for database in target.folders(top):
@@ -110,7 +111,7 @@ class Prune:
         failpoint("prune_after_file")
 
     def _needed(self, path: str, copied: Copied) -> set[str]:
-        """By the version that the backup names."""
+        """The live files of the backup's version."""
         state = DeltaLog(self.target.uri(path), self.target.storage_options).state_at(copied.version)
         if state is None or state.table_id != copied.table_id:
             raise LakeRefused(
@@ -119,8 +120,9 @@ class Prune:
         return set(live_names(self.target, path, state))
 
     def _needless(self, path: str, copied: Copied, lost: dict[str, int], oldest: int) -> list[str]:
-        """Of what the lake has lost: data that the backup's version doesn't name, and entries of the log before a
-        checkpoint of the copy from which on it has all versions that the lake has. oldest: the lake's oldest commit.
+        """The needless part of the lake's lost files: data outside the backup's version, and log
+        entries before one of the copy's checkpoints. From that checkpoint on the copy has all
+        versions of the lake. oldest: the lake's oldest commit.
         """
         if not lost:
             return []

@@ -24,7 +24,9 @@ from tidegate.limits import COPY_TABLES_MAX
 
 
 def manifest_of(backup: LakeFiles, pipeline: str) -> Manifest:
-    """What a backup has. Raises UsageError for what is none of this pipeline, LakeRefused where it can't be used."""
+    """The manifest of a backup. Raises UsageError for one of another pipeline, LakeRefused where it
+    can't be used.
+    """
     paper = Paper.read(backup.store(FOLDER))
     if paper is None or paper.kind is not Kind.BACKUP:
         raise UsageError(

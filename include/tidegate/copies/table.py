@@ -1,14 +1,15 @@
 """One Delta table from a lake into its copy, at one version, while others write to it.
 
-In:  the table's path in both, its version, or none for the newest; what an earlier copy had.
-Out: Copied. The copy has each file that its version needs, and the log up to there.
+In:  the table's path in both, its version, or none for the newest; the earlier copy's manifest.
+Out: Copied. The copy has each file of its version, and the log up to there.
 
-The version is chosen first. Then files are copied, those of older versions too where they are still there; then the
-log up to that version, no entry beyond it; then the copy is read as a reader would, and each file that it names must be
-there. VACUUM, retention and the log's cleanup may take what was listed: then a newer version is chosen, which doesn't
-need it. A file that has its name and its size isn't copied again: data files and commits are never changed.
-The one exception is a table that was dropped and made anew, or put back: its commits have the names of others. So the
-newest commit that both have is compared. Where it differs the copy's log goes first, the newest entry first.
+The version is chosen first. Then files are copied, those of older versions too where they are still
+there; then the log up to that version, no entry beyond it; then the copy is read as a reader would,
+and each file that it names must be there. VACUUM, retention and the log's cleanup may take a listed
+file: then a newer version is chosen, without need of it. A file with its name and its size isn't
+copied again: data files and commits are never changed. The one exception is a table dropped and
+made anew, or put back: its commits have the names of others. The newest common commit is therefore
+compared. Where it differs the copy's log goes first, the newest entry first.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def copying(source: LakeFiles, target: LakeFiles, voids: Callable[[str], None]) 
 
 @dataclass(slots=True)
 class TableCopy:
-    """Of one table. files, bytes: what this copy has brought."""
+    """The copy of one table. files, bytes: brought by this copy."""
 
     between: Between
     path: str
@@ -203,7 +204,7 @@ class TableCopy:
                 raise GoneMeanwhileError(name)
 
     def _mark(self, place: Place, version: int) -> str | None:
-        """Of a version's commit; None when there is none."""
+        """The mark of a version's commit; None when there is none."""
         digest = hashlib.sha256()
         try:
             for part in place.read(f"{self._log}/{commit_name(version)}"):
@@ -214,7 +215,7 @@ class TableCopy:
 
     @property
     def brought(self) -> str:
-        """What this copy has brought, for people."""
+        """The files and bytes of this copy, for people."""
         return f"{self.path}: {counted(self.files, 'file', 'files')}, {self.bytes / 1e6:,.1f} MB"
 
     @property

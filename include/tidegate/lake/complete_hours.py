@@ -1,15 +1,16 @@
 """Up to which hour silver is complete, and verified: table by table, and for all tables together.
 
-In:  a lake: the newest cut, the tables' states, the sources that are behind it, the verdicts of verify.
+In:  a lake: the newest cut, the tables' states, the sources behind it, the verdicts of verify.
 Out: hours since 1970 (UTC); nothing is written.
 
-An hour is complete when no commit of it is missing and none can come any more: a cut says so of commit_ts, by the
-sources' clocks. So an hour is never taken back. A table that is held, catches up or lacks rows has no newer hour until
-it follows again, and neither have all tables together. That holds whatever applied_ts it has: of one that is held while
-a snapshot fills it, that is where it stands in the log, and no word of its rows. A source without which the cut goes on
-may yet bring a table, or a shard, that nobody has met: all tables together wait for it, and so do targets of routes. An
-hour that goes on by this machine's clock isn't complete, whatever a cut says: a source's clock, or a changefeed's word,
-may be ahead.
+An hour is complete when no commit of it is missing and none can come any more: a cut says so of
+commit_ts, by the sources' clocks. An hour is never taken back. A table on hold, catching up or
+without all rows has no newer hour until it follows again, and neither have all tables together. Its
+applied_ts doesn't matter: if it is held while a snapshot fills it, applied_ts is its place in the
+log, and no word of its rows. A source left behind by the cut may yet bring an unknown table or
+shard: all tables together wait for it, and so do targets of routes. An hour still running by this
+machine's clock isn't complete, whatever a cut says: a source's clock, or a changefeed's word, may
+be ahead.
 """
 
 from __future__ import annotations

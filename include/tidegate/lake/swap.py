@@ -3,9 +3,9 @@
 In:  both tables' newest states; the rebuilt one's files lie in the live one's folder, too.
 Out: Change: files that go and come, columns, and our transactions as the rebuilt table has them.
 
-Readers see the one table or the other. The live table keeps its id, its properties and its history. What it says of our
-progress goes back to what the rebuilt table has: so a kill right behind the commit leaves a table of which the guard
-(standing/silver.py) knows that it is older than what was published, and it catches up.
+Readers see the one table or the other. The live table keeps its id, its properties and its history.
+Its record of our progress goes back to the rebuilt table's: after a kill right behind the commit,
+the guard (standing/silver.py) sees a table older than the published one, and it catches up.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def rebuilt_ts(state: TableState, app_id: str) -> int:
 def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collection[str]) -> Change | None:
     """None when it is done already. sources: columns that the source ever gave the table.
 
-    Raises LakeRefused where the live table has what a rebuild doesn't know of. What its properties ask of a writer, the
-    commit itself refuses.
+    Raises LakeRefused where the live table has what a rebuild doesn't know of. Properties with
+    demands on a writer are refused by the commit itself.
     """
     if any(key in live.live for key in rebuilt.live):
         return None

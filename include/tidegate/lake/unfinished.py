@@ -23,7 +23,7 @@ NAME: Final = "copy.json"
 
 
 class Kind(StrEnum):
-    """What the folder is."""
+    """The kind of the folder."""
 
     BACKUP = "backup"
     RESTORE = "restore"  # a lake on its way
@@ -70,7 +70,9 @@ def check_is_lake(lake: LakeFiles) -> None:
 
 
 def why_no_lake(lake: LakeFiles) -> LakeRefused | None:
-    """What such a paper says to whoever takes the folder for a lake; None without one. Raises LakeUnavailable."""
+    """The refusal, in the paper's words, for anybody about to use the folder as a lake; None
+    without a paper. Raises LakeUnavailable.
+    """
     store = lake.store(FOLDER)
     if store.stat(NAME) is None:
         return None

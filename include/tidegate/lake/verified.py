@@ -1,7 +1,7 @@
-"""What the last verification said of each table of silver.
+"""The last verification's verdict on each table of silver.
 
-In:  a lake: control/verification, and the sources that the pipeline has (control/followed).
-Out: by logical name a Verified, and what they say together; nothing is written.
+In:  a lake: control/verification, and the pipeline's sources (control/followed).
+Out: a Verified for each logical name, and all of them together; nothing is written.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ class VerifiedTogether:
 
 
 def verified(lake: LakeFiles) -> dict[str, Verified]:
-    """Of a table with several shards the weakest: the smallest through_ts, and an outcome that isn't `equal` if any.
+    """A table with several shards gets the weakest: the smallest through_ts, and an outcome other
+    than `equal` if any.
 
-    A verdict without a source says that none had the table: it counts in place of all before it, until a source has
-    the table again. Those of sources that the pipeline has left don't count.
+    A verdict without a source says that none had the table: it replaces all before it, until a
+    source has the table again. Verdicts of sources no longer in the pipeline don't count.
     """
     by = ["source", "database", "table", "silver"]
     columns = [*by, "outcome", "verified_through", "recorded_at", "silver_rows"]
@@ -72,7 +73,7 @@ def verified(lake: LakeFiles) -> dict[str, Verified]:
 
 
 def _counting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of one silver table."""
+    """The verdicts of one silver table with weight today."""
     sourceless = [row for row in rows if not row["source"]]
     if not sourceless:
         return rows

@@ -54,7 +54,7 @@ class SilverColumn:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What silver's schema says of the column."""
+        """The column's metadata in silver's schema."""
         said = {"comment": self.comment, MASK_METADATA: self.mask}
         return {key: text for key, text in said.items() if text}
 

@@ -1,6 +1,7 @@
-"""What monitoring asks of a pipeline: figures with stable names, for Prometheus and OpenTelemetry, and alerts on them.
+"""Monitoring: figures with stable names, for Prometheus and OpenTelemetry, and alerts on them.
 
 In:  views of pipelines (tidegate.pipelines), and capture's own status on this machine.
-Out: catalogue: every metric, its labels and its meaning. measured: samples of a view. exporting: the two exporters.
-     rules: the one list of alerts. notices: what began and what ended, for who is told.
+Out: catalogue: every metric, its labels and its meaning. measured: samples of a view. exporting:
+     the two exporters. rules: the one list of alerts. notices: beginnings and ends, for their
+     readers.
 """

@@ -61,7 +61,9 @@ class Figures:
         self._by_metric: Mapping[str, Sequence[Sample]] = {}
 
     def now(self) -> Mapping[str, Sequence[Sample]]:
-        """Of all pipelines, by metric; looked at side by side, and again after PAGE_LOOK_SECONDS."""
+        """Samples of all pipelines, by metric; looked at side by side, and again after
+        PAGE_LOOK_SECONDS.
+        """
         with self._lock:
             if time.monotonic() - self._read_at > PAGE_LOOK_SECONDS:
                 by_metric = defaultdict[str, list[Sample]](list)

@@ -37,7 +37,7 @@ def statements(facts: SourceFacts, account: str, *, writes_marks: bool) -> list[
 
 
 def account_of(current_user: str) -> str:
-    """What CURRENT_USER() gives (name@host), quoted as in a GRANT."""
+    """The value of CURRENT_USER() (name@host), quoted as in a GRANT."""
     return "@".join(_quoted(part) for part in current_user.rsplit("@", 1))
 
 

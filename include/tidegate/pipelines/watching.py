@@ -100,7 +100,7 @@ def look(
 
 
 class PipelineReader:
-    """Of one pipeline. Its methods may be called from any thread.
+    """The reader of one pipeline. Its methods may be called from any thread.
 
     lake_connections, source_connections: by the id of a connection.
     """
@@ -208,7 +208,7 @@ class PipelineReader:
         return self._lake
 
     def _ask(self, ask: Ask) -> Ask:
-        """What sources answer in time; what one that is slow said last, until it answers again."""
+        """The sources' answers; a slow source's last answer counts until it answers again."""
         from tidegate.capture.standing import SourceAnswer
 
         for name in self.pipeline.sources:

@@ -51,9 +51,10 @@ class Standing:
     | dropped | is gone at the source | |
     | left | the pipeline file no longer keeps it | |
 
-    What a table that waits or catches up is known for whatever else happens to it, until it follows again:
-    approved_ts: a person has approved its DDL up to here, 0: none. unread: a statement about it isn't followed yet.
-    times: how often in a row it couldn't be written, of one that is held for that or was released from it.
+    A table keeps these while it waits or catches up, whatever else happens, until it follows again:
+    approved_ts: a person has approved its DDL up to here, 0: none. unread: a statement about it
+    isn't followed yet. times: how often in a row it couldn't be written, if it is held for that or
+    was released from it.
 
     reason: for people alone. since: when it was recorded. pipeline, table: of one that was read from the lake.
     """

@@ -308,8 +308,8 @@ def _reaches(event: e.CutReached, facts: Facts) -> bool:
 def _caught_up(before: Standing | None, event: e.CaughtUp, facts: Facts) -> Step:
     """A released table goes on with all others when it has reached exactly their position.
 
-    Below it, it stays released: its state there, dropped perhaps, may not last. So it does while one of its sources is
-    behind: the cut goes on without that one.
+    Below it, it stays released: its state there, dropped perhaps, may not last. It also stays
+    released while one of its sources is behind: the cut goes on without that one.
     """
     if before is None or before.state is not State.RELEASED:
         return Step(before)

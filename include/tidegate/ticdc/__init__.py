@@ -1,4 +1,4 @@
-"""What a TiCDC changefeed writes to a storage path: from bytes of its files to DDL statements and typed columns.
+"""A TiCDC changefeed's files on a storage path: from bytes to DDL statements and typed columns.
 
 In:  segments of kind ticdc: whole lines of data files and whole schema files, as they stand in the files.
 Out: statements for schema_history; changes per table. Nothing here reads a store: changefeed/ does.

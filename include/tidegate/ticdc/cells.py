@@ -204,7 +204,7 @@ def _dates(texts: pa.Array, asked: Asked) -> TextCells:
 
 
 def _real(texts: pa.Array) -> pa.Array:
-    """Of each text whether it is a date of the calendar; null of null."""
+    """Whether each text is a date of the calendar; null for null."""
     shaped = pc.match_substring_regex(texts, _REAL_DATE)
     if not pc.any(shaped).as_py():
         return shaped

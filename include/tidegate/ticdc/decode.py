@@ -224,5 +224,5 @@ def _batch(
 
 
 def _order(rows: Rows) -> npt.NDArray[np.int64]:
-    """By commit_ts, deletes first, else as they stand."""
+    """The rows' order: by commit_ts, deletes first, else as they stand."""
     return np.lexsort((rows.op != tables.OP_DELETE, rows.commit_ts)).astype(np.int64)

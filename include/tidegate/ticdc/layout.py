@@ -1,7 +1,7 @@
 """The names of a changefeed's files.
 
 In:  a name in a folder.
-Out: what it says: the number of a data file and who wrote it; the version of a schema file; a
+Out: the name's content: the number of a data file and its writer; the version of a schema file; a
      folder's date.
 
     metadata                                               {"checkpoint-ts": ...}
@@ -48,7 +48,9 @@ def schema_version(name: str) -> int | None:
 
 
 def has_partition(path: str) -> bool:
-    """Whether a data file lies in the folder of a partition. (Of a year's alone nobody can tell: it counts as one.)"""
+    """Whether a data file lies in the folder of a partition. (A folder of a year alone may be
+    either: it counts as one.)
+    """
     return any(part.isdigit() for part in path.split("/")[3:-1])
 
 

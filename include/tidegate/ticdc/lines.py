@@ -3,7 +3,7 @@ r"""Where the lines of a data file begin and end, and the commit_ts of each.
 In:  bytes of a file from a line's beginning on.
 Out: Lines: those that are whole. StreamCorrupt for one without a commit_ts.
 
-Of canal-json a line is an object; of csv a record, which may have line breaks in quotes. Nothing
+In canal-json a line is an object; in csv a record, perhaps with line breaks in quotes. Nothing
 else of a line is looked at: a segment is cut by commit_ts alone. A commit_ts is found by its key
 `"_tidb":{"commitTs":`, which stands in no text of a row: there each quote has a backslash before
 it, and no column has an object as its value.
@@ -93,7 +93,7 @@ def _csv(csv: Csv, data: bytes, starts: Numbers, where: str) -> Numbers:
 
 @lru_cache(maxsize=16)
 def head_pattern(csv: Csv) -> re.Pattern[bytes]:
-    """What a record begins with: operation, table, database, commit_ts."""
+    """The beginning of a record: operation, table, database, commit_ts."""
     quote, delimiter = re.escape(csv.quote.encode()), re.escape(csv.delimiter.encode())
     name = rb"%b((?:[^%b]|%b%b)*)%b" % (quote, quote, quote, quote, quote)
     return re.compile(

@@ -1,11 +1,11 @@
-"""Lines of one table as changes with both sides, as they were written: what a changelog is made of.
+"""Lines of one table as changes with both sides, as they were written: the material of a changelog.
 
 In:  whole lines of data files, as rows.py takes them.
 Out: Logged; errors as rows_of has them.
 
-Of canal-json an UPDATE's old values are looked up line by line: a column that isn't named there is
-unchanged, which a column of NULLs wouldn't tell. Of csv a D that says it is of an update and the I
-behind it are one change.
+In canal-json an UPDATE's old values are looked up line by line: a column without a name there is
+unchanged, and a column of NULLs wouldn't tell. In csv a D marked as of an update and the I behind
+it are one change.
 """
 
 from __future__ import annotations

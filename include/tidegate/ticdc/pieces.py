@@ -3,9 +3,9 @@
 In:  pieces and how their files are written; or a segment.
 Out: the segment's context (JSON), which says what each piece is; or the pieces with their bytes.
 
-A piece's bytes are those of the file from `offset` on. What the changefeed's configuration says of
-its files stands in every segment: a pipeline file may be changed later, and what was captured is
-still read as it was written.
+A piece's bytes are those of the file from `offset` on. Every segment has the changefeed's settings
+for its files: a pipeline file may change later, and captured bytes are still read as they were
+written.
 """
 
 from __future__ import annotations

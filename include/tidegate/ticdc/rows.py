@@ -223,7 +223,9 @@ def _csv(runs: Sequence[bytes], wanted: WantedColumns) -> RawRows:
 
 
 def _check_width(data: bytes, wanted: WantedColumns, width: int) -> None:
-    """Of the first record: pyarrow names a difference by its own count alone. Raises SchemaMismatch."""
+    """Checks the first record: pyarrow names a difference by its own count alone. Raises
+    SchemaMismatch.
+    """
     csv, fields, quoted = wanted.form.csv, 1, False
     for character in data.decode("utf-8", "replace"):
         if character == csv.quote:

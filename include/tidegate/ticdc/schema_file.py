@@ -1,10 +1,12 @@
 """A schema file: a table's columns as the changefeed saw them, and the DDL that made them.
 
 In:  the file's bytes.
-Out: a SchemaFile; for a table that the changefeed found, a CREATE TABLE that says the same. StreamCorrupt.
+Out: a SchemaFile; for a table older than the changefeed, a CREATE TABLE with the same content.
+     StreamCorrupt.
 
-The file says less than a CREATE TABLE: no indexes but the primary key, no partitions, no collations; members of enum
-and set only as newer TiCDCs write them (ColumnElems). What isn't said is written so that nobody takes it for known.
+The file says less than a CREATE TABLE: no indexes but the primary key, no partitions, no
+collations; members of enum and set only as newer TiCDCs write them (ColumnElems). Omissions are
+written as unknown.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ def _listed(column: dict[str, Any]) -> str:
 
 
 def has_members(column: dict[str, Any]) -> bool:
-    """Of a column that is an enum or a set."""
+    """Whether the file names an enum or set column's members."""
     return bool(column.get("ColumnElems"))
 
 

@@ -3,12 +3,12 @@
 In:  a segment of kind ticdc.
 Out: DdlStatements.
 
-A table that the changefeed found is told by a CREATE TABLE IF NOT EXISTS at the segment's
-beginning: it changes nothing where the table is known already, so a reader may say it again.
-Whether such a table may have had rows is what the pipeline file says (all_rows); if so it waits for
-a snapshot, which its TiDB is read for where one is named.
+A table older than the changefeed comes as a CREATE TABLE IF NOT EXISTS at the segment's beginning:
+it changes nothing where the table is known already, so a reader may say it again. The pipeline file
+says whether such a table may have had rows (all_rows); if so it waits for a snapshot, read from its
+TiDB where one is named.
 
-So does one that RECOVER or FLASHBACK TABLE brings back.
+A table brought back by RECOVER or FLASHBACK TABLE waits likewise.
 
 Statements that leave rows and columns as they are, and are TiDB's own, are left out by their
 number. Where the text of one can't be read, the file still says which table it is about: that one

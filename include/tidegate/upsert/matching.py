@@ -54,7 +54,7 @@ def matching_rows(
 
 
 def matching_of(rows: pa.Table, wanted: Wanted) -> pa.Table:
-    """Of rows at hand. Errors of the forms pass through."""
+    """The matches among rows at hand. Errors of the forms pass through."""
     return rows.take(pa.array(_hits(rows, wanted)))
 
 

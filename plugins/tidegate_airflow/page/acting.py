@@ -1,7 +1,7 @@
 """A person's form, done: the same functions as the commands call.
 
 In:  a Desk, the fields of a form.
-Out: what the function does; its line. UsageError for a form that the page didn't make.
+Out: the function's effect; its line. UsageError for a form that the page didn't make.
 """
 
 from __future__ import annotations

@@ -128,7 +128,9 @@ def _not_done(name: str, error: Exception) -> HTMLResponse:
 
 @app.get("/dags/{dag_id}/status.json")
 def status_json(dag_id: str, span: Span = "hour") -> JSONResponse:
-    """What `tidegate status --json` says, with the pipeline's state in one word and its history."""
+    """The JSON of `tidegate status --json`, with the pipeline's state in one word and its
+    history.
+    """
     pipelines_of = _of(dag_id)
     if not pipelines_of:
         raise HTTPException(404, "this DAG is no pipeline's")

@@ -1,4 +1,4 @@
-"""Whom apply follows: a change of the pipeline file is taken up at the start, a source that stalls is left behind.
+"""The sources of apply: a changed file is taken up at the start, a stalled source left behind.
 
 In:  the pipeline file's selection, control/followed, schema histories, what bronze and silver have.
 Out: changes in control/followed, and the events of control/table_states that follow from them.
@@ -279,8 +279,8 @@ def source_reached(app: Application, source: str, upto_ts: int) -> None:
 
 
 def _shards_are_ahead(app: Application) -> bool:
-    """Of any table: which ones a source may bring shards to isn't known before it has. One whose silver can't be read
-    may be ahead until it is held.
+    """Any table counts: the tables a source brings shards to aren't known beforehand. One whose
+    silver can't be read may be ahead until it is held.
     """
     if not app.pipeline.tables.routes:
         return False
@@ -298,7 +298,7 @@ def _shards_are_ahead(app: Application) -> bool:
 def _meet(app: Application, name: str, source: str) -> bool:
     """Whether a window of a source that is behind may take a table; one without a state gets it first.
 
-    So that what an earlier try has written is told from what was there before.
+    An earlier try's writes are then told from older rows.
     """
     standing = note(app, name, SourceMeets(source)).standing
     return standing is not None and standing.source == source

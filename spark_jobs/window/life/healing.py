@@ -53,8 +53,8 @@ def heal_tables(app: Application, window: Window, troubles: Iterable[Trouble]) -
 
 
 def _leave_out(app: Application, window: Window, troubles: Iterable[Trouble]) -> None:
-    """A shard that only its rows, read anew, mend is left out: the others catch up. So is one that nobody knows: it was
-    there before the log was followed, and wasn't kept then.
+    """A shard is left out if only its rows, read anew, mend it: the others catch up. An unknown
+    shard is left out, too: it is older than the followed log, and wasn't kept then.
     """
     left_out: dict[Physical, str] = {}
     for trouble in troubles:

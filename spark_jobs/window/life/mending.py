@@ -112,7 +112,7 @@ class _Hold:
         self._root = self._first(name)
 
     def ends(self) -> dict[str, TableVersion]:
-        """Of its first table, and of others where need be, the version that emptied it; {} when it isn't over."""
+        """The version that emptied its first table, and others if needed; {} when it isn't over."""
         first = self._next(self._root, 0) if self._root else None
         if first is None:
             return {}
@@ -178,7 +178,7 @@ class _Hold:
         return ""
 
     def _versions(self, name: str) -> tuple[TableVersion, ...]:
-        """Of a logical table that one physical table alone flows into."""
+        """The versions of a logical table with a single physical table; else none."""
         physical: list[Physical] = list(self._app.names.flows().get(name, ()))
         if len(physical) != 1 or self._app.names.logical(*physical[0].pair).routed:
             return ()

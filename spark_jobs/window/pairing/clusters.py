@@ -1,11 +1,11 @@
-"""Whether a changed pipeline file still names each TiDB's Pumps so that nothing of theirs is lost, looked at first.
+"""The check of a changed pipeline file: it names each TiDB's Pumps and loses nothing of theirs.
 
 In:  the pipeline file; control/followed, schema histories, bronze.
 Out: nothing, or ConfigError.
 
-Tables of a cluster stand under the name of its first Pump, so that has to stay the first. And a Pump may go only when
-the cut has all that it has: a sibling's commits may stand in its stream, and its own rows in nobody else's. So none
-joins to which TiDB has written before.
+Tables of a cluster stand under the name of its first Pump, so it has to stay the first. A Pump may
+go only when the cut has all its data: a sibling's commits may stand in its stream, and its own rows
+in nobody else's. No Pump may join if TiDB has written to it before.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _check_left(app: Application, source: str, pumps: tuple[str, ...]) -> None:
 
 
 def _check_joins(app: Application, source: str) -> None:
-    """source: new beside Pumps that were followed. What it had from TiDB by now is below what silver has of theirs."""
+    """source: new beside Pumps that were followed. Its data from TiDB up to now is below silver's
+    position for theirs.
+    """
     app.index.refresh(app.cut_ts)
     if not app.index.has(source):
         return

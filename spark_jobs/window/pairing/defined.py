@@ -72,7 +72,7 @@ def _of_job(ddl: CommittedDdl, pairs: Pairs, live: LiveTables, history: SchemaHi
 
 
 def _of_list(tso: int, text: bytes, ref: SegmentRef, live: LiveTables, history: SchemaHistory) -> list[TableVersion]:
-    """Of the tables that were there when a Pump began, those that aren't known."""
+    """The unknown ones among the tables older than a Pump's beginning."""
     known = {info.id for _, info in live}
     why = "it was there before the first Pump began"
     changes = [

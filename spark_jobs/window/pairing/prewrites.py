@@ -1,4 +1,4 @@
-"""What a window's segments and control/prewrites have of prewrites: which begin, which are answered, where they lie.
+"""Prewrites in a window's segments and in control/prewrites: their beginnings, answers and places.
 
 In:  an Application, a Window whose refs are complete.
 Out: prewrites that are committed in a window; rows of control/prewrites for what it found.
@@ -39,7 +39,9 @@ _FLAGS = SegmentFlag.HAS_PREWRITE | SegmentFlag.HAS_ANSWER
 
 
 def has_prewrites(ref: SegmentRef) -> bool:
-    """Whether a segment may hold an XA PREPARE, or an answer. What is never whole is paired by pairs.py."""
+    """Whether a segment may hold an XA PREPARE, or an answer. Segments never whole are paired by
+    pairs.py.
+    """
     return ref.whole and bool(ref.flags & _FLAGS)
 
 
@@ -95,7 +97,7 @@ def _ts(entry: Pending | PrewriteAnswer) -> int:
 
 
 def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
-    """What the source had prepared, as capture asked it, says of those that nobody answered: what becomes of orphans.
+    """The fate of orphans: capture asked the source for its prepared transactions, and they tell.
 
     An orphan is older than xa.orphan_timeout_seconds by the log's own time, isn't prepared at the source any more, and
     has no answer up to where the log ended after the source had said so. A long time alone decides nothing.

@@ -1,4 +1,4 @@
-"""What a window's tables look like, and which of them rows move between.
+"""The shapes of a window's tables, and the moves of rows between them.
 
 In:  schema histories, a table's share of a window.
 Out: shapes of silver tables, moves between tables, what decoding is given.

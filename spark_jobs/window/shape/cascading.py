@@ -22,7 +22,9 @@ Name = tuple[str, str]
 
 @dataclass(slots=True)
 class CascadeGraph:
-    """By source: parent -> children, child -> parents, of every version in memory. made_of: of schema_history."""
+    """Per source: parent -> children, child -> parents, of every version in memory. made_of: of
+    schema_history.
+    """
 
     children: dict[str, dict[Name, set[Name]]] = field(default_factory=dict)
     parents: dict[str, dict[Name, set[Name]]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""What decoding a window needs besides its segments.
+"""The input of decoding a window, besides its segments.
 
 In:  an Application, a Window whose tables are planned.
-Out: DecodePlan, which is pickled once per window for all workers. Decoded, what comes of it.
+Out: DecodePlan, pickled once per window for all workers. Decoded, its result.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ VersionKey = tuple[str, Name, int]  # source, physical table, number of its vers
 
 @dataclass(frozen=True, slots=True)
 class DecodePlan:
-    """What a worker needs besides its segments; pickled once per window.
+    """A worker's input besides its segments; pickled once per window.
 
-    versions and windows are per source; folder is the staging folder, relative to the lake. targets: of the positional
-    writer, per source and physical table. seed: of key hashes. routed: physical tables of routed ones. known: what else
-    is known of each source. left_out: columns that silver doesn't have, by source, physical table and version. masks:
-    likewise, by column. rows: likewise, the condition of those that silver has.
+    versions and windows are per source; folder is the staging folder, relative to the lake.
+    targets: of the positional writer, per source and physical table. seed: of key hashes. routed:
+    physical tables of routed ones. known: other facts of each source. left_out: columns missing in
+    silver, by source, physical table and version. masks: likewise, by column. rows: likewise, the
+    condition of silver's rows.
     """
 
     lake: LakeFiles
@@ -75,7 +76,7 @@ class Decoded:
 def plan_decode(
     app: Application, window: Window, committed: Sequence[PrewrittenSegment], plans: Mapping[str, TablePlan]
 ) -> DecodePlan:
-    """Of all of a window's tables, as they are now."""
+    """The plan for all of a window's tables, as they are now."""
     versions: dict[str, dict[Name, Sequence[TableVersion]]] = {}
     windows: dict[str, dict[Name, CommitSpan]] = {}
     targets: dict[str, dict[Name, UpsertTarget]] = {}

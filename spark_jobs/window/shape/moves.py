@@ -50,8 +50,9 @@ def _between_tables(history: SchemaHistory, low_ts: int, cut_ts: int) -> list[tu
 def still_given(
     app: Application, physical: Physical, after_ts: int, upto_ts: int
 ) -> Iterator[tuple[str, TableVersion]]:
-    """Who takes rows of a table in (after_ts, upto_ts] that silver doesn't have there yet: the logical table, and the
-    version with which it takes them. Not those that wait for all of their rows anyway.
+    """The takers of a table's rows in (after_ts, upto_ts] not yet in silver there: the logical
+    table, and the version with which it takes them. Takers waiting for all of their rows anyway are
+    left out.
     """
     history = app.histories[physical.source]
     old: TableVersion | None = None

@@ -1,4 +1,4 @@
-"""What a logical table looks like at a commit_ts, and where its window is cut.
+"""The shape of a logical table at a commit_ts, and the cuts of its window.
 
 In:  an Application's schema histories and a table's share of a window.
 Out: SilverShapes, the version changes inside the window, its phases. Nothing is read or written here.
@@ -28,7 +28,9 @@ from tidegate.table_names import Physical
 
 
 def described(column: Column) -> str:
-    """What silver's metadata says of a column: its type at the source, its comment there, and a name that differs."""
+    """A column's words in silver's metadata: its type at the source, its comment there, a differing
+    name.
+    """
     kind = column.type if column.silver == column.name else f"{quote(column.name)} {column.type}"
     return f"{kind}: {column.comment}" if column.comment else kind
 
@@ -100,7 +102,7 @@ def keeps_deleted(app: Application, entry: TableWindow) -> bool:
 
 
 def kept_of(app: Application, entry: TableWindow) -> Kept:
-    """What the pipeline file says of the table's columns."""
+    """The table's columns as the pipeline file keeps them."""
     return Kept(app.pipeline.tables.columns_of(entry.database, entry.table), app.mask_keys)
 
 

@@ -1,5 +1,5 @@
-"""Where an application's tables stand: who asks the rules, and who writes down what they say.
+"""Where an application's tables stand: the rules are asked here, and their answers recorded.
 
-In:  what happened to a table.
-Out: standings, recorded (standings.py); tables held for what their versions, names or writers say.
+In:  events of a table.
+Out: standings, recorded (standings.py); tables held because of their versions, names or writers.
 """

@@ -1,4 +1,4 @@
-"""What the rules of a table's standing may ask, answered by the application.
+"""The questions of the rules of a table's standing, answered by the application.
 
 In:  an Application, a logical table.
 Out: Facts; silver's log, versions and snapshots are looked at only when a rule asks.

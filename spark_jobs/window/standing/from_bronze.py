@@ -1,7 +1,7 @@
-"""What bronze and control tables tell of tables whose silver isn't what control says.
+"""Tables whose silver differs from control, as bronze and control tables show them.
 
 In:  logical tables.
-Out: FromBronze of each; none of one that several physical tables flow into, or whose source is behind.
+Out: FromBronze of each; none of a table with several physical tables, or with its source behind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from tidegate.table_names import Physical
 
 
 def from_bronze(app: Application, names: Iterable[str]) -> dict[str, FromBronze]:
-    """By name. control/schema_history is read once for all of them. Raises LakeUnavailable."""
+    """FromBronze by name. control/schema_history is read once for all of them. Raises
+    LakeUnavailable.
+    """
     flows, pipeline = app.names.flows(), app.pipeline
     alone = {name: single for name in names if (single := _alone(app, flows.get(name, ()))) is not None}
     versions = all_versions(app.lake, alone.values())  # what the application holds are those from the cut on

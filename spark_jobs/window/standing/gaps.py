@@ -1,7 +1,7 @@
-"""What a source lost, and a person accepted: which tables wait for it.
+"""Gaps: a source's loss, accepted by a person, and the tables waiting for it.
 
-In:  gaps that lie in a window.
-Out: tables that are held; per table the last such gap.
+In:  gaps in a window.
+Out: held tables; per table the last such gap.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from tidegate.tables import SegmentFlag
 
 
 def hold_behind_gaps(app: Application, window: Window, gaps: Iterable[SegmentRef]) -> dict[str, int]:
-    """A person let capture go on where the source lost changes: the tables that they may have touched wait, and those
-    whose rows hang on theirs by foreign keys. Of each of them the commit_ts of the last gap.
+    """A person let capture go on where the source lost changes. Tables perhaps touched by them
+    wait, and so do tables tied to those by foreign keys. Returns the commit_ts of the last gap of
+    each.
     """
     gap_ts = dict[str, int]()
     for ref in gaps:

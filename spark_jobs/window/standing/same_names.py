@@ -1,6 +1,7 @@
-"""Tables of one name that no route brings together: several sources have it, or shards flow into a table's own name.
+"""Tables of one name without a route: several sources have it, or shards flow into a table's own
+name.
 
-In:  what the sources' histories know, the tables of a window, silver's columns.
+In:  the sources' histories, the tables of a window, silver's columns.
 Out: why a table is none of them; such tables are held.
 
 Silver would have the rows of all of them under one key, and a snapshot of the one would take the others' for its own.
@@ -29,7 +30,7 @@ _SHOWN = 3
 
 
 def several_sources(app: Application, name: str) -> str:
-    """What is wrong with a logical table that more than one source has and no route names; "" when nothing is."""
+    """The fault of an unrouted logical table in more than one source; "" without one."""
     present = sorted(physical for physical in app.names.flows().get(name, ()) if _is_there(app, physical))
     if len({source for source, *_ in present}) < 2 or app.names.logical(*present[0].pair).routed:
         return ""
@@ -39,7 +40,7 @@ def several_sources(app: Application, name: str) -> str:
 
 
 def mixed_with_shards(app: Application, name: str, entry: TableWindow | None = None) -> str:
-    """What is wrong with a logical table that has shards and a table which no route names; "" when nothing is.
+    """The fault of a logical table with shards beside an unrouted table; "" without one.
 
     entry: its share of a window; a table that went meanwhile has rows in it.
     """
@@ -82,9 +83,9 @@ class _Fits:
 
 
 def hold_other_kinds(app: Application, window: Window, changes: Mapping[str, Sequence[Change]]) -> None:
-    """Tables that routes name and whose silver is from before they did, or the other way round.
+    """Hold routed tables with silver from before the route, and the other way round.
 
-    What begins anew in this window empties silver of them, and gives it its columns.
+    A table beginning anew in this window empties silver of them, and gives it its columns.
     """
     fits = app.memory(_Fits).names
     entries = [entry for entry in window.tables.values() if entry.name not in fits]

@@ -1,22 +1,24 @@
-"""Silver is asked before it is believed: a table's own log against what control/cuts says of it.
+"""Silver is asked before it is believed: a table's own log against its rows of control/cuts.
 
 In:  control/cuts, silver's logs, the tables of a window.
-Out: tables that catch up from what silver's own transaction proves, or from their beginning in bronze; tables that wait
-     for rows, by name, or for a person, where somebody else's table lies. Nothing is written to any of them before.
+Out: tables catching up from the position proved by silver's own transaction, or from their
+     beginning in bronze; tables waiting for rows, by name, or for a person, where somebody else's
+     table lies. Nothing is written to any of them before.
 
 Where a table is asked, and what it costs:
-- all that go on or wait for rows, when an apply starts: one listing behind the published version, on a disk two looks,
-  and no more for a table that nothing happened to since. They are recorded before the first window, in
-  control/table_states and in a row of control/cuts with the log as it is now, so that the next cut tells the truth.
-- one that is released, as soon as it is met.
-- one that a window writes: by the very state on which the write is planned, and again by the one on which its commit
-  stands. Unless somebody else wrote to it meanwhile, that costs no look at the store.
-- one that goes on, or leaves a window, without being written: before the cut has a row of it. One that waits keeps what
-  was said of it, until it is asked again.
-A quiet table costs a window nothing.
+- all going on or waiting for rows, when an apply starts: one listing behind the published version,
+  on a disk two looks, and no more for an untouched table. They are recorded before the first
+  window, in control/table_states and in a row of control/cuts with the log as it is now: the next
+  cut then tells the truth.
+- a released one, as soon as it is met.
+- one written by a window: by the very state on which the write is planned, and again by the one on
+  which its commit stands. Unless somebody else wrote to it meanwhile, this costs no look at the
+  store.
+- one going on, or leaving a window, without being written: before the cut has a row of it. A
+waiting one keeps its last answer, until it is asked again. A quiet table costs a window nothing.
 
-What is found in a window holds the table, whatever silver's transaction proves: its rows were planned for another log.
-The next apply, or a snapshot, goes on with it.
+A difference in a window holds the table, whatever silver's transaction proves: its rows were
+planned for another log. The next apply, or a snapshot, goes on with it.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ from tidegate.tables import State
 
 @dataclass(slots=True)
 class _Said:
-    """By logical name, carried forward with what is published. released: tables that were asked as such."""
+    """Answers by logical name, carried forward with each publication. released: tables asked as
+    such.
+    """
 
     of: dict[str, Said] | None = None
     released: dict[str, int] = field(default_factory=dict)
@@ -128,7 +132,7 @@ def _is_as_said(app: Application, name: str, state: TableState, said: Said) -> b
 
 
 def silver_cells(app: Application, name: str, version: int) -> dict[str, Any]:
-    """Of a row of control/cuts that names this version: by what silver is known again."""
+    """The marks of silver in a row of control/cuts for this version; by them it is known again."""
     if version == NO_SILVER:
         return {"silver_id": None, "silver_ts": None}
     log = _log(app, name)

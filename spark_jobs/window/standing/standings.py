@@ -1,14 +1,18 @@
-"""Where an application's tables stand: the one place that asks the rules, and the one writer of control/table_states.
+"""Where an application's tables stand: the rules are asked here alone, and control/table_states is
+written here alone.
 
-In:  a table, what happened to it (tidegate/standing/events.py), the window's moves.
-Out: standings, taken into the application's memory and recorded; partners that wait or catch up with them.
+In:  a table, its event (tidegate/standing/events.py), the window's moves.
+Out: standings, taken into the application's memory and recorded; partners wait or catch up with
+     them.
 
-A standing is recorded at one of three moments. What a window's steps find out about tables that leave it (`meet`) waits
-in window.held for publish_cut: states first, then the cut. What planning and DDL find out (`note`) is recorded before
-anything of it is written, since a killed window must find it. What needs no window is recorded at once.
+A standing is recorded at one of three moments. Events of tables leaving the window (`meet`) wait in
+window.held for publish_cut: states first, then the cut. Events from planning and DDL (`note`) are
+recorded before any write follows from them, since a killed window must find them. Events without a
+window are recorded at once.
 
-A rename or a moved partition links tables: the taker reads the giver's silver as it was then, so neither may go past
-that commit_ts without the other, and who takes one out takes both (`take_along`).
+A rename or a moved partition links tables: the taker reads the giver's silver as it was then, so
+neither may go past this commit_ts without the other, and both are taken out together
+(`take_along`).
 """
 
 from __future__ import annotations
@@ -37,8 +41,8 @@ def standing_of(app: Application, window: Window, name: str) -> Standing | None:
 
 
 def meet(app: Application, window: Window, name: str, event: Event) -> None:
-    """A table meets an event on a window's way: it leaves the window where it doesn't stand as before. Who has left it
-    already meets nothing more of it.
+    """A table meets an event on a window's way: it leaves the window where it doesn't stand as
+    before. A table that has left already meets nothing more of the window.
     """
     if name not in window.held:
         before = app.states.get(name)
@@ -72,7 +76,9 @@ def note(app: Application, name: str, event: Event) -> Step:
 
 
 def after(app: Application, name: str, event: Event, physical: Collection[Physical] = ()) -> Standing | None:
-    """What an event would make of a table; None where it changes nothing. physical: as facts_of has it."""
+    """The standing of a table after an event; None where it changes nothing. physical: as facts_of
+    has it.
+    """
     before = app.states.get(name)
     standing = step(before, event, facts_of(app, name, physical)).standing
     return None if standing is before else standing
@@ -92,7 +98,9 @@ def _worded(app: Application, name: str, refused: Refused) -> Refused:
 
 
 def hold_for_error(app: Application, window: Window, name: str, error: BaseException) -> None:
-    """A table can't be written. Whom it holds with it, the writer of linked tables has said already."""
+    """A table can't be written. The writer of linked tables has already named those held with
+    it.
+    """
     line, needs = line_and_needs(error)
     fault, at_ts = type(error).__name__, app.positions.held_at(name, error)
     refused = Refused(cause_of(fault), line, met_in(app, window, name), needs, fault, at_ts=at_ts)

@@ -1,13 +1,13 @@
-"""A window's tries: what fails for a passing reason is tried again, what fails each time by itself holds its table.
+"""A window's tries: a passing failure is tried again, a table's own lasting failure holds it.
 
-In:  the errors of the steps, one per try. What a table's own values did to this process is the same in each: it isn't
-     tried again, since all other tables would wait for that.
+In:  the errors of the steps, one per try. A table's own values have the same effect on this process
+     in each: it isn't tried again, since all other tables would wait for that.
 Out: tables held as not written, and how often in a row; released by themselves after a pause, which doubles
      each time; else the error itself, once no further try can help.
 
-Failures are counted per table, and all tables that failed alike are held together: however many there are, the others
-wait for three tries and no more. What passes by itself (failures.py) never holds a table: the application ends, and the
-next one tries again.
+Failures are counted per table, and all tables that failed alike are held together: however many
+there are, the others wait for three tries and no more. A failure of the passing kind (failures.py)
+never holds a table: the application ends, and the next one tries again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Tries:
         time.sleep(max(self._count, 1))
 
     def _hold(self, names: list[str], error: TablesFailed) -> None:
-        """What the window has left without them is tried anew."""
+        """The rest of the window is tried anew without them."""
         if not names:
             return
         for name in names:
@@ -76,7 +76,7 @@ class Tries:
         self._count = 0
 
     def _last(self, error: BaseException, table: str = "") -> Exception:
-        """What to raise for an error that each try met."""
+        """The error to raise for one met by each try."""
         if isinstance(error, TidegateError):
             return error
         where = table or self._app.lake.root

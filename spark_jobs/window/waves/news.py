@@ -1,7 +1,7 @@
-"""What a window's marks say of waves: which ended, which table is whole, which wave goes on.
+"""The marks of waves in a window: ended waves, whole tables, waves that go on.
 
 In:  the window's segments that name the watermark table; marks of control/snapshots where none may be in the log.
-Out: per source Followed, each ended wave with the low_ts that its view really has.
+Out: per source Followed, each ended wave with its view's real low_ts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from tidegate.snapshot.waves import EndedWave, Followed, follow
 
 
 def news(app: Application, window: Window) -> Iterator[tuple[str, Followed]]:
-    """By source: those with marks in their log first. Each is read when what the one before it said has been done."""
+    """Pairs by source: those with marks in their log first. Each is read when the one before it has
+    been obeyed.
+    """
     by_source: dict[str, list[SegmentRef]] = {}
     for ref in window.refs:
         if has_marks(ref):

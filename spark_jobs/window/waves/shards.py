@@ -1,16 +1,20 @@
-"""Shards of a routed table that lack rows: they are left out, and the table goes on with the others.
+"""Shards of a routed table without all rows: they are left out, and the table goes on with the
+others.
 
 In:  schema histories, control/snapshots, a window's tables.
-Out: from where on a shard takes part in a window; routed tables that lack rows, in words; versions of kind `left_out`.
+Out: from where on a shard takes part in a window; routed tables lacking rows, in words; versions of
+     kind `left_out`.
 
-A shard lacks rows when its newest version says that the log doesn't tell them, or when its snapshot has begun and isn't
-done. Nothing of it is applied from the one on, until a version empties it: CREATE, TRUNCATE, or a snapshot's first low
-mark. That version deletes what silver has of this shard, so what was skipped before is no loss. The other shards need
-nothing of it: each row of a routed table has its shard in its key.
+A shard lacks rows when the log doesn't tell them, by its newest version, or when its snapshot has
+begun and isn't done. Nothing of it is applied from then on, until a version empties it: CREATE,
+TRUNCATE, or a snapshot's first low mark. This version deletes silver's rows of the shard, so the
+skipped changes are no loss. The other shards need nothing of it: each row of a routed table has its
+shard in its key.
 
-What schema_history doesn't say by itself is written there, as a version that changes nothing else: that a shard with a
-past joins, or that its snapshot ended before all of it was read. It has the commit_ts up to which its source is in
-silver, a published cut mostly, so no statement that a window is still to replay lies below it.
+Two facts are missing in schema_history by itself: a shard with a past joins, or its snapshot ended
+before all of it was read. Each is written there as a version without other changes. Its commit_ts
+is the one up to which its source is in silver, a published cut mostly, so no statement still to be
+replayed lies below it.
 """
 
 from __future__ import annotations
@@ -83,7 +87,7 @@ def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
 
 
 def rest_shards(app: Application, window: Window) -> dict[str, ShardsLack | Whole]:
-    """What routed tables meet that begin to lack rows at the window's end, or no longer do."""
+    """The events of routed tables beginning to lack rows at the window's end, or ceasing to."""
     if not app.pipeline.tables.routes:
         return {}
     lacking: dict[str, list[Physical]] = {}
@@ -165,7 +169,9 @@ def leave_out(
 
 
 def _fail_begun(app: Application, left: Collection[Physical]) -> None:
-    """Before they are left out, for that is said once. Who wants their rows asks anew."""
+    """Fail their snapshots before they are left out, for that is said once. A person may ask for
+    their rows anew.
+    """
     events = list[SnapshotEvent]()
     for key, progress in app.snapshots.going.items():
         snapshot, physical = key.snapshot, key.physical
@@ -219,8 +225,8 @@ def unfit(app: Application, window: Window, physical: Physical, version: TableVe
 def splits_window(app: Application, window: Window, physical: Physical, low_ts: int, *, anew: bool) -> str:
     """Why rows from low_ts on can't be applied again in this window; "" when they can.
 
-    A phase that ends where silver is, or below, counts as done. So nothing may begin a phase between the lowest low
-    mark that the window takes and silver; nor right behind silver.
+    A phase that ends where silver is, or below, counts as done. Nothing may therefore begin a phase
+    between the window's lowest taken low mark and silver; nor right behind silver.
     """
     name = app.names.logical_name(*physical.pair)
     applied, entry = app.positions.applied(name), window.tables.get(name)

@@ -1,7 +1,7 @@
-"""What apply says of snapshots, and what becomes of tables that are under one.
+"""Apply's answers to snapshots, and the fate of tables under one.
 
 In:  control/snapshots as Known, waves and versions of a window, window.held.
-Out: events of control/snapshots; the first version of a table that is filled; states.
+Out: events of control/snapshots; the first version of a filled table; states.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def let_go(app: Application, window: Window) -> None:
 
 
 def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None:
-    """What the window's DDL, and what holds its tables, make of snapshots that are under way."""
+    """Fail snapshots under way because of the window's DDL, or because their tables are held."""
     _leave_takers(app, window)
     waves.answers.extend(_refused_earlier(app))
     flows = app.names.flows()
@@ -160,7 +160,7 @@ def _refused_earlier(app: Application) -> Iterator[SnapshotEvent]:
 
 
 def _held_since(app: Application, window: Window, snapshot: str, physical: Physical) -> Standing | None:
-    """What holds a table since a snapshot has begun, by this window or by whatever came before it."""
+    """The hold of a table since a snapshot has begun, by this window or by anything before it."""
     name = app.names.logical_name(*physical.pair)
     if held := window.held.get(name):
         begun = app.snapshots.began(snapshot, physical) is not None
@@ -172,7 +172,7 @@ def _held_since(app: Application, window: Window, snapshot: str, physical: Physi
 
 
 def _leave_takers(app: Application, window: Window) -> None:
-    """Who takes the rows of a table that lacks some lacks them, too."""
+    """A taker of a lacking table's rows lacks them, too."""
     for move in list(window.moves):
         giver = move.old.physical
         lacks = move.giver != move.taker and (
@@ -229,8 +229,8 @@ def _over(app: Application, physical: Physical, version: TableVersion) -> str:
 def take_answers(
     app: Application, window: Window, waves: TakenWaves
 ) -> tuple[list[SnapshotEvent], dict[str, Standing]]:
-    """What this window says, now that it is known which of its tables go on, taken into memory; and what becomes of
-    tables by waves, of those that are whole, too.
+    """This window's answers, taken into memory, now that its surviving tables are known; and the
+    states of tables by waves, of whole ones, too.
     """
     states = dict(waves.states)
     answers = list(waves.answers)

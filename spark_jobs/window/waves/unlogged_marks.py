@@ -1,13 +1,13 @@
 """Waves whose marks aren't in their source's log, since nothing may be written there.
 
 In:  events `marked` of control/snapshots: a mark, L and H (snapshot/marks/unlogged_marks.py).
-Out: per source the waves and ends that this window takes; events `placed`.
+Out: per source this window's waves and ends; events `placed`.
 
-A chunk may come however late: its rows are right in each window that ends at H or above (snapshot/__init__.py). So
-apply gives such a mark a commit_ts of its own, above H and above all that is in silver of its tables, and writes it
-down before anything is applied. From there on the mark is like one in the log: a killed window finds it at the same
-place, and whether silver has it is told by silver's own commit_ts. A DDL of the table between L and that place refuses
-the wave.
+A chunk may come however late: its rows are right in each window that ends at H or above
+(snapshot/__init__.py). Apply therefore gives such a mark a commit_ts of its own, above H and above
+silver's position for its tables, and writes it down before anything is applied. From there on the
+mark is like one in the log: a killed window finds it at the same place, and silver's own commit_ts
+tells whether silver has it. A DDL of the table between L and this place refuses the wave.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidegate.snapshot.waves import EndedWave, Followed, WholeTable
 
 
 def unlogged_waves(app: Application, window: Window) -> dict[str, Followed]:
-    """By source, in the order of their places."""
+    """Waves by source, in the order of their places."""
     # What a source that is behind has written isn't in a main window, so nothing says there that H is reached.
     # A window of tables that catch up ends where their sources are, or below.
     late = app.followed.behind.keys() if window.main else ()

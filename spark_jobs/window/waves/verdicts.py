@@ -57,7 +57,7 @@ class Verdict:
 
 
 def verdict_of(app: Application, window: Window, share: Share) -> Verdict:
-    """What becomes of a wave's share of a table."""
+    """The fate of a wave's share of a table."""
     physical, wave = share.physical, share.wave
     if not app.names.keeps(*physical):
         return Verdict(refused="the pipeline file doesn't keep the table, as apply read it when it began")
@@ -116,8 +116,9 @@ def _is_whole(app: Application, window: Window, share: Share) -> bool:
 
 
 def _is_filled(app: Application, name: str, wave: EndedWave) -> bool:
-    """Whether a table's state says already that it begins with a wave's snapshot; else a window was killed between its
-    version and its state. Of a table that was whole, nothing else shows that: one that is held begins once more.
+    """Whether a table's state says already that it begins with a wave's snapshot; else a window was
+    killed between its version and its state. For a table that was whole nothing else shows it: a
+    held one begins once more.
     """
     state = app.states.get(name)
     filled = state is not None and (state.state, state.snapshot) == (State.SNAPSHOT, wave.snapshot)
@@ -145,7 +146,7 @@ def _unfit_anew(app: Application, version: TableVersion, share: Share) -> str:
 
 
 def _anew(app: Application, window: Window, share: Share) -> Verdict:
-    """Of a table that isn't whole: whether it can begin at the wave's low mark."""
+    """Whether a table without all rows can begin at the wave's low mark."""
     physical, wave = share.physical, share.wave
     routed, name = is_shard(app, physical), app.names.logical_name(*physical.pair)
     state = standing_of(app, window, name)

@@ -1,6 +1,6 @@
-"""What a window's log and bronze have of snapshots: marks, the wave that was open before it, what lies below it.
+"""Snapshots in a window's log and in bronze: marks, the wave open before it, segments below it.
 
-In:  an Application, a Window, segments that name the watermark table.
+In:  an Application, a Window, segments with the watermark table.
 Out: marks in log order; segments of tables whose waves began below the window; whether a statement changed a table.
 """
 
@@ -151,9 +151,9 @@ def seen_upto(app: Application, window: Window, source: str, wave: EndedWave, af
 
 
 def _of_its_log(wave: EndedWave, refs: Iterable[SegmentRef]) -> Iterator[SegmentRef]:
-    """Those whose places are of the log that a wave's is of: of its server, and up to where that began a log anew. What
-    another server sent after a failover, or this one after its log was reset, isn't seen by the wave's view, however
-    low it lies there.
+    """The segments in the wave's own log: of its server, and up to where that began a log anew. The
+    wave's view doesn't see another server's segments after a failover, or this one's after its log
+    was reset, however low they lie there.
     """
     last: Position | None = None
     for _, ref in sorted({ref.seq: ref for ref in refs}.items()):  # one that reaches over the window's low end is twice

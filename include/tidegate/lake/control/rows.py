@@ -184,8 +184,8 @@ def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: 
 
 
 def append_once(lake: LakeFiles, table: Table, row: Row, name: str) -> bool:
-    """Append a row unless a row has its value in the column of this name; whether this call did. Of several at once, in
-    whichever processes, a single one does. Raises as `append`.
+    """Append a row unless a row has its value in the column of this name; whether this call did. If
+    several processes try at once, a single one appends. Raises as `append`.
     """
     preparation, is_new = Preparation(lake, table), False
     body = write_file(lake, table, pa.Table.from_pylist([dict(row)], schema=table.schema))

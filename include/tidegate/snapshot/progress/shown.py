@@ -26,7 +26,7 @@ _PHYSICAL: Final = ["source", "database", "table"]
 
 
 class ShownSnapshots:
-    """Of one pipeline's lake. For one thread at a time."""
+    """The snapshots of one pipeline's lake. For one thread at a time."""
 
     def __init__(self, lake: LakeFiles) -> None:
         self._lake, self._tally = lake, Tally()

@@ -72,7 +72,7 @@ class KeyIndexes:
             return made[0]
 
     def looked_through(self, table_path: str, file: LiveFile, table: KeyTable, rows: int) -> None:
-        """So many rows of a file were read for keys that an index would have given for less."""
+        """Count a file's rows read for keys; an index would have given those keys for less."""
         in_file = file.rows
         if in_file is None or in_file < KEY_INDEX_FILE_ROWS_MIN or table.seed != self._seed:
             return
