@@ -55,9 +55,12 @@ def _place(app: Application, window: Window, events: list[SnapshotEvent]) -> Non
     """Say where marks stand that this window reaches; the others are a later window's."""
     now, placed_marks = datetime.now(UTC), list[SnapshotEvent]()
     for event in events:
-        names = {app.names.logical_name(*manifest.name) for manifest in _mark(event).tables}
+        mark = _mark(event)
+        names = {app.names.logical_name(*manifest.name) for manifest in mark.tables}
         applied = [app.positions.applied(name) for name in names]
-        place = max([window.low_ts, (event.high_ts or 0) - 1, *applied]) + 1
+        # A view's rows begin above the last transaction that it sees, which is H itself where the log has ended there.
+        last_ts = (event.high_ts or 0) if mark.at else (event.high_ts or 0) - 1
+        place = max([window.low_ts, last_ts, *applied]) + 1
         if place <= window.cut_ts:
             placed_marks.append(
                 replace(event, event=EventKind.PLACED, high_ts=place, low_ts=None, options={}, recorded_at=now)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.integration.shards.test_snapshots import assert_rebuilt
 from tests.kit.road import Road
-from tests.kit.snapshots import Reading, changing, rows, states
+from tests.kit.snapshots import Reader, Reading, changing, rows, states
 from tests.support.captures import info_of
 from tests.support.replica_pair import executed, promote, replica_pair, words
 from tests.support.servers import FreshDatabase
@@ -27,6 +27,7 @@ from tidegate.snapshot.marks.watermark import Mark, MarkKind
 from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.progress.requests import events_of, told
 from tidegate.snapshot.reading.connection import WorkerConnection
+from tidegate.snapshot.work import SnapshotWork
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -93,6 +94,34 @@ def test_a_read_only_server_is_read_between_places_of_its_log(
         assert states(app)["t"] == "active"
         assert road.assert_equal().keys() == {"t", "bare"}
     assert_rebuilt(road, spark, f"{database}.t")
+
+
+def test_a_wave_of_a_quiet_server_ends_above_the_cut_of_its_view(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A view's rows begin above the last transaction that it sees, also where the log has ended there."""
+    database = fresh_database(any_server)
+    any_server.query(f"CREATE TABLE {database}.bare (id INT, a VARCHAR(20))")
+    any_server.query(f"INSERT INTO {database}.bare VALUES {rows(1, 9)}")
+    any_server.query(f"GRANT LOCK TABLES ON *.* TO '{any_server.user}'@'%'")
+    road = Quiet(any_server, tmp_path, include=f"{database}.*")
+    road.capture()
+    road.apply(spark)
+    any_server.query(f"INSERT INTO {database}.bare VALUES (10, 'new')")
+    road.capture()
+    reading = Reading(road, spark)
+    with read_only(any_server):
+        reader = Reader(SnapshotWork(road.pipeline, road.lake, lambda _: road.info, reading.lines.append))
+        while EventKind.WAVE not in {event.event for event in events_of(road.lake, "road")}:
+            assert not reader.is_over(0.1), reading.lines
+        road.apply(spark)  # up to where the view was
+        for _ in range(20):
+            road.capture()
+            app = road.apply(spark)
+            if reader.is_over(0.3) and states(app) == {"bare": "active"}:
+                break
+        assert states(app) == {"bare": "active"}, told(road.lake, "road")
+        assert road.assert_equal() == {"bare": 10}
 
 
 def test_a_wave_in_which_its_server_is_promoted_goes_on_and_one_that_capture_left_is_none(
