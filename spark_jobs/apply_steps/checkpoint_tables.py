@@ -1,7 +1,7 @@
-"""The Delta logs of the tables just written get their checkpoints, beside the windows that follow.
+"""The Delta logs of the tables just written get their checkpoints, beside the next windows.
 
-In:  the Delta versions that a window made; the control tables that this application has appended to.
-Out: checkpoints that are due are begun (spark_jobs/window/checkpoints.py). Nothing waits for them.
+In:  a window's Delta versions; the control tables this application has appended to.
+Out: due checkpoints are begun (spark_jobs/window/checkpoints.py). Nothing waits for them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Which writer takes each table of the window, before its changes are laid out for it.
+"""Choose the writer of each table of the window, before its changes are laid out for it.
 
-In:  window.tables, the versions that begin in them, silver's snapshots, apply.writer.
-Out: a plan for each: its phases with silver's shape in each, who writes it and why. Nothing is written.
+In:  window.tables, the versions beginning in them, silver's snapshots, apply.writer.
+Out: a plan for each: its phases with silver's shape in each, its writer and why. Nothing is
+     written.
 
-MERGE is right everywhere, so anything unusual goes there. A table whose columns can't be brought together is held here
-with the error that its writer would give.
+MERGE is right everywhere, so anything unusual goes there. A table whose columns can't be brought
+together is held here with its writer's error.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ _SYSTEM_TYPES: Final = {"bigint": pa.int64(), "string": pa.string(), "boolean": 
 def choose_writers(
     app: Application, window: Window, committed: Sequence[PrewrittenSegment], changes: Mapping[str, Sequence[Change]]
 ) -> dict[str, TablePlan]:
-    """The plan of every table of the window; NOTHING_PLANNED of one that silver has up to its end already."""
+    """The plan of every table of the window; NOTHING_PLANNED if silver has it up to its end
+    already.
+    """
     plans = dict.fromkeys(window.tables, NOTHING_PLANNED)
     shares = _shares(app, window, committed)
     entries = [entry for entry in window.tables.values() if entry.after_ts < window.cut_ts]
@@ -102,7 +105,9 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
 
 
 def _check_rules(app: Application, window: Window, entry: TableWindow, plan: TablePlan, snapshot: TableState) -> None:
-    """Raise SchemaMismatch where silver can't follow what the pipeline file says of the table's columns and rows."""
+    """Raise SchemaMismatch where silver can't follow the pipeline file's rules for the table's
+    columns and rows.
+    """
     rules, kept = app.pipeline.tables, kept_of(app, entry)
     _check_moves(app, window, entry)
     if kept and rules.keeps_changelog(entry.database, entry.table):
@@ -133,7 +138,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
 
 
 def _check_moves(app: Application, window: Window, entry: TableWindow) -> None:
-    """Raise SchemaMismatch where rows go to a table that is to have others, or other values."""
+    """Raise SchemaMismatch where rows go to a table meant for others, or for other values."""
     rules = app.pipeline.tables
     for move in window.moves if rules.columns or rules.masks or rules.rows else ():
         if entry.name not in (move.giver, move.taker):
@@ -183,7 +188,9 @@ def _unfit(shapes: list[SilverShape]) -> str:
 
 
 def _misfit(snapshot: TableState, plan: TablePlan, target: UpsertTarget) -> str:
-    """How silver differs from what rows would be laid out for; with DDL in the window it is seen at each phase."""
+    """How silver differs from the layout of rows; with DDL in the window it is seen at each
+    phase.
+    """
     marks = any(field["name"] == tables.DELETED for field in snapshot.schema["fields"])
     if any((tables.DELETED in phase.layout.schema.names) != marks for phase in target.phases):
         return "soft delete begins or ends"

@@ -1,12 +1,13 @@
 """Small files and deleted rows of the tables just written are packed, within the window's share of work.
 
-In:  tables that the positional writer wrote, silver as it is now.
-Out: perhaps one more commit per table, without a change of data. Never an error: what can't be done now is tried later.
+In:  tables written by the positional writer, silver as it is now.
+Out: perhaps one more commit per table, without a change of data. Never an error: a failure is tried
+     again later.
 
-The cut is out already, so no reader waits for this; but the next window does, so where many tables are written by all
-windows only some are packed after each. tidegate/upsert/upkeep.py says what is worth it; what a table doesn't use of
-its share is saved for a file that is larger. A commit that finds the files changed is dropped: whoever was quicker has
-left other files, and a later window looks at those.
+The cut is out already, so no reader waits for this; but the next window does, so where many tables
+are written by all windows only some are packed after each. tidegate/upsert/upkeep.py decides the
+worth; the unused part of a table's share is saved for a larger file. A commit is dropped if the
+files have changed: a quicker writer has left other files, and a later window looks at those.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _LOOK_EVERY: Final = TIER_FILES // 2
 
 @dataclass(slots=True)
 class Upkeep:
-    """windows: that wrote a table since its files were looked at. saved: bytes that a table may rewrite."""
+    """windows: with writes to a table since its files were looked at. saved: bytes a table may
+    rewrite.
+    """
 
     windows: dict[str, int] = field(default_factory=dict)
     saved: dict[str, int] = field(default_factory=dict)
@@ -47,7 +50,9 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """One commit that moved rows. files: live, before and after. bytes, rows: of the files that were rewritten."""
+    """One commit of moved rows. files: live, before and after. bytes, rows: of the rewritten
+    files.
+    """
 
     version: int
     files_before: int
@@ -57,7 +62,7 @@ class Compaction:
 
 
 def compact_silver(app: Application, window: Window, plans: Mapping[str, TablePlan], written: Collection[str]) -> None:
-    """Pack tables that the positional writer has written, who waited for it longest first."""
+    """Pack tables written by the positional writer, longest waiting first."""
     if not app.pipeline.apply.upkeep_bytes:
         return
     kept = app.memory(Upkeep)
@@ -76,7 +81,9 @@ def compact_silver(app: Application, window: Window, plans: Mapping[str, TablePl
 
 
 def _due(kept: Upkeep, targets: Sequence[UpsertTarget | None]) -> Iterator[UpsertTarget]:
-    """Tables of the window whose files are to be looked at; counts the windows that wrote each since its last look."""
+    """Tables of the window whose files are to be looked at; counts the windows with writes to each
+    since its last look.
+    """
     for target in (given for given in targets if given is not None):
         wrote = kept.windows[target.name] = kept.windows.get(target.name, 0) + 1
         if wrote >= _LOOK_EVERY or target.name not in kept.saved:
@@ -84,7 +91,7 @@ def _due(kept: Upkeep, targets: Sequence[UpsertTarget | None]) -> Iterator[Upser
 
 
 def _compact(app: Application, kept: Upkeep, target: UpsertTarget) -> None:
-    """Each window that wrote the table has earned it a share."""
+    """Each window with writes to the table has earned it a share."""
     earned = kept.windows.pop(target.name) * app.pipeline.apply.upkeep_bytes
     budget = min(kept.saved.get(target.name, 0) + earned, UPKEEP_SAVED_BYTES_MAX)
     kept.saved[target.name] = budget
@@ -98,7 +105,9 @@ def _compact(app: Application, kept: Upkeep, target: UpsertTarget) -> None:
 
 
 def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) -> Compaction | None:
-    """Rewrite what is worth it within the budget, in one commit; None when nothing is, or the commit came too late."""
+    """Rewrite files worth it within the budget, in one commit; None without any, or if the commit
+    came too late.
+    """
     log = app.lake.log(path)
     snapshot = log.state()
     chosen = choose(snapshot.files, budget_bytes, layout.key)

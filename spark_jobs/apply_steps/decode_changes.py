@@ -2,15 +2,16 @@
 
 In:  the window's segments and chunks (as places in bronze: payload bytes never pass through the JVM) and the table
      versions in force.
-Out: staged files, net of changes per key within a task, in the layout that the table's writer takes: Parquet files of
-     changes per table version for MERGE, rows in silver's folder and key files for the positional writer
-     (spark_jobs/positional/staging.py); problems; the ledger.
+Out: staged files, net of changes per key within a task, in the layout of the table's writer:
+     Parquet files of changes per table version for MERGE, rows in silver's folder and key files for
+     the positional writer (spark_jobs/positional/staging.py); problems; the ledger.
 
-A worker reads its own row groups with pyarrow, decodes them with the compiled kernel, keeps the last
-change per key of each table before anything is shuffled, and writes what remains. A problem holds its
-table only; when schema_history is what is wrong and the event knows better, it is healed and the table catches up.
-Windows of up to apply.driver_decode_bytes are decoded in the driver by the same function, in a few threads: the
-kernels, Arrow and Parquet don't hold Python's lock, and no worker has to start.
+A worker reads its own row groups with pyarrow, decodes them with the compiled kernel, keeps the
+last change per key of each table before anything is shuffled, and writes the rest. A problem holds
+its table only; when schema_history is wrong and the event knows better, it is healed and the table
+catches up. Windows of up to apply.driver_decode_bytes are decoded in the driver by the same
+function, in a few threads: the kernels, Arrow and Parquet don't hold Python's lock, and no worker
+has to start.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def decode_changes(
 ) -> Decoded:
     """Stage the window's changes, and account for its bytes. A table whose changes can't be had is held.
 
-    later: prewrites that the window commits.
+    later: prewrites committed by the window.
     """
     plan = plan_decode(app, window, later, plans)
     tables, ledger, here = dict[str, StagedTable](), list[Accounted](), InDriver({}, app.pool)
@@ -119,7 +120,7 @@ def decode_changes(
 
 
 def _changes(app: Application, tables: Mapping[str, StagedTable]) -> int:
-    """Those that the positional writer holds keys of, or would but for MergeOnce."""
+    """The changes whose keys the positional writer holds, or would but for MergeOnce."""
     once, changes = app.memory(MergeOnce), 0
     for name, table in tables.items():
         changes += sum(upsert.changes for upsert in table.upserts)
@@ -161,9 +162,9 @@ def decode_refs(
     here: InDriver | None = None,
     stage_bytes: int = limits.STAGE_BYTES,
 ) -> Iterator[Found]:
-    """Decode segments in order; yields what it stages, and what it can't.
+    """Decode segments in order; yields staged files, and problems.
 
-    here: None in a worker. stage_bytes: decoded rows that are held before they are written out.
+    here: None in a worker. stage_bytes: decoded rows held before they are written out.
     """
     if here is None:
         plan.lake.make_folder(plan.folder)
@@ -187,7 +188,7 @@ def decode_refs(
 def decode_prewritten(
     segments: Sequence[PrewrittenSegment], plan: DecodePlan, here: InDriver | None = None
 ) -> Iterator[Found]:
-    """Rows of prewrites that the window commits, as decode_refs gives changes.
+    """Rows of prewrites committed by the window, as decode_refs gives changes.
 
     Never in one stage with the log's changes, as decode_chunks.
     """
@@ -204,9 +205,11 @@ def decode_prewritten(
 
 
 def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver | None = None) -> Iterator[Found]:
-    """Rows of chunks, as decode_refs gives changes; a chunk that isn't what was landed as DamagedChunk.
+    """Rows of chunks, as decode_refs gives changes; a chunk other than the landed one as
+    DamagedChunk.
 
-    Never in one stage with the log's changes: of a key it keeps what came last, and all of the log would be.
+    Never in one stage with the log's changes: it keeps the last change of a key, and all of the log
+    would be last.
     """
     if here is None:
         plan.lake.make_folder(plan.folder)
@@ -240,7 +243,7 @@ def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: Changes
 
 
 def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, CommitSpan]:
-    """A transaction that was given up in mid-stream is outside of every window."""
+    """A transaction given up in mid-stream is outside of every window."""
     windows = plan.windows.get(ref.source, {})
     if not ref.given_up_ts:
         return windows
@@ -248,7 +251,9 @@ def _windows_of(ref: SegmentRef, plan: DecodePlan) -> dict[Name, CommitSpan]:
 
 
 def _damaged(ref: SegmentRef, plan: DecodePlan, error: Terminal) -> Iterator[Found]:
-    """A problem for each table that the segment may hold changes of in its window; all its bytes are quarantined."""
+    """A problem for each table perhaps changed by the segment in its window; all its bytes are
+    quarantined.
+    """
     known = plan.known.get(ref.source, NOTHING_KNOWN)
     judged = known.judged.get((ref.file, ref.start_pos, ref.max_commit_ts))
     for (database, table), wanted in plan.windows.get(ref.source, {}).items():
@@ -297,7 +302,7 @@ def _send_below(app: Application, window: Window, chunk: DamagedChunk) -> None:
 
 
 def _hold(app: Application, window: Window, troubles: Sequence[Trouble | NotStaged]) -> None:
-    """The tables that they are about wait, but for those that the log itself mends."""
+    """Their tables wait, but for those mended by the log itself."""
     doubts = heal_tables(app, window, (trouble for trouble in troubles if isinstance(trouble, Trouble)))
     for trouble in troubles:
         if isinstance(trouble, NotStaged):

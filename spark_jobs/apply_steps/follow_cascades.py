@@ -1,13 +1,11 @@
 """Changes by foreign keys below the binlog, from the parents' rows, staged as if logged.
 
 In:  the staged changes of decode_changes, the parents' row events, rows of children in silver.
-Out: the staged changes and more of children (ddl.unlogged_cascades: follow); children are held
-     where it isn't certain.
+Out: the staged changes and more of children (ddl.unlogged_cascades: follow); children are held where it isn't certain.
 
-Nothing is read unless a segment of the window names a parent of such a table, and no row of a child
-unless a parent's referenced values went or changed. The window is played through
-(include/tidegate/cascades/follow.py) over the rows with one of these values; missing rows are
-looked for in silver, and it is played again.
+Nothing is read unless a segment of the window names a parent of such a table, and no row of a child unless a parent's
+referenced values went or changed. The window is played through (include/tidegate/cascades/follow.py) over the rows with
+one of these values; missing rows are looked for in silver, and it is played again.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ Children = dict[Name, TableWindow]
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """The values that earlier steps made. made: staged here for foreign keys, by logical table."""
+    """The values of earlier steps. made: staged here for foreign keys, by logical table."""
 
     committed: Sequence[PrewrittenSegment]
     plans: Mapping[str, TablePlan]
@@ -71,7 +69,7 @@ def follow_cascades(
     plans: Mapping[str, TablePlan],
     decoded: Decoded,
 ) -> StagedChanges:
-    """Add what foreign keys did to tables of the window to what decoding staged."""
+    """Add the effects of foreign keys on tables of the window to the staged changes."""
     given = _Given(committed, plans, decoded)
     parents = cascade_graph(app).parents
     for source in sorted(parents):
@@ -98,7 +96,7 @@ def follow_cascades(
 
 
 def _hold(app: Application, window: Window, source: str, children: Children, doubt: Doubt) -> None:
-    """Those that a doubt is about leave the window, and wait for rows."""
+    """The tables of a doubt leave the window, and wait for rows."""
     about = [doubt.table] if doubt.table in children else []
     if not about and (parent := doubt.parent or doubt.table) is not None:
         about = [child.pair for child in descendants(app, Physical(source, *parent)) if child.pair in children]
@@ -110,8 +108,8 @@ def _hold(app: Application, window: Window, source: str, children: Children, dou
 
 
 def _place(app: Application, window: Window, physical: Physical, name: str) -> Place:
-    """Where a doubt was met: below where its table was renamed away or dropped, which ends the wait then. Whoever has
-    its rows now waits with it, and is read anew.
+    """Where a doubt was met: below the rename or drop of its table, where the wait ends then. Whoever has its rows now
+    waits with it, and is read anew.
     """
     place, version = met_in(app, window, name), app.histories[physical.source].version_at(*physical.pair, window.cut_ts)
     if version is None or version.status is not VersionStatus.DROPPED:
@@ -121,7 +119,7 @@ def _place(app: Application, window: Window, physical: Physical, name: str) -> P
 
 @dataclass(slots=True)
 class _Rules:
-    """Rules from commit_ts on, and the tables that a statement emptied there, or a wave gave anew."""
+    """Rules from commit_ts on, and the tables emptied there by a statement, or given anew by a wave."""
 
     commit_ts: int
     rules: list[Rule]
@@ -169,7 +167,7 @@ class _Played:
         self._stage(effects)
 
     def _parents_named(self) -> set[Name]:
-        """Parents that segments of the window may change."""
+        """Parents perhaps changed by segments of the window."""
         links = cascade_graph(self._app).children.get(self._source, {})
         named = {
             name for ref in self._window.refs if ref.source == self._source for name in self._app.names.in_segment(ref)
@@ -193,7 +191,7 @@ class _Played:
         self._reader.check_readable(apart, self._given.decoded.plan.known.get(self._source, NOTHING_KNOWN))
 
     def _rules(self) -> list[_Rules]:
-        """As versions of the tables come and go in the window, for changes behind what a table has already."""
+        """As versions of the tables come and go in the window, for changes behind a table's position."""
         history, low_ts = self._app.histories[self._source], min(self._begins.values())
         made = [
             version
@@ -308,7 +306,7 @@ class _Played:
         raise Doubt("foreign keys act on one another more often than is followed")
 
     def _unsure(self) -> dict[Name, int]:
-        """Up to where rows of children may be later ones, or lack: what snapshots read meanwhile."""
+        """Up to where rows of children may be later ones, or lack, as snapshots read them meanwhile."""
         return self._of_each(unsure_upto)
 
     def _of_each(self, upto: Callable[[Application, TableWindow, Physical], int]) -> dict[Name, int]:
@@ -316,7 +314,7 @@ class _Played:
         return {name: upto(self._app, entry, Physical(self._source, *name)) for name, entry in children}
 
     def _check_again(self, effects: Sequence[Effect]) -> None:
-        """Where silver is further than the window begins, values that a foreign key gave a row came later than it."""
+        """Where silver is further than the window begins, a foreign key's values in a row are newer than the row."""
         for effect in effects:
             entry = self._children[effect.table]
             if effect.after is not None and effect.order[0] <= entry.again_ts and exact_from(entry) is None:
@@ -352,7 +350,7 @@ class _Played:
 
 
 def _concerned(rules: Sequence[Rule], looked: Mapping[Name, Looked], acts: Sequence[Logged]) -> dict[Name, Looked]:
-    """The tables that act, and those below them, whose rows are followed; of the others nothing is read."""
+    """The acting tables, and those below them, whose rows are followed; nothing of the others is read."""
     acting = {change.table for change in acts}
     below, waiting = set[Name](), list(acting)
     while waiting:

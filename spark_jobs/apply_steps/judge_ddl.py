@@ -1,12 +1,13 @@
 """The pipeline file's word on each kind of DDL, before any of it reaches silver.
 
-In:  window.tables with the versions that begin inside it, `ddl` of the pipeline file, what a person has approved.
+In:  window.tables with the versions beginning inside it, `ddl` of the pipeline file, a person's
+     approvals.
 Out: the changes of each table; tables whose DDL has to be asked for, or stops them, are held with the statement and
      its position.
 
-schema_history has followed the statement all the same: what comes later is read with the right columns. Only the
-table's silver waits, and catches up from bronze. Nothing is remembered here but the approval itself, in the table's
-`released` event: every look at the window gives the same answer.
+schema_history has followed the statement all the same: later rows are read with the right columns.
+Only the table's silver waits, and catches up from bronze. Nothing is remembered here but the
+approval itself, in the table's `released` event: every look at the window gives the same answer.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from tidegate.standing.standing import Place
 
 
 def judge_ddl(app: Application, window: Window) -> dict[str, list[Change]]:
-    """The changes of each table; what `ask` and `stop` hold is held, and so are tables that aren't one table."""
+    """The changes of each table; tables are held by `ask` and `stop`, and if they aren't one
+    table.
+    """
     hold_same_names(app, window)
     changes = {name: version_changes(app, entry, window.cut_ts) for name, entry in window.tables.items()}
     hold_other_kinds(app, window, changes)

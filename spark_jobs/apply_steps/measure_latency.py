@@ -3,8 +3,8 @@
 In:  silver's marker table, when the window has changed it.
 Out: rows of control/latency, and a line's worth of percentiles.
 
-It comes after the cut is published, since that is when readers may see the rows. Nothing depends on it: what goes wrong
-here is said in the log and the window is done all the same.
+It comes after the cut is published, since readers may see the rows only then. Nothing depends on
+it: an error here is logged, and the window is done all the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate.lake import latency
 
 
 def measure_latency(app: Application, window: Window, versions: Mapping[str, int]) -> latency.Percentiles | None:
-    """Append what the window's markers tell; None when it has none."""
+    """Append the latencies of the window's markers; None when it has none."""
     entry = window.tables.get(tables.MARKER)
     version = versions.get(tables.MARKER)
     if entry is None or version is None:

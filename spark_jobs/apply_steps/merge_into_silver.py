@@ -1,15 +1,15 @@
 """Net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
 
-In:  window.tables, their plans, what is staged for them.
-Out: silver at cut_ts; the Delta versions of what was written; tables that can't be written are held.
+In:  window.tables, their plans, their staged changes.
+Out: silver at cut_ts; the Delta versions of written tables; tables without a write are held.
 
-Tables are independent, so they are written side by side, and one that fails waits alone. Within a table
-the phases run in order: rows before a DDL, the DDL, rows after it. A transaction whose txnVersion is already
-recorded is skipped, so a window can be tried again after a kill at any point.
+Tables are independent, so they are written side by side, and a failing one waits alone. Within a
+table the phases run in order: rows before a DDL, the DDL, rows after it. A transaction whose
+txnVersion is already recorded is skipped, so a window can be tried again after a kill at any point.
 
-Tables that a rename links are written as one (spark_jobs/merge/linked.py).
-Tables of the positional writer without DDL, which are nearly all, are written together: they share their probing.
-Tables that foreign keys tie unseen are written in turns (spark_jobs/cascades/turns.py).
+Tables linked by a rename are written as one (spark_jobs/merge/linked.py). Tables of the positional
+writer without DDL, nearly all, are written together: they share their probing. Tables tied unseen
+by foreign keys are written in turns (spark_jobs/cascades/turns.py).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def merge_into_silver(
 ) -> dict[str, int]:
     """Write every table of the window. A Terminal error holds its table; any other fails the window, all together.
 
-    A table that the positional writer gives back is released, and catches up.
+    A table given back by the positional writer is released, and catches up.
     """
     works, versions, outcomes = list[TableToWrite](), dict[str, int](), dict[str, Outcome]()
     for name, entry in window.tables.items():
@@ -97,10 +97,11 @@ def merge_into_silver(
 
 
 def _given_back(app: Application, window: Window, name: str, outcome: GivenBack) -> str:
-    """Say who writes the table next, for people.
+    """The table's next writer, for people.
 
-    Windows below the cut get smaller, as ChangeDensity knows by now how many changes this one had. MERGE takes one that
-    can't, or that didn't: windows above the cut come in between, and may hold less.
+    Windows below the cut get smaller, as ChangeDensity knows by now how many changes this one had.
+    MERGE takes one where it can't, or didn't: windows above the cut come in between, and may hold
+    less.
     """
     if not outcome.window_only:
         app.memory(MergeOnly)[name] = outcome.why
@@ -115,7 +116,7 @@ def _given_back(app: Application, window: Window, name: str, outcome: GivenBack)
 
 
 def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
-    """The same outcomes; a table whose commit another writer has overwritten meanwhile has that as its outcome."""
+    """The same outcomes, except where another writer has overwritten a table's commit meanwhile."""
 
     def look(name: str) -> None:
         app.lake.log(silver_path(*app.names.pair(name))).check_kept()
@@ -127,7 +128,7 @@ def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
 def _write_all(
     app: Application, window: Window, ddl_times: DdlTimes, keys: KeyFiles, works: Sequence[TableToWrite]
 ) -> dict[str, Outcome]:
-    """The Delta version that each table came to, or why it didn't."""
+    """The Delta version of each table, or why it has none."""
     together, apart, groups = list[TableToWrite](), list[TableToWrite](), dict[str, list[TableToWrite]]()
     for work in works:
         match work.plan.writer:

@@ -1,4 +1,4 @@
-"""Which segments and tables this window takes.
+"""The segments and tables of this window.
 
 In:  BronzeIndex, the pipeline's table patterns and routes, applied_ts of each table.
 Out: Planned; window.tables: for each logical table in a segment of the window, (applied_ts,
@@ -59,14 +59,16 @@ def next_window(app: Application) -> Window | None:
 
 
 def window_between(app: Application, low_ts: int, cut_ts: int) -> Window:
-    """The main window of (low_ts, cut_ts] with what bronze has of it."""
+    """The main window of (low_ts, cut_ts] with its segments in bronze."""
     all_refs = app.index.refs
     refs = [ref for source in _sources(app) for ref in all_refs.get(source, ())]
     return Window(low_ts, cut_ts, in_window(refs, low_ts, cut_ts))
 
 
 def next_catch_up(app: Application, turn: int) -> Window | None:
-    """A window below the cut: for released tables, or for a source that is behind; by turns where there are several."""
+    """A window below the cut: for released tables, or for a source left behind; by turns where
+    there are several.
+    """
     release_emptied(app)
     release_with_partners(app)
     tables = _released(app)
@@ -96,12 +98,12 @@ def _bytes_max(app: Application) -> int:
 
 
 def _bytes_max_below(app: Application) -> int:
-    """The first window of a table that was given back is as dense as the one above the cut."""
+    """The first window of a table given back is as dense as the one above the cut."""
     return app.memory(DensityBelow).bytes_max(_bytes_max(app))
 
 
 def _going_on(app: Application) -> list[str]:
-    """Sources that are behind, and have more than silver has."""
+    """Sources behind the cut with more data than silver has."""
     behind = app.followed.behind
     return sorted(s for s in behind if s in app.pipeline.sources and _frontier(app, s) > behind[s])
 
@@ -111,12 +113,14 @@ def _sources(app: Application) -> list[str]:
 
 
 def _frontier(app: Application, source: str) -> int:
-    """How far a source that is behind can go: to the cut, and no further than it is resolved."""
+    """How far a source behind the cut can go: to the cut, and no further than it is resolved."""
     return min(app.cut_ts, app.index.resolved(source))
 
 
 def _released(app: Application) -> dict[str, Collection[Physical]]:
-    """Tables that catch up by themselves, with the physical tables of each; none that can't go further now."""
+    """Tables catching up by themselves, with the physical tables of each; none without a way
+    further now.
+    """
     ready: dict[str, Collection[Physical]] = {}
     for name, state in app.states.of(State.RELEASED):
         if not state.source and state.applied_ts < app.cut_ts:
@@ -127,7 +131,7 @@ def _released(app: Application) -> dict[str, Collection[Physical]]:
 
 
 def _unknown(app: Application, name: str) -> set[Physical]:
-    """The physical tables that a name stands for which no history knows."""
+    """The physical tables behind a name unknown to every history."""
     candidates = {Physical(source, *pair) for source in app.pipeline.sources for pair in splits(name)}
     return {
         physical
@@ -204,9 +208,11 @@ def _reach_to(app: Application, window: Window, cut_ts: int) -> Window:
 
 
 def _guard_histories(app: Application, window: Window) -> None:
-    """The DDL of a table that catches up is followed in order: its own windows come first, whatever is read above.
+    """The DDL of a table catching up is followed in order: its own windows come first, whatever is
+    read above.
 
-    A table that had a statement which wasn't followed lacks a version from there on; the main window makes none either.
+    A table with an unfollowed statement lacks a version from there on; the main window makes none
+    either.
     """
     for name, state in app.states.of(State.RELEASED):
         if not state.is_unread:
@@ -220,7 +226,7 @@ def _guard_histories(app: Application, window: Window) -> None:
 
 
 def _hold_tables_that_need_a_snapshot(app: Application, window: Window) -> None:
-    """A table that held rows when capture started is named and held, never half filled in silence."""
+    """A table with rows older than capture is named and held, never half filled in silence."""
     sources = [window.behind] if window.behind else (list(app.histories) if window.main and app.unchecked() else [])
     if sources:
         physical = {

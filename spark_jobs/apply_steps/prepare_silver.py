@@ -1,7 +1,8 @@
-"""Silver is made for the new tables that go by position: decode writes rows straight into its folder.
+"""Silver is made for the new tables of the positional writer: decode writes rows straight into its
+folder.
 
 In:  the plans of the window's tables.
-Out: a commit for each table that isn't there; MERGE makes its tables itself.
+Out: a commit for each missing table; MERGE makes its tables itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tidegate.tables import silver_path
 
 
 def prepare_silver(app: Application, window: Window, plans: Mapping[str, TablePlan]) -> None:
-    """Make what is missing, side by side. A table for which that can't be done is held."""
+    """Make the missing tables, side by side. A table is held if its making fails."""
 
     def make(entry: TableWindow, shape: SilverShape) -> None:
         create_silver(app.lake.log(silver_path(entry.database, entry.table)), shape)

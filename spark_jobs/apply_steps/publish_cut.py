@@ -89,8 +89,8 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
 
 def _hold_untrue(app: Application, window: Window, standings: dict[str, Standing], unwritten: Collection[str]) -> None:
     """Hold tables about to go on, if their silver can't be read or isn't as published: nobody
-    asked, as this window wrote nothing to it. A row of the cut would have no version of it, or say
-    of its newest one that all is well.
+    asked, as this window wrote nothing to it. A row of the cut would have no version of it, or call
+    its newest one sound.
     """
     for name in sorted(set(unwritten) - window.held.keys()):
         standing = standings.get(name)
@@ -150,7 +150,9 @@ def _caught_up(
 
 
 def _goes_back(app: Application, window: Window) -> list[str]:
-    """The tables of the source that a window brings to the cut: one that a killed window wrote has no row yet."""
+    """The tables of the source brought to the cut by a window: one written by a killed window has
+    no row yet.
+    """
     if window.behind is None or window.cut_ts < app.cut_ts:
         return []
     return [name for name, state in app.states.of(State.RELEASED) if state.source == window.behind]
@@ -172,9 +174,9 @@ def _back_with(app: Application, window: Window, source: str) -> dict[str, Stand
 def _row(
     app: Application, window: Window, name: str, state: Standing | None, version: int | None
 ) -> dict[str, object] | None:
-    """A row of control/cuts; None of a table that waits, and can't be read or isn't as published: its standing is told,
-    and what was known of its silver stays so, until it is asked again. One that lacks rows goes on without its old
-    ones: of that counts what is there now.
+    """A row of control/cuts; None for a waiting table that can't be read or isn't as published: its
+    standing is told, and the known facts of its silver stay, until it is asked again. One lacking
+    rows goes on without its old ones: its present silver counts.
     """
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
     if version is None:

@@ -1,7 +1,7 @@
 """Account for every payload byte of the window.
 
 In:  the fate of each segment of the window: one entry, and one more of prewrites.
-Out: rows of control/ledger, in one commit that a second try of the same window does not repeat.
+Out: rows of control/ledger, in one commit, not repeated by a second try of the same window.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def record_ledger(app: Application, window: Window, accounted: Iterable[Accounte
 
 
 def _whole(accounted: Iterable[Accounted]) -> Iterator[Accounted]:
-    """One entry per segment: rows that are prepared and committed in one window are read twice, and count once."""
+    """One entry per segment: rows prepared and committed in one window are read twice, and count
+    once.
+    """
     entries = list(accounted)
     later = {(entry.source, entry.seq): entry for entry in entries if entry.prewritten}
     for entry in entries:

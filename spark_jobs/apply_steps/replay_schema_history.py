@@ -1,12 +1,14 @@
 """Replay the window's DDL onto schema_history.
 
 In:  segments with HAS_DDL, and the versions known so far.
-Out: new rows of control/schema_history, in one commit; tables whose DDL can't be followed are held; what planning and
-     this step noted of tables' states, in one commit, but of a source that is behind: first; DdlReplayed.
+Out: new rows of control/schema_history, in one commit; tables whose DDL can't be followed are held;
+     the states noted by planning and this step, in one commit, which goes first for a source behind
+     the cut; DdlReplayed.
 
 It runs before decode, because rows after a DDL need the columns as of their commit_ts. Replaying a
-statement again changes nothing (its commit_ts is not above the table's last version), so a killed window
-can be tried again at any point: what it does to tables follows from the versions, whoever appended them.
+statement again changes nothing (its commit_ts is not above the table's last version), so a killed
+window can be tried again at any point: its effects on tables follow from the versions, by any
+writer.
 
 A rename links two tables: they go through the window together, or wait together (spark_jobs/window/shape/moves.py).
 """
@@ -52,7 +54,7 @@ Name = tuple[str, str]  # database, table
 
 
 def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pairs]) -> DdlReplayed:
-    """Append the window's new table versions and hold what can't be followed."""
+    """Append the window's new table versions and hold tables without any."""
     window, ddl_times, new = planned.window, dict[tuple[str, int], int](), list[TableVersion]()
     refs = [ref for ref in (*window.refs, *window.gaps) if ref.flags & SegmentFlag.HAS_DDL and ref.whole]
     clusters = [pair for pair in pairs if pair.ddl or pair.tables]
@@ -89,7 +91,9 @@ def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pa
 
 
 def _statements(app: Application, window: Window, ref: SegmentRef) -> Sequence[DdlStatement]:
-    """A segment's DDL; when it can't be had, as the segment is damaged, all tables are held that the segment names."""
+    """A segment's DDL; when it can't be had, as the segment is damaged, all tables named by the
+    segment are held.
+    """
     try:
         return statements_of(app.index.read(ref))
     except (OSError, MemoryError, Transient):
@@ -140,7 +144,7 @@ def _replay(app: Application, window: Window, source: str, statement: DdlStateme
 
 
 def _touched(statement: DdlStatement, server: ServerVersion) -> list[tuple[str, str]]:
-    """The tables that a statement changes; [] when that isn't known."""
+    """The tables changed by a statement; [] when they aren't known."""
     try:
         statement_read = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
     except DdlNotRead as error:
@@ -158,7 +162,9 @@ def _hold(
     error: Terminal,
     since_ts: int = 0,
 ) -> None:
-    """Hold those of the names that are kept, not applied beyond the place, and were there then (or at since_ts)."""
+    """Hold the kept tables among the names, if not applied beyond the place, and if there then (or
+    at since_ts).
+    """
     since_ts = since_ts or at.at_ts
     for database, table in sorted(set(names)):
         name = app.names.logical_name(database, table)
@@ -182,7 +188,8 @@ def _hold(
 def _waits_together(
     app: Application, window: Window, statement: DdlStatement, source: str, names: Sequence[Name]
 ) -> bool:
-    """Whether a statement is left to the windows of a table that catches up to it first; its other tables go there too.
+    """Whether a statement is left to the windows of a table catching up to it first; its other
+    tables go there too.
 
     Such a table lacks a version since an earlier statement wasn't followed, so no version is made here either.
     """

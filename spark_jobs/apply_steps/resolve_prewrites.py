@@ -1,15 +1,18 @@
-"""Which prepared transactions are committed in this window, and where in bronze their rows lie.
+"""The prepared transactions committed in this window, and the places of their rows in bronze.
 
-In:  the window's segments that name an XA PREPARE or an answer to one, control/prewrites.
-Out: segments and the commit_ts that rows of them get; their tables in window.tables. Rows of control/prewrites for what
-     is prepared or answered here. Tables that an answer may have changed unseen are held.
+In:  the window's segments with an XA PREPARE or an answer to one, control/prewrites.
+Out: segments and the commit_ts of their rows; their tables in window.tables. Rows of
+     control/prewrites for transactions prepared or answered here. Tables perhaps changed unseen by
+     an answer are held.
 
-A prepared transaction's rows are in no window but that of its answer, however far back they lie: decoding passes them
-over where they are prepared, and reads them here by pointer. One that is rolled back, or never answered, stays out.
+A prepared transaction's rows are only in the window of its answer, however far back they lie:
+decoding passes them over where they are prepared, and reads them here by pointer. One rolled back,
+or never answered, stays out.
 
-It comes behind the waves of snapshots, which may let a table begin below the window: what was committed in between is
-taken again. Shards that were left out of the window then stay so: the rows come with their snapshot.
-A killed window writes the same rows to control/prewrites once more; the last one of each counts.
+It comes behind the waves of snapshots, as they may let a table begin below the window: commits in
+between are taken again. Shards left out of the window then stay so: the rows come with their
+snapshot. A killed window writes the same rows to control/prewrites once more; the last one of each
+counts.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from tidegate.table_names import Physical
 
 
 def resolve_prewrites(app: Application, window: Window) -> list[PrewrittenSegment]:
-    """Where the rows of XA transactions lie that the window commits, in order of (source, seq)."""
+    """The places of rows of the window's committed XA transactions, in order of (source, seq)."""
     if window.main:
         release_decided(app)
     answered = answered_in(app, window)
@@ -108,7 +111,7 @@ def _is_elsewhere(app: Application, window: Window, name: str) -> bool:
 
 
 def _hold_for_unknown(app: Application, window: Window, prewrite: Prewrite) -> None:
-    """Nobody knows what it committed: every table of its source that was there may lack it."""
+    """Its committed rows are unknown: every table of its source there then may lack them."""
     said = app.histories.judged.get(prewrite.source, {}).get(
         (prewrite.answer_file, prewrite.answer_pos, prewrite.answer_ts)
     )

@@ -1,16 +1,20 @@
-"""Which waves of snapshots this window takes, and from where on their tables' changes are applied again.
+"""The waves of snapshots of this window, and from where on their tables' changes are applied again.
 
-In:  the window's segments that name the watermark table, bronze/chunks, control/snapshots, schema_history.
-Out: entry.chunks and a lower entry.after_ts of tables whose waves end here, with the segments from there on in
-     the window; TakenWaves: what to answer, which tables are whole. A table that wasn't whole as its snapshot
-     began gets a version of kind `snapshot` at its first wave's low mark, which empties silver, and the state SNAPSHOT.
+In:  the window's segments with the watermark table, bronze/chunks, control/snapshots,
+     schema_history.
+Out: entry.chunks and a lower entry.after_ts of tables whose waves end here, with the segments from
+     there on in the window; TakenWaves: the answers, the whole tables. A table not whole as its
+     snapshot began gets a version of kind `snapshot` at its first wave's low mark, which empties
+     silver, and the state SNAPSHOT.
 
-Why it is exact stands in tidegate/snapshot/__init__.py. It comes behind the replay of DDL, for a DDL of a table while
-a wave reads it refuses the wave, and before DDL is judged, for a snapshot takes a table past what it was held for.
+Why it is exact stands in tidegate/snapshot/__init__.py. It comes behind the replay of DDL, for a
+DDL of a table while a wave reads it refuses the wave, and before DDL is judged, for a snapshot
+takes a table past the cause of its hold.
 
-A killed window begins again: silver that has the high mark's commit_ts has the wave's rows, so they aren't taken twice;
-a version that is there isn't made twice. A window below the cut does the same for its own tables, and so does a
-rebuild: marks and chunks are in bronze, and a valid wave that is applied once more changes nothing.
+A killed window begins again: silver with the high mark's commit_ts has the wave's rows, so they
+aren't taken twice; an existing version isn't made twice. A window below the cut does the same for
+its own tables, and so does a rebuild: marks and chunks are in bronze, and a valid wave, applied
+once more, changes nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ from tidegate.tables import State
 
 
 def resolve_watermarks(app: Application, window: Window) -> tuple[Window, TakenWaves]:
-    """The waves that the window takes, and the window with the segments that they call for."""
+    """The window's waves, and the window with the segments they call for."""
     waves = TakenWaves()
     let_go(app, window)
     fails_meanwhile(app, window, waves)
@@ -58,7 +62,7 @@ def resolve_watermarks(app: Application, window: Window) -> tuple[Window, TakenW
 
 
 def _take(app: Application, window: Window, waves: TakenWaves, source: str, wave: EndedWave) -> None:
-    """Each of its tables takes its share, or the wave is answered that it doesn't."""
+    """Each of its tables takes its share, or the wave gets its refusal."""
     refs = chunk_refs(app.lake, source, [wave.token])
     by_name: dict[tuple[str, str], list[ChunkRef]] = {}
     for ref in refs:
@@ -78,7 +82,7 @@ def _take(app: Application, window: Window, waves: TakenWaves, source: str, wave
 
 
 def _obeyed(app: Application, window: Window, waves: TakenWaves, begun: Begun, share: Share, verdict: Verdict) -> str:
-    """Do what was decided of a share: why its rows aren't taken, or "" when they are."""
+    """Obey the verdict of a share: why its rows aren't taken, or "" when they are."""
     physical, wave = share.physical, share.wave
     if verdict.fails:
         waves.answers.append(told_of(app, wave.snapshot, physical, EventKind.FAILED, verdict.refused))
@@ -120,7 +124,9 @@ def _is_changed(history: SchemaHistory, name: tuple[str, str], wave: EndedWave) 
 
 
 def _is_here(app: Application, window: Window, physical: Physical, snapshot: str) -> bool:
-    """Whether this window answers for a table; else one does that is still to come, when the table is released."""
+    """Whether this window answers for a table; else a later one does, when the table is
+    released.
+    """
     name = app.names.logical_name(*physical.pair)
     if window.catches_up is not None:
         return name in window.catches_up
@@ -137,8 +143,9 @@ def _is_here(app: Application, window: Window, physical: Physical, snapshot: str
 def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version: TableVersion) -> None:
     """The table's changes are applied again from a wave's low mark on; of a routed one this shard's alone.
 
-    version: in force there. Where that empties the table, what was read before it goes; other waves of the same low
-    mark, as a quiet server without marks in its log has them, have rows of that very version, and stay.
+    version: in force there. Where that empties the table, rows read before it go; other waves of
+    the same low mark, as from a quiet server without marks in its log, have rows of the very same
+    version, and stay.
     """
     emptied = begins_with(version, wave)
     if emptied:
@@ -153,7 +160,7 @@ def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version
 
 
 def _take_dropped(app: Application, entry: TableWindow, wave: EndedWave) -> None:
-    """Shards that went while their table was held: versions at the wave's low mark say that they are gone."""
+    """Shards gone while their table was held: versions at the wave's low mark record it."""
     for shard in app.names.flows().get(entry.name, ()):
         versions = app.histories[shard.source].versions(*shard.pair)
         if any(v.commit_ts == wave.low_ts and v.status is VersionStatus.DROPPED for v in versions):
@@ -162,7 +169,7 @@ def _take_dropped(app: Application, entry: TableWindow, wave: EndedWave) -> None
 
 
 def _begin_lower(app: Application, window: Window, waves: TakenWaves) -> Window:
-    """The window with the segments that lie between where waves began and where it begins."""
+    """The window with the segments between the waves' beginning and its own."""
     lower = [entry for entry in window.tables.values() if entry.after_ts < window.low_ts]
     if not lower:
         return window

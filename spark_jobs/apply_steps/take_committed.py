@@ -1,13 +1,14 @@
-"""Rows of TiDB's transactions that this window commits: their tables take part in it.
+"""Rows of TiDB's transactions committed by this window: their tables take part in it.
 
 In:  the window's pairs of prewrites and commits (window/pairing/pairs.py), schema_history with this window's DDL.
-Out: Committed: segments and the commit_ts that rows of them get; their tables in window.tables; a ledger entry
-     of each segment that has nothing for any of them. Tables are held that may have been changed by a commit without
-     its rows, or by one that comes when the cut has passed it.
+Out: Committed: segments and the commit_ts of their rows; their tables in window.tables; a ledger
+     entry of each segment with nothing for any of them. Tables are held if a commit without its
+     rows may have changed them, or one that comes when the cut has passed it.
 
-It comes behind the replay of DDL: rows name ids of tables, and which table an id is at a commit_ts only that knows. And
-behind the waves of snapshots: where one lets a table begin below the window, what was committed since is taken again.
-Shards that were left out of the window then stay so: the rows come with their snapshot.
+It comes behind the replay of DDL: rows name ids of tables, and only the replay knows an id's table
+at a commit_ts. And behind the waves of snapshots: where one lets a table begin below the window,
+commits since then are taken again. Shards left out of the window then stay so: the rows come with
+their snapshot.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def take_committed(app: Application, window: Window, paired: Iterable[Pairs]) ->
 
 
 def _below(app: Application, window: Window) -> dict[str, int]:
-    """Clusters of which the wave of a snapshot lets a table begin below the window, and from where on."""
+    """Clusters with a table begun below the window by a snapshot's wave, and from where on."""
     begins_at: dict[str, int] = {}
     for entry in window.tables.values():
         for physical in entry.physical:
@@ -83,7 +84,7 @@ def _below(app: Application, window: Window) -> dict[str, int]:
 
 
 def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Name]]:
-    """Per segment the kept tables that it has committed rows of, but for shards that were left out of the window.
+    """Per segment the kept tables with committed rows in it, but for shards left out of the window.
 
     Raises UnknownEvent for rows of an unknown table.
     """
@@ -112,8 +113,8 @@ def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Na
 
 
 def _hold_for_lost(app: Application, window: Window, pairs: Pairs, *, below: bool = False) -> None:
-    """Commits whose rows no Pump has: any table that was there before them may lack those. below: of tables of this
-    window alone, some of which begin below it.
+    """Commits whose rows no Pump has: any older table may lack those. below: of tables of this
+    window alone, some of them begun below it.
     """
     if not pairs.lost:
         return
@@ -138,7 +139,7 @@ def _hold_for_lost(app: Application, window: Window, pairs: Pairs, *, below: boo
 
 
 def _hold_for_late(app: Application, window: Window, pairs: Pairs) -> None:
-    """Commits that come when the cut has passed them: any table that is as old lacks what they wrote."""
+    """Commits passed by the cut before they come: any table as old lacks their rows."""
     if not pairs.late:
         return
     history = app.histories[pairs.owner]
@@ -161,7 +162,9 @@ def _hold_for_late(app: Application, window: Window, pairs: Pairs) -> None:
 
 
 def _was_there(versions: Sequence[TableVersion], late: Mapping[int, int]) -> bool:
-    """Whether what is there now under TiDB's id was at one of these commits; a table that is emptied has another id."""
+    """Whether the present table of TiDB's id was there at one of these commits; an emptied table
+    has another id.
+    """
     last = versions[-1]
     if last.status is not VersionStatus.ACTIVE or not last.origin:
         return False

@@ -1,11 +1,12 @@
-"""Append the window's changes to the changelogs of the tables that ask for one (`tables.changelog`).
+"""Append the window's changes to the changelogs, for tables with one (`tables.changelog`).
 
-In:  window.tables behind decode_changes: what can't be decoded has left it; the window's segments.
+In:  window.tables behind decode_changes: tables with undecoded rows have left it; the window's
+     segments.
 Out: one commit per changelog, before silver's own (include/tidegate/changelog).
 
 It reads the segments a second time, for the images as they were logged; nobody else pays for that.
-Changes by foreign keys below the log come from follow_cascades. A changelog that can't have some
-changes says so in a row of its own (`gap`), and never holds its table.
+Changes by foreign keys below the log come from follow_cascades. A changelog without some changes
+says so in a row of its own (`gap`), and never holds its table.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ _Changes = list[tuple[Name, pa.Table]]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A segment. owner: the source that its tables are of. answers: of those prewrites whose rows are wanted; None:
-    what isn't prepared. names: as PrewrittenSegment's.
+    """A segment. owner: the source of its tables. answers: of the prewrites whose rows are wanted;
+    None: rows never prepared. names: as PrewrittenSegment's.
     """
 
     ref: SegmentRef
@@ -61,7 +62,7 @@ class _Asked:
     names: Collection[Name] = ()
 
     def tables(self, app: Application) -> set[Name]:
-        """Those that it may have rows of."""
+        """The tables with possible rows in it."""
         return {*app.names.kept(self.owner, self.ref.tables), *self.names}
 
 
@@ -156,7 +157,7 @@ def _begins_anew(app: Application, name: str, after_ts: int) -> bool:
 
 
 def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Sequence[_Asked]) -> Iterator[_Changes]:
-    """The changes of each segment. given: segments, each with what is wanted of it."""
+    """The changes of each segment. given: segments, each with its wanted rows."""
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     asked = {(part.ref.source, part.ref.seq): part for part in given if not logs.keys().isdisjoint(part.tables(app))}
     for ref, segment in segments_or_damage(app.lake, [part.ref for part in asked.values()]):
@@ -198,7 +199,7 @@ def _write_large(appending: Sequence[Appending]) -> None:
 
 
 def _of_each(changes: Callable[[Iterable[Name]], _Changes], logs: dict[Name, _Log], names: set[Name]) -> _Changes:
-    """All together; one by one where that fails, since what one table can't have others have."""
+    """All together; one by one where it fails, since one table's failure isn't the others'."""
     try:
         return changes(names)
     except (OSError, MemoryError, Transient):

@@ -1,7 +1,7 @@
 """Data files in silver's folders without a commit: they are deleted here and nowhere else.
 
 In:  staged files in no commit once a window is written; files of a commit too late.
-Out: the files are deleted, as far as the store lets us: VACUUM takes what stays.
+Out: the files are deleted, as far as the store lets us: VACUUM takes the rest.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tidegate.lake.files import LakeFiles
 
 
 def delete_files(lake: LakeFiles, paths: Iterable[str]) -> None:
-    """Delete files that are certainly in no commit. paths: relative to the lake."""
+    """Delete files certainly in no commit. paths: relative to the lake."""
     for path in paths:
         with suppress(OSError):
             lake.filesystem.delete_file(lake.local(path))
 
 
 def remove_abandoned(lake: LakeFiles, tables: Iterable[StagedTable]) -> None:
-    """Delete what was staged in vain: what its writer has left in the lists (made.py)."""
+    """Delete files staged in vain: those left in the lists by their writer (made.py)."""
     for table in tables:
         delete_files(lake, (path for staged in table.upserts for path in staged.files))

@@ -1,7 +1,7 @@
 """The knowledge of an apply application between windows.
 
 In:  a pipeline and its lake.
-Out: Application, which lives as long as the Spark application: Handles, and what was read with them.
+Out: Application, alive as long as the Spark application: Handles, and all that was read with them.
 
 Nothing here is truth: after a restart all of it is read again from bronze, control tables and silver's transactions.
 """
@@ -25,8 +25,8 @@ Memory = TypeVar("Memory")
 
 
 class Application(Handles):
-    """One running apply job. histories: which tables there are and were, and their columns. positions: how far each
-    table is. snapshots: what control/snapshots says.
+    """One running apply job. histories: present and past tables, and their columns. positions: how
+    far each table is. snapshots: the content of control/snapshots.
     """
 
     def __post_init__(self) -> None:
@@ -72,14 +72,16 @@ class Application(Handles):
         self.load()
 
     def refresh(self) -> None:
-        """Take in what capture (a baseline) or a person (a release) has written since the last window."""
+        """Take in the rows of capture (a baseline) or a person (a release) since the last
+        window.
+        """
         if self.positions.read_states():
             self.histories.read_judged()
         self.snapshots.look()
         self.histories.read(self.positions, self.snapshots.open_lows())
 
     def forget_versions(self) -> None:
-        """After a published cut: let go of table versions that no window needs any more."""
+        """After a published cut: let go of table versions needed by no window any more."""
         self.histories.forget(self.positions, self.snapshots.open_lows())
 
     def unchecked(self) -> bool:
@@ -93,6 +95,6 @@ class Application(Handles):
         self.record_states(states, (self.positions.caught_up_id, self.positions.publications(window)))
 
     def record_states(self, states: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> None:
-        """Append table_states events, with what was noted; others' that came before count first."""
+        """Append table_states events, with the noted ones; earlier events of others count first."""
         if not self.positions.record(states, app_transaction):
             self.refresh()

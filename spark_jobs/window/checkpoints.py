@@ -1,11 +1,12 @@
 """Checkpoints of the Delta logs of silver and control tables, written beside the windows, not inside their commits.
 
-In:  which table has come to which version.
+In:  the tables' new versions.
 Out: a checkpoint of each table after CHECKPOINT_COMMITS commits, and, once a day, its log's expired files deleted.
 
-Silver's tables have a delta.checkpointInterval that other writers don't reach (merge/silver_sql.py), and one thread
-writes their checkpoints one after the other. Any process may do so at any time: a checkpoint says again what commits
-have said. One that fails is tried again after as many commits more; until then readers read a longer tail.
+Silver's tables have a delta.checkpointInterval out of other writers' reach (merge/silver_sql.py),
+and one thread writes their checkpoints one after the other. Any process may do so at any time: a
+checkpoint only repeats commits. A failed one is tried again after as many commits more; until then
+readers read a longer tail.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Checkpoints:
             self._pool.submit(self._work, path, version)
 
     def close(self) -> None:
-        """Wait for what is under way."""
+        """Wait for checkpoints under way."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()

@@ -1,10 +1,12 @@
-"""How many changes a byte of bronze holds, as far as an application has seen: it bounds what a window takes.
+"""How many changes a byte of bronze holds, as far as an application has seen: it bounds a window's
+share.
 
 In:  bytes and changes of decoded windows.
 Out: the most bytes of the next one.
 
-The positional writer holds a record per change in memory, and segments don't say how many changes they hold. A window
-of narrow rows that is as large as one of wide rows would have too many: MERGE would write it, at ten times the cost.
+The positional writer holds a record per change in memory, and segments don't say how many changes
+they hold. A window of narrow rows as large as one of wide rows would have too many: MERGE would
+write it, at ten times the cost.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class ChangeDensity:
 
 
 class DensityBelow(ChangeDensity):
-    """Windows below the cut have their own: a table that catches up may hold more changes per byte than others do."""
+    """Windows below the cut have their own: a table catching up may hold more changes per byte than
+    others do.
+    """
 
 
 def _changes_max() -> int:

@@ -46,7 +46,7 @@ CLAIMED = (
 
 @dataclass
 class Handles:
-    """background: Spark, which may not be there yet. lease: of apply, or of rebuild; none in a
+    """background: Spark, perhaps not there yet. lease: of apply, or of rebuild; none in a
     test. pool: for looks at tables' logs and files, and for commits. Work in it waits for no other
     work in it. key_seed: of key hashes, in all windows. earlier: earlier windows' knowledge of
     silver's files. mask_keys: by the id of a connection.
@@ -70,14 +70,15 @@ class Handles:
 
     @property
     def spark(self) -> SparkSession:
-        """Waits for it: not for what a small window does. Raises SparkUnavailable, ConfigError."""
+        """Waits for Spark: a small window needs none. Raises SparkUnavailable, ConfigError."""
         return self.background.session
 
     def claim(self) -> None:
-        """From now on this application alone writes apply's control tables: one that lives on from before is told so.
+        """From now on this application alone writes apply's control tables: an older one still
+        alive is told so.
 
-        Its cut would be true of what it knows, but not of a table that joined since, or was released; what it says of a
-        table would count as news.
+        Its cut would be true of the tables it knows, but not of one joined or released since; its
+        word on a table would count as news.
         """
         claimed = partial(self.control.claim, claim_id=f"tidegate/{self.pipeline.pipeline}/apply")
         list(self.pool.map(claimed, CLAIMED))
@@ -96,5 +97,7 @@ class Handles:
 
     @property
     def cuts_app_id(self) -> str:
-        """Under which control/cuts records the newest published cut_ts, in the commit that publishes it."""
+        """The application id of the newest published cut_ts in control/cuts, recorded in the
+        publishing commit.
+        """
         return f"tidegate/{self.pipeline.pipeline}/cuts"

@@ -1,7 +1,7 @@
 """Schema histories as an application has them, and how far back each has to reach.
 
 In:  control/schema_history, control/prewrites, control/judgements; how far each table is.
-Out: Histories, a dict of them by source. Versions that no window needs any more aren't in memory.
+Out: Histories, a dict of them by source. Versions needed by no window any more aren't in memory.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _FOREVER: Final = (1 << 63) - 1
 
 
 class Histories(dict[str, SchemaHistory]):
-    """version: of schema_history. judged: per source, what persons said of its log. prewrites: per source, those that
-    are open, or answered above the cut: their rows are committed long after they were written.
+    """version: of schema_history. judged: per source, persons' judgements of its log. prewrites:
+    per source, the open ones, and those answered above the cut: their rows are committed long after
+    they were written.
     """
 
     def __init__(self, handles: Handles) -> None:
@@ -41,17 +42,21 @@ class Histories(dict[str, SchemaHistory]):
         self._prewritten_below: dict[str, int] = {}  # the same, for windows below the cut
 
     def read_prewrites(self, at: Positions) -> None:
-        """Read what is open, or answered above the cut; a person may have decided about an orphan."""
+        """Read the prewrites open, or answered above the cut; a person may have decided about an
+        orphan.
+        """
         rows = prewrites.for_apply(self._handles.lake, min([at.cut_ts, *at.followed.behind.values()]))
         self.prewrites = {source: Prewrites(source, rows.get(source, ())) for source in self._handles.pipeline.sources}
 
     def read_judged(self) -> None:
-        """Take in what persons said of a log: a statement may be read again then, on the history before it."""
+        """Take in persons' judgements of a log: a statement may be read again then, on the history
+        before it.
+        """
         self.judged = judgements.read(self._handles.lake)
         self.version = -1
 
     def read(self, at: Positions, open_lows: Collection[int]) -> None:
-        """Take in what others wrote to schema_history, if anything."""
+        """Take in others' rows of schema_history, if any."""
         version = self._handles.control.version(tables.SCHEMA_HISTORY)
         if version == self.version:
             return
@@ -74,19 +79,21 @@ class Histories(dict[str, SchemaHistory]):
             self.version = version
 
     def forget(self, at: Positions, open_lows: Collection[int]) -> None:
-        """After a published cut: let go of table versions that no window needs any more."""
+        """After a published cut: let go of table versions needed by no window any more."""
         self._sum_prewritten(at, open_lows)
         for source, history in self.items():
             history.forget(partial(self.floor, at, source))
 
     def floor(self, at: Positions, source: str, database: str, table: str) -> int:
-        """The commit_ts from which on a table's versions are needed: it is applied up to there."""
+        """A table's versions are needed from this commit_ts on: it is applied up to there."""
         position = min(at.of(source), self._prewritten.get(source, _FOREVER))
         known = at.states.get(self.names.logical_name(database, table)) if table else None
         return min(position, known.applied_ts) if known and known.state.waits else position
 
     def _note_prewritten(self, at: Positions, open_lows: Collection[int]) -> None:
-        """From where on versions are needed, for windows which a table below the cut is still to see, too."""
+        """From where on versions are needed, also for the windows ahead of a table below the
+        cut.
+        """
         lows = [state.applied_ts for _, state in at.states.of(State.HELD, State.RELEASED)]
         low_ts = min([*lows, *open_lows], default=at.cut_ts)
         below = dict.fromkeys(self._handles.pipeline.sources, low_ts) if low_ts < at.cut_ts else {}
@@ -104,7 +111,7 @@ class Histories(dict[str, SchemaHistory]):
             self._prewritten[source] = min([self._prewritten_below.get(source, _FOREVER), *due])
 
     def _hold_in(self, history: SchemaHistory, at: Positions) -> None:
-        """Tell a fresh history which tables wait because a statement could not be followed."""
+        """Tell a fresh history the tables waiting because of an unfollowed statement."""
         for database, table in history.tables():
             state = at.states.get(self.names.logical_name(database, table))
             if state is not None and state.state == State.HELD and state.is_unread:

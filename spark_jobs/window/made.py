@@ -33,7 +33,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class DdlReplayed:
-    """window: with the segments that its DDL calls for. ddl_times: when statements ran."""
+    """window: with the segments its DDL calls for. ddl_times: when statements ran."""
 
     window: Window
     ddl_times: DdlTimes
@@ -57,7 +57,9 @@ class TakenWaves:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Segments with rows that come apart from their commits, by (source, seq). ledger: of segments without any."""
+    """Segments with rows apart from their commits, by (source, seq). ledger: of segments without
+    any.
+    """
 
     segments: Sequence[PrewrittenSegment]
     ledger: Sequence[Accounted]
@@ -79,9 +81,10 @@ class StagedTable:
 
 @dataclass(slots=True)
 class MadeByKeys:
-    """Tables, by logical name, of which a window has rows that foreign keys changed below the log.
+    """Tables, by logical name, whose rows foreign keys changed in a window below the log.
 
-    told: those changes, for tables that keep each, as rows of their changelogs. lacking: why a changelog goes without.
+    told: those changes, for tables keeping each, as rows of their changelogs. lacking: why a
+    changelog goes without.
     """
 
     told: dict[str, list[pa.Table]] = field(default_factory=dict)
@@ -90,10 +93,10 @@ class MadeByKeys:
 
 @dataclass(frozen=True, slots=True)
 class StagedChanges:
-    """All that is staged of a window, by decoding and by foreign keys (follow_cascades).
+    """All staged changes of a window, by decoding and by foreign keys (follow_cascades).
 
-    tables: by logical name; of those that have left the window meanwhile, too. key_files: of a window that was decoded
-    in the driver, by path; who uses one takes it out.
+    tables: by logical name; of those gone from the window meanwhile, too. key_files: of a window
+    decoded in the driver, by path; each use takes one out.
     """
 
     tables: Mapping[str, StagedTable]
@@ -116,7 +119,7 @@ class TableToWrite:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A window that was applied. rows: changes that were decoded. versions: Delta's, of the tables that it wrote."""
+    """An applied window. rows: decoded changes. versions: Delta's, of the written tables."""
 
     window: Window
     rows: int
@@ -125,7 +128,7 @@ class Applied:
     latency: Percentiles | None = None
 
     def writers(self) -> str:
-        """Which tables each writer wrote, for the log: "7 by position; by MERGE: shop.log (no key)"."""
+        """The tables of each writer, for the log: "7 by position; by MERGE: shop.log (no key)"."""
         written = {name: self.plans[name] for name in self.window.tables if name in self.versions}
         wrote = {name: plan for name, plan in written.items() if plan is not NOTHING_PLANNED}
         earlier = [f"{len(written) - len(wrote)} by an earlier try"] if len(wrote) < len(written) else []

@@ -1,4 +1,4 @@
-"""Which physical tables are followed, and the logical table that each flows into.
+"""The followed physical tables, and the logical table of each.
 
 In:  the pipeline's table patterns and routes, schema histories.
 Out: Names.
@@ -31,17 +31,17 @@ class Names:
         self._flows: tuple[list[int], dict[str, set[Physical]]] = ([], {})
 
     def logical(self, database: str, table: str) -> Logical:
-        """The logical table that a physical one flows into."""
+        """The logical table of a physical one."""
         logical = self._pipeline.tables.logical(database, table)
         self._pairs[logical.name] = (logical.database, logical.table)
         return logical
 
     def logical_name(self, database: str, table: str) -> str:
-        """`database.table` of the logical table that a physical one flows into: the key of states and windows."""
+        """`database.table` of a physical table's logical one: the key of states and windows."""
         return self.logical(database, table).name
 
     def pair(self, name: str) -> tuple[str, str]:
-        """Database and table of a logical table's name, which may hold more than one dot."""
+        """Database and table of a logical table's name, perhaps with more than one dot."""
         if name not in self._pairs:
             for history in self._histories.values():
                 for database, table in history.tables():
@@ -49,7 +49,7 @@ class Names:
         return self._pairs.get(name) or splits(name)[0]
 
     def flows(self) -> Mapping[str, Collection[Physical]]:
-        """Every kept logical table that histories know, and the physical ones that flow into it."""
+        """Every kept logical table known to histories, and its physical ones."""
         sizes = [history.names for history in self._histories.values()]
         if self._flows[0] != sizes:
             flows: dict[str, set[Physical]] = {}
@@ -67,11 +67,11 @@ class Names:
         self._flows = ([], {})
 
     def in_segment(self, ref: SegmentRef) -> Iterator[tuple[str, str]]:
-        """Every kept table, physical, that a segment may touch by what its row in bronze says."""
+        """Every kept table, physical, perhaps touched by a segment, as its row in bronze says."""
         return self.kept(ref.source, ref.tables)
 
     def kept(self, source: str, named: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """The same of what a segment, or a prewrite, names of its source."""
+        """The same of the names in a segment, or a prewrite, of its source."""
         history = self._histories.get(source)  # none of a source that left the pipeline
         for text in named:
             if text == tables.EVERY_TABLE:
@@ -87,7 +87,8 @@ class Names:
     def keeps(self, source: str, database: str, table: str) -> bool:
         """Whether a physical table is followed into silver: the pipeline's own, and shadows of theirs.
 
-        A shadow is followed from its CREATE TABLE in the log; of one that was there before not all rows are known.
+        A shadow is followed from its CREATE TABLE in the log; not all rows of an older one are
+        known.
         """
         entry = self._pipeline.sources.get(source)
         if entry is None or (isinstance(entry, TidbSource) and database in OWN_DATABASES):

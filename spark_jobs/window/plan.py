@@ -1,7 +1,8 @@
 """The plan for a table in one window: worked out once, by choose_writers, for the steps behind it.
 
 In:  nothing; these are the values.
-Out: TablePlan: the phases with silver's shape in each, the tables that renames link it with, and who writes it.
+Out: TablePlan: the phases with silver's shape in each, the tables linked with it by renames, and
+     its writer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Change = tuple[TableVersion | None, TableVersion]  # a version before it, and on
 
 
 class TableWriter(StrEnum):
-    """The writer of a table in a window. Each writer's commits equal what MERGE commits."""
+    """The writer of a table in a window. Each writer's commits equal MERGE's."""
 
     MERGE = "merge"
     POSITIONAL = "positional"  # changes are staged as rows in silver's folder, and keys
@@ -30,9 +31,10 @@ class TableWriter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedPhase:
-    """versions: in force behind it, of each physical table; shape: what silver looks like then, None of no table.
+    """versions: in force behind it, of each physical table; shape: silver's shape then, None of no
+    table.
 
-    before: of a DDL, what silver looks like when it begins.
+    before: of a DDL, silver's shape when it begins.
     """
 
     phase: Phase
@@ -43,11 +45,11 @@ class PlannedPhase:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """changes: versions that begin in the window (judge_ddl). links: the tables that moves of the window link it with.
-    why: the reason for its writer, in one phrase.
+    """changes: versions beginning in the window (judge_ddl). links: the tables linked with it by
+    moves of the window. why: the reason for its writer, in one phrase.
 
-    target: what the positional writer is told, of a table that goes by position. creates: the shape of silver that has
-    to be made first: a table can't be made in a folder with files.
+    target: the positional writer's orders, for a table it writes. creates: the shape of silver to
+    be made first: a table can't be made in a folder with files.
     """
 
     phases: tuple[PlannedPhase, ...] = ()
@@ -61,19 +63,21 @@ class TablePlan:
 
 
 class MergeOnly(dict[str, str]):
-    """Tables that the positional writer gave back to an application, and why."""
+    """Tables given back to an application by the positional writer, and why."""
 
 
 class MergeOnce(dict[str, str]):
-    """Tables of which even the smallest window below the cut has too much for the positional writer, and why, until
-    MERGE has written it.
+    """Tables with too much for the positional writer even in the smallest window below the cut, and
+    why, until MERGE has written it.
 
     One transaction may be larger than any window.
     """
 
 
 class TooMuch(dict[str, int]):
-    """Tables of which the last window below the cut had too much for the positional writer: the window's cut_ts."""
+    """Tables with too much for the positional writer in the last window below the cut: the window's
+    cut_ts.
+    """
 
 
 NOTHING_PLANNED: Final = TablePlan()

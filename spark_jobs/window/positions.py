@@ -1,4 +1,4 @@
-"""How far each table is: the published cut, sources that are behind it, standings, what silver itself says.
+"""How far each table is: the published cut, sources behind it, standings, silver's own word.
 
 In:  control/cuts, control/followed, control/table_states, silver's transactions.
 Out: Positions; events of control/table_states.
@@ -45,13 +45,13 @@ class Positions:
         self.followed = load(lake)
 
     def forget(self) -> None:
-        """All but the cut and what is followed is read again when it is asked for."""
+        """All but the cut and the followed selection is read again when asked for."""
         self._applied.clear()
         self._noted.clear()
         self.states_version = -1
 
     def read_states(self) -> bool:
-        """Take in what others wrote to table_states, if anything."""
+        """Take in others' rows of table_states, if any."""
         version = self._handles.control.version(tables.TABLE_STATES)
         if version == self.states_version:
             return False
@@ -60,19 +60,21 @@ class Positions:
         return True
 
     def of(self, source: str) -> int:
-        """Everything of a source at or below it is in silver, but for tables that wait."""
+        """Everything of a source at or below it is in silver, but for waiting tables."""
         return self.followed.position(source, self.cut_ts)
 
     def applied(self, name: str) -> int:
         """applied_ts of a logical table: everything at or below it is in silver.
 
-        Silver's transaction version, or the last published cut when that is larger: a table that had no
-        changes is not touched, and the cut says that it is complete all the same.
+        Silver's transaction version, or the last published cut when larger: a table without changes
+        is not touched, and the cut calls it complete all the same.
         """
         return max(self.written(name), self.mark(name))
 
     def written(self, name: str) -> int:
-        """Up to where silver itself says that it has a logical table; 0 where it can't be read (unread)."""
+        """Up to where silver has a logical table, by its own word; 0 where it can't be read
+        (unread).
+        """
         if name not in self._applied:
             silver = self.silver(name)
             if silver is None:
@@ -81,9 +83,11 @@ class Positions:
         return self._applied[name]
 
     def silver(self, name: str) -> TableState | None:
-        """A logical table's silver as its log has it; None where that can't be read, and `unread` says why.
+        """A logical table's silver as its log has it; None where the log can't be read, and
+        `unread` says why.
 
-        One table's log must not stop the others: who takes part in a window is asked for it there, and held.
+        One table's log must not stop the others: a table of a window is asked for it there, and
+        held.
         """
         try:
             state = self._handles.lake.log(tables.silver_path(*self._names.pair(name))).state()
@@ -94,8 +98,8 @@ class Positions:
         return state
 
     def mark(self, name: str) -> int:
-        """applied_ts as far as control tables tell: the cut; of a table that isn't followed up to there its own mark,
-        or its source's position when it goes on with that one.
+        """applied_ts as far as control tables tell: the cut; for a table not followed up to there
+        its own mark, or its source's position when it goes on with the source.
         """
         state = self.states.get(name)
         if state is None or state.state not in (State.HELD, State.RELEASED, State.LEFT):
@@ -114,12 +118,14 @@ class Positions:
         return waits and (self.mark(name) < low_ts or (low_ts >= self.cut_ts and bool(self.late_sources(name))))
 
     def late_sources(self, name: str) -> set[str]:
-        """Those that feed a table and are behind the cut."""
+        """The sources of a table behind the cut."""
         late = self.followed.behind.keys()
         return {physical.source for physical in self._names.flows().get(name, ())} & late if late else set()
 
     def held_at(self, name: str, error: BaseException) -> int:
-        """applied_ts of a table that is held with an error; what another writer overwrote in silver isn't applied."""
+        """applied_ts of a table held with an error; changes overwritten in silver by another writer
+        aren't applied.
+        """
         if not isinstance(error, CommitOverwritten):
             return self.applied(name)
         self._handles.lake.log(tables.silver_path(*self._names.pair(name))).accept_loss()
@@ -130,13 +136,13 @@ class Positions:
         self._applied[name] = upto_ts
 
     def forget_applied(self, name: str) -> None:
-        """After an error: ask silver again what was committed."""
+        """After an error: ask silver again for its commits."""
         self._applied.pop(name, None)
 
     def note(self, states: Mapping[str, Standing]) -> None:
         """Take table_states events into memory; the next record appends them with its own, in one commit.
 
-        A window's steps may note them up to the one that writes silver.
+        A window's steps may note them up to the writing of silver.
         """
         self._noted |= states
         self.states |= states
@@ -144,8 +150,8 @@ class Positions:
     def record(self, states: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> bool:
         """Append table_states events and take them into memory. app_transaction: as control.append has it.
 
-        False when they were appended under it before, or somebody wrote meanwhile: then they are no news, and what the
-        table says since counts.
+        False when they were appended under it before, or somebody wrote meanwhile: then they are no
+        news, and the table's newer rows count.
         """
         states, self._noted = {**self._noted, **states}, {}
         if not states:
@@ -161,7 +167,9 @@ class Positions:
         return True
 
     def publications(self, window: Window) -> int:
-        """A number that each published window below the cut makes larger; trying one again, or a release, doesn't."""
+        """A number, larger after each published window below the cut; trying one again, or a
+        release, doesn't raise it.
+        """
         if window.behind:
             return self.followed.number + 1
         return (control.application_version(self._handles.lake, tables.TABLE_STATES, self.caught_up_id) or 0) + 1

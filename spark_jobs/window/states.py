@@ -27,7 +27,7 @@ class States(dict[str, Standing]):
         self.update(standings or {})
 
     def of(self, *states: State) -> list[tuple[str, Standing]]:
-        """Tables in one of these states; a copy, so that they may be changed meanwhile."""
+        """Tables in one of these states; a copy, since they may be changed meanwhile."""
         return [item for state in states for item in self._by_state.get(state, {}).items()]
 
     def any(self, *states: State) -> bool:

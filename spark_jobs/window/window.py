@@ -23,7 +23,7 @@ from tidegate.table_names import Physical
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """old, new: the version that had the rows, and the one that has them now. giver, taker: logical names; maybe one.
+    """old, new: the rows' version before, and now. giver, taker: logical names; maybe one.
 
     Around a rename they are one physical table's; where a partition changes tables they are two tables'.
     """
@@ -78,8 +78,8 @@ class Accounted:
 
 @dataclass(frozen=True, slots=True)
 class WaveChunk:
-    """A chunk that a window takes: as rows of its table's `version`, with low_ts as their commit_ts. exact: the wave's
-    chunks are the whole table as it was there.
+    """A chunk of a window: as rows of its table's `version`, with low_ts as their commit_ts. exact:
+    the wave's chunks are the whole table as it was there.
     """
 
     ref: ChunkRef
@@ -107,10 +107,10 @@ class DamagedWaves(dict[tuple[str, Physical], str]):
 
 @dataclass(frozen=True, slots=True)
 class PrewrittenSegment:
-    """A segment with prewrites that the window commits: start_ts -> commit_ts of the answer.
+    """A segment with the window's committed prewrites: start_ts -> commit_ts of the answer.
 
-    owner: the source that its tables are of, where that isn't the segment's own. names: the tables that take part,
-    where the segment itself doesn't name them.
+    owner: the source of its tables, if not the segment's own. names: the tables taking part, where
+    the segment itself doesn't name them.
     """
 
     ref: SegmentRef
@@ -127,9 +127,9 @@ class PrewrittenSegment:
 class TableWindow:
     """One logical table's share of a window: (after_ts, the window's cut_ts].
 
-    chunks: of waves that end in the window. again_ts: silver has all up to here already, where waves begin below it:
-    changes of a table with a key can be applied twice. shards: of a routed table those that take part from another
-    commit_ts on: a wave's low mark, or where they begin.
+    chunks: of waves ending in the window. again_ts: silver has all up to here already, where waves
+    begin below it: changes of a table with a key can be applied twice. shards: of a routed table
+    those taking part from another commit_ts on: a wave's low mark, or their beginning.
     """
 
     name: str
@@ -149,7 +149,8 @@ class TableWindow:
         return self.shards.get(physical, max(self.after_ts, self.again_ts))
 
     def check_follows(self, after_ts: int, applied_ts: int) -> None:
-        """Raises Overtaken when silver has a part of the rows phase that begins at after_ts: they would be in it twice.
+        """Raises Overtaken when silver has a part of the rows phase from after_ts on: they would be
+        in it twice.
 
         applied_ts: silver's, below the phase's end. A phase behind a DDL begins before it, for rows of the same
         commit_ts, and the DDL may have recorded its own.
@@ -164,7 +165,9 @@ class TableWindow:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Rows of a physical table that neither a wave nor the log wrote from low_ts on aren't at the source."""
+    """Rows of a physical table written neither by a wave nor by the log from low_ts on aren't at
+    the source.
+    """
 
     snapshot: str
     physical: Physical
@@ -174,10 +177,11 @@ class Sweep:
 
 @dataclass(slots=True)
 class Taking:
-    """Which tables take part in a window: the one thing that changes on its way.
+    """The tables taking part in a window: nothing else changes on its way.
 
-    tables: by logical name, from where on. held: what becomes of those that left. moves: renames and moved partitions
-    that tie tables, once the window's DDL is replayed: who takes one out takes both (standing/standings.py).
+    tables: by logical name, from where on. held: the new standings of those gone from it. moves:
+    renames and moved partitions, ties between tables once the window's DDL is replayed: both are
+    taken out together (standing/standings.py).
     """
 
     tables: dict[str, TableWindow] = field(default_factory=dict)
@@ -192,12 +196,13 @@ class Taking:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """(low_ts, cut_ts]: what is to be applied. A step that learns of more segments gives the window with them.
+    """(low_ts, cut_ts]: the changes to be applied. A step with news of more segments gives the
+    window with them.
 
-    catches_up: of a window below the published cut, the released tables that it is for, with the physical ones of each.
-    asked: per source the names (`database.table`) that its segments were looked for by. behind: the source that it is
-    for instead. Both None: the main window, above the cut. gaps: what persons accepted as lost; of the refs given, too:
-    they have no bytes. began: time.monotonic().
+    catches_up: for a window below the published cut, its released tables, with the physical ones of
+    each. asked: per source the names (`database.table`) by which its segments were looked for.
+    behind: its source instead. Both None: the main window, above the cut. gaps: losses accepted by
+    persons; of the refs given, too: they have no bytes. began: time.monotonic().
     """
 
     low_ts: int

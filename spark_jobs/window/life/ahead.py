@@ -1,10 +1,12 @@
-"""Whether a timestamp that comes from outside may be believed: a cut from the future would make all later rows late.
+"""Whether a timestamp from outside may be believed: a cut from the future would make all later rows
+late.
 
 In:  how far each source is resolved, the published cut, this machine's clock.
 Out: nothing, or why apply doesn't go on.
 
-Only of TiDB and TiCDC: what a MySQL or MariaDB server says is bounded by its own clock before it is captured. A Pump
-and a changefeed's reader refuse such a timestamp at their door; bronze of before they did may have one.
+Only of TiDB and TiCDC: a MySQL or MariaDB server's timestamps are bounded by its own clock before
+capture. A Pump and a changefeed's reader refuse such a timestamp at their door; bronze of before
+they did may have one.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The sources of apply: a changed file is taken up at the start, a stalled source left behind.
 
-In:  the pipeline file's selection, control/followed, schema histories, what bronze and silver have.
-Out: changes in control/followed, and the events of control/table_states that follow from them.
+In:  the pipeline file's selection, control/followed, schema histories, bronze and silver.
+Out: changes in control/followed, and the resulting events of control/table_states.
 
-The rules, and why a cut is complete by them, stand in tidegate/merge/follow.py. A warm application with an older
-pipeline file does no harm: what it publishes is true of what it follows, and what joins is judged when an application
-that has read the new file starts, by how far the cut is then.
+The rules, and why a cut is complete by them, stand in tidegate/merge/follow.py. A warm application
+with an older pipeline file does no harm: its cuts are true of the tables it follows, and joining
+tables are judged when an application with the new file starts, by how far the cut is then.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _ONE: Final = "run one apply of a pipeline at a time; this one begins again"
 
 
 def take_up_selection(app: Application) -> None:
-    """Compare the pipeline file with what was followed until now. Raises LakeRefused in another pipeline's lake,
-    ConfigError where the Pumps of a TiDB can't be as the file has them.
+    """Compare the pipeline file with the selection followed until now. Raises LakeRefused in
+    another pipeline's lake, ConfigError where the Pumps of a TiDB can't be as the file has them.
     """
     known = app.followed
     if known.number and known.pipeline != app.pipeline.pipeline:
@@ -72,8 +72,8 @@ def take_up_selection(app: Application) -> None:
 
 
 def _mark_unfollowed(app: Application, changes: Sequence[FollowedChange]) -> None:
-    """Tables that are left while a statement about them waits to be followed: no version says so, and a later one would
-    be believed. Before the change is recorded, and once.
+    """Tables left while a statement about them waits to be followed: no version says so, and a
+    later one would be believed. Before the change is recorded, and once.
     """
     waits = {name for name, state in app.states.items() if state.is_unread}
     left = {change.physical for change in changes if change.state == State.LEFT and change.logical in waits}
@@ -109,7 +109,7 @@ def _record(app: Application, changes: Sequence[FollowedChange], selection: Sele
 
 
 def _show(app: Application) -> None:
-    """The states that the newest change of the selection calls for, once."""
+    """The states for the newest change of the selection, once."""
     standings, behind = dict[str, Standing](), app.followed.behind
     sources: dict[str, set[str]] = {}
     for change in app.followed.changes:
@@ -180,7 +180,7 @@ def _source_joins(app: Application, source: str) -> FollowedChange:
 
 
 def _flows(selection: Selection, sources: Collection[str], names: Collection[Physical]) -> dict[Physical, str]:
-    """The silver table of every physical one that a selection keeps, shadows of kept ones included."""
+    """The silver table of every physical one kept by a selection, shadows of kept ones included."""
     patterns = selection.tables
     return {
         Physical(source, database, table): patterns.logical(database, table).name
@@ -199,8 +199,8 @@ def _is_sequence(app: Application, physical: Physical) -> bool:
 
 
 def _left_at(app: Application, name: str) -> LeftAt:
-    """Up to where silver has a table that is left. Where the log from there on wouldn't make it whole: the commit_ts at
-    or below which all that it lacks is.
+    """Up to where silver has a left table. Where the log from there on wouldn't make it whole: the
+    commit_ts at or below which all its lacking rows are.
     """
     standing = app.states.get(name)
     if standing is None:
@@ -229,7 +229,7 @@ def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, 
 
 
 def _emptied(app: Application, name: str) -> bool:
-    """Whether a CREATE or TRUNCATE leaves nothing of what was in silver before."""
+    """Whether a CREATE or TRUNCATE leaves nothing of silver's older rows."""
     ddl = app.pipeline.ddl
     return Policy.IGNORE not in (ddl.truncate, ddl.drop_table) and not app.pipeline.tables.keeps_deleted(
         *app.names.pair(name)
@@ -237,9 +237,9 @@ def _emptied(app: Application, name: str) -> bool:
 
 
 def stalled(app: Application) -> None:
-    """Let the cut go on without sources that are too far behind the others.
+    """Let the cut go on without sources too far behind the others.
 
-    A clock that is ahead makes no other source late: what it says beyond our own clock doesn't count.
+    A clock ahead makes no other source late: its time beyond our own clock doesn't count.
     """
     sources = [source for source in app.pipeline.sources if source not in app.followed.behind]
     newest = min(max((app.index.resolved(source) for source in sources), default=0), compose(int(time.time() * 1000)))
@@ -258,9 +258,9 @@ def stalled(app: Application) -> None:
 
 
 def leave_behind(app: Application, source: str, reason: str) -> None:
-    """A source that doesn't go on: the cut goes on without it, and its tables wait by name.
+    """The cut goes on without a stalled source, and its tables wait by name.
 
-    Tables first: a table that says it is as far as its source is so too when the source isn't behind yet.
+    Tables first: a table recorded as far as its source is so too when the source isn't behind yet.
     """
     for name, physical in app.names.flows().items():
         if any(table.source == source for table in physical):
@@ -270,9 +270,9 @@ def leave_behind(app: Application, source: str, reason: str) -> None:
 
 
 def source_reached(app: Application, source: str, upto_ts: int) -> None:
-    """All of a source that was behind is in silver up to here. At the cut it is back, but not while silver has more of
-    a table of shards than the cut: that was written without this source by an apply that was killed, and says of all
-    shards that they are applied so far.
+    """All data of a source behind the cut is in silver up to here. At the cut it is back, but not
+    while silver has more of a table of shards than the cut: a killed apply wrote that without this
+    source, and it calls all shards applied so far.
     """
     state = FOLLOWED if upto_ts >= app.cut_ts and not _shards_are_ahead(app) else CATCHING_UP
     _record(app, [FollowedChange(source, state, upto_ts)])
@@ -296,7 +296,8 @@ def _shards_are_ahead(app: Application) -> bool:
 
 
 def _meet(app: Application, name: str, source: str) -> bool:
-    """Whether a window of a source that is behind may take a table; one without a state gets it first.
+    """Whether a window of a source behind the cut may take a table; one without a state gets it
+    first.
 
     An earlier try's writes are then told from older rows.
     """
@@ -305,7 +306,7 @@ def _meet(app: Application, name: str, source: str) -> bool:
 
 
 def target(app: Application, physical: Collection[Physical]) -> int:
-    """Up to where a table can catch up: what all sources that feed it have in silver."""
+    """Up to where a table can catch up: the position in silver common to all its sources."""
     return min(app.positions.of(source) for source, _, _ in physical)
 
 

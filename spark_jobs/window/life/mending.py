@@ -1,12 +1,13 @@
 """When a held table's hold is over because the table was emptied at the source.
 
-In:  a version that empties a table, by TRUNCATE, CREATE, DROP or a rename away; or what tables wait for.
-Out: the tables that go on, each from just before the version that emptied it.
+In:  a version emptying a table, by TRUNCATE, CREATE, DROP or a rename away; or the holds of tables.
+Out: the tables going on, each from just before its emptying version.
 
-Nothing from before counts any more, so what silver lacks is no loss. Unless another table has such rows: who took them
-reads them in the giver's silver, which lacks changes. A rename or a moved partition ties such tables into one hold
-(standing/standings.py). It is over once its first table was emptied, and so was, later than it took rows of
-it, every table that silver would have to give such rows.
+Nothing from before counts any more, so silver's missing rows are no loss. Unless another table has
+such rows: their taker reads them in the giver's silver, which lacks changes. A rename or a moved
+partition ties such tables into one hold (standing/standings.py). It is over once its first table
+was emptied. Every table due to get such rows from silver must have been emptied, too, later than it
+took them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _EMPTIED = "the table was emptied while it was held: all of its rows come by the
 
 @dataclass(slots=True)
 class _Looked:
-    """Held tables that `release_emptied` has looked at, as they were then. stamp: of States among which none is new."""
+    """Held tables seen by `release_emptied`, as they were then. stamp: of States without a new
+    one.
+    """
 
     states: dict[str, Standing] = field(default_factory=dict)
     stamp: int = 0
@@ -43,8 +46,9 @@ class _Looked:
 
 
 def mend_emptied(app: Application, planned: Planned, emptied: TableVersion) -> list[TableVersion]:
-    """Let a held table that this empties go on, and those that wait with it, in this very window where it has all of
-    them. Returns their versions from there up to this one, oldest first; [] when the hold isn't over.
+    """Let a held table go on once emptied, and those waiting with it, in this very window where it
+    has all of them. Returns their versions from there up to this one, oldest first; [] when the
+    hold isn't over.
     """
     name = app.names.logical_name(emptied.database, emptied.table)
     ends = _Hold(app, name, emptied.commit_ts, planned).ends()
@@ -63,8 +67,8 @@ def mend_emptied(app: Application, planned: Planned, emptied: TableVersion) -> l
 
 
 def release_emptied(app: Application) -> None:
-    """Let held tables catch up that were emptied at or below the cut already: in the very window in which they met what
-    holds them, or before another table lost their rows.
+    """Let held tables catch up if emptied at or below the cut already: in the very window in which
+    they met the cause of their hold, or before another table lost their rows.
     """
     looked = app.memory(_Looked)
     if looked.stamp == app.states.stamp:
@@ -87,8 +91,8 @@ def release_emptied(app: Application) -> None:
 
 
 def _cancel(app: Application, ends: Iterable[TableVersion]) -> None:
-    """Snapshots of these tables are over: all rows came behind this, and what passed while a table was held of waves
-    and of an end mark is in no window to come. Before the table goes on, for that is said once.
+    """Snapshots of these tables are over: all rows came behind this, and waves and an end mark that
+    passed during a hold are in no window to come. Before the table goes on, for that is said once.
     """
     emptied = {Physical(end.source, end.database, end.table): end for end in ends}
     events = [
@@ -101,7 +105,7 @@ def _cancel(app: Application, ends: Iterable[TableVersion]) -> None:
 
 
 class _Hold:
-    """The hold that a table waits for, with all that wait for it.
+    """The hold of a table, with all tables waiting for it.
 
     planned: the window where it is met; without, at the cut.
     """
@@ -132,7 +136,9 @@ class _Hold:
         return ends
 
     def _next(self, name: str, after_ts: int) -> TableVersion | None:
-        """The first version of a table later than this that emptied it, and with it took away what it waits for."""
+        """The first later version of a table that emptied it, and took away the cause of its
+        hold.
+        """
         app, standing = self._app, self._held(name)
         assert standing is not None, "asked of tables of the hold"
         gap_ts = self._planned.gap_ts.get(name, 0) if self._planned else 0
@@ -168,7 +174,7 @@ class _Hold:
         return standing if standing is not None and standing.state is State.HELD else None
 
     def _first(self, name: str) -> str:
-        """The table whose hold it is that this one waits for; "" when one of them isn't held."""
+        """The table whose hold this one waits for; "" when one of them isn't held."""
         seen: set[str] = set()
         while name not in seen and (standing := self._held(name)) is not None:
             seen.add(name)
@@ -189,7 +195,9 @@ class _Hold:
 
 
 def _columns_are_lost(app: Application, name: str, emptied: TableVersion) -> bool:
-    """Whether a TRUNCATE stands behind an accepted gap that may hide an ALTER: only CREATE TABLE tells the columns."""
+    """Whether a TRUNCATE stands behind an accepted gap with a possible ALTER in it: only CREATE
+    TABLE tells the columns.
+    """
     history = app.histories[emptied.source]
     gap_ts = history.settings.gap_ts
     if emptied.kind != "truncate" or app.positions.applied(name) >= gap_ts:

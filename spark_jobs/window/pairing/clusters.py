@@ -50,7 +50,9 @@ def _check_owner(app: Application, pumps: tuple[str, ...]) -> None:
 
 
 def _check_left(app: Application, source: str, pumps: tuple[str, ...]) -> None:
-    """source: gone from the pipeline file, where these Pumps, some of which were followed, still are."""
+    """source: gone from the pipeline file, where these Pumps still are; some of them were
+    followed.
+    """
     app.index.refresh(app.cut_ts)
     waits = [
         segment
@@ -77,7 +79,7 @@ def _check_left(app: Application, source: str, pumps: tuple[str, ...]) -> None:
 
 
 def _check_joins(app: Application, source: str) -> None:
-    """source: new beside Pumps that were followed. Its data from TiDB up to now is below silver's
+    """source: new beside followed Pumps. Its data from TiDB up to now is below silver's
     position for theirs.
     """
     app.index.refresh(app.cut_ts)

@@ -1,11 +1,12 @@
-"""Versions of tables that a cluster's DDL jobs make in a window.
+"""Versions of tables made by a cluster's DDL jobs in a window.
 
 In:  Pairs; schema_history of the cluster's first Pump.
-Out: new versions, which the history has taken in; the tables that rows were committed for, by name.
+Out: new versions, taken in by the history; the tables with committed rows, by name.
 
-A job counts at the commit_ts of its last binlog: a job with several has there the schema state that it ended with. One
-that was rolled back changes nothing; but which rows a table without a key has may not be known behind it. A list of
-tables says what was there when a Pump began: those that no job made wait by name, since nobody knows their rows.
+A job counts at the commit_ts of its last binlog: a job with several has its final schema state
+there. A job rolled back changes nothing; but the rows of a table without a key may not be known
+behind it. A list of tables says what was there when a Pump began: those made by no job wait by
+name, since nobody knows their rows.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _of_list(tso: int, text: bytes, ref: SegmentRef, live: LiveTables, history: 
 
 
 def names_at(history: SchemaHistory, ids: Iterable[int]) -> Iterator[tuple[int, tuple[str, str], int, int]]:
-    """(table id, name, from which commit_ts on, before which one) of each version that these ids stand for."""
+    """(table id, name, first commit_ts, end commit_ts, exclusive) of each version of these ids."""
     wanted = set(ids)
     for name in history.tables():
         versions = history.versions(*name)
@@ -97,7 +98,7 @@ def names_at(history: SchemaHistory, ids: Iterable[int]) -> Iterator[tuple[int, 
 
 
 def newest_id(history: SchemaHistory) -> int:
-    """The largest id of a table that is known."""
+    """The largest known id of a table."""
     return max(
         (id_in(last.origin) for name in history.tables() if (last := history.last(name)) and last.origin), default=0
     )

@@ -1,15 +1,18 @@
-"""Transactions whose rows and whose commit come apart, paired over all Pumps of a cluster: what a window commits.
+"""Transactions with rows apart from their commit, paired over all Pumps of a cluster: a window's
+commits.
 
-In:  the window's segments of Pumps, and those below it in which rows may wait for a commit in the window.
-Out: Pairs per cluster: where the rows lie that it commits; its DDL in order of commit_ts.
+In:  the window's segments of Pumps, and those below it with rows perhaps waiting for a commit in
+     the window.
+Out: Pairs per cluster: the places of its committed rows; its DDL in order of commit_ts.
 
-A function of bronze alone: nothing is remembered between windows but summaries of segments, so a window can be tried
-again, or be one of few tables, and says the same. A row that comes twice (a prewrite on two Pumps, an answer sent
-once more) has one start_ts and one commit_ts: it counts once.
+A function of bronze alone: nothing is remembered between windows but summaries of segments, so a
+window can be tried again, or be one of few tables, and says the same. A row coming twice (a
+prewrite on two Pumps, an answer sent once more) has one start_ts and one commit_ts: it counts once.
 
-It holds sixteen bytes for each transaction that the window commits, and the summaries of the window's own
-segments, which apply.window_bytes bounds. Below the window it looks at segments from the newest on, a file's row group
-at a time, and no further than to the last prewrite that is wanted: usually that lies near, however many others wait.
+It holds sixteen bytes for each committed transaction of the window, and the summaries of the
+window's own segments, bounded by apply.window_bytes. Below the window it looks at segments from the
+newest on, a file's row group at a time, and no further than to the last wanted prewrite: usually it
+lies near, however many others wait.
 """
 
 from __future__ import annotations
@@ -40,13 +43,15 @@ _FOREVER: Final = (1 << 63) - 1
 
 @dataclass(slots=True)
 class Summaries:
-    """The newest segments that windows have looked at. held_bytes: what they take, roughly."""
+    """The newest segments seen by windows. held_bytes: their size, roughly."""
 
     kept: OrderedDict[Place, Summary] = field(default_factory=OrderedDict)
     held_bytes: int = 0
 
     def of(self, app: Application, refs: Sequence[SegmentRef]) -> Iterator[tuple[SegmentRef, Summary]]:
-        """In order of the refs. Raises StreamCorrupt, UnknownEvent: what a segment says of others can't be guessed."""
+        """In order of the refs. Raises StreamCorrupt, UnknownEvent: a segment's word on others
+        can't be guessed.
+        """
         unread = [ref for ref in refs if (ref.source, ref.seq) not in self.kept]
         fresh = _summaries(app, unread)
         for ref in refs:
@@ -84,10 +89,10 @@ class CommittedDdl:
 
 @dataclass(slots=True)
 class Pairs:
-    """One cluster's share. rows: per segment its committed prewrites. touched: per segment ids of tables
-    -> commit_ts of their rows. ddl: in order. tables: what was there at a timestamp. lost: start_ts -> commit_ts of
-    what has no rows. late: start_ts -> commit_ts of what was committed at or below the cut, and said only when the cut
-    had passed it.
+    """One cluster's share. rows: per segment its committed prewrites. touched: per segment ids of
+    tables -> commit_ts of their rows. ddl: in order. tables: those there at a timestamp. lost:
+    start_ts -> commit_ts of commits without rows. late: start_ts -> commit_ts of commits at or
+    below the cut, told only when the cut had passed them.
     """
 
     owner: str
@@ -103,7 +108,9 @@ class Pairs:
 
 @dataclass(slots=True)
 class _Segments:
-    """here: of each Pump those that may have answers of a range. earlier: below them, where rows may wait."""
+    """here: of each Pump those with possible answers of a range. earlier: below them, where rows
+    may wait.
+    """
 
     here: list[SegmentRef] = field(default_factory=list)
     earlier: list[SegmentRef] = field(default_factory=list)
@@ -121,8 +128,8 @@ def pairs_of(app: Application, window: Window) -> list[Pairs]:
 
 
 def pairs_after(app: Application, window: Window, owner: str, after_ts: int) -> Pairs:
-    """Those of (after_ts, the window's end], for tables that begin below the window. Raises StreamCorrupt,
-    UnknownEvent.
+    """Pairs of (after_ts, the window's end], for tables beginning below the window. Raises
+    StreamCorrupt, UnknownEvent.
     """
     return _paired(app, window, owner, _segments(app, window, owner, after_ts), after_ts)
 
@@ -170,7 +177,7 @@ def _committed(summarized: Sequence[tuple[SegmentRef, Summary]], low_ts: int, cu
 
 
 class _Wanted:
-    """Commits whose prewrites are looked for; what is found of them goes to a Pairs."""
+    """Commits whose prewrites are looked for; the findings go to a Pairs."""
 
     def __init__(self, pairs: Pairs, committed: Answers) -> None:
         self._pairs, self._committed = pairs, committed
@@ -218,11 +225,12 @@ def _touched(summary: Summary, answers: Answers) -> dict[int, tuple[int, int]]:
 
 
 def _late(app: Application, window: Window, owner: str, segments: _Segments) -> dict[int, int]:
-    """start_ts -> commit_ts of Commits that no window had, though they are at or below this one's low end.
+    """start_ts -> commit_ts of Commits in no window, though at or below this one's low end.
 
-    A Pump promises none at or below what it has resolved, so one that is there says what was said before; a Rollback
-    that was said before, or nothing, makes it a contradiction. An answer stands behind the commit_ts in bronze.
-    Such a one names what is above the low end, or that itself: what was captured later than what a cut covers does.
+    A Pump promises none at or below its resolved timestamp, so one there repeats an earlier word;
+    an earlier Rollback, or no word at all, makes it a contradiction. An answer stands behind the
+    commit_ts in bronze. Such a one names timestamps above the low end, or the low end itself, as
+    all capture behind a cut's coverage does.
     """
     summaries, late = app.memory(Summaries), dict[int, int]()
     refs = [*segments.here, *(ref for ref in segments.earlier if ref.max_commit_ts >= window.low_ts)]
@@ -239,7 +247,7 @@ def _late(app: Application, window: Window, owner: str, segments: _Segments) -> 
 
 
 def _drop_said(late: dict[int, int], summarized: Iterable[tuple[SegmentRef, Summary]]) -> None:
-    """Those that were said in time."""
+    """Drop those told in time."""
     for ref, summary in summarized:
         in_time = summary.stamps > ref.prev_commit_ts
         for start_ts, commit_ts in zip(
@@ -266,6 +274,6 @@ def _segments(app: Application, window: Window, owner: str, low_ts: int) -> _Seg
 
 
 def _newest_first(refs: Sequence[SegmentRef]) -> Iterator[list[SegmentRef]]:
-    """The share of one row group of bronze, over all Pumps by the latest timestamp that it names."""
+    """The share of one row group of bronze, over all Pumps by the latest timestamp in it."""
     groups = [list(group) for _, group in groupby(refs, key=lambda ref: (ref.source, ref.path, ref.row_group))]
     return iter(sorted(groups, key=lambda group: group[-1].max_commit_ts, reverse=True))

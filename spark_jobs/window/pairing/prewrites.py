@@ -1,7 +1,7 @@
 """Prewrites in a window's segments and in control/prewrites: their beginnings, answers and places.
 
 In:  an Application, a Window whose refs are complete.
-Out: prewrites that are committed in a window; rows of control/prewrites for what it found.
+Out: prewrites committed in a window; rows of control/prewrites for its findings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidegate.tables import SegmentFlag, State
 
 @dataclass(slots=True)
 class _Seen:
-    """The Delta version of control/prewrites that was read last while tables waited for what it says."""
+    """The last read Delta version of control/prewrites while tables waited for it."""
 
     version: int = -1
 
@@ -46,9 +46,10 @@ def has_prewrites(ref: SegmentRef) -> bool:
 
 
 def answered_in(app: Application, window: Window) -> list[Prewrite]:
-    """Those whose answer is in the window, or above where one of its tables begins; what is new is recorded.
+    """Prewrites whose answer is in the window, or above the beginning of one of its tables; news is
+    recorded.
 
-    Raises StreamCorrupt, UnknownEvent: without what a segment says of prewrites nobody knows what is committed later.
+    Raises StreamCorrupt, UnknownEvent: without a segment's prewrites later commits aren't known.
     """
     lowest = min([window.low_ts, *(entry.after_ts for entry in window.tables.values())])
     by_source: dict[str, dict[int, SegmentRef]] = {}
@@ -78,7 +79,7 @@ def answered_in(app: Application, window: Window) -> list[Prewrite]:
 def _from_its_beginning(
     entry: Pending | PrewriteAnswer, ref: SegmentRef, neighbours: dict[int, SegmentRef]
 ) -> Pending | PrewriteAnswer:
-    """A prewrite that began in earlier segments begins there, and wrote to what they name."""
+    """A prewrite begun in earlier segments begins there, and wrote to the tables in them."""
     if not isinstance(entry, Pending):
         return entry
     if not (ref.flags & SegmentFlag.OPEN_AT_START and ref.min_commit_ts == entry.start_ts):
@@ -130,7 +131,7 @@ def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
 
 
 def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[Prewrite]:
-    """Those that were prepared in another segment than the one that answers them."""
+    """Prewrites prepared in another segment than their answer's."""
     if window.catches_up is not None:
         below = recorded.answered_in(app.lake, lowest, window.cut_ts)
         return list(chain.from_iterable(below.values()))
@@ -146,7 +147,7 @@ def _answered_elsewhere(app: Application, window: Window, lowest: int) -> list[P
 def segments_of(
     app: Application, window: Window, committed: Iterable[Prewrite]
 ) -> tuple[list[PrewrittenSegment], list[Prewrite]]:
-    """(the segments that committed prewrites lie in, those of which bronze lacks some)."""
+    """(the segments of committed prewrites, the prewrites with segments missing in bronze)."""
     wanted = list(committed)
     here = {(ref.source, ref.seq): ref for ref in window.refs}
     lacking: dict[str, set[int]] = {}
@@ -170,7 +171,7 @@ def segments_of(
 def release_decided(app: Application) -> None:
     """Let tables go on whose parked prewrites are answered, by a person or by the log after all.
 
-    Those that it was held for: one that was parked further on in the log holds it anew when it gets there.
+    The causes of its hold: one parked further on in the log holds it anew when it gets there.
     """
     parked = {name: state for name, state in app.states.of(State.HELD) if state.cause is Cause.PARKED}
     if not parked:

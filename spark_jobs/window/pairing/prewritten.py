@@ -1,7 +1,8 @@
-"""Rows of prewrites that a window commits, read from where they were prepared.
+"""Rows of prewrites committed by a window, read from where they were prepared.
 
-In:  PrewrittenSegments; what a decode plan knows of versions, windows and sources.
-Out: runs of changes in the order of their answers, with the answers' commit_ts; problems; what is accounted for.
+In:  PrewrittenSegments; a decode plan's versions, windows and sources.
+Out: runs of changes in the order of their answers, with the answers' commit_ts; problems; the
+     accounted bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _Owner = tuple[str, str, str, int]  # source, physical table and version
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Changes (source, of a table) of some segments that are in order among themselves, and among no others."""
+    """Changes (source, of a table) of some segments, in order among themselves, and among no
+    others.
+    """
 
     changes: Sequence[tuple[str, TableChanges]]
 
@@ -89,7 +92,7 @@ def _run(waiting: dict[_Owner, list[pa.RecordBatch]]) -> Run:
 
 
 def _lost(prewritten: PrewrittenSegment, plan: DecodePlan, error: Terminal) -> Iterator[Trouble]:
-    """A problem for each table that the segment names and whose window has one of the answers."""
+    """A problem for each table of the segment whose window has one of the answers."""
     ref = prewritten.ref
     for (database, table), window in plan.windows.get(prewritten.source, {}).items():
         due = [answer_ts for answer_ts in prewritten.answers.values() if answer_ts in window]

@@ -1,4 +1,4 @@
-"""Which tables' rows change with which others', unseen in the log: foreign keys that the engine carries out by itself.
+"""Tables whose rows change with others', unseen in the log: by foreign keys of the engine itself.
 
 In:  an Application's schema histories.
 Out: children of a physical table, ancestors of one; the rules in force at a commit_ts. Nothing is read or written here.
@@ -94,7 +94,9 @@ def rules_at(app: Application, source: str, child: Name, commit_ts: int) -> list
 
 
 def _check_known(history: SchemaHistory, parent: Name, commit_ts: int) -> None:
-    """Raises Doubt where a parent was there before the versions that are in memory: others' windows are past these."""
+    """Raises Doubt where a parent is older than the versions in memory: others' windows are past
+    these.
+    """
     first = next(iter(history.versions(*parent)), None)
     if first is None or first.commit_ts <= commit_ts or (first.version, first.kind) == (1, "create"):
         return

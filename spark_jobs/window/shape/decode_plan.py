@@ -60,13 +60,15 @@ class DecodePlan:
 
     @property
     def stays_here(self) -> bool:
-        """Whether it has keys of masks, which don't leave the driver."""
+        """Whether it has keys of masks: they don't leave the driver."""
         return any(mask.key is not None for masks in self.masks.values() for mask in masks.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decoded window. plan: all that is staged by one belongs together. ledger: what became of the window's bytes."""
+    """A decoded window. plan: all files staged by one belong together. ledger: the fate of the
+    window's bytes.
+    """
 
     plan: DecodePlan
     staged: StagedChanges

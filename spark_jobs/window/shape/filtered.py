@@ -1,10 +1,11 @@
-"""The rows that silver has of a table, where the pipeline file has a condition for them (tables.rows).
+"""Silver's rows of a table, where the pipeline file has a condition for them (tables.rows).
 
 In:  the condition of a logical table, versions of its physical tables, decoded changes.
 Out: changes as silver takes them. SchemaMismatch where silver can't be right so.
 
-A change tells the whole row, so it tells whether silver has it from there on: a row that the condition isn't true of is
-gone, as by a DELETE. Without a key the image of a delete tells whether silver had the row.
+A change tells the whole row, so it tells whether silver has it from there on: a row not meeting the
+condition is gone, as by a DELETE. Without a key the image of a delete tells whether silver had the
+row.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def filtered(condition: Condition, changes: pa.RecordBatch, *, keyed: bool) -> p
 
 
 def check_condition(condition: Condition, version: TableVersion) -> None:
-    """Raise SchemaMismatch where rows of a version can't be asked, or where silver can't follow what is asked."""
+    """Raise SchemaMismatch where rows of a version can't be asked, or where silver can't follow the
+    condition.
+    """
     columns = _by_name(version)
     for leaf in leaves(condition):
         column = columns.get(leaf.column.lower())
@@ -72,7 +75,9 @@ def can_ask(condition: Condition, version: TableVersion) -> bool:
 
 
 def check_same_rows(condition: Condition, old: TableVersion, new: TableVersion) -> None:
-    """Raise SchemaMismatch where a DDL changes values that the condition looks at: it may be true of other rows now."""
+    """Raise SchemaMismatch where a DDL changes values in the condition: it may be true of other
+    rows now.
+    """
     if empties(new) or new.kind == "create":
         return
     before, after = _by_name(old), _by_name(new)

@@ -1,10 +1,11 @@
-"""The columns that silver has of a table, where the pipeline file leaves some out or masks them.
+"""Silver's columns of a table, where the pipeline file leaves some out or masks them.
 
 In:  the rules of a logical table (tables.columns, tables.masks), versions of its physical tables.
 Out: versions as silver has them; masks. SchemaMismatch where silver can't be right so.
 
-Silver needs the key's columns, and those of foreign keys whose effects no server logs: their rules are followed by what
-silver has. A table without a key needs all: a row of it is known by all of its values.
+Silver needs the key's columns, and those of foreign keys whose effects no server logs: their rules
+are followed by silver's values. A table without a key needs all: a row of it is known by all of its
+values.
 """
 
 from __future__ import annotations
@@ -62,14 +63,16 @@ _NOTHING: Final = Mask(MaskRule(match="*.*", columns=(".*",), how=config.MaskKin
 
 
 def left_out(kept: Kept, versions: Iterable[TableVersion]) -> frozenset[str]:
-    """Names of columns that silver doesn't have of any of these versions."""
+    """Names of columns missing in silver in all of these versions."""
     if not kept:
         return frozenset()
     return frozenset(c.silver for version in versions for c in version.columns if not kept.takes(version, c))
 
 
 def masks_in(kept: Kept, version: TableVersion) -> dict[str, Mask]:
-    """The masks of a version's columns, by silver's names. Raises SchemaMismatch for a type that can't have one."""
+    """The masks of a version's columns, by silver's names. Raises SchemaMismatch for a type without
+    masks.
+    """
     masks = decode_masks(kept, version)
     for column in version.columns if masks else ():
         if masks.get(column.silver) is _NOTHING:
@@ -82,7 +85,9 @@ def masks_in(kept: Kept, version: TableVersion) -> dict[str, Mask]:
 
 
 def decode_masks(kept: Kept, version: TableVersion) -> dict[str, Mask]:
-    """masks_in of any version that there ever was. Values whose type can't have their mask go: their table is held."""
+    """masks_in of any version, past or present. Values whose type can't have their mask go: their
+    table is held.
+    """
     masks: dict[str, Mask] = {}
     for column in version.columns if kept.rules.masks else ():
         if kept.takes(version, column) and (mask := kept.mask(column)) is not None:
@@ -91,7 +96,7 @@ def decode_masks(kept: Kept, version: TableVersion) -> dict[str, Mask]:
 
 
 def masked(masks: Mapping[str, Mask], rows: pa.RecordBatch | pa.Table) -> Any:
-    """Rows as silver has them, in what they came in."""
+    """Rows as silver has them, in the form they came in."""
     names = rows.schema.names
     for name in masks:
         if name in names:
@@ -102,7 +107,7 @@ def masked(masks: Mapping[str, Mask], rows: pa.RecordBatch | pa.Table) -> Any:
 
 
 def in_silver(kept: Kept, version: TableVersion) -> TableVersion:
-    """The version with the columns that silver has, as it has them."""
+    """The version with silver's columns, as silver has them."""
     if not kept:
         return version
     masks = masks_in(kept, version)
@@ -111,7 +116,7 @@ def in_silver(kept: Kept, version: TableVersion) -> TableVersion:
 
 
 def apart(kept: Kept, *versions: TableVersion | None) -> frozenset[int]:
-    """Ids of columns that silver has in none of these versions: their DDL is none of its."""
+    """Ids of columns outside silver in all of these versions: silver ignores their DDL."""
     if not kept.rules.rules:
         return frozenset()
     every, here = set[int](), set[int]()
@@ -146,7 +151,7 @@ def _fits(rule: MaskRule, column: Column) -> bool:
 
 
 def check_kept(kept: Kept, version: TableVersion) -> None:
-    """Raise SchemaMismatch where rows can't be followed without the columns that are left out, or masked."""
+    """Raise SchemaMismatch where rows can't be followed without the left-out or masked columns."""
     for does, section, missing in (
         ("leaves out", _COLUMNS, left_out(kept, [version])),
         ("masks", _MASKS, frozenset(masks_in(kept, version))),
@@ -164,7 +169,9 @@ def check_kept(kept: Kept, version: TableVersion) -> None:
 
 
 def _check_computed(kept: Kept, version: TableVersion) -> None:
-    """Raise SchemaMismatch where a column has plain what another one has masked. Servers define it behind that."""
+    """Raise SchemaMismatch where a column shows another one's masked values plainly. Servers define
+    it behind that one.
+    """
     masks = decode_masks(kept, version)
     hidden = {column.name.lower(): "" for column in version.columns if column.silver in masks}
     for column in version.columns if hidden else ():
@@ -183,14 +190,16 @@ def _check_computed(kept: Kept, version: TableVersion) -> None:
 
 
 def check_same(kept: Kept, old: TableVersion, new: TableVersion) -> None:
-    """Raise SchemaMismatch where a DDL makes a rule begin, or cease, to hold for a column that stays."""
+    """Raise SchemaMismatch where a DDL makes a rule begin, or cease, to hold for a staying
+    column.
+    """
     for column, section, does in _changes(kept, old, kept, new):
         why = f"{new.ddl[:120]}: {section} {does} column {column.name} from here on"
         raise SchemaMismatch(why, where=new.where, remedy=f"name both in {section}; or {_REBUILD.format(section)}")
 
 
 def check_moved(before: Kept, old: TableVersion, after: Kept, new: TableVersion) -> None:
-    """Raise SchemaMismatch where rows come to a table that is to have other values of them.
+    """Raise SchemaMismatch where rows come to a table with other rules for their values.
 
     The versions share ids.
     """
@@ -201,7 +210,7 @@ def check_moved(before: Kept, old: TableVersion, after: Kept, new: TableVersion)
 
 
 def _changes(before: Kept, old: TableVersion, after: Kept, new: TableVersion) -> Iterator[tuple[Column, str, str]]:
-    """Columns that stay, and have other rules: the section of the file, and what it does now."""
+    """Staying columns with other rules: the section of the file, and its present effect."""
     had = {c.id: (before.takes(old, c), before.rules.mask(c.name, c.comment)) for c in old.columns}
     for column in new.columns:
         taken, rule = after.takes(new, column), after.rules.mask(column.name, column.comment)
@@ -216,8 +225,8 @@ def _changes(before: Kept, old: TableVersion, after: Kept, new: TableVersion) ->
 def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState, *, has_all: bool) -> None:
     """Raise SchemaMismatch where silver was made by other rules.
 
-    It must not have a column for some of its rows. missing: names of the source's columns that
-    silver is not to have. has_all: whether it is to have all of the shape's columns already.
+    It must not have a column for some of its rows. missing: names of the source's columns kept out
+    of silver. has_all: whether it is to have all of the shape's columns already.
     """
     if not state.created:
         return
@@ -242,7 +251,7 @@ def _otherwise(shape: SilverShape, state: TableState) -> Iterator[str]:
 
 
 def masks_of(state: TableState) -> dict[str, str]:
-    """The identity of each column's mask by silver's own schema; "" of those that have none."""
+    """The identity of each column's mask by silver's own schema; "" of those without any."""
     if not state.created:
         return {}
     return {str(item["name"]): (item.get("metadata") or {}).get(MASK_METADATA, "") for item in state.schema["fields"]}

@@ -1,10 +1,11 @@
-"""Renames that a window's tables have still to follow, and which tables they link.
+"""Renames still to be followed by a window's tables, and the tables linked by them.
 
-In:  schema histories, what silver has.
-Out: Moves in commit_ts order; the tables that some of them link to one.
+In:  schema histories, silver's positions.
+Out: Moves in commit_ts order; the tables linked to one by some of them.
 
-A rename moves rows from one logical table (the giver) to another (the taker). The taker reads the giver's silver as it
-was at the rename, so the giver must not go past that commit_ts without the taker (standing/standings.py).
+A rename moves rows from one logical table (the giver) to another (the taker). The taker reads the
+giver's silver as it was at the rename, so the giver must not go past its commit_ts without the
+taker (standing/standings.py).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tidegate.table_names import Physical
 def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
     """The renames and moves of partitions in (low_ts, cut_ts] whose takers don't have their rows yet.
 
-    A table that comes from a name that the pipeline doesn't keep waits by its status and is none of them.
+    A table from a name outside the pipeline waits by its status and is none of them.
     """
     moves: list[Move] = []
     for history in app.histories.values():
@@ -39,7 +40,9 @@ def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
 
 
 def _between_tables(history: SchemaHistory, low_ts: int, cut_ts: int) -> list[tuple[TableVersion | None, TableVersion]]:
-    """(the version that had the rows, the one that got them) of partitions that became or met other tables."""
+    """(the version before the move, the one behind it) of the rows of partitions that became or met
+    other tables.
+    """
     return [
         (history.version_at(*version.moved.other, version.commit_ts - 1), version)
         for version in history.made_in(low_ts, cut_ts)
@@ -67,7 +70,9 @@ def still_given(
 
 
 def partners(moves: Iterable[Move], name: str) -> set[str]:
-    """Every table that these moves link to a table, directly or through others; not the table itself."""
+    """Every table linked to a table by these moves, directly or through others; not the table
+    itself.
+    """
     links: dict[str, set[str]] = {}
     for move in moves:
         links.setdefault(move.giver, set()).add(move.taker)

@@ -1,10 +1,10 @@
-"""Segments of parents that a window below the cut learns of by its own DDL.
+"""Segments of parents, met by a window below the cut in its own DDL.
 
-In:  a window that was planned for released tables, its schema histories after replay.
-Out: the window with the segments that name those parents as well, and the gaps among them behind its own.
+In:  a window planned for released tables, its schema histories after replay.
+Out: the window with the segments of those parents as well, and the gaps among them behind its own.
 
-Which segments such a window has is asked for by names, before its statements are replayed: a foreign key that one of
-them adds, or a parent's new name, calls for more.
+The segments of such a window are asked for by names, before its statements are replayed: an added
+foreign key, or a parent's new name, calls for more.
 """
 
 from __future__ import annotations

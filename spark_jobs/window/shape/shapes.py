@@ -82,12 +82,12 @@ def shape_of(
 
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
-    """The version in force of every physical table that silver has rows of then, in order of name."""
+    """The version in force of every physical table with rows in silver then, in order of name."""
     return [version for version in there_at(app, entry, commit_ts) if not (entry.routed and version.status.waits)]
 
 
 def there_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
-    """The version in force of every physical table that exists then, in order of name."""
+    """The version in force of every physical table existing then, in order of name."""
     return [
         version
         for source, database, table in sorted(_all_physical(app, entry))
@@ -97,7 +97,7 @@ def there_at(app: Application, entry: TableWindow, commit_ts: int) -> list[Table
 
 
 def keeps_deleted(app: Application, entry: TableWindow) -> bool:
-    """Whether the pipeline file says that the table's deleted rows stay in silver."""
+    """Whether the table's deleted rows stay in silver, by the pipeline file."""
     return app.pipeline.tables.keeps_deleted(entry.database, entry.table)
 
 
@@ -107,7 +107,9 @@ def kept_of(app: Application, entry: TableWindow) -> Kept:
 
 
 def version_changes(app: Application, entry: TableWindow, cut_ts: int) -> list[Change]:
-    """(version before, version) of every schema version that begins in the table's window; what is ignored left out."""
+    """(version before, version) of every schema version beginning in the table's window; ignored
+    ones left out.
+    """
     ignored = {kind for kind, policy in app.pipeline.ddl if policy is Policy.IGNORE}
     own_changes: list[Change] = []
     for source, database, table in sorted(entry.physical):

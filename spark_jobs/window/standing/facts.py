@@ -18,7 +18,7 @@ from tidegate.table_names import Physical
 
 
 def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -> Facts:
-    """About one table. physical: what flows into it, where histories don't know it yet."""
+    """About one table. physical: its physical tables, where histories don't know it yet."""
 
     def flows() -> Collection[Physical]:
         return app.names.flows().get(name) or physical
@@ -39,7 +39,7 @@ def facts_of(app: Application, name: str, physical: Collection[Physical] = ()) -
 
 
 def has_silver(app: Application, name: str) -> bool:
-    """Whether silver has a table of this name; one that can't be read is there."""
+    """Whether silver has a table of this name; an unreadable one counts."""
     silver = app.positions.silver(name)
     return silver is None or silver.created
 
@@ -66,8 +66,9 @@ def _filled(app: Application, name: str, at_ts: int) -> tuple[str, int] | None:
 
 
 def lacks_since(app: Application, physical: Physical, at_ts: int) -> SnapshotEvent | None:
-    """The snapshot's event since which a table lacks rows at a commit_ts, whatever state it is in now: its silver was
-    emptied then, all isn't read yet, and no statement up to the commit_ts has emptied the table since.
+    """The snapshot's event since when a table lacks rows at a commit_ts, in any state now: its
+    silver was emptied then, all isn't read yet, and no statement up to the commit_ts has emptied
+    the table since.
     """
     event = app.snapshots.filled(physical)
     if event is None or event.low_ts is None or event.low_ts > at_ts:
@@ -78,8 +79,9 @@ def lacks_since(app: Application, physical: Physical, at_ts: int) -> SnapshotEve
 
 
 def lacks_at(app: Application, physical: Physical, at_ts: int) -> SnapshotEvent | None:
-    """The same, also where the snapshot begins above: until then the table lacks what the snapshot is for. Statements
-    above are known when a window that ended there was killed; they have emptied nothing yet.
+    """The same, also where the snapshot begins above: until then the table lacks the snapshot's
+    rows. Statements above are known if a window up to there was killed; they have emptied nothing
+    yet.
     """
     event = app.snapshots.filled(physical)
     return None if event is None or event.low_ts is None else lacks_since(app, physical, max(at_ts, event.low_ts))

@@ -39,7 +39,7 @@ def from_bronze(app: Application, names: Iterable[str]) -> dict[str, FromBronze]
 
 
 def _alone(app: Application, flows: Collection[Physical]) -> Physical | None:
-    """The one physical table that flows into a table, where its source isn't behind."""
+    """The single physical table of a table, where its source isn't behind."""
     if len(flows) != 1:
         return None
     (physical,) = flows

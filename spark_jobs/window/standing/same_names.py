@@ -42,7 +42,7 @@ def several_sources(app: Application, name: str) -> str:
 def mixed_with_shards(app: Application, name: str, entry: TableWindow | None = None) -> str:
     """The fault of a logical table with shards beside an unrouted table; "" without one.
 
-    entry: its share of a window; a table that went meanwhile has rows in it.
+    entry: its share of a window; a table gone meanwhile has rows in it.
     """
     if not app.pipeline.tables.routes:
         return ""
@@ -75,8 +75,9 @@ def hold_same_names(app: Application, window: Window) -> None:
 
 @dataclass(slots=True)
 class _Fits:
-    """Tables whose silver has rows of their kind: it stays so as long as an application lives, by its pipeline file.
-    Whoever puts another table in the place is met by what was published (silver_guard.py).
+    """Tables whose silver has rows of their kind: it stays so as long as an application lives, by
+    its pipeline file. Another table put in its place is met by the published marks
+    (silver_guard.py).
     """
 
     names: set[str] = field(default_factory=set)

@@ -5,15 +5,14 @@ Out: tables catching up from the position proved by silver's own transaction, or
      beginning in bronze; tables waiting for rows, by name, or for a person, where somebody else's
      table lies. Nothing is written to any of them before.
 
-Where a table is asked, and what it costs:
+Where a table is asked, and the cost:
 - all going on or waiting for rows, when an apply starts: one listing behind the published version,
   on a disk two looks, and no more for an untouched table. They are recorded before the first
   window, in control/table_states and in a row of control/cuts with the log as it is now: the next
   cut then tells the truth.
 - a released one, as soon as it is met.
-- one written by a window: by the very state on which the write is planned, and again by the one on
-  which its commit stands. Unless somebody else wrote to it meanwhile, this costs no look at the
-  store.
+- one written by a window: by the very state its write is planned on, and again by the state its
+  commit stands on. Unless somebody else wrote to it meanwhile, this costs no look at the store.
 - one going on, or leaving a window, without being written: before the cut has a row of it. A
 waiting one keeps its last answer, until it is asked again. A quiet table costs a window nothing.
 
@@ -75,7 +74,7 @@ class _Said:
 
 
 def ask_all(app: Application) -> None:
-    """As an apply starts: every table that is to go on. Raises LakeUnavailable."""
+    """As an apply starts: every table about to go on. Raises LakeUnavailable."""
     memory = app.memory(_Said)
     memory.of = None
     known = memory.known(app)
@@ -84,7 +83,7 @@ def ask_all(app: Application) -> None:
 
 
 def ask_released(app: Application) -> None:
-    """Tables that a person, or what they waited for, lets go on."""
+    """Tables released by a person, or by the end of their cause."""
     memory = app.memory(_Said)
     fresh = {
         name: standing.applied_ts
@@ -115,7 +114,7 @@ def check(app: Application, name: str, state: TableState) -> None:
 
 
 def met_unwritten(app: Application, name: str, state: TableState) -> Terminal | None:
-    """The fault of a table's silver that this window didn't write, so that nobody asked; None when nothing is.
+    """The fault of a table's silver, unwritten by this window and so unasked; None without one.
 
     Raises LakeUnavailable.
     """
@@ -147,7 +146,7 @@ def note_published(app: Application, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _take(app: Application, names: Iterable[str]) -> None:
-    """Ask these tables, and record what becomes of those that aren't as control says."""
+    """Ask these tables, and record the new standings of those that differ from control."""
     asked = {name: app.pool.submit(_asked, app, name) for name in names if not _is_dropped(app, name)}
     unlike = {name: answered for name, done in asked.items() if (answered := done.result()) is not None}
     if not unlike:
@@ -179,7 +178,9 @@ def _take(app: Application, names: Iterable[str]) -> None:
 
 
 def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
-    """The fault of a table; None when there is none. A log that can't be read is met when it is written."""
+    """The fault of a table; None when there is none. An unreadable log is met when it is
+    written.
+    """
     said = app.memory(_Said).known(app).get(name)
     if said is None or said.version == NO_SILVER:
         return None
@@ -214,14 +215,16 @@ def _catches_up(app: Application, name: str) -> bool:
 
 
 def _is_at_rest(app: Application, name: str) -> bool:
-    """One that waits for rows is asked: it gets them beside what silver has by then, and control has to say so."""
+    """One waiting for rows is asked: it gets them beside silver's rows by then, and control has to
+    say so.
+    """
     standing = app.states.get(name)
     return standing is not None and standing.state in AT_REST and not standing.lacks_rows
 
 
 def _is_dropped(app: Application, name: str) -> bool:
-    """Whether the source has none, as far as silver has it: its folder may be removed, and what comes there is new. One
-    whose source is behind is released, and may be dropped all the same.
+    """Whether the source has none, as far as silver has it: its folder may be removed, and a later
+    table there is new. One whose source is behind is released, and may be dropped all the same.
     """
     standing = app.states.get(name)
     if standing is None or standing.state is not State.RELEASED:

@@ -56,7 +56,9 @@ def meet(app: Application, window: Window, name: str, event: Event) -> None:
 
 
 def meet_always(app: Application, window: Window, name: str, event: Event) -> None:
-    """A table meets an event whether or not it has left the window: what is recorded with others of it changes."""
+    """A table meets an event whether or not it has left the window: its record beside the others
+    changes.
+    """
     standing = step(standing_of(app, window, name), event, facts_of(app, name)).standing
     if standing is None:
         return
@@ -67,7 +69,7 @@ def meet_always(app: Application, window: Window, name: str, event: Event) -> No
 
 
 def note(app: Application, name: str, event: Event) -> Step:
-    """A table meets an event; the next record of states has what becomes of it."""
+    """A table meets an event; the next record of states has its new standing."""
     before = app.states.get(name)
     done = step(before, event, facts_of(app, name))
     if done.standing is not None and done.standing is not before:
@@ -87,7 +89,7 @@ def after(app: Application, name: str, event: Event, physical: Collection[Physic
 def hold(app: Application, window: Window, name: str, refused: Refused) -> None:
     """A table waits until its cause is mended, with all up to here (at_ts) in silver; the first cause counts.
 
-    refused: its reason says what and where; what the table needs is added to it.
+    refused: its reason says what and where; the table's need is added to it.
     """
     meet(app, window, name, _worded(app, name, refused))
 
@@ -114,21 +116,23 @@ def hold_tied(app: Application, window: Window, name: str, error: BaseException)
 
 
 def reads_snapshots(app: Application, name: str) -> bool:
-    """Whether a snapshot reads the sources that feed a table."""
+    """Whether a snapshot reads the sources of a table."""
     sources = {source for source, _, _ in app.names.flows().get(name, ())}
     return not any(source in app.pipeline.sources and app.pipeline.lacks_snapshots(source) for source in sources)
 
 
 def met_in(app: Application, window: Window, name: str) -> Place:
-    """The place of what a table met somewhere in a window, not at one event: no file, and the window's end."""
+    """The place of an event somewhere in a window, not at one position: no file, and the window's
+    end.
+    """
     return Place("", *app.names.pair(name), "", 0, window.cut_ts)
 
 
 def hold_with(
     app: Application, window: Window, name: str, partner: str, why: str, needs: Needs = Needs.NOTHING
 ) -> None:
-    """A table waits because of its partner. needs: what that one lacks, of which the table may have had a part: a
-    snapshot of either brings it, and the other may be gone at the source.
+    """A table waits because of its partner. needs: the partner's lack, of which the table may have
+    had a part: a snapshot of either brings it, and the other may be gone at the source.
     """
     standing = standing_of(app, window, partner)
     place = standing.place if standing else None
@@ -137,7 +141,9 @@ def hold_with(
 
 
 def _leave(app: Application, window: Window, name: str, refused: Refused) -> None:
-    """It leaves the window, held for this or for what held it before; its partners are another's to say."""
+    """It leaves the window, held for this or for its earlier cause; its partners are another's to
+    say.
+    """
     standing = step(app.states.get(name), refused, facts_of(app, name)).standing
     if standing is not None:
         window.taking.take_out(name, standing)
@@ -164,10 +170,11 @@ def mend(app: Application, window: Window, name: str, applied_ts: int) -> None:
 
 
 def take_along(app: Application, window: Window, names: Iterable[str]) -> None:
-    """Whoever gives rows to one of these tables that is held, or takes rows from it, waits with it.
+    """A giver or taker of rows waits with a held table among these.
 
-    With one that catches up below this window it waits too, but to catch up together with it; so it does in a window
-    of a source that was behind with one that other sources feed as well: that one goes on when it has all of them.
+    With one catching up below this window it waits too, but to catch up together with it. It does
+    so in the window of a source left behind, too, with a table of several sources: such a table
+    goes on when it has all of them.
     """
     for name in sorted(names):
         standing = standing_of(app, window, name)
@@ -205,7 +212,7 @@ def release_with_partners(app: Application) -> None:
 
 @dataclass(slots=True)
 class _Looked:
-    """stamp: of the States in which no held table's partner goes on."""
+    """stamp: of the States without a held table whose partner goes on."""
 
     stamp: int = 0
 

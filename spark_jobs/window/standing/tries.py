@@ -1,11 +1,11 @@
 """A window's tries: a passing failure is tried again, a table's own lasting failure holds it.
 
 In:  the errors of the steps, one per try. A table's own values have the same effect on this process
-     in each: it isn't tried again, since all other tables would wait for that.
+     in each: no further try, since all other tables would wait for it.
 Out: tables held as not written, and how often in a row; released by themselves after a pause, which doubles
      each time; else the error itself, once no further try can help.
 
-Failures are counted per table, and all tables that failed alike are held together: however many
+Failures are counted per table, and all tables with a like failure are held together: however many
 there are, the others wait for three tries and no more. A failure of the passing kind (failures.py)
 never holds a table: the application ends, and the next one tries again.
 """
@@ -36,7 +36,7 @@ class Tries:
         self._tables: dict[str, int] = {}
 
     def note(self, error: Exception) -> None:
-        """Take in what a try ended with; returns when there is to be another one, else raises."""
+        """Take in a try's error; returns when there is to be another one, else raises."""
         if isinstance(error, Terminal):
             raise error
         self._app.check_claim()
@@ -90,7 +90,7 @@ class Tries:
 
 
 def release_after_a_pause(app: Application) -> None:
-    """Let tables that could not be written go on: the cause may have passed since."""
+    """Let unwritten tables go on: the cause may have passed since."""
     now = datetime.now(UTC)
     for name, standing in app.states.of(State.HELD):
         if standing.times:  # of ten thousand held tables few wait for a pause

@@ -1,9 +1,10 @@
-"""Tables of which not all rows are known, or that change without row events: held by name, never half filled.
+"""Tables with unknown rows, or with changes without row events: held by name, never half filled.
 
-In:  table versions that the window reaches.
-Out: tables that leave the window, with the reason; warnings where the pipeline file asks for no more.
+In:  table versions within the window's reach.
+Out: tables leaving the window, with the reason; warnings where the pipeline file asks for no more.
 
-It waits from the version on that brings the cause. A snapshot, TRUNCATE or a new CREATE mends it once that is gone.
+It waits from the causing version on. A snapshot, TRUNCATE or a new CREATE mends it once the cause
+is gone.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[Phys
 
 
 def _why_not_followed(app: Application, version: TableVersion) -> str:
-    """Why the rows that a version's foreign keys change can't be worked out, in one phrase; "" when they can."""
+    """Why rows changed by a version's foreign keys can't be worked out, in one phrase; "" when they
+    can.
+    """
     if app.names.logical(version.database, version.table).routed:
         return "tables.routes brings it together with others"
     try:
@@ -77,7 +80,7 @@ def _why_not_followed(app: Application, version: TableVersion) -> str:
 
 
 def unlogged_reason(app: Application, version: TableVersion) -> str:
-    """One line for table_states: what, where, what to do."""
+    """One line for table_states: cause, place, remedy."""
     if version.status is VersionStatus.DROPPED:
         return ""
     place = f"{version.name} at {version.file}:{version.pos} of {version.source}"

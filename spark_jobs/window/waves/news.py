@@ -1,6 +1,7 @@
-"""The marks of waves in a window: ended waves, whole tables, waves that go on.
+"""The marks of waves in a window: ended waves, whole tables, continuing waves.
 
-In:  the window's segments that name the watermark table; marks of control/snapshots where none may be in the log.
+In:  the window's segments with the watermark table; marks of control/snapshots where none may be in
+     the log.
 Out: per source Followed, each ended wave with its view's real low_ts.
 """
 
@@ -35,7 +36,9 @@ def news(app: Application, window: Window) -> Iterator[tuple[str, Followed]]:
 
 
 def placed(app: Application, window: Window, source: str, wave: EndedWave) -> EndedWave:
-    """With the low_ts that its view really has: that of the version which it made, where its low mark isn't known."""
+    """With its view's real low_ts: the low_ts of its own version, where its low mark isn't
+    known.
+    """
     if not wave.at or wave.refused:
         return wave
     known = [version for manifest in wave.tables for version in app.histories[source].versions(*manifest.name)]

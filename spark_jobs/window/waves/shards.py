@@ -13,8 +13,8 @@ shard in its key.
 
 Two facts are missing in schema_history by itself: a shard with a past joins, or its snapshot ended
 before all of it was read. Each is written there as a version without other changes. Its commit_ts
-is the one up to which its source is in silver, a published cut mostly, so no statement still to be
-replayed lies below it.
+is its source's position in silver, a published cut mostly, so no statement still to be replayed
+lies below it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def is_shard(app: Application, physical: Physical) -> bool:
 
 
 def part(app: Application, physical: Physical, after_ts: int, cut_ts: int) -> int | None:
-    """After which commit_ts a shard's changes in (after_ts, cut_ts] count; None when it lacks rows at the end."""
+    """The commit_ts above which a shard's changes in (after_ts, cut_ts] count; None when it lacks
+    rows at the end.
+    """
     begin, waits = after_ts, False
     for version in app.histories[physical.source].versions(*physical.pair):
         if version.commit_ts > cut_ts:
@@ -60,7 +62,9 @@ def part(app: Application, physical: Physical, after_ts: int, cut_ts: int) -> in
 
 
 def leave_out_shards(app: Application, window: Window) -> None:
-    """Take the shards out of the window's tables that lack rows at its end. It comes behind all that makes versions."""
+    """Take the shards lacking rows at the window's end out of its tables. It comes behind all steps
+    with new versions.
+    """
     for entry in [entry for entry in window.tables.values() if entry.routed]:
         for physical in sorted(entry.physical):
             begin = part(app, physical, entry.begins(physical), window.cut_ts)
@@ -74,12 +78,14 @@ def leave_out_shards(app: Application, window: Window) -> None:
 
 
 def is_left_out(app: Application, window: Window, physical: Physical) -> bool:
-    """Whether it is a shard that lacks rows at the window's end: whoever comes behind leave_out_shards asks."""
+    """Whether it is a shard lacking rows at the window's end: steps behind leave_out_shards ask."""
     return is_shard(app, physical) and part(app, physical, 0, window.cut_ts) is None
 
 
 def lacks_rows(app: Application, physical: Physical, at_ts: int) -> bool:
-    """Whether rows of a shard that the source had at a commit_ts aren't in silver, and won't come by the log."""
+    """Whether a shard's rows at the source at a commit_ts aren't in silver, and won't come by the
+    log.
+    """
     version = app.histories[physical.source].version_at(*physical.pair, at_ts)
     if version is None or version.status is VersionStatus.DROPPED:
         return False
@@ -113,7 +119,7 @@ def _is_so(app: Application, name: str, event: ShardsLack | Whole) -> bool:
 
 
 def _lacks_at(app: Application, physical: Physical, cut_ts: int) -> bool:
-    """A source that joins below the cut has brought nothing to a table that goes on with the others."""
+    """A source joining below the cut has brought nothing to a table going on with the others."""
     version = app.histories[physical.source].version_at(*physical.pair, cut_ts)
     exists = version is not None and version.status is not VersionStatus.DROPPED
     joins = exists and physical.source in app.followed.behind
@@ -143,10 +149,12 @@ def _lacks(app: Application, name: str, shards: Collection[Physical]) -> str:
 def leave_out(
     app: Application, shards: Iterable[Physical], joins: Mapping[str, int] = MappingProxyType({})
 ) -> list[Physical]:
-    """Write down that these shards lack rows from the published cut on; those that this can't be said of yet, since
-    something is known of them above the cut. Said once. A snapshot of one that has rows in silver fails.
+    """Record these shards as lacking rows from the published cut on. Returns those where it can't
+    be said yet, since something is known of them above the cut. Said once. A snapshot of one with
+    rows in silver fails.
 
-    joins: sources that are about to be taken in, and from where on: their statements of between are to be replayed.
+    joins: sources about to be taken in, and from where on: their statements of between are to be
+    replayed.
     """
     made, later = list[TableVersion](), list[Physical]()
     for physical in shards:
@@ -169,7 +177,7 @@ def leave_out(
 
 
 def _fail_begun(app: Application, left: Collection[Physical]) -> None:
-    """Fail their snapshots before they are left out, for that is said once. A person may ask for
+    """Fail their snapshots before they are left out, for it is said once. A person may ask for
     their rows anew.
     """
     events = list[SnapshotEvent]()
@@ -225,7 +233,7 @@ def unfit(app: Application, window: Window, physical: Physical, version: TableVe
 def splits_window(app: Application, window: Window, physical: Physical, low_ts: int, *, anew: bool) -> str:
     """Why rows from low_ts on can't be applied again in this window; "" when they can.
 
-    A phase that ends where silver is, or below, counts as done. Nothing may therefore begin a phase
+    A phase ending where silver is, or below, counts as done. Nothing may therefore begin a phase
     between the window's lowest taken low mark and silver; nor right behind silver.
     """
     name = app.names.logical_name(*physical.pair)
@@ -249,7 +257,9 @@ def splits_window(app: Application, window: Window, physical: Physical, low_ts: 
 
 
 def begin_over(app: Application, window: Window, physical: Physical) -> str:
-    """Let a routed table that is held for rows go on: each of its shards is read anew. Why it can't, or ""."""
+    """Let a routed table, held for rows, go on: each of its shards is read anew. Why it can't, or
+    "".
+    """
     name = app.names.logical_name(*physical.pair)
     state = app.states.get(name)
     if name in window.held:
@@ -266,7 +276,9 @@ def begin_over(app: Application, window: Window, physical: Physical) -> str:
 
 
 def gone_again(app: Application, window: Window, physical: Physical, commit_ts: int) -> list[TableVersion]:
-    """Versions that say once more that shards are gone: silver has their rows, as their table was held meanwhile."""
+    """Versions repeating the end of gone shards: silver has their rows, as their table was held
+    meanwhile.
+    """
     name = app.names.logical_name(*physical.pair)
     state = app.states.get(name)
     if state is None or state.state is not State.HELD:

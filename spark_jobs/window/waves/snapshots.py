@@ -54,7 +54,9 @@ def is_begun(app: Application, snapshot: str, physical: Physical, held: Standing
 
 @dataclass(slots=True)
 class Begun:
-    """Events and versions of tables that begin with a wave, which aren't in the lake yet. fills: nor are states."""
+    """Events and versions, not in the lake yet, of tables beginning with a wave. fills: nor are
+    states.
+    """
 
     opened: list[SnapshotEvent] = field(default_factory=list)
     made: list[TableVersion] = field(default_factory=list)
@@ -77,10 +79,10 @@ def start(
 
 
 def record_begun(app: Application, begun: Begun) -> None:
-    """Write down what start() said of a wave's tables, of all of them in one commit each.
+    """Record start()'s word on a wave's tables, all of them in one commit each.
 
-    That they were opened comes first, then their versions, then their states: a killed window finds a version that is
-    there and fills its table; one that isn't there begins its table once more.
+    Their opening comes first, then their versions, then their states: a killed window fills the
+    table of an existing version, and begins the table of a missing one once more.
     """
     if begun.made:
         failpoint("apply_before_snapshot_version")
@@ -92,7 +94,9 @@ def record_begun(app: Application, begun: Begun) -> None:
 
 
 def _fill(app: Application, window: Window, name: str, physical: Physical, wave: EndedWave) -> None:
-    """Its hold is over, whatever it was for; who waited for its rows from before waits for rows of its own."""
+    """Its hold is over, whatever it was for; a table waiting for its older rows waits for rows of
+    its own.
+    """
     for shard in app.names.flows().get(name, ()):
         app.histories[shard.source].held.pop(shard.pair, None)
     window.taking.held.pop(name, None)
@@ -146,8 +150,9 @@ def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None
 
 
 def _refused_earlier(app: Application) -> Iterator[SnapshotEvent]:
-    """Waves that were read before their table came to wait for rows: none of its windows to come has their marks, when
-    it waited for something else as they passed. A wave that is refused too early is read twice, and no more than that.
+    """Waves read before their table came to wait for rows: none of its coming windows has their
+    marks, when it waited for something else as they passed. A wave refused too early is read twice,
+    and no worse.
     """
     for key, progress in app.snapshots.going.items():
         snapshot, physical = key.snapshot, key.physical
@@ -187,8 +192,8 @@ def _leave_takers(app: Application, window: Window) -> None:
 
 
 def _lacks_too(app: Application, window: Window, taker: str, what: str, place: Place) -> None:
-    """One that waits already waits for its rows from now on: when it goes on, the giver no longer says that it lacked
-    some.
+    """A table already waiting waits for its rows from now on: when it goes on, the giver's lack is
+    no longer on record.
     """
     if is_in(standing_of(app, window, taker), State.HELD):
         reason = shown.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, taker))
@@ -264,7 +269,7 @@ def take_answers(
 
 
 def record_answers(app: Application, answers: Sequence[SnapshotEvent]) -> None:
-    """Before the cut, so that a killed window says it again: what is said twice changes nothing."""
+    """Before the cut, so a killed window says it again: an answer said twice changes nothing."""
     app.snapshots.append(app.control, answers)
     kept = app.pipeline.tables
     # A rebuild refuses the rows of all tables but one: that says nothing of the snapshots.

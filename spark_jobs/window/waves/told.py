@@ -1,6 +1,6 @@
 """Events of control/snapshots as apply words them.
 
-In:  a wave, or a table's snapshot, and what became of it.
+In:  a wave, or a table's snapshot, and its fate.
 Out: the event; nothing is recorded here.
 """
 
@@ -38,5 +38,5 @@ def told_of(app: Application, snapshot: str, physical: Physical, kind: EventKind
 
 
 def as_refused(taken: SnapshotEvent, reason: str) -> SnapshotEvent:
-    """The answer to a wave that isn't taken after all."""
+    """The answer to a wave not taken after all."""
     return replace(taken, event=EventKind.REFUSED, reason=reason)

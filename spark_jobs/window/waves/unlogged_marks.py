@@ -3,7 +3,7 @@
 In:  events `marked` of control/snapshots: a mark, L and H (snapshot/marks/unlogged_marks.py).
 Out: per source this window's waves and ends; events `placed`.
 
-A chunk may come however late: its rows are right in each window that ends at H or above
+A chunk may come however late: its rows are right in each window with its end at H or above
 (snapshot/__init__.py). Apply therefore gives such a mark a commit_ts of its own, above H and above
 silver's position for its tables, and writes it down before anything is applied. From there on the
 mark is like one in the log: a killed window finds it at the same place, and silver's own commit_ts
@@ -52,7 +52,7 @@ def _mark(event: SnapshotEvent) -> Mark:
 
 
 def _place(app: Application, window: Window, events: list[SnapshotEvent]) -> None:
-    """Say where marks stand that this window reaches; the others are a later window's."""
+    """Give this window's marks their places; the others are a later window's."""
     now, placed_marks = datetime.now(UTC), list[SnapshotEvent]()
     for event in events:
         mark = _mark(event)

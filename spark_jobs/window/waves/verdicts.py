@@ -1,7 +1,7 @@
-"""Whether a wave's rows of a table can be taken, and with which version of it: decided before anything is changed.
+"""Whether a wave's rows of a table can be taken, and with what version: decided before any change.
 
 In:  a wave's share of a table; schema histories, standings, control/snapshots, silver's positions as they are now.
-Out: Verdict. Whoever asked does what it says (apply_steps/resolve_watermarks.py).
+Out: Verdict. The caller obeys it (apply_steps/resolve_watermarks.py).
 """
 
 from __future__ import annotations
@@ -78,12 +78,14 @@ def verdict_of(app: Application, window: Window, share: Share) -> Verdict:
 
 
 def begins_with(version: TableVersion, wave: EndedWave) -> bool:
-    """Whether it is a wave's own version: the one by which its table begins anew."""
+    """Whether it is a wave's own version, the new beginning of its table."""
     return version.kind == SNAPSHOT_KIND and version.commit_ts == wave.low_ts
 
 
 def damage(app: Application, share: Share) -> str:
-    """Why chunks can't be read; "" when they can. The try before found it, which didn't take them then."""
+    """Why chunks can't be read; "" when they can. The try before found it, and didn't take them
+    then.
+    """
     try:
         for ref in share.refs:
             rows_of(ref.read(app.lake))
@@ -105,7 +107,7 @@ def unfit(version: TableVersion | None, share: Share) -> str:
 
 
 def _is_whole(app: Application, window: Window, share: Share) -> bool:
-    """Whether silver has all rows of a table that the log and earlier waves tell."""
+    """Whether silver has all rows of a table told by the log and earlier waves."""
     physical = share.physical
     name = app.names.logical_name(*physical.pair)
     state = window.held.get(name) or app.states.get(name)
@@ -116,9 +118,9 @@ def _is_whole(app: Application, window: Window, share: Share) -> bool:
 
 
 def _is_filled(app: Application, name: str, wave: EndedWave) -> bool:
-    """Whether a table's state says already that it begins with a wave's snapshot; else a window was
-    killed between its version and its state. For a table that was whole nothing else shows it: a
-    held one begins once more.
+    """Whether a table begins with a wave's snapshot by its state already; else a window was killed
+    between its version and its state. For a table that was whole nothing else shows it: a held one
+    begins once more.
     """
     state = app.states.get(name)
     filled = state is not None and (state.state, state.snapshot) == (State.SNAPSHOT, wave.snapshot)
@@ -126,14 +128,18 @@ def _is_filled(app: Application, name: str, wave: EndedWave) -> bool:
 
 
 def _replaces(app: Application, share: Share) -> bool:
-    """Whether a wave's rows are to replace all that silver has: rows without a key can't be written twice."""
+    """Whether a wave's rows are to replace all of silver's: rows without a key can't be written
+    twice.
+    """
     versions = app.histories[share.physical.source].versions(*share.physical.pair)
     versions_then = [version for version in versions if version.commit_ts <= share.wave.low_ts]
     return bool(versions_then) and not versions_then[-1].key and not begins_with(versions_then[-1], share.wave)
 
 
 def _is_there(app: Application, version: TableVersion | None, share: Share) -> str:
-    """Why a wave of a table without a key isn't taken that begins where another one's rows begin: it has the same."""
+    """Why a keyless table's wave isn't taken if it begins where another one's rows begin: it has
+    the same.
+    """
     if version is None or version.key or not begins_with(version, share.wave):
         return ""
     begun_by = app.snapshots.begun_by(share.physical, version.commit_ts)
@@ -182,9 +188,9 @@ def _anew(app: Application, window: Window, share: Share) -> Verdict:
 
 
 def _version(app: Application, share: Share, state: Standing | None) -> TableVersion | None:
-    """The columns in force, of kind `snapshot`; those that the reader saw where the log's aren't to be trusted, or
-    aren't what was read: an ALTER may have been lost, or not been followed. Nor is a changefeed's file, where it lacks
-    the members of an ENUM.
+    """The columns in force, of kind `snapshot`; the reader's own where the log's aren't to be
+    trusted, or differ from the read ones: an ALTER may have been lost, or not been followed. Nor is
+    a changefeed's file, where it lacks the members of an ENUM.
     """
     physical, wave = share.physical, share.wave
     last = app.histories[physical.source].last(physical.pair)
@@ -209,7 +215,7 @@ def _version(app: Application, share: Share, state: Standing | None) -> TableVer
 
 
 def _renumbered(app: Application, physical: Physical, row: Any) -> TableVersion:
-    """A definition with column ids that nothing else has."""
+    """A definition with column ids of its own."""
     version = TableVersion.from_row(row)
     ids = {column.id: app.histories[physical.source].new_id() for column in version.columns}
     indexes = [replace(index, parts=tuple(ids.get(part, 0) for part in index.parts)) for index in version.indexes]

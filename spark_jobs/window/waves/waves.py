@@ -98,9 +98,10 @@ def _mark(text: str) -> Mark | None:
 
 
 def open_before(app: Application, window: Window, source: str, marks: Sequence[SeenMark]) -> OpenWave | None:
-    """The wave that was open as the window began, when the window has its high mark first.
+    """The wave open as the window began, when the window has its high mark first.
 
-    Where its low mark is, an earlier window has said in control/snapshots; what it says is read again from bronze.
+    An earlier window has recorded the place of its low mark in control/snapshots; the mark is read
+    again from bronze.
     """
     first = next((seen.mark for seen in marks if seen.mark.kind is not MarkKind.END), None)
     if first is None or first.kind is not MarkKind.HIGH:
@@ -115,7 +116,9 @@ def open_before(app: Application, window: Window, source: str, marks: Sequence[S
 def below(
     app: Application, window: Window, names: dict[str, Collection[str]], after_ts: int
 ) -> list[SegmentRef] | None:
-    """Segments of (after_ts, the window's low end] that name these tables, per source; None when bronze lacks them."""
+    """Segments of (after_ts, the window's low end] with these tables, per source; None when bronze
+    lacks them.
+    """
     if after_ts >= window.low_ts:
         return []
     if any(app.index.begin(source) > after_ts for source in names):
@@ -130,8 +133,9 @@ def below(
 
 
 def seen_upto(app: Application, window: Window, source: str, wave: EndedWave, after_ts: int) -> int | None:
-    """commit_ts of the last transaction, as far as it touches the wave's tables, that its one view sees; None when
-    bronze no longer tells. after_ts: it sees all up to there. Raises StreamCorrupt, UnknownEvent.
+    """commit_ts of the last transaction in the wave's one view, as far as it touches the wave's
+    tables; None when bronze no longer tells. after_ts: it sees all up to there. Raises
+    StreamCorrupt, UnknownEvent.
     """
     file, _, offset = wave.at.rpartition(":")
     place = Position.of(file, int(offset))
@@ -167,9 +171,10 @@ def _of_its_log(wave: EndedWave, refs: Iterable[SegmentRef]) -> Iterator[Segment
 
 
 def changed_by_ddl(app: Application, window: Window, physical: Physical, after_ts: int, upto_ts: int) -> str:
-    """A statement of (after_ts, upto_ts] that changes a table, followed or not; "" when there is none.
+    """A statement of (after_ts, upto_ts] with a change of a table, followed or not; "" when there
+    is none.
 
-    One that is known above counts, too: a window that ended there was killed, and no version may begin below it.
+    One known above counts, too: a window up to there was killed, and no version may begin below it.
     """
     source, name = physical.source, physical.pair
     for version in app.histories[source].versions(*name):
