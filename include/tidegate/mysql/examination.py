@@ -25,6 +25,7 @@ from tidegate.lake.status import captured_server
 from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.hosts import host_of
+from tidegate.mysql.idle_rules import idle_rules
 from tidegate.mysql.other_hosts import about
 from tidegate.mysql.paste import account_of, marks_grant
 from tidegate.mysql.preflight import Level, SourceDemands, findings
@@ -58,7 +59,7 @@ class SourceVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """at: a source, "lake" or "Airflow"."""
+    """of: a source, "lake", "Airflow" or "pipeline file"."""
 
     of: str
     verdict: SourceVerdict
@@ -110,6 +111,11 @@ def examine(
         except TidegateError as error:
             examination.lines.append(failed(name, error))
     examination.lines += _mixed(pipeline, known)
+    if known.keys() == pipeline.sources.keys():
+        versions = (version for source in known.values() for version in source.versions)
+        for what in idle_rules(pipeline.tables, versions):
+            text = f"{what}: is it mistyped? The rule does nothing now"
+            examination.lines.append(Line("pipeline file", SourceVerdict.CAUTION, text))
     return examination
 
 
@@ -188,7 +194,11 @@ class _Source:
     info: ConnectionInfo
     connection: Any
     facts: SourceFacts = field(init=False)
-    names: list[tuple[str, str]] = field(init=False, default_factory=list)
+    versions: list[TableVersion] = field(init=False, default_factory=list)
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        return [(version.database, version.table) for version in self.versions]
 
     def lines(self) -> Iterator[Line]:
         facts = self.facts = read_facts(self.connection, self.info)
@@ -247,7 +257,7 @@ class _Source:
         assert facts.position is not None, "asked for before"
         versions = read_baseline(self.connection, self.name, keeps, facts.position)
         versions = [version for version in versions if version.table]
-        self.names = [(version.database, version.table) for version in versions]
+        self.versions = versions
         if not versions:
             read = self.pipeline.tables.include_as_read
             text = f"tables.include matches no table that the server shows this account ({read}):"

@@ -215,3 +215,24 @@ def test_a_server_under_two_names_is_refused_and_a_route_into_a_table_s_own_name
     with pytest.raises(SourceRefused, match="source copy is captured from this very server"):
         check_apart(checked.lake, pipeline, "main", facts)
     check_apart(checked.lake, pipeline, "copy", facts)
+
+
+def test_rules_for_columns_and_rows_that_do_nothing_are_named(checked: Checked) -> None:
+    t = f"{checked.database}.t"
+    checked.server.query(f"CREATE TABLE {t} (id INT PRIMARY KEY, eMail TEXT, note TEXT COMMENT 'some pii')")
+    rules = (
+        f"columns: [{{match: '{t}', exclude: [note, note_2]}}],"
+        f" masks: [{{match: '{t}', columns: [email, phnoe], how: null}},"
+        " {match: '*.*', comment: pii, how: null}, {match: '*.*', comment: secret, how: null}],"
+        f" rows: [{{match: '{checked.database}.u', where: id = 1}}, {{match: '{t}', where: ID > 0 AND other = 1}}]"
+    )
+    checked.file.write_text(checked.file.read_text().replace("include:", f"{rules}, include:"))
+    _, findings = checked.findings()
+    texts = [line["text"] for line in findings["caution"] if line["of"] == "pipeline file"]
+    assert [text.partition(": is it mistyped?")[0] for text in texts] == [
+        f"tables.columns: no column of {t} has the name note_2",
+        f"tables.masks: no column of {t} has the name phnoe",
+        "tables.masks: no column of *.* has a comment with secret",
+        f"tables.rows: no table flows into {checked.database}.u",
+        f"tables.rows: no column of {t} has the name other",
+    ]
