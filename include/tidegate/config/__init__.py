@@ -12,6 +12,7 @@ from tidegate.config.alerts import BOUNDED, Alert, Alerts, Notifier
 from tidegate.config.any_source import Flavour
 from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
+from tidegate.config.column_names import column_pattern
 from tidegate.config.columns import ColumnRule
 from tidegate.config.completeness import Completeness
 from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
@@ -73,6 +74,7 @@ __all__ = [
     "Verify",
     "Writer",
     "Xa",
+    "column_pattern",
     "load",
     "matches",
     "named_tables",

@@ -14,13 +14,13 @@ def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """These regular expressions. Raises ValueError where one is none."""
     for name in names:
         try:
-            compiled(name)
+            column_pattern(name)
         except re.error as error:
             raise ValueError(f"{name}: not a regular expression: {error}") from None
     return names
 
 
 @lru_cache(maxsize=1024)
-def compiled(name: str) -> re.Pattern[str]:
+def column_pattern(name: str) -> re.Pattern[str]:
     """Names of columns don't tell case apart at the source."""
     return re.compile(name, re.IGNORECASE)

@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tidegate.config.column_names import check_names, compiled
+from tidegate.config.column_names import check_names, column_pattern
 from tidegate.config.section import Section
 from tidegate.config.table_patterns import compile_pattern
 
@@ -46,5 +46,5 @@ class ColumnRule(Section):
 
     def takes(self, column: str) -> bool:
         """Whether silver has a column of this name, as far as this rule says."""
-        listed = any(compiled(name).fullmatch(column) for name in self.include or self.exclude)
+        listed = any(column_pattern(name).fullmatch(column) for name in self.include or self.exclude)
         return listed == bool(self.include)

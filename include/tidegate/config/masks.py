@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tidegate.config.column_names import check_names, compiled
+from tidegate.config.column_names import check_names, column_pattern
 from tidegate.config.section import Section
 from tidegate.config.table_patterns import compile_pattern
 
@@ -92,6 +92,6 @@ class MaskRule(Section):
 
     def takes(self, column: str, comment: str) -> bool:
         """Whether it masks a column of this name, with this comment at the source."""
-        if any(compiled(name).fullmatch(column) for name in self.columns):
+        if any(column_pattern(name).fullmatch(column) for name in self.columns):
             return True
-        return self.comment is not None and compiled(self.comment).search(comment) is not None
+        return self.comment is not None and column_pattern(self.comment).search(comment) is not None

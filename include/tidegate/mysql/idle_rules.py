@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from tidegate.conditions.model import leaves
-from tidegate.config import ColumnRule, MaskRule, RowRule, Tables
-from tidegate.config.column_names import compiled
+from tidegate.config import ColumnRule, MaskRule, RowRule, Tables, column_pattern
 from tidegate.schema.model.columns import Column, TableVersion
 
 Rule = ColumnRule | MaskRule | RowRule
@@ -45,7 +44,7 @@ def _patterns(rule: Rule) -> Iterator[tuple[str, Callable[[Column], bool]]]:
         case MaskRule():
             yield from map(_named, rule.columns)
             if rule.comment is not None:
-                comment = compiled(rule.comment)
+                comment = column_pattern(rule.comment)
                 yield f"a comment with {rule.comment}", lambda column: comment.search(column.comment) is not None
         case RowRule():
             for name in sorted({leaf.column for leaf in leaves(rule.condition)}):
@@ -57,4 +56,4 @@ def _is_called(name: str, column: Column) -> bool:
 
 
 def _named(pattern: str) -> tuple[str, Callable[[Column], bool]]:
-    return f"the name {pattern}", lambda column: compiled(pattern).fullmatch(column.name) is not None
+    return f"the name {pattern}", lambda column: column_pattern(pattern).fullmatch(column.name) is not None
