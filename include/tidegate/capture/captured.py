@@ -26,7 +26,7 @@ class Captured:
     tail: Segment | None
 
     def add(self, segments: Sequence[Segment]) -> None:
-        """Segments that are durable now."""
+        """Segments durable now."""
         with_bytes = [segment for segment in segments if segment.has_bytes]
         if with_bytes:  # without the bytes: their memory is used again
             self.tail = replace(with_bytes[-1], payload=b"", context=b"")

@@ -1,10 +1,11 @@
-"""Where capture of a source stands: all that the next segment must continue.
+"""Where capture of a source stands: the state to be continued by the next segment.
 
 In:  the newest segments of bronze or of the value log.
-Out: a Checkpoint, to ask the source for what comes next and to judge whether it fits.
+Out: a Checkpoint, to ask the source for its next events and to judge whether they fit.
 
-Every source has the part of it that is here. The rest, for finding the place again, is the source's own: capture hands
-it back unchanged, and folds segments into it when a run begins from stored ones.
+Every source has the part of it in this module. The rest, for finding the place again, is the
+source's own: capture hands it back unchanged, and folds segments into it when a run begins from
+stored ones.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ P = TypeVar("P", bound=SourcePlace)
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(Generic[P]):
-    """The end of what is captured. A source that was never captured stands at seq 0.
+    """The end of the captured log. A source never captured stands at seq 0.
 
     server: whose place it is; end: its position, for people and for comparing with the server's word.
     """
@@ -84,8 +85,8 @@ def _mark(segment: Segment) -> tuple[str, int, int, int, int]:
 def check_belongs(first: Segment, newest: Segment | None, source: str, folder: Path) -> None:
     """The value log's first segment beyond bronze must continue bronze's newest, in seq and in commit_ts.
 
-    Another capture, with a value log of its own, may have landed other segments under the same numbers; then ours could
-    leap over what it hasn't got. Raises StrayValueLog.
+    Another capture, with a value log of its own, may have landed other segments under the same
+    numbers; then ours could leap over events it hasn't got. Raises StrayValueLog.
     """
     seq, resolved_ts = (newest.seq, newest.resolved_ts) if newest is not None else (0, 0)
     if first.source == source and first.seq == seq + 1 and first.prev_commit_ts == resolved_ts:

@@ -1,7 +1,8 @@
 """A pipeline's state in one word, and why.
 
 In:  a Standing.
-Out: Health, the hop of the road that is slowest, and sentences, for the page in Airflow, its JSON and `tidegate top`.
+Out: Health, the slowest hop of the road, and sentences, for the page in Airflow, its JSON and
+     `tidegate top`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tidegate.text_layout import age_text, counted, size_text
 
 
 class Health(StrEnum):
-    """From the worst to the best; the first that is so counts."""
+    """From the worst to the best; the first true one counts."""
 
     UNREADABLE = "unreadable"
     AHEAD = "stopped"

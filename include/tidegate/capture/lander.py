@@ -1,12 +1,13 @@
-"""The lander: a thread that appends segments to bronze while the reader reads on.
+"""The lander: a thread to append segments to bronze while the reader reads on.
 
-In:  segments that the value log holds already, in order of seq, and where they lie in it.
-Out: commits of bronze, by size or when the reader says that it is time; `committed_seq`.
+In:  segments in the value log already, in order of seq, and where they lie in it.
+Out: commits of bronze, by size or at the reader's call; `committed_seq`.
 
-The queue is bounded by bytes. A lake may make the reader wait for room longer than slow_seconds, or be out of reach.
-This turns the slow chaser on: the queue is dropped, and the thread follows from the value log at the lake's own pace,
-a batch in memory at a time. A refusal by the lake, and every other error, is raised in the reader at its next call;
-nothing is lost, since the value log has all that isn't committed.
+The queue is bounded by bytes. A lake may make the reader wait for room longer than slow_seconds, or
+be out of reach. This turns the slow chaser on: the queue is dropped, and the thread follows from
+the value log at the lake's own pace, a batch in memory at a time. A refusal by the lake, and every
+other error, is raised in the reader at its next call; nothing is lost, since the value log has all
+uncommitted segments.
 
 Order and exactly-once don't depend on a segment's way: one thread appends, each batch begins where the one before
 ended, in memory as on disk, and bronze refuses gaps and repetitions.
@@ -63,7 +64,9 @@ class LanderSettings:
 
 
 class Lander:
-    """A context manager: the thread runs inside the block; leaving it lands what is waiting (not after an error)."""
+    """A context manager: the thread runs inside the block; leaving it lands the waiting segments
+    (not after an error).
+    """
 
     def __init__(
         self, bronze: Bronze, value_log: ValueLog, settings: LanderSettings, may_land: Callable[[], None] = lambda: None
@@ -129,7 +132,7 @@ class Lander:
 
     @property
     def troubled(self) -> bool:
-        """Whether the lake fails, or takes long over what it was given last."""
+        """Whether the lake fails, or takes long over the last landing."""
         since = self._landing_since
         return bool(self.lake_error) or (
             since is not None and self._chaser.on and time.monotonic() - since > self._settings.slow_seconds
@@ -140,7 +143,7 @@ class Lander:
             return self._chaser.status()
 
     def begin(self, backlog: Backlog) -> None:
-        """Before the thread starts: what was left in the value log lands first."""
+        """Before the thread starts: segments left in the value log land first."""
         self._next, self._last, self._behind_bytes = backlog.first, backlog.last, backlog.bytes
         self._unattached = backlog.first is None
         self._due = True
@@ -155,9 +158,9 @@ class Lander:
             self._held_until = None
 
     def put(self, placed: Iterable[LoggedSegment]) -> None:
-        """Take synced segments: into the queue, or note that the value log has them.
+        """Take synced segments: into the queue, or note them as in the value log.
 
-        Waits while the queue is full, up to slow_seconds. Raises what the thread failed with.
+        Waits while the queue is full, up to slow_seconds. Raises the thread's error.
         """
         for logged in placed:
             with self._changed:
@@ -179,14 +182,16 @@ class Lander:
                     self._changed.notify_all()
 
     def flush(self) -> None:
-        """Land what is waiting now; doesn't wait for it."""
+        """Land the waiting segments; doesn't wait for it."""
         with self._changed:
             self._raise()
             self._due = True
             self._changed.notify_all()
 
     def drain(self) -> bool:
-        """Land the queue and wait for it; False when the chaser is on: the value log has what isn't landed."""
+        """Land the queue and wait for it; False when the chaser is on: the value log has the
+        rest.
+        """
         self.flush()
         with self._changed:
             self._changed.wait_for(
@@ -276,7 +281,9 @@ class Lander:
         return batch
 
     def _land(self, batch: list[Segment]) -> None:
-        """Append a batch, however long the lake can't be reached. Raises what no waiting mends, or when closing."""
+        """Append a batch, however long the lake can't be reached. Raises errors no waiting mends,
+        or when closing.
+        """
         wait = 1.0
         while True:
             try:
@@ -312,7 +319,7 @@ class Lander:
             self._changed.notify_all()
 
     def _try_return(self) -> None:
-        """The second catch-up: what is left goes into the queue while the reader is held."""
+        """The second catch-up: the rest goes into the queue while the reader is held."""
         with self._changed:
             few = self._behind_bytes <= self._settings.queue_bytes // 2
             if not few or self._chaser.may_return_in() > 0:
@@ -347,7 +354,9 @@ class Lander:
         self._changed.notify_all()
 
     def _attach(self) -> None:
-        """Find where bronze ends, once it answers, and that the value log goes on there. Raises Fenced."""
+        """Find the end of bronze, once it answers, and check the value log goes on there. Raises
+        Fenced.
+        """
         wait = 1.0
         while True:
             try:

@@ -1,16 +1,16 @@
-"""The value logs that may owe acknowledged commits to bronze; remembered in the lake.
+"""The value logs perhaps owing acknowledged commits to bronze; remembered in the lake.
 
 In:  a lake, a source with promises (a Pump, semi_sync), the value log of its capture.
 Out: Owing.begin() before the first acknowledgement: nothing, or StrayValueLog with the name of another log in debt;
      check_none_elsewhere() before bronze gets another log's segments; settle() when all of it is in bronze; debts()
      and forget() for a person's acceptance of a loss.
 
-A value log is a folder on one machine. When capture starts on another one, bronze takes other segments under the first
-log's numbers. Commits acknowledged there alone would be forgotten: nobody can send them again. The lake therefore has
-an object per log that owes, control/value_logs/<source>/<id of the log>.json. It is made before anything is
-acknowledged, and removed when a run has ended with all of it landed, well or by the source's error; a log that was
-killed, or whose lake failed, keeps it. The folder says by itself, too, that the object is there: then a start needs no
-lake.
+A value log is a folder on one machine. When capture starts on another one, bronze takes other
+segments under the first log's numbers. Commits acknowledged there alone would be forgotten: nobody
+can send them again. The lake therefore has an object per owing log, control/value_logs/<source>/<id
+of the log>.json. It is made before anything is acknowledged, and removed when a run has ended with
+all of it landed, well or by the source's error; a killed log, or one whose lake failed, keeps it.
+The folder records the object's existence, too: then a start needs no lake.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Debt:
 
 
 def owes(folder: Path) -> bool:
-    """Whether a value log's folder says that its source was acknowledged on its strength."""
+    """Whether commits of its source were acknowledged on the value log's strength, by its
+    folder.
+    """
     return (folder / _NOTED).exists()
 
 
@@ -113,13 +115,13 @@ class Owing:
             log.warning("the lake goes on to count on this machine's value log of %s: %s", self._source, error)
 
     def debts(self) -> list[Debt]:
-        """The logs that owe, in order of their ids."""
+        """The owing logs, in order of their ids."""
         names = [entry.name for entry in self._store.names() if entry.name.endswith(".json")]
         objects = {name: self._store.get(name) for name in names}
         return [Debt.decoded(name.removesuffix(".json"), data) for name, data in objects.items() if data is not None]
 
     def forget(self, log_id: str) -> None:
-        """A log owes nothing any more, or a person accepts what it has alone as lost."""
+        """A log owes nothing any more, or a person accepts the loss of the commits in it alone."""
         self._store.delete([f"{log_id}.json"])
 
     def _owed_elsewhere(self, others: list[Debt], folder: Path) -> StrayValueLog:

@@ -1,5 +1,5 @@
-"""Sources that have no server of their own with a log: a Pump, a changefeed's path. It counts the bytes of the
-captured stream.
+"""Sources without a server of their own with a log: a Pump, a changefeed's path. It counts the
+bytes of the captured stream.
 
 In:  segments; the payload of the next one.
 Out: a StreamPlace; the next Segment as far as it follows from the one before it and its bytes.
@@ -47,7 +47,9 @@ def check_continues(before: Segment, after: Segment) -> None:
 
 
 def following(before: StreamCheckpoint, source: str, payload: bytes) -> Segment:
-    """A heartbeat at the place before, when it is given as it is; what the payload says is the caller's to add."""
+    """A heartbeat at the place before, when it is given as it is; the caller adds the payload's
+    facts.
+    """
     return Segment(
         source=source,
         seq=before.seq + 1,

@@ -1,11 +1,11 @@
-"""Memory for payloads, used again once nobody holds the segment that was in it.
+"""Memory for payloads, used again once nobody holds its segment.
 
 In:  how many bytes a segment may need.
 Out: uint8 arrays, uninitialised.
 
-A payload lives until bronze has it, so a busy capture needs a few at a time, for ever anew. Touching fresh memory was a
-fifth of capture's CPU (page faults); what comes back here is warm. An array comes back by itself: with the last view of
-it, wherever that was held.
+A payload lives until bronze has it, so a busy capture needs a few at a time, for ever anew.
+Touching fresh memory was a fifth of capture's CPU (page faults); returned memory is warm. An array
+comes back by itself: with the last view of it, wherever it was held.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ import numpy.typing as npt
 
 
 class PayloadMemory:
-    """Arrays of one size; at most kept_max of those that came back wait for their next use."""
+    """Arrays of one size; at most kept_max returned ones wait for their next use."""
 
     def __init__(self, array_bytes: int, kept_max: int) -> None:
         self._array_bytes = array_bytes
         self._kept: deque[memoryview] = deque(maxlen=kept_max)
 
     def take(self, count: int) -> npt.NDArray[np.uint8]:
-        """At least `count` bytes, whatever is in them. More than an array's size: memory that doesn't come back."""
+        """At least `count` bytes, whatever is in them. More than an array's size: memory without
+        return.
+        """
         if count > self._array_bytes:
             return np.empty(count, np.uint8)
         try:

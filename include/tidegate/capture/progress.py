@@ -35,7 +35,7 @@ class CaptureResult:
     landed: bool
 
     def __str__(self) -> str:
-        """For people: why it ended, and what it has captured."""
+        """For people: why it ended, and its captured log."""
         if not self.last_seq:
             return f"{_ENDED[self.reason]}: nothing is captured yet"
         work = f"{counted(self.segments, 'segment', 'segments')}, {self.bytes / 1e6:,.1f} MB"

@@ -1,4 +1,4 @@
-"""A forecast: the time at which a source purges binlog files before capture has read them.
+"""A forecast: the time when a source purges binlog files before capture has read them.
 
 In:  the server's rules, its files, its own rate of writing; how far capture is.
 Out: a Retention, and words for a person: are changes lost if capture stays down until tomorrow?

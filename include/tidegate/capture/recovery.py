@@ -1,11 +1,11 @@
-"""Where a run goes on: behind the value log's last segment, which lies at or behind bronze's.
+"""Where a run goes on: behind the value log's last segment, at or behind bronze's.
 
 In:  bronze, the value log.
-Out: the Checkpoint to ask the server from, and what of the value log bronze lacks.
+Out: the Checkpoint to ask the server from, and the value log's segments missing in bronze.
 
-A lake that can't be reached doesn't keep capture from starting, when this machine has captured the source before: the
-value log alone says where to go on. Whether bronze really ends where the value log begins is looked at before the
-first segment lands (lander._attach).
+An unreachable lake doesn't keep capture from starting, when this machine has captured the source
+before: the value log alone says where to go on. Whether bronze really ends where the value log
+begins is looked at before the first segment lands (lander._attach).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Recovered(NamedTuple):
 def open_and_recover(
     bronze: Bronze, folder: Path, budget: Budget, nothing: Checkpoint[Any], *, promised: bool
 ) -> tuple[ValueLog, Recovered]:
-    """The value log in a folder, and what recover() says of it.
+    """The value log in a folder, and the result of recover().
 
-    When capture went on elsewhere, and is back, a log that doesn't follow bronze is of no use: the server has the next
-    events, or says so if it hasn't. Its folder is moved aside, unless commits were acknowledged on its strength:
-    promised. Raises Fenced, LakeUnavailable.
+    When capture went on elsewhere, and is back, a log not following bronze is of no use: the server
+    has the next events, or says so if it hasn't. Its folder is moved aside, unless commits were
+    acknowledged on its strength: promised. Raises Fenced, LakeUnavailable.
     """
     log_there = ValueLog(folder, budget=budget)
     try:
@@ -63,7 +63,7 @@ def open_and_recover(
 
 
 def recover(bronze: Bronze, value_log: ValueLog, nothing: Checkpoint[Any]) -> Recovered:
-    """Nothing is written. nothing: the checkpoint of a source that was never captured, seq 0.
+    """Nothing is written. nothing: the checkpoint of a source never captured, seq 0.
 
     Raises Fenced, LakeUnavailable.
     """
@@ -96,7 +96,7 @@ def recover(bronze: Bronze, value_log: ValueLog, nothing: Checkpoint[Any]) -> Re
 
 
 def _without_bronze(value_log: ValueLog, nothing: Checkpoint[Any], error: LakeUnavailable) -> Recovered:
-    """From the value log alone. Raises the error when that doesn't say where to go on."""
+    """From the value log alone. Raises the error when the log doesn't say where to go on."""
     checkpoint, last, tail = None, None, None
     for record in value_log.heads():
         if checkpoint is None and record.segment.flags & SegmentFlag.OPEN_AT_START:

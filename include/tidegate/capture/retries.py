@@ -1,8 +1,8 @@
-"""How long a source that can't be reached, or won't, is asked again within a run.
+"""How long an unreachable or refusing source is asked again within a run.
 
 In:  one failure after the other.
-Out: how long to wait before the next try; or the failure itself at the run's end, SourceRefused for an answer that the
-     server has given for minutes.
+Out: how long to wait before the next try; or the failure itself at the run's end, SourceRefused for
+     an answer given by the server for minutes.
 """
 
 from __future__ import annotations

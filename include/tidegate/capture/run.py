@@ -50,8 +50,8 @@ _ROOM_BYTES = 1 << 20  # of frames and contexts
 
 @dataclass(slots=True)
 class CaptureRun:
-    """A run. source gives what it reads, once per call of run(). state_dir holds the value log unless the pipeline file
-    names a folder.
+    """A run. source gives the run's reader, once per call of run(). state_dir holds the value log
+    unless the pipeline file names a folder.
     """
 
     pipeline: Pipeline
@@ -184,7 +184,7 @@ class _Loop:
             raise
 
     def land_and_read(self, reader: SourceReader) -> CaptureResult:
-        """Land what the value log had, then read until something ends the run."""
+        """Land the value log's segments, then read until the run ends."""
         settings, newest = self.settings, self.recovered.newest
         self.lander = Lander(
             self.bronze,
@@ -287,13 +287,15 @@ class _Loop:
             self._tell(reader)
 
     def _reply(self, reader: SourceReader) -> None:
-        """A commit waits at the source: what it wrote is made durable now, then the source hears so."""
+        """A commit waits at the source: its rows are made durable now, then the source hears so."""
         self._keep(reader.cut_now(), reader)
         failpoint("capture_before_reply")
         reader.acknowledge()
 
     def _over(self, now: float) -> Reason | None:
-        """Whether and why to end. A lake that fails keeps a run going beyond its time: the next couldn't ask it."""
+        """Whether and why to end. A failing lake keeps a run going beyond its time: the next
+        couldn't ask it.
+        """
         if self.stop.is_set():
             return "stopped"
         if now >= self.deadline and not self.lander.troubled:
@@ -303,10 +305,12 @@ class _Loop:
         return None
 
     def _land_what_is_due(self, came: Sequence[Segment], reader: SourceReader) -> None:
-        """Land what was read up to now; inside a transaction its end is asked for, and lands when it came.
+        """Land the log read up to now; inside a transaction its end is asked for, and lands when it
+        came.
 
-        came: what this turn gave. A stream without a pause is always inside of one: events behind the requested end
-        wait for the next time, else each transaction would be cut and synced alone.
+        came: this turn's segments. A stream without a pause is always inside of one: events behind
+        the requested end wait for the next time, else each transaction would be cut and synced
+        alone.
         """
         ended = self._end_asked and came and not came[-1].flags & SegmentFlag.OPEN_AT_END
         if not (ended and reader.in_transaction):
@@ -353,7 +357,7 @@ class _Loop:
         """A lake may be slower than the source and still take everything: it slows the reader down at the budget's
         end.
 
-        One that takes nothing doesn't: append then reports a full log.
+        One without progress doesn't: append then reports a full log.
         """
         took_at, seq = time.monotonic(), self.lander.committed_seq
         while self.lander.chasing and self.value_log.room_bytes() < 2 * size + _ROOM_BYTES:

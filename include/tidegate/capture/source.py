@@ -1,23 +1,26 @@
-"""The protocols that each kind of source keeps, towards capture and towards apply.
+"""The protocols of each kind of source, towards capture and towards apply.
 
 In:  nothing; these are promises.
-Out: Source and SourceReader, all that capture/run.py knows of a source; SchemaFeed, PrewriteFeed and Decoder for
-     apply.
+Out: Source and SourceReader, a source as capture/run.py knows it; SchemaFeed, PrewriteFeed and
+     Decoder for apply.
 
-Why a reader that keeps them loses nothing and doubles nothing:
+Why a reader under these rules loses nothing and doubles nothing:
 
 - `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order, each continuing the one before in seq
   and in commit_ts, and `checkpoint` stands behind the last one given. The given events are thus exactly those at or
   before `checkpoint`, and all missing ones lie behind it.
-- The loop syncs what it was given to the value log before it takes over `checkpoint` as its own, hands it to the
-  lander, or lets the reader acknowledge it. Until then the source still has it: what a kill loses can be
-  asked for again.
-- A reader opened at a checkpoint gives what follows it, or `resume` has said why it can't (PositionLost). It gives
-  nothing twice, also where the source itself begins further back: what lies before the checkpoint it walks and drops.
-- A segment names the transactions of which it may change a window: those of its range of commit_ts, if its kind is one
-  of WHOLE_KINDS (segments/segment.py), and none that end outside of it and of its continuations.
+- The loop syncs given segments to the value log before it takes over `checkpoint` as its own, hands
+  them to the lander, or lets the reader acknowledge them. Until then the source still has them:
+  segments lost by a kill can be asked for again.
+- A reader opened at a checkpoint gives the log behind it, or `resume` has said why it can't
+  (PositionLost). It gives nothing twice, also where the source itself begins further back: it walks
+  and drops the log before the checkpoint.
+- A segment names the transactions it may bring to a window: those of its range of commit_ts, if its
+  kind is one of WHOLE_KINDS (segments/segment.py), and none with an end outside of it and of its
+  continuations.
 - `resolved_ts` is below every transaction still to come: so no later segment changes anything cut below it.
-- `check_continues` is asked once more of every pair of neighbours as they land, by what their rows say alone.
+- `check_continues` is asked once more of every pair of neighbours as they land, by their rows
+  alone.
 
 Where capture of a source stands is known in four places, each at or before the one above it:
 
@@ -26,8 +29,8 @@ Where capture of a source stands is known in four places, each at or before the 
     captured.tail          the newest segment with bytes among those: what continuity compares with the source's own
     lander.committed_seq   the last segment that bronze has: below it the value log may be deleted
 
-The first two are equal between two turns of the loop. A new run finds the second again from the value log, or, where
-that is gone, from bronze: from the fourth (capture/recovery.py).
+The first two are equal between two turns of the loop. A new run finds the second again from the
+value log, or, without one, from bronze: from the fourth (capture/recovery.py).
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ TableName: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """When the source purges what isn't captured yet, if capture stood still from now on.
+    """When the source purges uncaptured log, if capture stood still from now on.
 
     seconds_left: None when no rule of the source purges anything, or it can't be said yet; 0: the next events are
     gone. rule: age | size, whichever comes first; gone; "" for None. oldest_file: the source's; files_before: the
@@ -66,8 +69,9 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class ClockState:
-    """The source's clock beside this machine's. ahead_seconds: as it was read last; doubted: it leapt, and isn't
-    believed yet; lowered: segments of this run whose transactions say that they are later than it.
+    """The source's clock beside this machine's. ahead_seconds: as it was read last; doubted: it
+    leapt, and isn't believed yet; lowered: segments of this run with transactions dated later than
+    it.
     """
 
     ahead_seconds: float = 0.0
@@ -89,7 +93,9 @@ class SourceReader(Protocol):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether what was read ends inside a transaction: nothing of it can be cut before more comes."""
+        """Whether the log read so far ends inside a transaction: nothing of it can be cut before
+        more comes.
+        """
         ...
 
     @property
@@ -104,7 +110,7 @@ class SourceReader(Protocol):
 
     @property
     def reply_due(self) -> bool:
-        """Whether a commit at the source waits until what was read is durable here."""
+        """Whether a commit at the source waits until the log read so far is durable here."""
         ...
 
     @property
@@ -132,11 +138,15 @@ class SourceReader(Protocol):
         ...
 
     def receive(self, timeout_seconds: float) -> list[Segment]:
-        """Wait for something to come, and give what is full; [] is no sign of an end. Raises StreamCorrupt."""
+        """Wait for events, and give full segments; [] is no sign of an end. Raises
+        StreamCorrupt.
+        """
         ...
 
     def cut_soon(self) -> list[Segment]:
-        """The read bytes as one segment; [] inside a transaction, which is then cut as soon as it ends."""
+        """The read bytes as one segment; [] inside a transaction: it is then cut as soon as it
+        ends.
+        """
         ...
 
     def cut_now(self) -> list[Segment]:
@@ -144,15 +154,17 @@ class SourceReader(Protocol):
         ...
 
     def heartbeat(self) -> Segment | None:
-        """A segment without bytes that moves resolved_ts, after the source has shown a quiet log before it."""
+        """A segment without bytes to move resolved_ts, after the source has shown a quiet log
+        before it.
+        """
         ...
 
     def acknowledge(self) -> None:
-        """Tell the source that all it asked a reply for is durable; only then is reply_due over."""
+        """Reply to the source: all it asked a reply for is durable; only then is reply_due over."""
         ...
 
     def keep_time(self) -> None:
-        """Called about once a second: reads the source's clock when that is due."""
+        """Called about once a second: reads the source's clock when due."""
         ...
 
     def retention(self) -> Retention | None:
@@ -169,7 +181,7 @@ class Source(Protocol):
 
     @property
     def nothing(self) -> Checkpoint[Any]:
-        """The checkpoint of a source that nothing was captured of: seq 0."""
+        """The checkpoint of a source without captured log: seq 0."""
         ...
 
     @property
@@ -181,7 +193,7 @@ class Source(Protocol):
     def clock(self) -> ClockState: ...
 
     def connect(self) -> SourceReader:
-        """Connect, and refuse a source that can't be captured, before anything is written.
+        """Connect, and refuse a source unfit for capture, before anything is written.
 
         Raises SourceRefused, SourceUnavailable.
         """
@@ -204,7 +216,7 @@ class SchemaFeed(Protocol):
 
 
 class PrewriteFeed(Protocol):
-    """The rows of a segment that wait for an answer, and its answers, in log order."""
+    """The rows of a segment waiting for an answer, and its answers, in log order."""
 
     def __call__(self, segment: Segment) -> Sequence[Pending | PrewriteAnswer]:
         """Raises StreamCorrupt for broken bytes, UnknownEvent for what isn't known."""

@@ -1,12 +1,13 @@
-"""One capture per source: who wants to land segments of it holds its lease.
+"""One capture per source: its lease is needed to land segments of it.
 
 In:  a lake, a source.
 Out: the lease, taken before anything is written; a check before each landing.
 
-A silent lake keeps no capture from reading: the value log takes new segments. The lease is then taken before the first
-landing; one that ended during an outage is taken anew, unless another capture took it meanwhile. Bronze refuses a
-second writer by itself, too (tidegate/lake/bronze/table.py), but only after both have read the same. While nobody held
-the lease the lake may have been moved away: then capture ends here, and its value log keeps what has no other place.
+A silent lake keeps no capture from reading: the value log takes new segments. The lease is then
+taken before the first landing; one ended during an outage is taken anew, unless another capture
+took it meanwhile. Bronze refuses a second writer by itself, too (tidegate/lake/bronze/table.py),
+but only after both have read the same. While nobody held the lease the lake may have been moved
+away: then capture ends here, and its value log keeps the segments without another place.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class SourceLease:
-    """A context manager that releases everything taken inside. stop: ends the wait for another's sign of life."""
+    """A context manager; it releases everything taken inside. stop: ends the wait for another's
+    sign of life.
+    """
 
     lake: LakeFiles
     source: str
@@ -50,7 +53,8 @@ class SourceLease:
             log.warning("capture goes on without its lease until the lake answers: %s", error)
 
     def check(self) -> None:
-        """Before a landing: that no other capture of the source has begun. Costs a look at the clock.
+        """Before a landing: check no other capture of the source has begun. Costs a look at the
+        clock.
 
         Raises LeaseHeld when one has; LakeRefused when the lake was moved away meanwhile; LakeUnavailable when it
         can't be known, or isn't allowed any more.

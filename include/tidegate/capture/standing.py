@@ -1,4 +1,4 @@
-"""Whether anything is missing: what the lake holds beside where the sources are now.
+"""Whether anything is missing: the lake's positions beside the sources' own.
 
 In:  a pipeline, its lake, a way to ask its sources (one without an answer can't be asked).
 Out: a Standing, for `tidegate status` and the page in Airflow; nothing is written.
@@ -35,10 +35,11 @@ Ask = Callable[[str], "SourceAnswer"]
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """The answer of a source. tables: (database, table) that the pipeline keeps. error: why it gave no answer.
+    """The answer of a source. tables: (database, table) kept by the pipeline. error: why it gave no
+    answer.
 
-    clock_ahead_seconds: its clock minus this machine's. host: which of its hosts answered. binlogs: None where the
-    account may not see them.
+    clock_ahead_seconds: its clock minus this machine's. host: the answering host. binlogs: None
+    where the account may not see them.
     """
 
     server_id: int = 0
@@ -54,11 +55,12 @@ class SourceAnswer:
 class SourceStanding:
     """nothing_missing: bronze ends where the server's binlog does; None when the server could not be asked.
 
-    lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is complete; None before
-    the first segment. changed_at: bronze's last transaction. behind_ts: for a source without which the cut goes on, up
-    to where all of it is in silver: its tables wait there. unheard: the remedy for a silent Pump; "" for others.
-    purge: when the server purges what isn't captured, if capture stops now; behind_bytes: of its binlog that isn't;
-    unapplied_bytes: of bronze that isn't in silver, by whole files. None where nobody can say.
+    lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is
+    complete; None before the first segment. changed_at: bronze's last transaction. behind_ts: for a
+    source left behind by the cut, up to where all of it is in silver: its tables wait there.
+    unheard: the remedy for a silent Pump; "" for others. purge: when the server purges uncaptured
+    log, if capture stops now; behind_bytes: of its uncaptured binlog; unapplied_bytes: of bronze
+    not in silver, by whole files. None where nobody can say.
     """
 
     source: str
@@ -76,7 +78,7 @@ class SourceStanding:
 
 @dataclass(frozen=True, slots=True)
 class CaptureStanding:
-    """lag_seconds: of silver, the tables that are held aside; None before the first cut.
+    """lag_seconds: of silver, held tables aside; None before the first cut.
 
     unseen: logical tables of a source in no cut, since they had no change yet. rebuilt: paths of `tidegate rebuild`'s
     tables beside silver. ahead: the cut is of a TiDB's or a changefeed's future, and apply goes no further.
@@ -97,23 +99,23 @@ class CaptureStanding:
 
     @property
     def unapplied_bytes(self) -> int:
-        """Bytes of bronze that aren't in silver, of all sources."""
+        """Bytes of bronze not in silver, of all sources."""
         return sum(source.unapplied_bytes for source in self.sources)
 
     @property
     def alive(self) -> list[str]:
-        """Names of the tables that go on."""
+        """Names of the tables going on."""
         return [table.table for table in self.tables if not table.has_ended]
 
     @property
     def left_behind(self) -> list[SourceStanding]:
-        """Sources that the cut goes on without."""
+        """Sources left behind by the cut."""
         return [source for source in self.sources if source.behind_ts is not None]
 
     @property
     def skew_seconds(self) -> float:
-        """The largest difference between the clocks of the sources that answered: rows of the
-        fastest clock are visible later by it.
+        """The largest difference between the clocks of the answering sources: rows of the fastest
+        clock are visible later by it.
         """
         ahead = [source.server.clock_ahead_seconds for source in self.sources if not source.server.error]
         return max(ahead) - min(ahead) if ahead else 0.0
@@ -130,7 +132,7 @@ class CaptureStanding:
         return _age(table.applied_ts)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; what a source is in bronze stands in its entry itself."""
+        """Plain values; a source's state in bronze stands in its entry itself."""
         sources = []
         for source in self.sources:
             captured = asdict(source.captured) if source.captured else {}
@@ -199,7 +201,9 @@ def _source(name: str, captured: SourceStatus | None, server: SourceAnswer, behi
 
 
 def _binlogs(captured: SourceStatus, server: SourceAnswer, lag: float | None) -> tuple[Retention | None, int | None]:
-    """Nothing is known of a server whose files aren't those that were captured: another host has names of its own."""
+    """Nothing is known of a server with files other than the captured ones: another host has names
+    of its own.
+    """
     if server.binlogs is None or captured.server_id != server.server_id:
         return None, None
     age = max(0.0, lag + server.clock_ahead_seconds) if lag else 0.0
@@ -210,8 +214,8 @@ def _binlogs(captured: SourceStatus, server: SourceAnswer, lag: float | None) ->
 
 
 def _lag(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:
-    """The lag of the cut. When every change that was captured is in silver, it is as far behind as
-    capture is.
+    """The lag of the cut. When every captured change is in silver, it is as far behind as capture
+    is.
     """
     if not cut_ts:
         return None

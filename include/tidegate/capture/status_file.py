@@ -1,4 +1,4 @@
-"""How capture does, for those who look from outside, also while the lake can't be asked.
+"""The state of capture, for a look from outside, also while the lake can't be asked.
 
 In:  the lander, the value log, the run's counters.
 Out: a CaptureStatus about once a second, in `status.json` beside the value log; a line in the log when it is needed.
@@ -32,11 +32,12 @@ _FILE: Final = "status.json"
 class CaptureStatus(ChaserStatus):
     """The lander's status and the value log's.
 
-    Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes: its remaining
-    room; bytes_per_second: its input in the last minute; seconds_left: room at that rate, None without input.
-    retention: when the source purges uncaptured log, None before the first look. clock_ahead_seconds: the source's
-    clock minus this machine's; clock_doubted: it leapt, and isn't believed yet; lowered: segments with transactions
-    dated after the source's clock.
+    Times are Unix seconds. behind_bytes: in the value log, not in bronze nor in memory; room_bytes:
+    its remaining room; bytes_per_second: its input in the last minute; seconds_left: room at this
+    rate, None without input. retention: when the source purges uncaptured log, None before the
+    first look. clock_ahead_seconds: the source's clock minus this machine's; clock_doubted: it
+    leapt, and isn't believed yet; lowered: segments with transactions dated after the source's
+    clock.
     """
 
     lake_error: str
@@ -57,7 +58,7 @@ class CaptureStatus(ChaserStatus):
 
 
 class StatusFile:
-    """Writes what is so now; one per run."""
+    """Writes the present state; one per run."""
 
     def __init__(self, value_log: ValueLog, clock: Callable[[], ClockState]) -> None:
         self._value_log = value_log
@@ -115,7 +116,7 @@ class StatusFile:
 
 
 def lasts_text(status: CaptureStatus) -> str:
-    """How long this machine's disk keeps what the lake doesn't take."""
+    """How long this machine's disk keeps segments not taken by the lake."""
     text = f"The value log has {_size(status.value_log_bytes)} and room for {_size(status.room_bytes)}"
     if status.seconds_left is None:
         return text + "; nothing comes at present"

@@ -1,10 +1,10 @@
-"""Pumps of a pipeline that nothing comes from.
+"""Silent Pumps of a pipeline.
 
-In:  a pipeline, what bronze holds of its sources, the time.
+In:  a pipeline, its sources in bronze, the time.
 Out: text per Pump, by its name, with the DAG of its capture: a new release's added DAG begins paused.
 
-A Pump that runs writes a timestamp every few seconds, however quiet its TiDB is. One that doesn't run holds the cut
-back in silence: TiDB commits on by the others, and nobody can be asked.
+A running Pump writes a timestamp every few seconds, however quiet its TiDB is. A stopped one holds
+the cut back in silence: TiDB commits on by the others, and nobody can be asked.
 """
 
 from __future__ import annotations

@@ -61,9 +61,9 @@ _LAST_WRITTEN: Final = (tables.CUTS, tables.SNAPSHOTS, tables.TABLE_STATES, tabl
 
 @dataclass(slots=True)
 class Backup:
-    """pipeline: its name. silver: whether silver and changelogs are copied. kind: BACKUP, or MOVE for a lake to be.
-    held: raises Overtaken when another one may copy into the same folder. recheck: an earlier backup isn't believed to
-    have all that its paper names.
+    """pipeline: its name. silver: whether silver and changelogs are copied. kind: BACKUP, or MOVE
+    for a lake to be. held: raises Overtaken when another one may copy into the same folder.
+    recheck: an earlier backup's paper isn't believed, its files are looked at.
     """
 
     pipeline: str
@@ -135,8 +135,8 @@ class Backup:
             self._before = {} if self.recheck else self._earlier
 
     def _check_same(self) -> None:
-        """A lake that lost what all else hangs on, or was begun anew, doesn't take an earlier backup's place: just then
-        that is needed. Raises LakeRefused.
+        """A lake without its vital tables, or one begun anew, doesn't take an earlier backup's
+        place: just then the backup is needed. Raises LakeRefused.
         """
         unlike = []
         for path, copied in sorted(self._earlier.items()):
@@ -153,7 +153,7 @@ class Backup:
             )
 
     def _void(self, path: str) -> None:
-        """The earlier backup needs what is about to go."""
+        """The earlier backup needs the files about to go."""
         self.held()
         paper = Paper.read(self.target.store(FOLDER))
         if paper is not None and paper.whole is not None:
@@ -207,8 +207,8 @@ class Backup:
         return Manifest(made, small, lacks, self.silver, cut_ts, lake_format)
 
     def _control(self, made: dict[str, Copied]) -> tuple[dict[str, int], dict[str, int | None]]:
-        """All of control, at one moment; files that are no table's, and the versions of silver and changelogs just
-        behind that moment. Again where it is over already.
+        """All of control, at one moment; files of no table, and the versions of silver and
+        changelogs just behind the moment. Again where it is over already.
         """
         for _ in range(COPY_ATTEMPTS_MAX):
             try:
@@ -223,7 +223,7 @@ class Backup:
         raise LakeUnavailable("control tables change faster than they are copied", where=self.lake.root)
 
     def _still(self) -> dict[str, int]:
-        """Versions of control's tables between two looks at which none changed."""
+        """Versions of control's tables between two looks without a change."""
         before = self._versions()
         for look in range(COPY_LOOKS_ATTEMPTS_MAX):
             now = self._versions()
@@ -258,7 +258,7 @@ class Backup:
         return sizes
 
     def _forget_small(self, made: Manifest) -> None:
-        """Behind the paper: what only earlier backups had."""
+        """Behind the paper: remove small files only in earlier backups."""
         target = self._between.places[1]
         for path in [f"{VALUE_LOGS}/{file.path}" for file in target.files(VALUE_LOGS)]:
             if path not in made.small:
@@ -284,7 +284,7 @@ class Backup:
         return versions
 
     def _behind_control(self, path: str, version: int | None) -> Copied | None:
-        """The version that was looked at; the newest one where that is gone."""
+        """The chosen version; the newest one where it is gone."""
         try:
             return self._table(path, version)
         except GoneMeanwhileError:
@@ -320,7 +320,7 @@ class Backup:
             self.report(f"tidegate: warning: {path} isn't in the copy: {error}")
 
     def _sources(self, lake: LakeFiles) -> set[str]:
-        """Names under which sources were captured."""
+        """Names of captured sources."""
         log = DeltaLog(lake.uri(tables.SEGMENTS.path), lake.storage_options, keep=no_files)
         head = tables.capture_app_id("")
         return {name.removeprefix(head) for name in log.state().transactions if name.startswith(head)}
@@ -372,7 +372,7 @@ def check_apart(lake: LakeFiles, other: LakeFiles) -> None:
 
 
 def contents(lake: LakeFiles) -> list[str]:
-    """Some of what a folder has that makes it no empty lake: leases that were taken in it count as nothing."""
+    """Some of a folder's contents; it is no empty lake with any. Leases taken in it don't count."""
     names = dict[str, None]()
     for file in place_of(lake.root, lake.storage_options).files(""):
         if not file.path.startswith(f"{LEASES}/"):

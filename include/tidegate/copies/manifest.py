@@ -18,7 +18,7 @@ from tidegate.errors import LakeRefused
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A table as it was copied. mark: of the version's commit, which no other commit has."""
+    """A table as it was copied. mark: of the version's commit alone."""
 
     version: int
     table_id: str
@@ -27,8 +27,9 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """tables: by path in the lake. small: files that are no table's, path -> size. lacks: path of a table -> why it
-    isn't in the copy. silver: whether the copy was to have it. cut_ts: the newest cut in it. lake_format: its format.
+    """tables: by path in the lake. small: files of no table, path -> size. lacks: path of a table
+    -> why it isn't in the copy. silver: whether the copy was to have it. cut_ts: the newest cut in
+    it. lake_format: its format.
     """
 
     tables: Mapping[str, Copied]

@@ -1,4 +1,5 @@
-"""A lake that goes to another place: a copy while everything works, then what has changed since while nobody does.
+"""A lake's move to another place: a copy while everything works, then the later changes while
+nothing does.
 
 In:  a lake, a folder for it, the leases of its pipeline.
 Out: the lake there; the old one stays as it is, and says where it went (lake/unfinished.py).
@@ -20,7 +21,7 @@ from tidegate.limits import COPY_ATTEMPTS_MAX
 
 
 class Held(Protocol):
-    """Leases that are held."""
+    """The held leases."""
 
     def check(self) -> None:
         """Raises Overtaken when one of them isn't held any more."""
@@ -41,10 +42,10 @@ def move(
 ) -> Manifest | None:
     """None when an earlier call had done all but its last step. alone: holds the pipeline's leases.
 
-    Raises LeaseHeld when somebody still works on the lake: all that could be copied then is. LakeRefused where a table
-    can't be copied: nothing is left behind in silence. LakeUnavailable while control changes all the time. Overtaken
-    where the leases were lost meanwhile, as when the machine slept: others may have written since, so the lake stays
-    where it is.
+    Raises LeaseHeld when somebody still works on the lake: everything copyable by then is copied.
+    LakeRefused where a table can't be copied: nothing is left behind in silence. LakeUnavailable
+    while control changes all the time. Overtaken where the leases were lost meanwhile, as when the
+    machine slept: others may have written since, so the lake stays where it is.
     """
     if _has_moved(lake, target):
         ours = Paper.read(target.store(FOLDER))

@@ -33,7 +33,7 @@ class GoneMeanwhileError(Exception):
 
 
 class File(NamedTuple):
-    """path: within the folder that was asked for."""
+    """path: within the listed folder."""
 
     path: str
     size: int
@@ -66,12 +66,12 @@ def place_of(root: str, options: Mapping[str, str]) -> Place:
 
 
 def copy_file(source: Place, target: Place, path: str, size: int) -> None:
-    """Raises GoneMeanwhileError when the file isn't what was listed any more."""
+    """Raises GoneMeanwhileError when the file isn't as listed any more."""
     target.write(path, _counted(source.read(path), path, size))
 
 
 def _counted(parts: Iterable[bytes], path: str, size: int) -> Iterator[bytes]:
-    """The parts; GoneMeanwhileError instead of an end that makes a file of another size."""
+    """The parts; GoneMeanwhileError instead of an end at another size."""
     done = 0
     for part in parts:
         done += len(part)

@@ -36,8 +36,9 @@ _TOPS: Final = ("silver", "changelog")
 
 @dataclass(slots=True)
 class Prune:
-    """held: raises Overtaken when another backup may write to the folder. files, bytes: what went, or would go.
-    strange: tables that stay since the lake doesn't have them, or the backup couldn't take them.
+    """held: raises Overtaken when another backup may write to the folder. files, bytes: removed, or
+    about to be. strange: staying tables, as the lake doesn't have them, or the backup couldn't take
+    them.
     """
 
     lake: LakeFiles
@@ -52,7 +53,7 @@ class Prune:
     _made: Manifest = field(init=False)
 
     def run(self, made: Manifest) -> None:
-        """made: of the backup that the folder has. Raises LakeUnavailable, LakeRefused, Overtaken."""
+        """made: of the folder's backup. Raises LakeUnavailable, LakeRefused, Overtaken."""
         self._made = made
         self._places = (
             place_of(self.lake.root, self.lake.storage_options),
@@ -75,7 +76,7 @@ class Prune:
                 raise
 
     def _table(self, pool: ThreadPoolExecutor, path: str, copied: Copied) -> tuple[str, int, int]:
-        """(its path, files, bytes) that are needless."""
+        """(its path, needless files, their bytes)."""
         source, target = self._places
         lost = {file.path: file.size for file in target.files(path)}
         commits = set[int]()
@@ -121,7 +122,7 @@ class Prune:
 
     def _needless(self, path: str, copied: Copied, lost: dict[str, int], oldest: int) -> list[str]:
         """The needless part of the lake's lost files: data outside the backup's version, and log
-        entries before one of the copy's checkpoints. From that checkpoint on the copy has all
+        entries before one of the copy's checkpoints. From this checkpoint on the copy has all
         versions of the lake. oldest: the lake's oldest commit.
         """
         if not lost:

@@ -1,6 +1,7 @@
-"""A backup put into an empty lake: each table at the version that the backup's paper names, and nothing beyond it.
+"""A backup put into an empty lake: each table at its version in the backup's paper, and nothing
+beyond it.
 
-In:  a backup, the pipeline's lake, which has nothing; nobody works on it (leases).
+In:  a backup, the pipeline's lake, empty; nobody works on it (leases).
 Out: the lake, as it was when the backup ended. Until all of it is there it says so (lake/unfinished.py), and whoever
      takes it for a lake is refused; a killed restore is run again.
 """
@@ -54,7 +55,7 @@ def manifest_of(backup: LakeFiles, pipeline: str) -> Manifest:
 
 @dataclass(slots=True)
 class Restore:
-    """pipeline: its name. The caller holds the leases of who might work on the lake."""
+    """pipeline: its name. The caller holds the leases of all work on the lake."""
 
     pipeline: str
     backup: LakeFiles
@@ -83,7 +84,9 @@ class Restore:
         return self._made
 
     def run(self) -> Manifest:
-        """After check(). Raises LakeUnavailable, LakeRefused: the backup lacks what its paper names."""
+        """After check(). Raises LakeUnavailable, LakeRefused: the backup lacks files of its
+        paper.
+        """
         store = self.lake.store(FOLDER)
         Paper(Kind.RESTORE, self.pipeline, self.backup.root, {"id": self._made.id}).write(store)
         between = copying(self.backup, self.lake, lambda _: None)

@@ -4,12 +4,12 @@ In:  the table's path in both, its version, or none for the newest; the earlier 
 Out: Copied. The copy has each file of its version, and the log up to there.
 
 The version is chosen first. Then files are copied, those of older versions too where they are still
-there; then the log up to that version, no entry beyond it; then the copy is read as a reader would,
-and each file that it names must be there. VACUUM, retention and the log's cleanup may take a listed
-file: then a newer version is chosen, without need of it. A file with its name and its size isn't
-copied again: data files and commits are never changed. The one exception is a table dropped and
-made anew, or put back: its commits have the names of others. The newest common commit is therefore
-compared. Where it differs the copy's log goes first, the newest entry first.
+there; then the log up to the version, no entry beyond it; then the copy is read as a reader would,
+and each named file must be there. VACUUM, retention and the log's cleanup may take a listed file:
+then a newer version is chosen, without need of it. A file with its name and its size isn't copied
+again: data files and commits are never changed. The one exception is a table dropped and made anew,
+or put back: its commits have the names of others. The newest common commit is therefore compared.
+Where it differs the copy's log goes first, the newest entry first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _COMPACTED: Final = ".compacted.json"  # says again what commits say, of two ver
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Two lakes, and who copies. voids: called before something goes that an earlier copy counts on."""
+    """Two lakes, and the copying threads. voids: called before the removal of files needed by an
+    earlier copy.
+    """
 
     source: LakeFiles
     target: LakeFiles
@@ -100,14 +102,16 @@ class TableCopy:
         )
 
     def fill(self, before: Copied | None = None) -> None:
-        """Bring data files alone, so that less is left to do between the first table's version and the last one's."""
+        """Bring data files alone: less is left to do between the first table's version and the last
+        one's.
+        """
         newest = self.newest(before)
         # A table that was made anew and has come as far is brought with its version.
         if newest is not None and (before is None or before.version != newest):
             self._bring_files()
 
     def newest(self, before: Copied | None = None) -> int | None:
-        """Its newest version now, by a listing that begins at an earlier one; None without a table."""
+        """Its newest version now, by a listing from an earlier one on; None without a table."""
         store = self.between.source.store(self._log)
         start = commit_name(before.version) if before is not None else ""
         newest = newest_version(entry.name for entry in store.names(start))
@@ -140,14 +144,14 @@ class TableCopy:
     # --- files --------------------------------------------------------------------------------------
 
     def _bring_files(self) -> set[str]:
-        """Paths within the table of all that the copy has then."""
+        """Paths within the table of all the copy's files then."""
         has = {file.path: file.size for file in self._target.files(self.path) if is_data(file.path)}
         wanted = (file for file in self._source.files(self.path) if is_data(file.path))
         lacking = (file for file in wanted if has.get(file.path) != file.size)
         return has.keys() | self._bring(self.path, lacking)
 
     def _bring(self, folder: str, files: Iterable[File]) -> set[str]:
-        """Those that were still there."""
+        """Those still there."""
         sizes: dict[str, int] = {}
 
         def noted() -> Iterator[tuple[str, int]]:
@@ -163,7 +167,7 @@ class TableCopy:
     # --- the log ------------------------------------------------------------------------------------
 
     def _continued(self, entries: dict[str, int], version: int) -> dict[str, int]:
-        """The copy's log, which is the beginning of the table's: else it is removed first."""
+        """The copy's log, the beginning of the table's: else it is removed first."""
         has = _listed(self._target, self._log)
         newest = newest_version(has)
         if newest is None:
@@ -232,7 +236,7 @@ class TableCopy:
 
 
 def live_names(lake: LakeFiles, path: str, state: TableState) -> Iterator[str]:
-    """Paths within the table of all that a version needs, deletion vectors' files too.
+    """Paths within the table of all files of a version, deletion vectors' too.
 
     Raises LakeRefused where one lies elsewhere, as those of a shallow clone do: no copy would be whole by itself.
     """
@@ -251,7 +255,7 @@ def live_names(lake: LakeFiles, path: str, state: TableState) -> Iterator[str]:
 
 
 def is_data(path: str) -> bool:
-    """Logs of folders in the table, too, are left out: Spark's private copies, which nobody reads."""
+    """Logs of folders in the table, too, are left out: Spark's private copies, read by nobody."""
     return LOG not in path.split("/")
 
 

@@ -1,5 +1,6 @@
-"""The lake: what its Delta tables mean, without Spark or a JVM; their logs are tidegate/delta's.
+"""The lake: the meaning of its Delta tables, without Spark or a JVM; their logs are
+tidegate/delta's.
 
 In:  rows of the tables in tables.py, a lake's path and its storage options.
-Out: commits, each exactly once; what was committed, read back.
+Out: commits, each exactly once; committed rows, read back.
 """

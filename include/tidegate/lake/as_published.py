@@ -1,12 +1,12 @@
 """The facts in a silver table's own log, to be held against control/cuts (standing/silver.py).
 
-In:  a table's log, its application id, what control says.
+In:  a table's log, its application id, its row in control.
 Out: Shown; rows of control/cuts as Said.
 
-How much is read: nothing beside the newest state of a log that nobody else wrote to since its row of control/cuts. Else
-the commits since, newest first, up to the newest one of ours: they are few, since maintain names what it does in a row
-of its own. At an apply's start (`is_quiet`) one listing behind the published version, on a disk two looks, answers for
-a table that nothing happened to.
+How much is read: nothing beside the newest state, if nobody else wrote to the log since its row of
+control/cuts. Else the commits since, newest first, up to the newest one of ours: they are few,
+since maintain names its commits in a row of its own. At an apply's start (`is_quiet`) one listing
+behind the published version, on a disk two looks, answers for an untouched table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _CLOCKS_MS: Final = 1000  # a row is stamped right behind its commit, perhaps by
 
 
 def said_of_all(lake: LakeFiles) -> dict[str, Said]:
-    """Logical table -> what the newest row of control/cuts says of its silver. Raises LakeUnavailable, LakeRefused."""
+    """Logical table -> its silver by the newest row of control/cuts. Raises LakeUnavailable,
+    LakeRefused.
+    """
     rows = control.newest(
         lake, CUTS, by=["table"], order=["cut_ts", "published_at"], columns=_COLUMNS, filters=[("table", "!=", "")]
     )
@@ -44,7 +46,9 @@ def said_by(row: Mapping[str, Any]) -> Said:
 
 
 def own_ts(state: TableState, app_id: str) -> int:
-    """The newest commit_ts that a commit of ours recorded: under the rows' id, or a DDL's or a sweep's of the table."""
+    """The newest commit_ts recorded by a commit of ours: under the rows' id, or a DDL's or a
+    sweep's of the table.
+    """
     return max((at for name, at in state.transactions.items() if _is_own(name, app_id)), default=0)
 
 
@@ -52,10 +56,10 @@ def is_quiet(log: DeltaLog, said: Said) -> bool:
     """Whether the published version is there since it was published, and nothing behind it. One listing; on a disk two
     looks.
 
-    A commit that came to its name later is another's, over ours or in a log that was put back: False, and the log is
-    read. It therefore lags behind a lake that was moved as a whole, too, until a table's next row. A change of the
-    name within a second of its row, or by a store's clock as far behind ours, isn't seen; a table's next write sees
-    it.
+    A commit newer under its name is another's, over ours or in a log put back: False, and the log
+    is read. It therefore lags behind a lake moved as a whole, too, until a table's next row. A
+    change of the name within a second of its row, or by a store's clock as far behind ours, isn't
+    seen; a table's next write sees it.
     """
     at_ms = said.published_ms + _CLOCKS_MS
     if isinstance(log.store, LocalStore):
@@ -81,7 +85,7 @@ def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -
 
 
 def _restored(log: DeltaLog, app_id: str, newest: int, known: int) -> bool:
-    """Whether a RESTORE stands behind our newest commit, and behind the version that is known."""
+    """Whether a RESTORE stands behind our newest commit, and behind the known version."""
     for version in range(newest, known, -1):
         actions = log.actions(version)
         if actions is None:  # cleaned up, as is all before it

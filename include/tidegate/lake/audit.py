@@ -1,10 +1,10 @@
-"""People's actions, as control/actions keeps them: who did what to which table, and how it ended.
+"""People's actions, as control/actions keeps them: the person, the action, its tables, its end.
 
 In:  a lake; an PersonAction by its Author.
 Out: a row before anything is done, and one with the outcome; the actions so far.
 
-Without its first row an action isn't done. Its id makes it happen once: who presses a button twice sends the
-same id, and the second one meets the first one's row, however many processes answer.
+Without its first row an action isn't done. Its id makes it happen once: a button pressed twice
+sends the same id, and the second one meets the first one's row, however many processes answer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class PersonAction:
-    """One action, before it is done. id: 32 hex digits, by which it happens once."""
+    """One action, before it is done. id: 32 hex digits; an id happens once."""
 
     pipeline: str
     act: Act
@@ -80,7 +80,7 @@ class PersonAction:
 
 @dataclass(slots=True)
 class Result:
-    """The line that the doer of an action leaves about it."""
+    """The line left about an action by its doer."""
 
     line: str = ""
 
@@ -97,7 +97,7 @@ class Recorded:
 
 @contextmanager
 def recorded(lake: LakeFiles, action: PersonAction) -> Iterator[Result]:
-    """The place in which an action is done. Its errors go on to the caller, behind the row that tells of them.
+    """The frame of an action. Its errors go on to the caller, behind their row.
 
     Raises AlreadyDone, before anything is done, if an action with this id was begun. Raises LakeUnavailable,
     LakeRefused.
@@ -117,7 +117,9 @@ def recorded(lake: LakeFiles, action: PersonAction) -> Iterator[Result]:
 
 
 def _end(lake: LakeFiles, action: PersonAction, outcome: ActionOutcome, detail: str) -> None:
-    """The row with the outcome. Without it the action stays begun in the table: what was done isn't undone by this."""
+    """The row with the outcome. Without it the action stays begun in the table: nothing is undone
+    by this.
+    """
     try:
         control.append(lake, ACTIONS, [action.row(outcome, detail)])
     except (TidegateError, OSError) as error:

@@ -1,7 +1,9 @@
-"""Where places of a server's log lie in commit time, by what capture has landed of it.
+"""Where places of a server's log lie in commit time, by capture's landed segments.
 
-In:  bronze/segments; places: a file and an offset, on MySQL the transactions that the engine has committed, too.
-Out: the commit_ts up to which a read at a place saw everything; the one that covers the whole log up to a place.
+In:  bronze/segments; places: a file and an offset, on MySQL the engine's committed transactions,
+     too.
+Out: the commit_ts up to which a read at a place saw everything; the one over the whole log up to a
+     place.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ _PLACES: Final = ["seq", "server_id", "server_uuid", "file", "end_pos", "resolve
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """Everything up to this place of the log is visible to a read that begins now.
+    """Everything up to this place of the log is visible to a read begun now.
 
-    gtids: ... as far as it is in this set too (MySQL); None: it is known without. at_ts: for reads that see exactly
-    the commits at or below a commit_ts (TiDB), that one; 0 otherwise.
+    gtids: ... as far as it is in this set too (MySQL); None: it is known without. at_ts: for reads
+    of exactly the commits at or below a commit_ts (TiDB), this commit_ts; 0 otherwise.
     """
 
     file: str
@@ -40,7 +42,7 @@ class Visible:
 class CapturedPlaces:
     """servers: per source the server whose places are asked for.
 
-    A look twice a second costs only what came since: the new part of bronze's log, its files newest first.
+    A look twice a second costs only the news: the new part of bronze's log, its files newest first.
     """
 
     lake: LakeFiles
@@ -52,9 +54,10 @@ class CapturedPlaces:
         self._files = BronzeFiles(self.lake.log(tables.SEGMENTS.path))
 
     def covered_by(self, source: str, file: str, offset: int) -> int | None:
-        """The resolved_ts that a cut must have reached to hold all up to a position; None: not captured yet.
+        """The resolved_ts a cut must have reached to hold all up to a position; None: not captured
+        yet.
 
-        Positions of a server that was captured before a failover say nothing of its successor's.
+        Positions of a server captured before a failover say nothing of its successor's.
         """
         wanted = Position.of(file, offset)
         covering_ts: int | None = None
@@ -72,9 +75,10 @@ class CapturedPlaces:
         return covering_ts
 
     def visible_ts(self, source: str, place: Visible) -> int:
-        """A commit_ts: every transaction at or below it was visible to a read that began at this place; 0: none known.
+        """A commit_ts: every transaction at or below it was visible to a read begun at this place;
+        0: none known.
 
-        The one of a segment that ends at or before the place, so nothing of a later one counts.
+        The one of a segment ending at or before the place, so nothing of a later one counts.
         """
         if place.at_ts:
             return place.at_ts

@@ -1,7 +1,7 @@
 """Silver held against control, as at the start of an apply: each mismatch, and its consequence.
 
-In:  a lake, its pipeline file, which tables snapshots have touched.
-Out: a Checked per table that was ever published. Nothing is written.
+In:  a lake, its pipeline file, the tables touched by snapshots.
+Out: a Checked per table ever published. Nothing is written.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ Touched = Callable[[Physical, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A table. published, found: Delta versions, -1 without silver. unlike: what is wrong with silver, None: nothing.
+    """A table. published, found: Delta versions, -1 without silver. unlike: silver's fault, None:
+    none.
 
-    goes_on_from: at a mismatch, the commit_ts from which it catches up; None: it waits for rows. bronze: whether
-    bronze has all of its rows, enough to make it anew without its source. what: in a line, for people.
+    goes_on_from: at a mismatch, the commit_ts from which it catches up; None: it waits for rows.
+    bronze: whether bronze has all of its rows, enough to make it anew without its source. what: a
+    line for people.
     """
 
     table: str
@@ -130,7 +132,7 @@ class _Bronze:
         return self._pairs.get(name) or tables.splits(name)[0]
 
     def of(self, name: str) -> FromBronze | None:
-        """None for one that several physical tables flow into, or whose source is behind."""
+        """None for one with several physical tables, or with its source behind."""
         flows = list(self._flows.get(name, ()))
         pipeline = self._pipeline
         if len(flows) != 1 or pipeline.tables.logical(*flows[0][1:])[2] or flows[0][0] in self._followed.behind:

@@ -1,4 +1,4 @@
-"""Up to which hour silver is complete, and verified: table by table, and for all tables together.
+"""The hours up to which silver is complete, and verified: by table, and for all tables together.
 
 In:  a lake: the newest cut, the tables' states, the sources behind it, the verdicts of verify.
 Out: hours since 1970 (UTC); nothing is written.
@@ -50,10 +50,10 @@ def hour_of(key: str) -> int:
 
 
 def complete_hours(tables: Sequence[TableStatus], wanted: Sequence[str], cut_ts: int) -> dict[str, int]:
-    """The complete hours (hours_before) of each wanted table and of ALL_TABLES; 0 of one that gets no further hour: it
-    waits, lacks rows, or isn't in silver.
+    """The complete hours (hours_before) of each wanted table and of ALL_TABLES; 0 of one without a
+    further hour: it waits, lacks rows, or isn't in silver.
 
-    tables: all that silver knows. cut_ts: the newest cut; 0 before the first.
+    tables: all of silver's. cut_ts: the newest cut; 0 before the first.
     """
     from tidegate.tables import State  # imports pyarrow
 
@@ -83,7 +83,7 @@ def read_complete_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int
 
 
 def read_verified_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int]:
-    """The verified hours of each wanted table; 0 of one that never was, or that differs."""
+    """The verified hours of each wanted table; 0 of one never verified, or differing."""
     from tidegate.lake.verified import verified
 
     known = verified(lake)
@@ -92,7 +92,7 @@ def read_verified_hours(lake: LakeFiles, wanted: Sequence[str]) -> dict[str, int
 
 
 def this_hour() -> int:
-    """The hour that goes on, by this machine's clock."""
+    """The present hour, by this machine's clock."""
     return int(time.time()) // HOUR_SECONDS
 
 
@@ -133,8 +133,9 @@ class NewHours:
     def look(self) -> dict[str, Any] | None:
         """{"hours": by table, verified ones under `verified <table>`}; None without news. Blocks.
 
-        Rows are read only when they can say something new: the cut has come to a new hour, a table has another state
-        or was verified, a source is back. A cut is looked for only while the clock is in an hour that none has come to.
+        Rows are read only when they can say something new: the cut has come to a new hour, a table
+        has another state or was verified, a source is back. A cut is looked for only while none has
+        come to the clock's hour.
         """
         assert self._lake is not None
         if not self._may_have_changed():

@@ -1,4 +1,5 @@
-"""A published cut: which Delta version of each table holds all changes up to one commit_ts, and none after.
+"""A published cut: the Delta version of each table with all changes up to one commit_ts, and none
+after.
 
 In:  control/cuts and control/table_states, each at one version of its log; a cut_ts, or none for the newest.
 Out: a Cut: its complete tables, with the version to read; the others, and why.
@@ -6,14 +7,16 @@ Out: a Cut: its complete tables, with the version to read; the others, and why.
 Why the versions of a cut belong together, whatever number of sources there are:
 1. A cut_ts is at or below resolved_ts of every source that isn't behind, and resolved_ts moves at transaction ends
    only: no transaction at or below the cut comes any more, and none is in it by half.
-2. A table's window ends at the cut in one Delta commit: the version that it makes holds its changes up to the cut.
-   The window's rows of control/cuts and the cut's own are one commit: who sees a cut sees all versions it is made of.
-3. A table that no row names since an earlier cut had no change: its earlier version is its version at this cut.
-4. A reader therefore picks an existing cut, then for each table the newest row at or below that cut. A commit_ts
-   between two kept cuts is no cut: rows of cuts that were forgotten since may be missing there for one table, and
-   there for another (kept_cuts.py).
-5. A table that can't be at the cut is named in control/table_states before the cut is published, and so is a source
-   left behind, with its tables. A later row in that log counts, too.
+2. A table's window ends at the cut in one Delta commit: its version holds the table's changes up to
+   the cut. The window's rows of control/cuts and the cut's own are one commit: a reader of a cut
+   sees all its versions.
+3. A table without a row since an earlier cut had no change: its earlier version is its version at
+   this cut.
+4. A reader therefore picks an existing cut, then for each table the newest row at or below it. A
+   commit_ts between two kept cuts is no cut: rows of forgotten cuts may be missing there for one
+   table, and there for another (kept_cuts.py).
+5. A table not at the cut is named in control/table_states before the cut is published, and so is a
+   source left behind, with its tables. A later row of that log counts, too.
 6. A table's versions go up, in one log. Where a later row has a lower one, or another id, silver was put back or
    made anew since: a version from before is something else now, or nothing.
 """
@@ -41,7 +44,9 @@ _STATE_COLUMNS: Final = ["table", "state", "reason", "commit_ts", "recorded_at"]
 
 @dataclass(frozen=True, slots=True)
 class CutTable:
-    """A complete table of a cut. path: under the lake; version: the Delta version that is the table at the cut."""
+    """A complete table of a cut. path: under the lake; version: the table's Delta version at the
+    cut.
+    """
 
     name: str
     database: str
@@ -52,7 +57,7 @@ class CutTable:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """tables: by name. missing: name of a table that isn't complete at the cut -> why, one line.
+    """tables: by name. missing: name of a table incomplete at the cut -> why, one line.
 
     dropped: tables gone at the source at the cut. states: of each table named anywhere, with the reason.
     """
@@ -68,7 +73,8 @@ class Cut:
 def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
     """The newest cut at or below a commit_ts; None: the newest of all.
 
-    Raises CutNotYet (there is none, or none so new), CutForgotten (those that old aren't kept), LakeUnavailable.
+    Raises CutNotYet (there is none, or none so new), CutForgotten (too old, not kept),
+    LakeUnavailable.
     """
     rows = control.read(lake, tables.CUTS, columns=_COLUMNS)  # of one version: `forget` may run beside us
     stamps = _stamps(rows)
@@ -119,7 +125,7 @@ def instant(text: str) -> int:
 
 
 def known_cuts(lake: LakeFiles) -> list[int]:
-    """cut_ts of every cut that is kept, ascending."""
+    """cut_ts of every kept cut, ascending."""
     return _stamps(control.read(lake, tables.CUTS, columns=["cut_ts", "table"], filters=[("table", "=", "")]))
 
 
@@ -148,7 +154,7 @@ def _chosen(lake: LakeFiles, stamps: list[int], at: int | None) -> int:
 
 
 def _last(rows: pa.Table, cut_ts: int) -> list[dict[str, Any]]:
-    """The row of each table that counts at a cut."""
+    """The valid row of each table at a cut."""
     upto_cut = rows.filter(pc.and_(pc.not_equal(rows["table"], ""), pc.less_equal(rows["cut_ts"], cut_ts)))
     last: list[dict[str, Any]] = control.last_of(upto_cut, ["table"], ["cut_ts", "published_at"]).to_pylist()
     return last
@@ -169,7 +175,7 @@ def _anew(rows: pa.Table, cut_ts: int) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def _is_back(row: Mapping[str, Any], event: Mapping[str, Any] | None) -> bool:
-    """Whether a table that waits by its row of control/cuts no longer does by a later event."""
+    """Whether a table, waiting by its row of control/cuts, no longer does by a later event."""
     later = event is not None and event["recorded_at"] > row["published_at"]
     return later and event is not None and State(row["state"]).waits and not State(event["state"]).waits
 
@@ -203,7 +209,7 @@ def _state(row: Mapping[str, Any], event: Mapping[str, Any] | None, cut_ts: int)
 
 
 def _is_over(state: State) -> bool:
-    """Whether a table that no cut names needn't be named: it had no change, or it is gone."""
+    """Whether a table named in no cut needn't be named: it had no change, or it is gone."""
     return state in (State.ACTIVE, State.DROPPED)
 
 

@@ -1,7 +1,8 @@
 """Files of a lake by relative path, local or on an object store, through pyarrow's file systems.
 
 In:  the lake's path or URL and its storage options (the names delta-rs uses).
-Out: LakeFiles, small and picklable: it travels to Spark workers, which open files for themselves.
+Out: LakeFiles, small and picklable: it travels to Spark workers, and they open files for
+     themselves.
 """
 
 from __future__ import annotations
@@ -63,11 +64,12 @@ class LakeFiles:
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """Settings with which Spark reaches the store; they may hold keys."""
+        """Spark's settings for the store; they may hold keys."""
         return spark_options(self.root, self.storage_options)
 
     def log(self, path: str) -> DeltaLog:
-        """The Delta log of a table, the same one every time: what it has read once is only carried forward.
+        """The Delta log of a table, the same one every time: it is read once, and then only carried
+        forward.
 
         Raises LakeRefused in a lake whose format is newer than this release.
         """
@@ -87,7 +89,9 @@ class LakeFiles:
             self._format = check_format(self)
 
     def tell_format(self) -> None:
-        """Say in the process's log, once, that the lake's format is an older one. For a lake that has tables."""
+        """Say once in the process's log if the lake's format is an older one. For a lake with
+        tables.
+        """
         if self._format is not None:
             tell_older(self.root, self._format)
 
@@ -97,7 +101,9 @@ class LakeFiles:
             self._logs.trim()
 
     def store(self, path: str) -> LogStore:
-        """A folder whose objects are made at most once, durably; for small ones, which fit the memory."""
+        """A folder whose objects are made at most once, durably; for small ones, fit for the
+        memory.
+        """
         place = self.uri(path)
         if place not in self._stores:
             self._stores[place] = log_store(place, self.storage_options)
@@ -147,7 +153,7 @@ class LakeFiles:
     def written_ms(self, path: str) -> dict[str, int]:
         """Every file in a folder and in those below it: path within it -> when it was written, Unix milliseconds.
 
-        Names that begin with a dot or an underscore are left out, a Delta log for one.
+        Names with a dot or an underscore in front are left out, a Delta log for one.
         """
         base = self.local(path)
         listed = self.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
@@ -159,7 +165,8 @@ class LakeFiles:
         }
 
     def settle(self, path: str) -> None:
-        """The written file is on disk with its name, and a folder with all in it: before a commit that names it is.
+        """The written file is on disk with its name, and a folder with all in it: before a commit
+        names it.
 
         A store's objects are there for good once they are written.
         """
@@ -195,7 +202,9 @@ class LakeFiles:
 
 
 def refused_of(error: LakeUnavailable) -> LakeUnavailable | LakeRefused:
-    """A file's error; LakeRefused where the file's own place gives no right to it, which doesn't pass by itself."""
+    """A file's error; LakeRefused where the file's own place gives no right to it: it doesn't pass
+    by itself.
+    """
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno in REFUSED:
         return LakeRefused(error.what, where=error.where, remedy="check its owner and rights, then `tidegate release`")

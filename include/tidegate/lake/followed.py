@@ -3,8 +3,9 @@
 In:  a lake.
 Out: Followed: the selection in force, sources behind the cut, left tables and sources.
 
-One commit holds one change whole: the new selection, and its consequences for every source and table that it touches.
-table_states follows from it under the change's number, exactly once (spark_jobs/window/life/following.py).
+One commit holds one change whole: the new selection, and its consequences for every touched source
+and table. table_states follows from it under the change's number, exactly once
+(spark_jobs/window/life/following.py).
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class FollowedSources:
             self.sources_left[change.source] = change.commit_ts
 
     def position(self, source: str, cut_ts: int) -> int:
-        """Up to here all of a source is in silver of every table that doesn't wait for itself."""
+        """Up to here all of a source is in silver of every table not waiting for itself."""
         return min(cut_ts, self.behind.get(source, cut_ts))
 
 

@@ -1,6 +1,6 @@
-"""Whether bronze certainly has the rows that silver lacks, so that the table catches up without its source.
+"""Whether bronze certainly has silver's lacking rows: the table then catches up without its source.
 
-In:  the facts in bronze and control tables about the one physical table that flows into a logical one.
+In:  the facts in bronze and control tables about the single physical table of a logical one.
 Out: FromBronze: whether it may go on from a commit_ts; from where it can be made anew; the way of an Answer.
 
 Certain is only the plain case: one physical table, no snapshot's rows and no rows of another table in between. All else
@@ -41,13 +41,17 @@ class FromBronze:
     touched: Callable[[int], bool]
 
     def way(self, verdict: Answer, standing: Standing | None) -> int | None:
-        """The commit_ts from which a table catches up if silver contradicts control; None: it waits for rows."""
+        """A table catches up from this commit_ts if silver contradicts control; None: it waits for
+        rows.
+        """
         if verdict.applied_ts and self.reaches(verdict.applied_ts):
             return min(verdict.applied_ts, self.cut_ts)
         return self.beginning(standing) if verdict.unlike is Unlike.GONE else None
 
     def reaches(self, at_ts: int) -> bool:
-        """Whether the log since at_ts alone makes the table whole, all of which is in silver up to there."""
+        """Whether the log since at_ts alone makes the table whole, given all of it in silver up to
+        there.
+        """
         since = [version for version in self.versions if at_ts < version.commit_ts <= self.cut_ts]
         plain = not any(
             version.status.waits
@@ -59,7 +63,9 @@ class FromBronze:
         return at_ts >= max(self.begin_ts, self.gap_ts) and plain and not self.touched(at_ts)
 
     def beginning(self, standing: Standing | None) -> int | None:
-        """The commit_ts before the CREATE or TRUNCATE after which all rows came; None when it isn't certain."""
+        """The commit_ts before the CREATE or TRUNCATE older than all rows; None when it isn't
+        certain.
+        """
         # A released table goes on from its own mark. Up to a TRUNCATE above that, the log alone would fill it in part.
         is_below = standing is not None and standing.state is State.RELEASED
         mark_ts = standing.applied_ts if standing is not None and is_below else self.cut_ts

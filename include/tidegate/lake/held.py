@@ -1,7 +1,7 @@
-"""Where tables stand: rows of control/table_states as values, and a person's word that lets one go on.
+"""Where tables stand: rows of control/table_states as values, and a person's word to let one go on.
 
 In:  a lake.
-Out: the last Standing per table; what waits for a person's answer; a `released` event.
+Out: the last Standing per table; questions for a person; a `released` event.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEXTS: Final = ("fault", "partner", "source", "snapshot")
 
 
 def from_row(row: Mapping[str, Any]) -> Standing:
-    """From a row of control/table_states. Raises LakeRefused for one that tidegate didn't write."""
+    """From a row of control/table_states. Raises LakeRefused for one of another writer."""
     try:
         return _standing(row)
     except (ValueError, AssertionError) as error:
@@ -62,7 +62,7 @@ def _standing(row: Mapping[str, Any]) -> Standing:
 
 
 def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime) -> dict[str, Any]:
-    """The row of control/table_states that records it."""
+    """Its row of control/table_states."""
     place = {f"place_{name}": value for name, value in asdict(standing.place).items()} if standing.place else {}
     return {
         "pipeline": pipeline,
@@ -82,7 +82,7 @@ def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime)
 
 
 def last_states(lake: LakeFiles) -> dict[str, Standing]:
-    """Logical table -> what its newest row of control/table_states says."""
+    """Logical table -> its newest row of control/table_states."""
     rows = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
     read_from, standings = (lake.carried or {}).get(last_states, (None, {}))
     if read_from is not rows:
@@ -100,13 +100,13 @@ def state_of(lake: LakeFiles, table: str) -> Standing | None:
 
 
 def held_tables(lake: LakeFiles) -> dict[str, Standing]:
-    """The same of the tables that are held now."""
+    """The same of the tables held now."""
     return {table: state for table, state in last_states(lake).items() if state.state is State.HELD}
 
 
 def questions(lake: LakeFiles) -> dict[str, Standing]:
-    """The same for the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline file), and for those at
-    an unanswered XA transaction that wait for a person's word.
+    """The same for the tables whose DDL waits for approval (`ddl: {...: ask}` in the pipeline
+    file), and for those at an unanswered XA transaction, waiting for a person's word.
     """
     return {table: state for table, state in held_tables(lake).items() if state.asks}
 
@@ -114,10 +114,11 @@ def questions(lake: LakeFiles) -> dict[str, Standing]:
 def release(
     lake: LakeFiles, held: Standing, *, reason: str = "", lacks_snapshots: LacksSnapshots = lambda _: False
 ) -> Standing:
-    """Let a held table go on with the next window; where its DDL waits for approval, that is it. Returns its standing.
+    """Let a held table go on with the next window; where its DDL waits for approval, this approves
+    it. Returns its standing.
 
-    held: as it was read. reason: who said so, for status and the table's history. Raises UsageError where no release
-    helps: the table would be half filled.
+    held: as it was read. reason: the person, for status and the table's history. Raises UsageError
+    where no release helps: the table would be half filled.
     """
     standing = released(held, Released(reason))
     if standing.state is State.HELD and standing.cause is held.cause:

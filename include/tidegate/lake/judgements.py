@@ -1,4 +1,4 @@
-"""Judgements of persons about places in a source's log that nobody could follow (`tidegate schema judge`).
+"""Judgements of persons about unfollowed places in a source's log (`tidegate schema judge`).
 
 In:  a lake.
 Out: per source and place the changed tables there; a new such row of control/judgements.
@@ -29,7 +29,9 @@ def read(lake: LakeFiles) -> dict[str, Judged]:
 
 
 def record(lake: LakeFiles, places: Mapping[Place, str], names: Collection[str], judged_by: str = "") -> str:
-    """Say that these places (with the reason of their holds) change these physical tables; who said so."""
+    """Record a person's word: these places (with the reason of their holds) change these physical
+    tables.
+    """
     who, now = judged_by or getpass.getuser(), datetime.now(UTC)
     reasons = {(at.source, at.file, at.pos, at.at_ts): reason for at, reason in places.items()}
     rows = [

@@ -1,11 +1,12 @@
 """The kept published cuts, and the Delta versions of silver for them.
 
 In:  rows of control/cuts, and how long cuts are kept.
-Out: the rows that stay; per table the versions for readers of a kept cut. Pure.
+Out: the staying rows; per table the versions for readers of a kept cut. Pure.
 
-A cut names only the tables that its window changed. A reader of cut C takes, for each table, the newest row at or
-below C: so a row stays as long as a kept cut resolves to it, however old it is. A later row with a lower version, or
-another id, tells that reader that its own version is gone (cuts.py): it stays as long as a kept cut is below it.
+A cut names only the tables changed by its window. A reader of cut C takes, for each table, the
+newest row at or below C: so a row stays as long as a kept cut resolves to it, however old it is. A
+later row with a lower version, or another id, tells such a reader of the end of its own version
+(cuts.py): it stays as long as a kept cut is below it.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _DENSE: Final = timedelta(seconds=DENSE_CUTS_SECONDS)
 
 
 def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int) -> pa.Table:
-    """The rows of control/cuts that kept cuts need, in order of cut_ts.
+    """The rows of control/cuts needed by kept cuts, in order of cut_ts.
 
-    Kept are the newest cut, all cuts of the last hour, and of older ones the last of every `thin_seconds` that was
-    published within `keep`.
+    Kept are the newest cut, all cuts of the last hour, and of older ones the last of every
+    `thin_seconds`, if published within `keep`.
     """
     rows = cuts.sort_by(_ORDER)
     is_cut = _numpy(pc.equal(rows["table"], "")).astype(bool)
@@ -58,7 +59,8 @@ def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int)
 class Needed:
     """The needs of kept cuts towards a table. versions: of silver, ascending. gone: in each of them it is dropped.
 
-    newest: the row of control/cuts for the newest cut, as a row of that cut; None before the first cut.
+    newest: the row of control/cuts for the newest cut, as a row of its own; None before the first
+    cut.
     """
 
     versions: list[int]
@@ -91,7 +93,7 @@ def needed(rows: pa.Table) -> dict[str, Needed]:
 def _chosen(
     published: npt.NDArray[np.int64], now: datetime, keep: timedelta, thin_seconds: int
 ) -> npt.NDArray[np.int64]:
-    """Positions of the cuts that are kept. published: Unix microseconds, in order of cut_ts."""
+    """Positions of the kept cuts. published: Unix microseconds, in order of cut_ts."""
     at = int(now.timestamp() * 1e6)
     bucket = published // (thin_seconds * 1_000_000)
     last_of_bucket = np.append(bucket[1:] != bucket[:-1], True)
@@ -103,7 +105,7 @@ def _chosen(
 
 
 def _begins_anew(rows: pa.Table) -> npt.NDArray[np.bool_]:
-    """Rows before which a table's silver was put back or made anew. rows: in order."""
+    """Rows behind a repair of silver: put back or made anew before them. rows: in order."""
     table = _codes(rows["table"])
     order = np.argsort(table, kind="stable")
     follows = np.append(False, table[order][1:] == table[order][:-1])

@@ -3,8 +3,9 @@
 In:  silver's marker table (tables.MARKER), right after a cut was published.
 Out: rows of control/latency; percentiles of the last minutes for `tidegate status`.
 
-A marker holds the source's clock when it was written and how far that clock was ahead of the writer's machine. The
-figures are therefore true as far as the clocks of the two machines agree (NTP: milliseconds).
+A marker holds the source's clock at its writing and how far this clock was ahead of the writer's
+machine. The figures are therefore true as far as the clocks of the two machines agree (NTP:
+milliseconds).
 """
 
 from __future__ import annotations
@@ -54,10 +55,11 @@ class Percentiles:
 def of_window(
     lake: LakeFiles, pipeline: str, version: int, after_ts: int, cut_ts: int, visible_us: int
 ) -> list[dict[str, Any]]:
-    """Rows of control/latency for the markers that silver gained in (after_ts, cut_ts], with Delta version `version`.
+    """Rows of control/latency for silver's new markers in (after_ts, cut_ts], with Delta version
+    `version`.
 
-    The commits of the window are found by their numbers: opening the table would list a log of many days. A marker that
-    another one replaced within the window may count as well.
+    The commits of the window are found by their numbers: opening the table would list a log of many
+    days. A marker replaced by another one within the window may count as well.
     """
     place = tables.silver_path(tables.MARKER_DATABASE, tables.MARKER_TABLE)
     markers = []
@@ -77,7 +79,7 @@ def of_window(
 
 
 def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> list[str]:
-    """Live files of a version newer than the commit that applied up to after_ts."""
+    """Live files of a version newer than the commit up to after_ts."""
     paths: list[str] = []
     gone: set[str] = set()
     for at in range(version, max(-1, version - LATENCY_COMMITS_MAX), -1):
@@ -92,7 +94,7 @@ def _files_since(log: DeltaLog, app_id: str, version: int, after_ts: int) -> lis
 
 
 def recent(lake: LakeFiles, seconds: float) -> Percentiles | None:
-    """The figures of the markers that became visible in the last seconds; None when there was none."""
+    """The figures of the markers newly visible in the last seconds; None when there was none."""
     return _since(lake, "visible_us", int((time.time() - seconds) * 1e6))
 
 
@@ -102,7 +104,7 @@ def written_since(lake: LakeFiles, since_us: int) -> Percentiles | None:
 
 
 def windows_since(lake: LakeFiles, since_us: int) -> int:
-    """How many windows made markers visible that were written since then by the source's clock."""
+    """How many windows made markers visible, written since then by the source's clock."""
     rows = control.read(lake, tables.LATENCY, columns=["cut_ts"], filters=[("written_us", ">=", since_us)])
     return len(set(rows["cut_ts"].to_pylist()))
 

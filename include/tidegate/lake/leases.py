@@ -24,9 +24,10 @@ def take_lease(
 ) -> Lease:
     """The lease of a job, renewed until it is released.
 
-    A holder whose process certainly ended doesn't keep it; another one that doesn't renew it keeps it for its term.
-    Whoever writes to a lake comes by here first, so here the store is asked whether two writers can share it. Raises
-    LeaseHeld at the holder's first sign of life, or when stop is set; LakeUnavailable, LakeRefused.
+    A holder whose process certainly ended doesn't keep it; another one without renewals keeps it
+    for its term. Whoever writes to a lake comes by here first, so here the store is asked whether
+    two writers can share it. Raises LeaseHeld at the holder's first sign of life, or when stop is
+    set; LakeUnavailable, LakeRefused.
     """
     # A request that hangs must not take the whole term.
     options = {"timeout": f"{LEASE_ANSWER_SECONDS_MAX:g}s"} | {

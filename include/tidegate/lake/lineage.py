@@ -102,7 +102,7 @@ def applied_since(pipeline: Pipeline, lake: LakeFiles, after_ts: int) -> Applied
 
 
 def _some(names: list[str], cut_ts: int) -> list[str]:
-    """As many as are named, beginning elsewhere at each cut, so that each has its turn."""
+    """As many as are named, with another beginning at each cut: each has its turn."""
     if len(names) <= LINEAGE_TABLES_MAX:
         return names
     at = zlib.crc32(str(cut_ts).encode()) % len(names)

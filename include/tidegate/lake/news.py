@@ -1,11 +1,12 @@
-"""News in commits of bronze: is there anything that an apply run could apply?
+"""News in commits of bronze: is there anything for an apply run?
 
 In:  the actions of bronze's commits, in order.
 Out: whether a change has come within reach of the cut since apply was last woken.
 
-A source proves that it is quiet by rows without bytes: such a commit moves resolved_ts and nothing else, and Spark
-need not be started for it. It does matter when changes of another source were waiting for just that, because
-the cut is the smallest resolved_ts of all sources. Both stand in the statistics of the add actions; no data is read.
+A source proves its quiet by rows without bytes: such a commit moves resolved_ts and nothing else,
+and Spark need not be started for it. It does matter when changes of another source were waiting for
+it, because the cut is the smallest resolved_ts of all sources. Both stand in the statistics of the
+add actions; no data is read.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from tidegate.segments.frontier import cut_frontier
 class BronzeNews:
     """Changes between the last call of `taken` and now. All times are commit_ts.
 
-    resolved: per source, how far it is known. [first, last]: where changes lie that apply wasn't woken for.
+    resolved: per source, how far it is known. [first, last]: the place of changes apply wasn't
+    woken for.
     """
 
     def __init__(self, sources: tuple[str, ...] = ()) -> None:
@@ -42,7 +44,7 @@ class BronzeNews:
                 self._add_file(action["add"])
 
     def add_unknown(self) -> None:
-        """Something was committed that can't be looked at any more: it may be anything."""
+        """A commit can't be looked at any more: it may be anything."""
         self._unknown = True
 
     @property
@@ -51,19 +53,19 @@ class BronzeNews:
         return self._unknown or (self._first is not None and self._first <= self.frontier)
 
     def taken(self) -> None:
-        """Apply is woken: what is resolved now is its business."""
+        """Apply is woken: the log resolved by now is its business."""
         self._unknown = False
         if self._first is not None:
             frontier = self.frontier
             self._first = max(self._first, frontier + 1) if self._last > frontier else None
 
     def to_json(self) -> dict[str, Any]:
-        """For a store that outlives this process."""
+        """For a store beyond this process's life."""
         return {"resolved": self._resolved, "first": self._first, "last": self._last}
 
     @classmethod
     def from_json(cls, sources: tuple[str, ...], kept: Mapping[str, Any]) -> BronzeNews:
-        """The content of to_json, for the sources that the pipeline has now."""
+        """The content of to_json, for the pipeline's present sources."""
         news = cls(sources)
         news._resolved = {str(name): int(ts) for name, ts in kept["resolved"].items()}
         news._first = None if kept["first"] is None else int(kept["first"])
@@ -72,7 +74,9 @@ class BronzeNews:
 
     @property
     def frontier(self) -> int:
-        """Up to where every source is known; one that never sent anything holds the cut back, as it does in apply."""
+        """Up to where every source is known; a source silent so far holds the cut back, as it does
+        in apply.
+        """
         return cut_frontier(self._resolved, self._sources or self._resolved.keys())
 
     def _add_file(self, action: Mapping[str, Any]) -> None:
@@ -95,7 +99,7 @@ class BronzeNews:
 class FollowedBronze:
     """Bronze's log since the last news. kept: the memory of then, to be stored once the news is safe.
 
-    hourly: that all sources have come to a further hour is news, too, so that the cut comes to it.
+    hourly: a further hour reached by all sources is news, too: the cut comes to it.
     """
 
     def __init__(self, sources: tuple[str, ...], kept: Any, quiet_seconds: float, *, hourly: bool = False) -> None:

@@ -1,10 +1,10 @@
 """control/prewrites: waiting and answered transactions per source, and the places of their rows in bronze.
 
 In:  a lake.
-Out: Prewrites (segments/prewrites.py) that are open, or answered above a commit_ts; their segments.
+Out: Prewrites (segments/prewrites.py) still open, or answered above a commit_ts; their segments.
 
-A prewrite with its answer in its own segment isn't in here: the reader of that segment finds it whole. All others are,
-of tables that the pipeline keeps and of others, for a table may be kept later.
+A prewrite with its answer in its own segment isn't in here: the reader of that segment finds it
+whole. All others are, of the pipeline's tables and of others, for a table may be kept later.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ def standing(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
 
 
 def unsettled(lake: LakeFiles) -> dict[str, list[Prewrite]]:
-    """Per source those that no answer of the log has settled, whoever decided about them meanwhile."""
+    """Per source those not settled by an answer of the log, whatever was decided about them
+    meanwhile.
+    """
     return standing(lake, _FOREVER)
 
 
 def for_apply(lake: LakeFiles, after_ts: int) -> dict[str, list[Prewrite]]:
-    """The same without those that a Pump answers in its stream: there apply meets them as any other."""
+    """The same without those answered in a Pump's stream: there apply meets them as any other."""
     by_source = standing(lake, after_ts)
     return {source: [prewrite for prewrite in of if not of_pump(prewrite)] for source, of in by_source.items()}
 
@@ -67,7 +69,9 @@ def answered_in(lake: LakeFiles, after_ts: int, upto_ts: int) -> dict[str, list[
 
 
 def first_needed(lake: LakeFiles, after_ts: Mapping[str, int]) -> dict[str, int]:
-    """Per source the smallest start_ts of those that are open, or answered above the source's after_ts."""
+    """Per source the smallest start_ts of the open ones, and of those answered above the source's
+    after_ts.
+    """
     if not after_ts:
         return {}
     rows = _last(lake, ["source", "start_ts", "answer_ts", "state"])
@@ -87,7 +91,9 @@ def by_policy(policy: Orphans) -> tuple[PrewriteState, str]:
 
 
 def decided(orphan: Prewrite, state: PrewriteState, decided_by: str) -> Prewrite:
-    """A parked prewrite as a person decides; its answer stands where it was found, as who waits meets it there."""
+    """A parked prewrite as a person decides; its answer stands where the prewrite was found, as
+    waiting tables meet it there.
+    """
     return replace(orphan, state=state, decided_by=decided_by)
 
 
@@ -97,7 +103,9 @@ def of_pump(prewrite: Prewrite) -> bool:
 
 
 def parked_by_pumps(lake: LakeFiles) -> dict[str, list[Prewrite]]:
-    """Per source what its Pumps wait for a person's word on. Raises LakeUnavailable, LakeRefused."""
+    """Per source the prewrites of its Pumps in wait for a person's word. Raises LakeUnavailable,
+    LakeRefused.
+    """
     parked = PrewriteState.PARKED  # a DDL is open until TiDB's history has it
     parked_of = {
         s: [prewrite for prewrite in of if prewrite.state is parked and of_pump(prewrite)]
@@ -115,7 +123,7 @@ def record(
 
 
 def refs_of(lake: LakeFiles, wanted: Mapping[str, Collection[int]]) -> dict[tuple[str, int], SegmentRef]:
-    """Source and seq -> these segments, wherever in bronze they lie; without those that are gone."""
+    """Source and seq -> these segments, wherever in bronze they lie; without the gone ones."""
 
     def needed(add: Mapping[str, Any]) -> bool:
         stats = json.loads(add["stats"])
@@ -133,12 +141,14 @@ def refs_of(lake: LakeFiles, wanted: Mapping[str, Collection[int]]) -> dict[tupl
 
 
 def begins_of(lake: LakeFiles) -> dict[str, int]:
-    """Source -> the commit_ts after which its segments begin in bronze, where some were removed."""
+    """Source -> the commit_ts before its first segments in bronze, where some were removed."""
     return begins(lake, files_of(bronze_log(lake).state()))
 
 
 def worth_keeping(rows: pa.Table, begins: Mapping[str, int]) -> pa.Table:
-    """The table's rows that stay: open ones, and those answered above where bronze of its source begins (begins_of)."""
+    """The table's staying rows: open ones, and those answered above the beginning of bronze of its
+    source (begins_of).
+    """
     last = control.last_of(rows, PREWRITES.key, _ORDER)
     begin = pa.array([begins.get(source, 0) for source in last["source"].to_pylist()], pa.int64())
     return last.filter(pc.or_(_stays(last), pc.greater(last["answer_ts"], begin)))

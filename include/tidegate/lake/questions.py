@@ -2,7 +2,7 @@
 transactions beyond their TiDB's knowledge.
 
 In:  the Delta logs of control/table_states and control/prewrites, looked at now and then; rows when one has grown.
-Out: names of tables and of sources, which have no dot. The caller keeps the list of asked questions.
+Out: names of tables, and of sources (without a dot). The caller keeps the list of asked questions.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class NewQuestions:
-    """Questions that weren't asked yet.
+    """Questions not asked yet.
 
-    asked: what was asked about: table -> commit_ts; `source start_ts` -> start_ts, of each transaction, as an older one
-    may come later.
+    asked: subjects of questions: table -> commit_ts; `source start_ts` -> start_ts, of each
+    transaction, as an older one may come later.
     """
 
     def __init__(self, asked: dict[str, int]) -> None:

@@ -1,8 +1,9 @@
 """The needs of a rebuild from bronze alone: a lake of its own over the same bronze, and where to begin.
 
 In:  a lake, a logical table, a moment.
-Out: RebuildLake, in which apply's own steps write the table under another name; the tables that gave it rows; the
-     commit_ts to begin after. Nothing of the lake is changed but the new table and a folder that goes when it is done.
+Out: RebuildLake, where apply's own steps write the table under another name; the givers of its
+     rows; the commit_ts to begin after. Nothing of the lake is changed but the new table and a
+     folder removed in the end.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _EMPTIES: Final = ("create", "truncate", "snapshot")
 class RebuildLake(LakeFiles):
     """The lake with its bronze, the table's silver at another path, and all else in a folder of its own.
 
-    silver: the table's path in apply's lake; to: its real place; scratch: that folder.
+    silver: the table's path in apply's lake; to: its real place; scratch: the folder removed in the
+    end.
     """
 
     silver: str = field(default="", kw_only=True)
@@ -63,7 +65,7 @@ class RebuildLake(LakeFiles):
 
 
 class OnlyTables(Tables):
-    """A pipeline's tables, of which only these physical ones are kept: (database, table)."""
+    """A pipeline's tables, with only these physical ones kept: (database, table)."""
 
     only: frozenset[tuple[str, str]]
 
@@ -77,8 +79,8 @@ class OnlyTables(Tables):
 def moment(lake: LakeFiles, table: str, at: str) -> int:
     """The commit_ts to rebuild a table at. at: a commit_ts, a time in ISO form (UTC unless it says), or "".
 
-    A time means the newest cut at or before it. "" means the newest cut; of a held table, what it is applied up to.
-    Raises UsageError for what isn't such a thing, or lies after the newest cut.
+    A time means the newest cut at or before it. "" means the newest cut; of a held table, its
+    applied_ts. Raises UsageError for any other text, or a moment after the newest cut.
     """
     published = sorted(control.read(lake, tables.CUTS, columns=["cut_ts"], filters=_OF_CUTS)["cut_ts"].to_pylist())
     where = lake.uri(tables.CUTS.path)
@@ -104,7 +106,9 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
 
 
 def silver_version(lake: LakeFiles, table: str, at_ts: int) -> int | None:
-    """The Delta version of silver that shows the table at a published cut; None when there is none, or no such cut."""
+    """The Delta version of the table's silver at a published cut; None when there is none, or no
+    such cut.
+    """
     filters = [("cut_ts", "<=", at_ts), ("table", "in", ["", table])]
     rows = control.newest(lake, tables.CUTS, by=["table"], order=["cut_ts", "published_at"], filters=filters)
     last = {row["table"]: row for row in rows.to_pylist()}
@@ -124,8 +128,8 @@ def physical_tables(
 ) -> set[Physical]:
     """The physical tables of a logical one, and all givers of rows without row events.
 
-    history: rows of control/schema_history, in pieces. Column ids travel with a renamed table; partitions and tables
-    that become each other name each other.
+    history: rows of control/schema_history, in pieces. Column ids travel with a renamed table;
+    partitions and tables becoming each other name each other.
     """
     links: dict[Physical, set[Physical | tuple[str, int]]] = {}
     for row in (row for piece in history for row in piece.to_pylist()):
@@ -146,7 +150,8 @@ def physical_tables(
 
 
 def begin_ts(versions: Iterable[Mapping[str, Any]], at_ts: int, *, emptied: bool) -> int | None:
-    """The commit_ts after which all of a table's rows came, as its versions tell; None when it has none at at_ts.
+    """The commit_ts before all of a table's rows, as its versions tell; None when it has none at
+    at_ts.
 
     versions: rows of control/schema_history of the physical tables. emptied: nothing from before a CREATE or TRUNCATE,
     or a snapshot's beginning, of the one table can be in silver after it.

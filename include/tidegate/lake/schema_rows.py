@@ -1,8 +1,8 @@
-"""The rows of control/schema_history that the windows to come need, out of however many there are.
+"""The rows of control/schema_history needed by coming windows, out of however many there are.
 
-In:  a lake, and per table the commit_ts up to which all is applied.
-Out: per source the versions in force then or later, what replaying has to know of all others, and nothing else. On
-     demand the tables that went since, for windows below the cut.
+In:  a lake, and applied_ts per table.
+Out: per source the versions in force then or later, the facts of all others for replaying, and
+     nothing else. On demand the tables gone since, for windows below the cut.
 
 A table's old versions are needed by no window once silver is past them. Names, numbers and commit_ts of all rows are
 read as columns (some 40 bytes a row). Columns, keys and statements are nearly all of the bytes: they are read only of
@@ -43,10 +43,10 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class SourceRows:
-    """rows: of control/schema_history, the needed ones. next_id: above every column id that was ever given.
+    """rows: of control/schema_history, the needed ones. next_id: above every column id ever given.
 
-    floor: the newest baseline's commit_ts, 0 before there is one. standing: tables that are there -> since when without
-    a DROP in between.
+    floor: the newest baseline's commit_ts, 0 before there is one. standing: existing tables ->
+    since when without a DROP in between.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -77,8 +77,8 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
 
 
 def ended(lake: LakeFiles, source: str, after_ts: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
-    """Tables of a source that went above after_ts, whatever came there since -> (commit_ts of its coming, commit_ts of
-    its going) of each time. Raises LakeUnavailable.
+    """Tables of a source gone above after_ts, whatever came there since -> (commit_ts of its
+    coming, commit_ts of its going) of each time. Raises LakeUnavailable.
     """
     spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
     parts = [file.light() for file in _files(lake)]
@@ -128,7 +128,7 @@ class _File:
             return parquet.read(columns=list(_LIGHT), use_threads=False).select(_LIGHT)
 
     def rows(self, wanted: Numbers) -> Iterator[dict[str, Any]]:
-        """Rows by their ascending numbers, in that order."""
+        """Rows by their ascending numbers, in this order."""
         if not len(wanted):
             return
         if self.older is not None:
@@ -183,8 +183,8 @@ def _note_bounds(light: pa.Table, by_source: dict[str, SourceRows]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ordered:
-    """order: numbers of the rows by table, commit_ts and version. table: number of the table, in that order. names: of
-    each table: source, database, table.
+    """order: numbers of the rows by table, commit_ts and version. table: number of the table, in
+    this order. names: of each table: source, database, table.
     """
 
     order: Numbers
@@ -204,7 +204,7 @@ def _in_order(light: pa.Table) -> _Ordered:
 
 
 def _note_standing(light: pa.Table, ordered: _Ordered, by_source: dict[str, SourceRows]) -> None:
-    """Behind the last row of a table that says that it is gone, or maybe no table."""
+    """Behind the last row of a table saying it is gone, or maybe no table."""
     commit_ts = light["commit_ts"].to_numpy()[ordered.order]
     starts = np.searchsorted(ordered.table, np.arange(len(ordered.names)))
     until = np.append(starts[1:], light.num_rows)
@@ -217,7 +217,7 @@ def _note_standing(light: pa.Table, ordered: _Ordered, by_source: dict[str, Sour
 
 
 def _gone(light: pa.Table) -> npt.NDArray[np.bool_]:
-    """Rows about a table that is gone, or maybe no table."""
+    """Rows about a gone table, or maybe no table."""
     gone = np.zeros(light.num_rows, np.bool_)
     for column, value in (("status", VersionStatus.DROPPED), ("kind", UNFOLLOWED)):
         codes, known = _codes(light, column)
@@ -227,7 +227,7 @@ def _gone(light: pa.Table) -> npt.NDArray[np.bool_]:
 
 
 def _needed(light: pa.Table, ordered: _Ordered, sources: Collection[str], floor_of: FloorOf) -> Numbers:
-    """Numbers of the rows that hold for some commit_ts above their table's floor."""
+    """Numbers of the rows in force at some commit_ts above their table's floor."""
     order, table = ordered.order, ordered.table
     floors = np.array([floor_of(*name) if name[0] in sources else _FOREVER for name in ordered.names], np.int64)
     commit_ts = light["commit_ts"].to_numpy()

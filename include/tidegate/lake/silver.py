@@ -1,4 +1,4 @@
-"""Silver's folders: tables that `tidegate rebuild` made beside the live ones.
+"""Silver's folders: tables made by `tidegate rebuild` beside the live ones.
 
 In:  a lake and its databases.
 Out: paths.
@@ -21,7 +21,9 @@ REBUILT: Final = "__rebuilt_"
 
 
 def rebuilt_tables(lake: LakeFiles, databases: Iterable[str]) -> list[str]:
-    """Paths of tables that `tidegate rebuild` made beside the live ones under its own names; nothing removes them."""
+    """Paths of tables made by `tidegate rebuild` beside the live ones under its own names; nothing
+    removes them.
+    """
     paths = []
     for database in databases:
         folder = tables.silver_path(database, "")

@@ -1,7 +1,7 @@
 """Silver tables made, emptied and given columns by commits of their logs alone: no file is read or rewritten.
 
 In:  a table's Delta log and its shape.
-Out: one commit each. Two that make the same change make it once.
+Out: one commit each. Two makers of the same change make it once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def _made(shape: SilverShape) -> list[Action]:
 def add_columns(log: DeltaLog, columns: Sequence[SilverColumn], done: tuple[str, int] | None = None) -> TableState:
     """Columns at the end, null in every present row; existing ones are left as they are.
 
-    done: (application id, version); when the table has that version or a later one, nothing is added.
+    done: (application id, version); when the table has this version or a later one, nothing is
+    added.
     """
 
     def decide(read: TableState) -> Change | None:
@@ -89,12 +90,14 @@ def columns_added(read: TableState, columns: Sequence[SilverColumn]) -> list[Act
 
 
 def features_added(read: TableState, shape: SilverShape) -> list[Action]:
-    """Features that a table's protocol lacks for a shape's columns and its clustering; nothing if none."""
+    """Features missing in a table's protocol for a shape's columns and its clustering; nothing if
+    none.
+    """
     return _with_features(read, _asked(shape.all_columns) | (_CLUSTERED if shape.cluster_by else frozenset()))
 
 
 def describe_columns(log: DeltaLog, comments: Mapping[str, str]) -> TableState:
-    """Give columns their comments; one that the table doesn't have is passed over."""
+    """Give columns their comments; a column missing in the table is passed over."""
 
     def decide(read: TableState) -> Change | None:
         fields = [_described(field, comments.get(field["name"])) for field in read.schema["fields"]]
@@ -109,7 +112,7 @@ def empty_silver(
     shape: SilverShape | None = None,
     sources: AbstractSet[str] | None = None,
 ) -> TableState:
-    """No rows, in one commit under a transaction; nothing when that version is recorded.
+    """No rows, in one commit under a transaction; nothing when its version is recorded.
 
     shape: the columns from here on; None: as they are. sources: as reshaped has it.
     """
@@ -117,7 +120,7 @@ def empty_silver(
 
 
 def has_shards(read: TableState) -> bool:
-    """Whether the table's rows have in their key which shard they are of."""
+    """Whether the table's rows have their shard in their key."""
     return {field["name"] for field in read.schema["fields"]}.issuperset(SHARDS)
 
 
@@ -142,8 +145,8 @@ def _emptied(read: TableState, shape: SilverShape | None, sources: AbstractSet[s
 def reshaped(read: TableState, shape: SilverShape, sources: AbstractSet[str] | None = None) -> list[Action]:
     """The table's columns and clustering are the shape's, and those of its owner's stay.
 
-    sources: the source's columns until now; None: nobody knows, and all beyond the shape go. Raises SchemaMismatch as
-    create_silver does, and where a column goes that a constraint names.
+    sources: the source's columns until now; None: nobody knows, and all beyond the shape go. Raises
+    SchemaMismatch as create_silver does, and where a column of a constraint goes.
     """
     own = owners_columns(read, shape, sources)
     fields = [*map(_field, shape.all_columns), *(field for field in read.schema["fields"] if field["name"] in own)]
@@ -158,7 +161,8 @@ def reshaped(read: TableState, shape: SilverShape, sources: AbstractSet[str] | N
 
 
 def owners_columns(read: TableState, shape: SilverShape, sources: AbstractSet[str] | None) -> list[str]:
-    """Columns that silver's owner has added, in their order: the shape lacks them and the source never had them.
+    """Columns added by silver's owner, in their order: the shape lacks them and the source never
+    had them.
 
     sources: as reshaped has it.
     """
@@ -170,7 +174,7 @@ def owners_columns(read: TableState, shape: SilverShape, sources: AbstractSet[st
 
 
 def check_constraints(read: TableState, names: AbstractSet[str]) -> None:
-    """Raise SchemaMismatch where a CHECK of silver's names a column that isn't among these any more."""
+    """Raise SchemaMismatch where a CHECK of silver's names a column no longer among these."""
     lost = {str(field["name"]).lower() for field in read.schema["fields"]} - {name.lower() for name in names}
     for name, text in sorted(read.configuration.items()):
         if name.startswith(_CHECK) and (odd := sorted(lost & _named(text))):
@@ -182,7 +186,7 @@ def check_constraints(read: TableState, names: AbstractSet[str]) -> None:
 
 
 def _named(expression: str) -> set[str]:
-    """The words that may be columns in a SQL expression."""
+    """The possible columns among the words of a SQL expression."""
     return {(quoted or plain).lower() for _, quoted, plain in _WORD.findall(expression)}
 
 
@@ -232,12 +236,12 @@ def _with_features(read: TableState, asked: frozenset[str]) -> list[Action]:
 
 
 def _asked(columns: Sequence[SilverColumn]) -> frozenset[str]:
-    """Features that the columns' types ask for."""
+    """Features for the columns' types."""
     return frozenset({_NTZ} if any(column.type == "timestamp_ntz" for column in columns) else ())
 
 
 def _checked(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Raise SchemaMismatch for names that readers refuse or can't tell from one another."""
+    """Raise SchemaMismatch for names refused by readers, or alike to them."""
     seen: dict[str, str] = {}
     for name in (str(field["name"]) for field in fields):
         if refused := [character for character in name if character in _REFUSED_CHARACTERS]:

@@ -3,8 +3,8 @@
 In:  a lake.
 Out: values for people (`tidegate status`, the demo's display); nothing is written.
 
-Totals come from the statistics in the Delta log; of bronze only the newest file of each source is opened,
-and of that only its small columns.
+Totals come from the statistics in the Delta log; of bronze only the newest file of each source is
+opened, and only its small columns.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class SourceStatus:
 class TableStatus:
     """Silver's state of a logical table: every change up to applied_ts.
 
-    The rest is for a held table: why, since when (ISO, UTC), the place of its trouble in which source's log (file ""
-    when there is none), the statement ("" if none), the way out, and the cause (a Cause) as a program reads it; for
-    others all is "" or 0.
+    The rest is for a held table: why, since when (ISO, UTC), the place of its trouble in its
+    source's log (file "" when there is none), the statement ("" if none), the way out, and the
+    cause (a Cause) as a program reads it; for others all is "" or 0.
     """
 
     table: str
@@ -80,7 +80,7 @@ class TableStatus:
 
 
 def sources(lake: LakeFiles, cut_ts: int = 0) -> list[SourceStatus]:
-    """The sources by name; empty before bronze exists. cut_ts: what is applied."""
+    """The sources by name; empty before bronze exists. cut_ts: the applied cut."""
     return [_source(lake, source, files, cut_ts) for source, files in sorted(bronze_files(lake).items())]
 
 
@@ -119,7 +119,7 @@ def cut_ts(lake: LakeFiles) -> int:
 
 
 def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: False) -> list[TableStatus]:
-    """Every table that a cut or a state names, by name. lacks_snapshots: as Pipeline says it."""
+    """Every table of a cut or a state, by name. lacks_snapshots: as Pipeline says it."""
     newest = cut_ts(lake)
     states = last_states(lake)
     columns = ["table", "applied_ts", "delta_version"]

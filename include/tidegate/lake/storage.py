@@ -64,8 +64,9 @@ def store_of(path: str) -> str:
 def lake_root(path: str, home: Path) -> str:
     """A lake.path as delta-rs and pyarrow take it: an absolute local path, or a URL without a trailing slash.
 
-    home: the project's root, from which a relative path is taken: not from wherever a command was started.
-    Raises ConfigError for another scheme, and for a URL with a key in it: it is shown, logged and written down.
+    home: the project's root. A relative path is taken from there, not from wherever a command was
+    started. Raises ConfigError for another scheme, and for a URL with a key in it: it is shown,
+    logged and written down.
     """
     if store_of(path) == "local":
         return str((home / path.removeprefix("file://")).resolve())
@@ -92,7 +93,7 @@ def delta_options(options: Mapping[str, str], secrets: Mapping[str, str]) -> dic
 
 
 def store_keys(connection: Connection) -> dict[str, str]:
-    """The options that a lake's connection adds: its extra, and an AWS connection's login and password."""
+    """The options of a lake's connection: its extra, and an AWS connection's login and password."""
     extra = {key: value for key, value in connection.extra.items() if value is not None}
     options = {_AWS_NAMES.get(key, key): _text(value) for key, value in extra.items()}
     if connection.kind in _AWS_KINDS and connection.login:
@@ -105,7 +106,9 @@ def _text(value: object) -> str:
 
 
 def spark_options(root: str, options: Mapping[str, str]) -> dict[str, str]:
-    """delta-rs options as Spark settings (`spark.hadoop.` in front); names that neither side shares are left out."""
+    """delta-rs options as Spark settings (`spark.hadoop.` in front); names without a counterpart
+    are left out.
+    """
     store, settings = store_of(root), {}
     lowered = {name.lower(): str(value) for name, value in options.items()}
     if store == "s3":

@@ -1,7 +1,7 @@
 """A rebuilt silver table in the place of the live one: one commit to the live one's log.
 
 In:  both tables' newest states; the rebuilt one's files lie in the live one's folder, too.
-Out: Change: files that go and come, columns, and our transactions as the rebuilt table has them.
+Out: Change: removed and added files, columns, and our transactions as the rebuilt table has them.
 
 Readers see the one table or the other. The live table keeps its id, its properties and its history.
 Its record of our progress goes back to the rebuilt table's: after a kill right behind the commit,
@@ -28,20 +28,22 @@ _BESIDE: Final = "without --swap it is rebuilt beside"
 
 
 def mark_rebuilt(log: DeltaLog, app_id: str, at_ts: int) -> None:
-    """It is whole: the last commit of a rebuild. A table without this mark is what a killed one left."""
+    """It is whole: the last commit of a rebuild. A table without this mark is the rest of a killed
+    one.
+    """
     change = Change([], "REBUILD", {app_id: at_ts, f"{app_id}{REBUILT}": at_ts})
     log.update(lambda read: None if rebuilt_ts(read, app_id) == at_ts else change)
 
 
 def rebuilt_ts(state: TableState, app_id: str) -> int:
-    """Up to where a rebuilt table has all rows; 0 for one that isn't whole, or none."""
+    """Up to where a rebuilt table has all rows; 0 for an incomplete one, or none."""
     return state.transaction(f"{app_id}{REBUILT}")
 
 
 def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collection[str]) -> Change | None:
-    """None when it is done already. sources: columns that the source ever gave the table.
+    """None when it is done already. sources: columns ever given to the table by the source.
 
-    Raises LakeRefused where the live table has what a rebuild doesn't know of. Properties with
+    Raises LakeRefused where the live table has parts unknown to a rebuild. Properties with
     demands on a writer are refused by the commit itself.
     """
     if any(key in live.live for key in rebuilt.live):

@@ -3,8 +3,8 @@
 In:  a lake: control/cuts (when a cut was published) and control/ledger (rows and bytes of each window).
 Out: a Timeline of equal steps; nothing is written.
 
-The two tables are bounded by maintain (it thins cuts and forgets old ledger rows), so no table of its own is needed.
-Older cuts are thinned: a step there shows the lag of the cuts that were kept.
+The two tables are bounded by maintain (it thins cuts and forgets old ledger rows), so no table of
+its own is needed. Older cuts are thinned: a step there shows the lag of the kept cuts.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _LEDGER: Final = ["cut_ts", "rows", "payload_bytes"]
 class Timeline:
     """Equal steps of step_seconds, the last one ends at end (Unix seconds).
 
-    lag: seconds, the largest in each step; None before the first cut that is known. rows, payload_bytes: applied in it.
-    window_seconds: the longest time from one cut to the next one, which is in it; None where none is known:
-    older cuts are thinned.
+    lag: seconds, the largest in each step; None before the first known cut. rows, payload_bytes:
+    applied in it. window_seconds: the longest time from one cut to the next one, the latter in the
+    step; None where none is known: older cuts are thinned.
     """
 
     end: float
@@ -59,7 +59,9 @@ class Timeline:
         return sum(amounts[-_RATE_STEPS:]) / (_RATE_STEPS * self.step_seconds)
 
     def with_lag_now(self, seconds: float | None) -> Timeline:
-        """As it is with what is known of now: a quiet source's cut gets older, though nothing is missing."""
+        """The timeline with the present: a quiet source's cut gets older, though nothing is
+        missing.
+        """
         return replace(self, lag=(*self.lag[:-1], seconds))
 
 
@@ -96,8 +98,8 @@ def _windows(edges: list[float], published: list[float]) -> Iterator[float | Non
 
 
 def _lags(edges: list[float], published: list[float], complete: list[float], *, dense: bool) -> Iterator[float | None]:
-    """complete: up to which moment each cut is complete. dense: every cut is there, so just before one is published the
-    one before it counts, and behind the last one it does until now.
+    """complete: the moment up to which each cut is complete. dense: every cut is there, so just
+    before one is published the one before it counts, and behind the last one it does until now.
     """
     steps = len(edges) - 1
     for step in range(steps):

@@ -1,4 +1,5 @@
-"""The paper of a folder that looks like a lake and is none: a backup, a restore under way, a lake that was moved away.
+"""The paper of a folder that looks like a lake and is none: a backup, a restore under way, a lake
+moved away.
 
 In:  a lake's folder.
 Out: Paper, in control/copy.json; LakeRefused for whoever takes such a folder for a lake.
@@ -33,8 +34,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """other: where the rows came from; of MOVED where they went. whole: of a backup that ended, what belongs together
-    (copies/manifest.py); of a restore {"id": of the backup}.
+    """other: where the rows came from; of MOVED where they went. whole: of an ended backup, its
+    manifest (copies/manifest.py); of a restore {"id": of the backup}.
     """
 
     kind: Kind
@@ -63,7 +64,7 @@ class Paper:
 
 
 def check_is_lake(lake: LakeFiles) -> None:
-    """Raises LakeRefused for a folder that has such a paper. One look."""
+    """Raises LakeRefused for a folder with such a paper. One look."""
     refusal = why_no_lake(lake)
     if refusal is not None:
         raise refusal

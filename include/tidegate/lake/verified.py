@@ -22,8 +22,8 @@ _COUNTED: Final = ("equal", "different", "unsettled")
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """outcome: the last run's word. through_ts: no fault from at or below it is left. at: ISO, UTC. rows: of silver as
-    that run counted them; None where it compared nothing.
+    """outcome: the last run's word. through_ts: no fault from at or below it is left. at: ISO, UTC.
+    rows: of silver as the run counted them; None where it compared nothing.
     """
 
     outcome: str
@@ -34,8 +34,9 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTogether:
-    """outcomes: how many tables have each. through_ts: no table that was ever verified has a fault from at or below it;
-    0 when none is known. never: tables that never were. last_at: of the newest verification, ISO, UTC; "" for none.
+    """outcomes: how many tables have each. through_ts: no table ever verified has a fault from at
+    or below it; 0 when none is known. never: tables never verified. last_at: of the newest
+    verification, ISO, UTC; "" for none.
     """
 
     outcomes: Mapping[str, int]
@@ -56,7 +57,7 @@ def verified(lake: LakeFiles) -> dict[str, Verified]:
     """A table with several shards gets the weakest: the smallest through_ts, and an outcome other
     than `equal` if any.
 
-    A verdict without a source says that none had the table: it replaces all before it, until a
+    A verdict without a source means no source had the table: it replaces all before it, until a
     source has the table again. Verdicts of sources no longer in the pipeline don't count.
     """
     by = ["source", "database", "table", "silver"]

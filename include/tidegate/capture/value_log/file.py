@@ -1,11 +1,11 @@
 """One file of the value log, read: by footer, by pointer, or from end to end.
 
-In:  a path; nothing is written, and no lock is needed: what was synced doesn't change.
+In:  a path; nothing is written, and no lock is needed: synced records don't change.
 Out: records and where they lie; a torn tail told from damage.
 
-A crash leaves a torn end behind the last sync: a file that ends before its last record does, or with unwritten last
-sectors (zeros). Everything else is damage, and an error with file and offset: cutting it off would throw promised
-segments away.
+A crash leaves a torn end behind the last sync: a file ending before its last record does, or with
+unwritten last sectors (zeros). Everything else is damage, and an error with file and offset:
+cutting it off would throw promised segments away.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ class LogFile:
         return footer
 
     def segment(self, pointer: Pointer) -> Segment:
-        """A record with all its bytes. Raises ValueLogError when they aren't what was written."""
+        """A record with all its bytes. Raises ValueLogError when they differ from the written
+        ones.
+        """
         judged = self._judge(pointer.offset, whole=True, last=False)
         if not isinstance(judged, Record) or judged.pointer != pointer:
             damage = judged if isinstance(judged, Damage) else None
@@ -149,7 +151,7 @@ class LogFile:
             offset = head.pointer.end
 
     def walk(self, *, last: bool, whole: bool = False) -> Iterator[Record | Damage | Torn | End]:
-        """All that is in the file, every checksum compared, then an End. last: it may lack a
+        """Everything in the file, every checksum compared, then an End. last: it may lack a
         footer, or be torn.
         """
         offset, newest, seq, damaged = 0, 0, 0, False

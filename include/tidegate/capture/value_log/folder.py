@@ -1,12 +1,13 @@
 """Where a source's value log lies, whatever other sources its pipeline has.
 
-In:  a pipeline, a source in it, the folder for what has no path of its own.
+In:  a pipeline, a source in it, the folder for logs without a path of their own.
 Out: value_log_folder(): the log's folder; settled_folder(): the same, after a log at its old place was brought there.
 
-A log was once right in capture.value_log_path when a pipeline had one source, and in a folder of it when it had
-several. A second source then made the first one's log vanish, with the commits that it had acknowledged. Such a log is
-brought to its present place: its files go into a folder beside it, one after the other, and that is renamed in the
-end. A start that is killed in between leaves both parts, and the next one goes on with them.
+A log was once right in capture.value_log_path when a pipeline had one source, and in a folder of it
+when it had several. A second source then made the first one's log vanish, with its acknowledged
+commits. Such a log is brought to its present place: its files go into a folder beside it, one after
+the other, and the folder is renamed in the end. A start killed in between leaves both parts, and
+the next one goes on with them.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ def settled_folder(
 
 
 def aside(folder: Path) -> Path:
-    """Where a log goes that is of no use any more, for a person to look at it."""
+    """The place of a log without further use, for a person to look at it."""
     return folder.with_name(f"{folder.name}{_LEFT}{datetime.now(UTC):{_STAMP}}")
 
 
 def remove_left(folder: Path) -> None:
-    """Logs that were moved aside long ago: each may be as large as the log's budget."""
+    """Remove logs moved aside long ago: each may be as large as the log's budget."""
     oldest = datetime.now(UTC) - timedelta(days=VALUE_LOG_LEFT_DAYS)
     for path in folder.parent.glob(f"{folder.name}{_LEFT}*"):
         try:
@@ -83,7 +84,7 @@ def remove_left(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """A folder whose name is on disk, as those of the folders above it that were made for it.
+    """A folder whose name is on disk, as are those of new folders above it.
     Raises OSError.
     """
     made = [folder]

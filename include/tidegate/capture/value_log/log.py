@@ -8,7 +8,7 @@ makes durable, for all appends since the last; a segment counts as captured only
 of full files and scans the last one for its true end: a torn tail is cut off, since nothing behind the last sync was
 promised. Reading needs no lock: synced records change no more, and gc deletes only records in bronze.
 
-The disk is never filled: a record that would pass the budget, or leave less than the reserve free, isn't begun.
+The disk is never filled: a record beyond the budget, or into the free reserve, isn't begun.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ValueLog:
             raise
 
     def close(self) -> None:
-        """Give up files and lock; what wasn't synced stays unpromised."""
+        """Give up files and lock; unsynced records stay unpromised."""
         self._current.close()
         self._lock.close()
 
@@ -133,7 +133,7 @@ class ValueLog:
         return Pointer(self._files[-1].number, self._files[-1].bytes, 0)
 
     def room_bytes(self) -> int:
-        """The bytes that may still be written."""
+        """The remaining bytes for records."""
         disk = os.statvfs(self.folder)
         free = disk.f_bavail * disk.f_frsize - self.budget.reserve_bytes
         return free if self.budget.bytes_max is None else min(free, self.budget.bytes_max - self.bytes)
@@ -168,7 +168,7 @@ class ValueLog:
             yield self.segment(record.pointer)
 
     def heads(self, after_seq: int = 0) -> Iterator[Record]:
-        """Where segments with a larger seq lie, in order, and what they are but for context and
+        """The places of segments with a larger seq, in order, and their heads, without context and
         payload.
         """
         for file in self._files:
@@ -199,9 +199,9 @@ class ValueLog:
             offset = 0
 
     def gc(self, whole_seq: int) -> int:
-        """Delete full files before the newest segment that bronze has and that ends between transactions; bytes freed.
-        A start without the lake goes on from that one. Not by commit_ts: a transaction that is given up has a larger
-        one than its successors.
+        """Delete full files before bronze's newest segment with its end between transactions; bytes
+        freed. A start without the lake goes on from this segment. Not by commit_ts: a transaction
+        given up has a larger one than its successors.
 
         A file of some size, wholly in bronze, is completed, so the next call can delete it.
         """
@@ -248,7 +248,7 @@ class ValueLog:
             self._fail("written", error, self._files[-1].bytes)
 
     def _fail(self, what: str, error: OSError, good_bytes: int) -> None:
-        """Leave no half of a record behind, and say what is wrong."""
+        """Leave no half of a record behind, and report the fault."""
         try:
             os.ftruncate(self._current.fileno(), good_bytes)
         except OSError:
@@ -295,7 +295,7 @@ def _open_files(folder: Path) -> list[_File]:
 
 
 def _scan(path: Path) -> _File:
-    """Find the true end of the last file, and learn what it holds."""
+    """Find the true end of the last file, and read its content."""
     file = _File(path, file_number(path))
     with opened(path) as log_file:
         for part in log_file.walk(last=True):

@@ -7,8 +7,9 @@ record = u32 magic, u64 length, u32 CRC-32C of payload, payload; footer = u64 la
 u32 CRC-32C of these, u32 end magic; all little-endian (after TiDB Binlog, pump/storage/vlog.go and log.go). A
 record's payload = u32 length of a JSON header, the header (a segment's fields), its context, its payload.
 
-The header says how long context and payload are, so a record's length stands in it twice: a length whose bits
-flipped points anywhere, also past the file's end, and must not pass for a record that a crash has cut short.
+The header says how long context and payload are, so a record's length stands in it twice: a length
+whose bits flipped points anywhere, also past the file's end, and must not pass for a record cut
+short by a crash.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ _NAMES: Final = [field.name for field in fields(Segment) if field.name not in _B
 
 
 class Head(NamedTuple):
-    """A record without its bulk. segment: context and payload are empty; bytes: what the record's payload takes."""
+    """A record without its bulk. segment: context and payload are empty; bytes: the size of the
+    record's payload.
+    """
 
     segment: Segment
     bytes: int
@@ -43,14 +46,14 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The end of a file that is full."""
+    """The end of a full file."""
 
     max_commit_ts: int
     last_seq: int
 
 
 def commit_ts_of(segment: Segment) -> int:
-    """The largest commit_ts that a segment says anything of."""
+    """The largest commit_ts named by a segment."""
     return max(segment.max_commit_ts, segment.resolved_ts)
 
 

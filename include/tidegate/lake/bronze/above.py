@@ -1,11 +1,11 @@
 """The live files of bronze above a low-water mark, carried forward by whoever looks again and again.
 
 In:  bronze's Delta log.
-Out: BronzeFiles per source, in order of seq, of those that have anything above the mark.
+Out: BronzeFiles per source, in order of seq, of those with anything above the mark.
 
-A look reads the commits that were not known before. The whole log is read at the first look, when the mark falls, when
-a source joins, and when commits are no longer in the log. Memory: as many files as lie above the mark, without their
-text in the log.
+A look reads the new commits. The whole log is read at the first look, when the mark falls, when a
+source joins, and when commits are no longer in the log. Memory: as many files as lie above the
+mark, without their text in the log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class FilesAbove:
         self._files: dict[str, list[BronzeFile]] = {}
 
     def of(self, sources: Collection[str], low_ts: int) -> Mapping[str, list[BronzeFile]]:
-        """Those of these sources that have anything above low_ts. Raises LakeUnavailable, LakeRefused."""
+        """The files of these sources with anything above low_ts. Raises LakeUnavailable,
+        LakeRefused.
+        """
         newest = self._tail.version()
         carried = 0 <= self._version <= newest <= self._version + BRONZE_TAIL_COMMITS_MAX
         if not carried or low_ts < self._low_ts or not self._sources.issuperset(sources):
@@ -43,7 +45,7 @@ class FilesAbove:
         return {source: [file for file in self._files.get(source, ()) if file.top_ts > low_ts] for source in sources}
 
     def let_go(self, low_ts: int) -> None:
-        """Drop files that have nothing above a mark: nobody looks below it any more."""
+        """Drop files with nothing above a mark: nobody looks below it any more."""
         if low_ts > self._low_ts:
             self._low_ts = low_ts
             for source, files in self._files.items():

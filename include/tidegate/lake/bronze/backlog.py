@@ -1,8 +1,9 @@
-"""Segments below the cut, for tables and sources that catch up: found when a window needs them, and not kept.
+"""Segments below the cut, for tables and sources catching up: found when a window needs them, and
+not kept.
 
-In:  bronze's Delta log, carried forward (above.py); per source where to begin and which tables are wanted.
-Out: SegmentRefs of one window, bytes_max at most where it can be so small, and up to which commit_ts they are all
-     there are.
+In:  bronze's Delta log, carried forward (above.py); per source the beginning and the wanted tables.
+Out: SegmentRefs of one window, bytes_max at most where it can be so small, and the commit_ts up to
+     which they are all.
 
 The small columns of the segments between are read once per window at most, file by file in order of seq, and only refs
 with a wanted table stay: others' writes cost nothing but that look.
@@ -23,7 +24,9 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag
 
 @dataclass(frozen=True, slots=True)
 class WantedSegments:
-    """The segments of one source in (after_ts, ...] that name one of these tables (`database.table`); None: all."""
+    """The segments of one source in (after_ts, ...] with one of these tables (`database.table`);
+    None: all.
+    """
 
     after_ts: int
     names: Collection[str] | None = None

@@ -1,12 +1,12 @@
 """Where a source's segments begin once its first ones were removed.
 
 In:  files of sources, in order of seq.
-Out: the commit_ts after which no window needs a removed segment.
+Out: a commit_ts: no window after it needs a removed segment.
 
-Where a transaction's rows and its commit lie together that is the resolved_ts before the first segment. Where they
-come apart (SegmentRef.whole), a later commit may be of removed rows, until a segment comes before which more was
-resolved than the removed ones had named (lookback.py). A removed segment named no more than the first segment that is
-left, since a named timestamp never falls.
+Where a transaction's rows and its commit lie together, it is the resolved_ts before the first
+segment. Where they come apart (SegmentRef.whole), a later commit may be of removed rows. It ends
+with a segment before which more was resolved than the removed ones had named (lookback.py). A
+removed segment named no more than the first remaining segment, since a named timestamp never falls.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _begin(lake: LakeFiles, files: Sequence[BronzeFile]) -> int:
 
 
 def can_begin(lake: LakeFiles, files: Sequence[BronzeFile], floor_ts: int) -> bool:
-    """Whether these can be all that is left, where every window to come begins at floor_ts or above."""
+    """Whether these can be all of bronze, where every coming window begins at floor_ts or above."""
     kind, flags = _first_segment(lake, files[0])
     if kind not in WHOLE_KINDS:
         return _apart(files) <= floor_ts

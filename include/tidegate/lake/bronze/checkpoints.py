@@ -1,12 +1,12 @@
 """Checkpoints of bronze's log, written by whoever appends to it, beside its commits.
 
-In:  the state that bronze has come to.
-Out: a checkpoint after CHECKPOINT_COMMITS commits, or more where bronze has many files; what is older than
-     delta.logRetentionDuration leaves the log; how many files bronze has.
+In:  bronze's new state.
+Out: a checkpoint after CHECKPOINT_COMMITS commits, or more where bronze has many files; entries
+     older than delta.logRetentionDuration leave the log; how many files bronze has.
 
-A checkpoint lists every file, so the more there are the more commits lie between two: writing them and reading what
-lies behind them both stay small. One thread writes; of several captures, whoever finds that one is due. One that fails
-is tried again later: until then readers read a longer tail.
+A checkpoint lists every file, so the more there are the more commits lie between two: writing them
+and reading the tail behind them both stay small. One thread writes; of several captures, the first
+to find one due. A failed one is tried again later: until then readers read a longer tail.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BronzeCheckpoints:
         self._upkeep = LogUpkeep()
 
     def note(self, state: TableState) -> None:
-        """Bronze has come to this. A checkpoint that is due takes none of the caller's time."""
+        """Bronze has come to this. A due checkpoint takes none of the caller's time."""
         version = state.version
         if self._busy or (self._due is not None and version < self._due):
             return

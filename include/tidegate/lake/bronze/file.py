@@ -1,4 +1,4 @@
-"""One Parquet file of bronze/segments: written by pyarrow, and what the log says of it.
+"""One Parquet file of bronze/segments: written by pyarrow, and its entry in the log.
 
 In:  segments of one day.
 Out: a file with few segments in each row group, so a worker reads just its own; the statistics for readers.
@@ -43,7 +43,8 @@ STATISTICS: Final = ("seq", "start_pos", "end_pos", "prev_commit_ts", "min_commi
 
 
 def store_file(lake: LakeFiles, path: str, segments: Sequence[Segment], compression: str) -> int:
-    """Write segments to a new file at a path within the lake; its bytes. The name must be one that nobody else takes.
+    """Write segments to a new file at a path within the lake; its bytes. Nobody else may take the
+    name.
 
     In an object store in one request when it is small enough: a stream takes three.
     """
@@ -83,9 +84,10 @@ def opened(sink: Any, compression: str) -> pq.ParquetWriter:
 
 @contextmanager
 def reading(lake: LakeFiles, path: str) -> Iterator[pq.ParquetFile]:
-    """One of bronze's files, by its path in the Delta log. Bytes of it that changed since raise StreamCorrupt.
+    """One of bronze's files, by its path in the Delta log. Changed bytes of it raise StreamCorrupt.
 
-    Each page has a checksum: a column beside the payload, which has its own, would otherwise change in silence.
+    Each page has a checksum: a column beside the payload would otherwise change in silence. (The
+    payload has its own.)
     """
     try:
         with lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
@@ -155,7 +157,8 @@ def added(path: str, size: int, partition: Mapping[str, str], stats: str) -> dic
 
 
 def by_day(segments: Sequence[Segment]) -> list[tuple[date, list[Segment]]]:
-    """A batch may cross midnight (UTC), a clock that is set back more than once: a file per run of one day.
+    """A batch may cross midnight (UTC), with a clock set back more than once: a file per run of one
+    day.
 
     Never a file per day, for a file's seqs are without holes.
     """
@@ -163,7 +166,7 @@ def by_day(segments: Sequence[Segment]) -> list[tuple[date, list[Segment]]]:
 
 
 def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """Runs of segments of at most ROW_GROUP_BYTES, or one that is larger."""
+    """Runs of segments of at most ROW_GROUP_BYTES, or a single larger one."""
     groups: list[list[Segment]] = []
     size = 0
     for segment in segments:

@@ -1,12 +1,13 @@
-"""Bronze without its payloads: which segment lies where.
+"""Bronze without its payloads: the places of its segments.
 
 In:  the Delta log of bronze/segments and the Parquet footers and small columns of new files.
 Out: SegmentRefs in order per source, kept in memory only above a low-water mark.
 
-A refresh reads just the new commits, so a loop of many looks per second pays for news and not for bronze's size. Files
-are judged by Delta's statistics first: a file whose resolved_ts and commit_ts all lie at or below the low-water mark
-is never opened, row groups of larger files likewise. Both, because a segment that ends inside a transaction resolves
-only the part before it: its rows wait for a later window.
+A refresh reads just the new commits, so a loop of many looks per second pays for news and not for
+bronze's size. Files are judged by Delta's statistics first: a file whose resolved_ts and commit_ts
+all lie at or below the low-water mark is never opened, row groups of larger files likewise. Both,
+because a segment with its end inside a transaction resolves only the part before it: its rows wait
+for a later window.
 
 Upkeep packs files and removes the oldest. A packed file takes the place of its originals; a window planned before
 reads the old ones, still on disk until VACUUM. A request for removed segments is an error, and so is any request when
@@ -82,7 +83,7 @@ class BronzeIndex:
     def refresh(self, low_ts: int) -> bool:
         """Look for new segments with resolved_ts or commit_ts above low_ts. True when bronze has moved.
 
-        A low_ts below the last one (a table was released) reads again what had been forgotten.
+        A low_ts below the last one (a table was released) reads the forgotten refs again.
         """
         newest = self._tail.version()
         if low_ts < self._low_ts or newest < self._version or newest - self._version > BRONZE_TAIL_COMMITS_MAX:
@@ -104,7 +105,7 @@ class BronzeIndex:
         return source in self._ends
 
     def begin(self, source: str) -> int:
-        """The commit_ts after which a source's segments begin; 0 when none was ever removed."""
+        """A source's segments begin after this commit_ts; 0 when none was ever removed."""
         return self._begins.get(source, 0)
 
     def check_reaches(self, low_ts: int, sources: Collection[str]) -> None:
@@ -120,7 +121,7 @@ class BronzeIndex:
                 )
 
     def _check_follows(self, source: str, first: int) -> None:
-        """A segment that is missing must never pass for one without changes. Raises LakeRefused."""
+        """A missing segment must never pass for one without changes. Raises LakeRefused."""
         wanted = self._ends.get(source, first - 1) + 1
         if first != wanted:
             raise LakeRefused(
@@ -144,7 +145,7 @@ class BronzeIndex:
         return True
 
     def _load(self) -> None:
-        """Read the whole table's log: at the start, and when what we know of it can't be carried on."""
+        """Read the whole table's log: at the start, and when the known part can't be carried on."""
         state = self._log.state()
         self._log.forget()  # only its newest commits are looked at from now on
         self._refs = {}  # what was removed may have been rewritten elsewhere
@@ -164,9 +165,11 @@ class BronzeIndex:
             self._read(file.path, file.source)
 
     def forget(self, low_ts: int) -> None:
-        """Drop refs that no window above low_ts can need; the newest of each source stays as its frontier.
+        """Drop refs useless to windows above low_ts; the newest of each source stays as its
+        frontier.
 
-        The segments in a window's look back stay, and one more, as the proof that no other is needed.
+        The segments in a window's look back stay, and one more, as the proof against the need of
+        others.
         """
         for by_seq in self._refs.values():
             last = max(by_seq, default=0)
@@ -176,7 +179,9 @@ class BronzeIndex:
                     del by_seq[seq]
 
     def read(self, ref: SegmentRef) -> Segment:
-        """The whole segment, bytes included. Raises StreamCorrupt when they aren't what was captured."""
+        """The whole segment, bytes included. Raises StreamCorrupt when they have changed since
+        capture.
+        """
         return read_segment(self._lake, ref)
 
     def _read(self, path: str, source: str) -> None:
@@ -186,7 +191,7 @@ class BronzeIndex:
 
 
 def _looked_back_at(by_seq: Mapping[int, SegmentRef], low_ts: int) -> int:
-    """The first seq of the refs for windows above low_ts, because of rows that may wait there."""
+    """The first seq of the refs for windows above low_ts, because of rows perhaps waiting there."""
     refs = [by_seq[seq] for seq in sorted(by_seq)]
     if not refs or refs[-1].whole:
         return sys.maxsize
@@ -195,7 +200,7 @@ def _looked_back_at(by_seq: Mapping[int, SegmentRef], low_ts: int) -> int:
 
 
 def refs_in(lake: LakeFiles, path: str, source: str, low_ts: int) -> Iterator[SegmentRef]:
-    """A file's segments in order, those of row groups left out in which nothing lies above low_ts."""
+    """A file's segments in order, without those of row groups with nothing above low_ts."""
     with reading(lake, path) as parquet:
         for group in range(parquet.num_row_groups):
             if parquet.num_row_groups > 1 and not _is_needed(parquet.metadata.row_group(group), low_ts):
@@ -217,9 +222,10 @@ def segments_or_damage(
 ) -> Iterator[tuple[SegmentRef, Segment | StreamCorrupt]]:
     """Segments in the order asked for; a file is opened once and a row group read once for all its neighbours in it.
 
-    A segment whose bytes aren't what was captured comes as the error: it concerns its own tables alone. Each segment
-    of an unreadable row group counts as missing, too. Payload and context are views of Arrow's memory, which lives as
-    long as they do: at most one row group is held here.
+    A segment whose bytes differ from the captured ones comes as the error: it concerns its own
+    tables alone. Each segment of an unreadable row group counts as missing, too. Payload and
+    context are views of Arrow's memory, alive as long as they are: at most one row group is held
+    here.
     """
     for path, of_file in groupby(refs, key=attrgetter("path")):
         yield from _of_file(lake, path, list(of_file))
@@ -249,7 +255,7 @@ def _of_file(
 
 
 def read_segments(lake: LakeFiles, refs: Iterable[SegmentRef]) -> Iterator[tuple[SegmentRef, Segment]]:
-    """The same, of segments that must all be there. Raises StreamCorrupt."""
+    """The same, of segments without any missing. Raises StreamCorrupt."""
     for ref, segment in segments_or_damage(lake, refs):
         if isinstance(segment, StreamCorrupt):
             raise segment
@@ -262,7 +268,7 @@ def read_segment(lake: LakeFiles, ref: SegmentRef) -> Segment:
 
 
 def verified(segment: Segment) -> Segment | StreamCorrupt:
-    """The segment, or the error when its payload isn't what was cut."""
+    """The segment, or the error when its payload has changed since it was cut."""
     try:
         segment.verify()
     except StreamCorrupt as error:

@@ -1,9 +1,10 @@
 """bronze/segments as its Delta log tells it: files with their bounds, and upkeep's commits.
 
 In:  a lake.
-Out: BronzeFiles in order of seq; commits that take files out, beside an appending capture.
+Out: BronzeFiles in order of seq; commits taking files out, beside an appending capture.
 
-Such a commit is decided on the very version before it: each file that it takes out is still there when it is made.
+Such a commit is decided on the very version before it: each file it takes out is still there when
+it is made.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ def _foreign(what: str) -> LakeRefused:
 
 
 def bronze_log(lake: LakeFiles, keep: Keep | None = None) -> DeltaLog:
-    """A log of bronze/segments of one's own. keep: which files its states hold; None: all, 250 MB for 100,000."""
+    """A log of bronze/segments of one's own. keep: the files its states hold; None: all, 250 MB for
+    100,000.
+    """
     lake.check_known()
     return DeltaLog(lake.uri(SEGMENTS.path), lake.storage_options, keep=keep)
 
@@ -113,7 +116,7 @@ def files_of(state: TableState) -> list[BronzeFile]:
 
 
 class BronzeFiles:
-    """The live files as somebody sees them who looks again and again: each file's statistics are read once."""
+    """The live files, for repeated looks: each file's statistics are read once."""
 
     def __init__(self, log: DeltaLog) -> None:
         self._log = log
@@ -162,8 +165,8 @@ class BronzeLog:
     def commit(self, removes: Sequence[BronzeFile], adds: Sequence[Mapping[str, Any]], *, data_change: bool) -> int:
         """Replace files by `add` bodies in one commit; the new version.
 
-        data_change: segments go, for which delta.appendOnly is lifted. Raises CommitConflict when one of the files went
-        meanwhile or others came first every time, LakeUnavailable.
+        data_change: segments go; delta.appendOnly is lifted for it. Raises CommitConflict when one
+        of the files went meanwhile or others came first every time, LakeUnavailable.
         """
 
         def decide(read: TableState) -> Change:
@@ -181,13 +184,15 @@ class BronzeLog:
         return self._state.configuration
 
     def set_properties(self, wanted: Mapping[str, str]) -> None:
-        """Change what differs. A capture that appends meanwhile tries again. Raises CommitConflict, LakeUnavailable."""
+        """Change the differing ones. A capture appending meanwhile tries again. Raises
+        CommitConflict, LakeUnavailable.
+        """
         self._state = set_properties(self._log, wanted)
 
     def vacuum(self, *, dry_run: bool) -> list[str]:
-        """Remove files that are out of the table, or never were in it, for delta.deletedFileRetentionDuration.
+        """Remove files out of the table, or never in it, for delta.deletedFileRetentionDuration.
 
-        Their paths relative to the table; dry_run: those that would be. Raises LakeUnavailable.
+        Their paths relative to the table; dry_run: only list them. Raises LakeUnavailable.
         """
         try:
             written_ms = self.lake.written_ms(SEGMENTS.path)
@@ -197,7 +202,9 @@ class BronzeLog:
         return gone if dry_run else _deleted(self.lake, gone)
 
     def checkpoint(self) -> None:
-        """A checkpoint of the newest version; what is older than delta.logRetentionDuration leaves the log."""
+        """A checkpoint of the newest version; entries older than delta.logRetentionDuration leave
+        the log.
+        """
         state, store = self._log.state(), self._log.store
         checkpoint_write.write(store, state.version, now_ms=now_ms(), files=len(state.files))
         while clean_up(store, state.configuration, state.features, now_ms=now_ms()):

@@ -1,13 +1,13 @@
-"""Segments below a window with rows that the window may commit.
+"""Segments below a window with rows for the window's commits.
 
 In:  refs of one source whose segments aren't whole (SegmentRef.whole); a window's low end.
-Out: the refs of earlier segments that are needed.
+Out: the refs of needed earlier segments.
 
-Such a source names in each segment the latest timestamp so far (max_commit_ts, which only grows) and how far it is
-resolved. Rows that aren't committed at a low end wait in a segment that names something at or above what was resolved
-right before the first segment that names something above the low end: when it came, that was resolved, or less, and it
-was above that itself or behind something that was. A window therefore needs no memory of its own of waiting rows:
-bronze has it.
+Such a source names in each segment the latest timestamp so far (max_commit_ts only grows) and how
+far it is resolved. Rows that aren't committed at a low end wait in a segment that names something
+at or above what was resolved right before the first segment that names something above the low end:
+when it came, that was resolved, or less, and it was above that itself or behind something that was.
+A window therefore needs no memory of its own of waiting rows: bronze has it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tidegate.segments.window import SegmentRef, reaching_back
 
 
 def lookback(lake: LakeFiles, known: Sequence[SegmentRef], source: str, low_ts: int) -> list[SegmentRef]:
-    """known: refs of the source, in order of seq, the first of the window among them; those that are missing are
-    looked for in bronze.
+    """known: refs of the source, in order of seq, the first of the window among them; missing ones
+    are looked for in bronze.
     """
     if not any(ref.max_commit_ts > low_ts for ref in known):
         return []
@@ -40,7 +40,7 @@ def lookback(lake: LakeFiles, known: Sequence[SegmentRef], source: str, low_ts: 
 
 
 def naming(lake: LakeFiles, source: str, from_ts: int, upto_seq: int) -> list[SegmentRef]:
-    """Those up to a seq of which the latest timestamp so far is at or above one, as bronze has them."""
+    """Bronze's segments up to a seq whose latest timestamp so far is at or above a given one."""
     log = bronze_log(lake, lambda add: add["partitionValues"]["source"] == source)
     files = [file for file in files_of(log.state()) if file.source == source]
     return [

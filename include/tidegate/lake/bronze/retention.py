@@ -1,14 +1,15 @@
-"""Which of bronze nothing needs any more, and its removal.
+"""The part of bronze without further use, and its removal.
 
 In:  BronzeFiles; how far every table is; how many days are kept anyhow.
 Out: whole files, the oldest of a source first, taken out of the table in one commit.
 
-A file goes under three conditions. Silver of every kept table has each of its transactions (tables that are held or
-catch up count, tables that only a snapshot, CREATE or TRUNCATE helps don't). No published cut lies below it. It is
-older than maintain.keep_bronze_days. Only a prefix of a source's segments goes: the rest is dense and says itself
-where it begins (beginning.py), and readers below it are refused. The newest file of a source stays, and the newest
-with bytes: capture reads its position there, and compares them with the server's. Prepared and unanswered transactions
-stay, and so do those answered above it: their rows are due there.
+A file goes under three conditions. Silver of every kept table has each of its transactions (held
+tables and those catching up count, tables in need of a snapshot, CREATE or TRUNCATE don't). No
+published cut lies below it. It is older than maintain.keep_bronze_days. Only a prefix of a source's
+segments goes: the rest is dense and says itself where it begins (beginning.py), and readers below
+it are refused. The newest file of a source stays, and the newest with bytes: capture reads its
+position there, and compares them with the server's. Prepared and unanswered transactions stay, and
+so do those answered above it: their rows are due there.
 
 Bronze is an append-only Delta table. The same commit lifts the property, and the next one sets it again; when this run
 is killed in between, the next run of upkeep does.
@@ -52,9 +53,10 @@ class Floor:
 def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
     """Per source, by control/cuts, table_states and followed; 0 before the first cut.
 
-    A table in need of a snapshot keeps nothing: its remedy begins at a later statement. Nor does one that was left
-    out: should it come back when bronze no longer reaches there, it is held by name. A table in a snapshot needs
-    nothing from below its beginning; an open wave needs all from its low mark on.
+    A table in need of a snapshot keeps nothing: its remedy begins at a later statement. Nor does a
+    left-out one: should it come back when bronze no longer reaches there, it is held by name. A
+    table in a snapshot needs nothing from below its beginning; an open wave needs all from its low
+    mark on.
     """
     published = control.read(lake, tables.CUTS, columns=["cut_ts"], filters=[("table", "=", "")])["cut_ts"]
     if not len(published):
@@ -126,7 +128,8 @@ def _of_source(source: str, everywhere: Floor, known: FollowedSources) -> Floor:
 def choose_gone(
     files: Mapping[str, Sequence[BronzeFile]], floor_ts: Mapping[str, int], first_day: date
 ) -> list[list[BronzeFile]]:
-    """Per source with any, the files that may go, in order of seq: before first_day (UTC), at or below floor_ts.
+    """Per source with any, the removable files, in order of seq: before first_day (UTC), at or
+    below floor_ts.
 
     files: per source in order of seq. floor_ts: per source.
     """

@@ -3,10 +3,11 @@
 In:  segments of one source in order of seq.
 Out: commits of bronze/segments; where bronze ends, for the next start.
 
-Why exactly once: a commit records its last seq as the source's own transaction version, and is made at exactly the
-version behind the one of that reading (tidegate/delta/log.py); rows at or below it are left out. When others come
-first (another source, upkeep), it is read and decided again. When our own transaction version has moved, then by a
-commit of ours whose answer was lost, which the id of its attempt proves, or by another writer: Fenced.
+Why exactly once: a commit records its last seq as the source's own transaction version, and is made
+at exactly the version behind the one of that reading (tidegate/delta/log.py); rows at or below it
+are left out. When others come first (another source, upkeep), it is read and decided again. Our own
+transaction version may have moved by a commit of ours with a lost answer, as the id of its attempt
+proves. Else another writer has moved it: Fenced.
 
 It must hold: seq is dense, and each segment begins where the one before ended (see `continues`). A gap or an overlap
 is an error, never a guess.
@@ -48,7 +49,7 @@ _WHOLE: Final = [*_NARROW, "context", "payload"]
 
 
 def check_writable(lake: LakeFiles) -> None:
-    """Refuse a lake that can't be written, without writing anything. Raises LakeRefused, LakeUnavailable."""
+    """Refuse an unwritable lake, without writing anything. Raises LakeRefused, LakeUnavailable."""
     remedy = "set lake.path to a folder or bucket that this user may write"
     if lake.is_local:
         path = Path(lake.root)
@@ -107,7 +108,8 @@ class Bronze:
         return self._log_state().transaction(self._app_id)
 
     def last_segments(self) -> list[Segment]:
-        """The newest segment, preceded by all that its open transaction began in; payload and context left empty.
+        """The newest segment, preceded by all segments of its open transaction; payload and context
+        left empty.
 
         [] when this source has none. Raises Fenced when table and application transaction disagree, LakeUnavailable,
         LakeRefused (a lake whose format is newer).
@@ -129,7 +131,9 @@ class Bronze:
         raise Fenced("bronze begins inside a transaction", where=self.source, remedy="restore the table")
 
     def newest_first(self) -> Iterator[Segment]:
-        """Segments that hold bytes, the newest first; payload and context left empty. Raises LakeUnavailable."""
+        """Segments with bytes, the newest first; payload and context left empty. Raises
+        LakeUnavailable.
+        """
         for _, file in self._files():
             if file.has_bytes:
                 yield from (row for row in self._rows_backwards(file.path) if row.has_bytes)
@@ -147,7 +151,7 @@ class Bronze:
         return None
 
     def append(self, segments: Sequence[Segment]) -> int:
-        """Commit segments that aren't in the table yet, in one commit; the table's version.
+        """Commit the segments not in the table yet, in one commit; the table's version.
 
         Raises Fenced, LakeUnavailable, LakeRefused, StreamCorrupt (a gap or overlap).
         """
@@ -251,7 +255,7 @@ class Bronze:
             upto, span = bottom, 8 * span
 
     def _between(self, bottom: int, upto: int | None) -> Keep:
-        """This source's files that end in (bottom, upto]."""
+        """This source's files with their end in (bottom, upto]."""
 
         def keep(add: Mapping[str, Any]) -> bool:
             if add["partitionValues"]["source"] != self.source:
@@ -271,7 +275,7 @@ class Bronze:
                     yield Segment.from_row(empty | row)
 
     def _log_state(self, state: TableState | None = None) -> TableState:
-        """The newest one; a table that was there can't be gone. Raises LakeUnavailable."""
+        """The newest one; a table once there can't be gone. Raises LakeUnavailable."""
         with self._reached():
             state = state or self._log.state()
         if not state.created and self._created:
@@ -315,7 +319,8 @@ def _new_table() -> list[Action]:
 def check_continues(before: Segment, after: Segment) -> None:
     """Refuse a gap or an overlap in seq and in commit_ts. Raises StreamCorrupt.
 
-    commit_ts goes on where it stood, whatever the source is: what another capture cut may leap over transactions.
+    commit_ts goes on where it stood, whatever the source is: another capture's segments may leap
+    over transactions.
     """
     if after.seq != before.seq + 1:
         raise StreamCorrupt(f"segment {after.seq} after {before.seq}", where=after.where, remedy="restart capture")

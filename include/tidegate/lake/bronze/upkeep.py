@@ -3,10 +3,11 @@
 In:  BronzeFiles; how large files may become, and how much one run may rewrite.
 Out: runs of neighbours to be packed (pure); one new file per run, and its commit.
 
-A packed file holds the very rows of its originals, in order of seq, in row groups as small as capture's own. The
-commit declares that no data changed and touches no application transaction, so capture doesn't notice. The replaced
-files stay on disk until VACUUM: a job that planned with them reads them to the end. Killed before the commit it leaves
-a file that no log names; killed after, nothing is left to do.
+A packed file holds the very rows of its originals, in order of seq, in row groups as small as
+capture's own. The commit declares no change of data and touches no application transaction, so
+capture doesn't notice. The replaced files stay on disk until VACUUM: a job planned with them reads
+them to the end. Killed before the commit it leaves a file named in no log; killed after, nothing is
+left to do.
 
 At most three row groups are in memory: one read, one being filled, and one being written.
 
@@ -56,10 +57,11 @@ class Limits:
 
 
 def choose_runs(files: Mapping[str, Sequence[BronzeFile]], limits: Limits) -> list[list[BronzeFile]]:
-    """Runs of neighbouring small files of one source and day that are worth packing, the oldest first.
+    """Runs of neighbouring small files of one source and day worth packing, the oldest first.
 
-    files: per source in order of seq. A file is small below half of file_bytes. A run is worth it when it has many
-    files, or fills a file that then stays as it is: so a segment is rewritten a few times in its life, not daily.
+    files: per source in order of seq. A file is small below half of file_bytes. A run is worth it
+    when it has many files, or fills a file for good: so a segment is rewritten a few times in its
+    life, not daily.
     """
     runs: list[list[BronzeFile]] = []
     for own_files in files.values():
@@ -107,7 +109,7 @@ def compact_run(log: BronzeLog, run: Sequence[BronzeFile], compression: str = "z
 def pack(lake: LakeFiles, run: Sequence[BronzeFile], compression: str) -> dict[str, Any]:
     """Write the rows of a run into one new file; its `add` body.
 
-    Raises StreamCorrupt when they aren't what the log says.
+    Raises StreamCorrupt when they differ from the log's word.
     """
     first = run[0]
     path = f"source={first.source}/day={first.day.isoformat()}/{first.min_seq:012d}-{uuid.uuid4().hex}.parquet"
@@ -147,7 +149,7 @@ def _pieces(lake: LakeFiles, run: Sequence[BronzeFile]) -> Iterator[pa.Table]:
 
 
 def _verified(rows: pa.Table, file: BronzeFile, wanted: int) -> int:
-    """Check order and bytes of a row group that begins at seq `wanted`; the seq after it."""
+    """Check order and bytes of a row group from seq `wanted` on; the seq after it."""
     for seq, payload, crc in zip(rows["seq"], rows["payload"], rows["payload_crc32c"], strict=True):
         if seq.as_py() != wanted:
             raise _not_as_logged(file, f"has seq {seq.as_py()} where {wanted} is due")

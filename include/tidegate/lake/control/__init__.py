@@ -1,7 +1,9 @@
-"""Control tables: what apply, maintain, snapshots and people say, each a Delta table of tables.py.
+"""Control tables: the records of apply, maintain, snapshots and people, each a Delta table of
+tables.py.
 
 In:  a lake, a table of tables.py, rows as dicts.
-Out: commits; Arrow tables (rows.py). files.py: one table's Parquet files; upkeep.py: rows that nobody needs go.
+Out: commits; Arrow tables (rows.py). files.py: one table's Parquet files; upkeep.py: needless rows
+     go.
 """
 
 from tidegate.lake.control.rows import (

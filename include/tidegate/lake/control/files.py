@@ -1,7 +1,7 @@
 """The parts of a control table: its first actions, files with statistics, and the conditions for an existing one.
 
 In:  a table of tables.py, rows, a state of its log.
-Out: actions; Parquet files; files after a filter; LakeRefused for a table that we would misread.
+Out: actions; Parquet files; files after a filter; LakeRefused for a table we would misread.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Filters = Sequence[tuple[str, str, Any]]  # (column, operator, value), all of wh
 
 
 def creation(table: Table, properties: Mapping[str, str]) -> list[Action]:
-    """The first actions of a table that isn't there yet."""
+    """The first actions of a new table."""
     schema = delta_schema(table.schema)
     made = metadata(schema, properties, partition_columns=table.partition_by, description=table.doc)
     return [protocol(()), made]
 
 
 def added(state: TableState, table: Table) -> list[Action]:
-    """The schema as we write it, for a table that has another one; all else of its metadata stays."""
+    """The schema as we write it, for a table with another one; all else of its metadata stays."""
     if layout_of(state, table).is_current:
         return []
     schema = metadata(delta_schema(table.schema), {})["metaData"]["schemaString"]
@@ -88,7 +88,7 @@ def write_file(lake: LakeFiles, table: Table, rows: pa.Table, *, group_rows: int
 
 
 def write_pieces(lake: LakeFiles, table: Table, pieces: Iterable[pa.Table]) -> dict[str, Any]:
-    """As write_file, a row group for each piece, of which one at a time is in memory. There is one at least."""
+    """As write_file, a row group for each piece, one at a time in memory. There is one at least."""
     path, sink, statistics = f"part-{uuid.uuid4().hex}.parquet", pa.BufferOutputStream(), list[dict[str, Any]]()
     with pq.ParquetWriter(sink, table.schema.remove_metadata(), compression="zstd", store_schema=False) as writer:
         for rows in pieces:
@@ -123,7 +123,9 @@ def _folded(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _statistics(rows: pa.Table) -> dict[str, Any]:
-    """PROTOCOL.md, "Per-file Statistics": bounds of numbers and of short texts, by which files are left out."""
+    """PROTOCOL.md, "Per-file Statistics": bounds of numbers and of short texts; files are left out
+    by them.
+    """
     bounds = {name: pc.min_max(rows[name]).as_py() for name in rows.column_names if rows[name].type in _BOUNDED}
     short = {name: bound for name, bound in bounds.items() if _is_short(bound["min"]) and _is_short(bound["max"])}
     return {
@@ -143,9 +145,9 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def chosen(state: TableState, filters: Filters) -> list[LiveFile]:
-    """The files with rows that may pass all filters, by their statistics, in order of their paths.
+    """The files whose rows may pass all filters, by their statistics, in order of their paths.
 
-    filters: on columns of the log, which an older table has otherwise (parts).
+    filters: on columns of the log; an older table has them otherwise (parts).
     """
     files = [file for file in state.files if all(_may_hold(file, *condition) for condition in filters)]
     return sorted(files, key=lambda file: file.path)

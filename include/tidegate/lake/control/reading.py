@@ -30,7 +30,7 @@ def parts(
     filters: Filters = (),
     files: Sequence[LiveFile] | None = None,
 ) -> Iterator[pa.Table]:
-    """Rows of one state, of which a reader may keep less. As rows_of (rows.py)."""
+    """Rows of one state; a reader may keep less of them. As rows_of (rows.py)."""
     layout = layout_of(state, table)
     wanted = pq.filters_to_expression(list(filters)) if filters else None
     needed = list(dict.fromkeys([*schema.names, *(name for name, _, _ in filters)]))

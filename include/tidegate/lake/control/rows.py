@@ -95,7 +95,9 @@ def rows_of(
 
 
 def pieces(lake: LakeFiles, table: Table, *, filters: Filters | None = None) -> Iterator[pa.Table]:
-    """As read, of a table that may be too long for the memory: some rows of one state after the other."""
+    """As read, of a table perhaps too long for the memory: some rows of one state after the
+    other.
+    """
     state = load(lake, table)
     if state is not None:
         yield from parts(lake, table, state, nullable(table.schema), filters or ())
@@ -110,10 +112,11 @@ def newest(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
 ) -> pa.Table:
-    """The last row in `order` among rows with the same `by`. In memory is what is returned, and a piece more.
+    """The last row in `order` among rows with the same `by`. Memory holds the returned rows, and a
+    piece more.
 
-    A lake that carries keeps the answer, and the next one reads only files that came since; without any, it is the very
-    same table. If a file went, rows may have gone with it: all is read again.
+    A carrying lake keeps the answer, and the next one reads only newer files; without any, it is
+    the very same table. If a file went, rows may have gone with it: all is read again.
     """
     state = load(lake, table)
     names = table.schema.names if columns is None else list(dict.fromkeys([*columns, *by, *order]))
@@ -147,7 +150,7 @@ def read_above(
 ) -> pa.Table:
     """As read, of rows with more in a column than a bound. above: the column and the bound.
 
-    A lake that carries keeps the rows of each file, and opens a file once, whatever bounds it is asked for.
+    A carrying lake keeps the rows of each file, and opens a file once, for any asked bounds.
     """
     state, schema = load(lake, table), nullable(pa.schema([table.schema.field(name) for name in columns]))
     if state is None:
@@ -177,8 +180,9 @@ def last_of(rows: pa.Table, by: Sequence[str], order: Sequence[str]) -> pa.Table
 def append(lake: LakeFiles, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
     """Append rows in one commit and return the table's version; creates the table when need be.
 
-    With app_transaction = (id, version): nothing is done when the table has that version or a larger one; without it
-    nothing when there are no rows. Raises LakeUnavailable, LakeRefused, CommitConflict.
+    With app_transaction = (id, version): nothing is done when the table has this version or a
+    larger one; without it nothing when there are no rows. Raises LakeUnavailable, LakeRefused,
+    CommitConflict.
     """
     return ControlTables(lake).append(table, rows, app_transaction)
 
@@ -202,14 +206,16 @@ def append_once(lake: LakeFiles, table: Table, row: Row, name: str) -> bool:
 
 
 def current(lake: LakeFiles, table: Table) -> TableState | None:
-    """As load, for who will write files into it: an older table is upgraded first. Raises CommitConflict, too."""
+    """As load, for a writer of files into it: an older table is upgraded first. Raises
+    CommitConflict, too.
+    """
     if load(lake, table) is not None:
         upgrade_table(lake, table)
     return load(lake, table)
 
 
 def pack(lake: LakeFiles, table: Table, state: TableState, *, smaller_bytes: int) -> None:
-    """One file of the smaller ones, of a table that is `current`.
+    """One file of the smaller ones, of a `current` table.
 
     Raises CommitConflict when another commit took one of them first.
     """
@@ -220,7 +226,7 @@ def pack(lake: LakeFiles, table: Table, state: TableState, *, smaller_bytes: int
 
 
 class ControlTables:
-    """Control tables of a job that appends to them every second. For one thread at a time.
+    """Control tables of a job with appends every second. For one thread at a time.
 
     A reader of a table opens each of its files, so `tidy` makes few of many.
     """
@@ -267,7 +273,7 @@ class ControlTables:
                 )
 
     def append(self, table: Table, rows: Sequence[Row], app_transaction: tuple[str, int] | None = None) -> int:
-        """As the function `append`; of a table that was claimed, only as long as nobody else claims it.
+        """As the function `append`; of a claimed table, only as long as nobody else claims it.
 
         Raises Overtaken, and as the function does.
         """
@@ -294,7 +300,9 @@ class ControlTables:
         return state.version
 
     def tidy(self) -> None:
-        """Make one file of the small ones of a table that was appended to often. Readers keep what they have open."""
+        """Make one file of the small ones of a table with many appends. Readers keep their open
+        files.
+        """
         for path in [path for path, appends in self._appends.items() if appends >= _APPENDS_UNTIDY_MAX]:
             self._appends[path], table = 0, self._tables[path]
             try:

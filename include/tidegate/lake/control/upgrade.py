@@ -1,12 +1,13 @@
 """The part of a commit to a control table before its own rows: the table is made, or upgraded; the lake's format is
 recorded.
 
-In:  a lake, a table of tables.py, the state that a commit is decided on.
-Out: actions for that commit; rows of control/format before it.
+In:  a lake, a table of tables.py, the state a commit is decided on.
+Out: actions for the commit; rows of control/format before it.
 
-An upgrade is decided on a state like any append (rows.py), and is one commit: all files go, the same rows come in files
-with the new columns, and the schema with them. Application transactions stay as they are. Killed before the commit, it
-leaves files that nothing names (vacuum); behind it the table is current, and a second upgrader has nothing to do.
+An upgrade is decided on a state like any append (rows.py), and is one commit: all files go, the
+same rows come in files with the new columns, and the schema with them. Application transactions
+stay as they are. Killed before the commit, it leaves unnamed files (vacuum); behind it the table is
+current, and a second upgrader has nothing to do.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Preparation:
     _written: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict)  # old files -> the new one
 
     def actions(self, state: TableState) -> list[Action]:
-        """The actions before a commit's own rows; nothing for a table as we write it. Raises LakeRefused for one that
-        we would misread.
+        """The actions before a commit's own rows; nothing for a table as we write it. Raises
+        LakeRefused for one we would misread.
         """
         check(state, self.table)
         self.upgrade = ""
@@ -99,7 +100,7 @@ def _groups(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:
 
 
 def _in_groups(pieces: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Pieces for row groups that aren't tiny; an empty one when there are no rows at all."""
+    """Pieces for row groups, none tiny; an empty one when there are no rows at all."""
     kept, rows, is_first = list[pa.Table](), 0, True
     for piece in pieces:
         kept.append(piece)
@@ -112,7 +113,9 @@ def _in_groups(pieces: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Tab
 
 
 def upgrade_table(lake: LakeFiles, table: Table) -> str:
-    """The work that was done, in a line; "" for nothing. Raises LakeUnavailable, LakeRefused, CommitConflict."""
+    """The work done, in a line; "" for nothing. Raises LakeUnavailable, LakeRefused,
+    CommitConflict.
+    """
     preparation = Preparation(lake, table)
 
     def decide(state: TableState) -> Change | None:
@@ -126,15 +129,15 @@ def upgrade_table(lake: LakeFiles, table: Table) -> str:
 
 
 def _mark_made(lake: LakeFiles) -> None:
-    """A lake without any control table is made new: with our format. A process that makes one records this before its
-    first table, so whoever sees that one sees this, too.
+    """A lake without any control table is made new: with our format. The maker of a lake records
+    this before its first table, so a reader of the table sees this, too.
     """
     if not lake.log(FORMAT.path).state().created and not control_tables(lake):
         record(lake, MADE, "")
 
 
 def begin(lake: LakeFiles) -> None:
-    """Before the first table is upgraded: from here on releases that don't know it keep out."""
+    """Before the first table is upgraded: from here on older releases keep out."""
     if record(lake, BEGUN, f"to format {newest_format()}"):
         failpoint("format_after_begun")
 

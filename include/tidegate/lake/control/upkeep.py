@@ -1,10 +1,10 @@
 """Upkeep of the control tables: needless rows go, small files become one, unnamed files go.
 
-In:  a control table of tables.py, and which of its rows stay.
-Out: commits. Appends that run beside it keep their rows.
+In:  a control table of tables.py, and the choice of its staying rows.
+Out: commits. Appends beside it keep their rows.
 
-Only files of the state that was read are replaced. A concurrent append adds a file of its own, named by no remove of
-ours; behind another rewrite all is looked at again on the new state (delta/exchange.py).
+Only files of the state read are replaced. A concurrent append adds a file of its own, named by no
+remove of ours; behind another rewrite all is looked at again on the new state (delta/exchange.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def size_of(state: TableState) -> FilesSize:
 
 
 def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]) -> tuple[int, int] | None:
-    """Keep only what `stays` returns of the rows; (rows before, rows after), None when there is nothing to do.
+    """Keep only the rows `stays` returns; (rows before, rows after), None when there is nothing to
+    do.
 
     Raises CommitConflict when others rewrote the table first every time.
     """
@@ -93,10 +94,11 @@ def compact(
     files_min: int,
     packs: Callable[[LakeFiles, Table, TableState], None] = _one_file,
 ) -> tuple[FilesSize, FilesSize] | None:
-    """One file instead of many, a checkpoint, and what is no longer needed removed; sizes before and after.
+    """One file instead of many, a checkpoint, and needless files removed; sizes before and after.
 
-    None when the table doesn't exist. Fewer than `files_min` files stay as they are. packs: how one is packed that may
-    be too long for the memory. Raises CommitConflict when others rewrote the table first every time.
+    None when the table doesn't exist. Fewer than `files_min` files stay as they are. packs: how to
+    pack one perhaps too long for the memory. Raises CommitConflict when others rewrote the table
+    first every time.
     """
 
     def attempt() -> tuple[FilesSize, FilesSize] | None:

@@ -45,7 +45,7 @@ class Layout:
         return "; ".join([*steps, *([f"columns added: {', '.join(self.added)}"] if self.added else [])])
 
     def upgraded(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Rows with the columns in the log, some of which a file may lack, with those of the schema."""
+        """Rows with the columns in the log (a file may lack some), with those of the schema."""
         rows = _filled(rows, self.stored)
         for step in self.steps:
             rows = step.converted(rows)
@@ -91,7 +91,7 @@ def _other_kind(kinds: Mapping[str, tuple[Any, bool]], table: Table) -> str:
 
 
 def _other_type(rows: pa.Table, table: Table) -> str:
-    """The difference of types in columns that a migration made."""
+    """The difference of types in a migration's columns."""
     return _named(name for name in rows.column_names if rows[name].type != table.schema.field(name).type)
 
 
@@ -101,7 +101,7 @@ def _named(names: Iterable[str]) -> str:
 
 
 def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With exactly these columns; what is not there is null: another writer may leave it out."""
+    """With exactly these columns; a missing one is null: another writer may leave it out."""
     for field in schema:
         if field.name not in rows.column_names:
             rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))

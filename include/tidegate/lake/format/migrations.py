@@ -21,13 +21,14 @@ Convert = Callable[[pa.Table], pa.Table]
 class Migration:
     """One change of one control table.
 
-    number: the format that has it is FIRST_FORMAT and this; several tables may change with one number. what: for
-    people, in a few words. old: the names of the columns that the table had before; by them it is recognised, so the
-    new ones must differ. later: those of the old columns that came to the table after it was first made, nullable: a
-    still older lake lacks some of them, and its rows have null there. convert: rows with the old columns -> rows with
-    the columns of tables.py, or of the next change of the table, with their types whatever the rows are. It is pure,
-    gets a piece of the table at a time (an empty one first, to see the resulting columns), and looks at no other row
-    than its own. None: nullable columns came; readers have null for them.
+    number: the format with it is FIRST_FORMAT and this; several tables may change with one number.
+    what: for people, in a few words. old: the names of the table's columns before; by them it is
+    recognised, so the new ones must differ. later: those of the old columns newer than the table's
+    first release, nullable: a still older lake lacks some of them, and its rows have null there.
+    convert: rows with the old columns -> rows with the columns of tables.py, or of the next change
+    of the table, with their types whatever the rows are. It is pure, gets a piece of the table at a
+    time (an empty one first, to see the resulting columns), and looks at no other row than its own.
+    None: nullable columns came; readers have null for them.
     """
 
     number: int
@@ -38,7 +39,7 @@ class Migration:
     later: tuple[pa.Field, ...] = ()
 
     def is_of(self, names: Collection[str]) -> bool:
-        """Whether a table with these columns is one that this changes."""
+        """Whether this changes a table with these columns."""
         may_lack = {field.name for field in self.later}
         return self.convert is not None and self.old - may_lack <= set(names) <= self.old
 
@@ -78,5 +79,5 @@ FIRST_FORMAT: Final = 1
 
 
 def newest_format() -> int:
-    """The one that this release writes."""
+    """The one this release writes."""
     return FIRST_FORMAT + max((migration.number for migration in MIGRATIONS), default=0)

@@ -1,12 +1,14 @@
-"""Migration 1: what decides about a table is a value, where it was a word of `error` or of `reason`.
+"""Migration 1: decisions about a table rest on a value, where it was a word of `error` or of
+`reason`.
 
 In:  rows of control/table_states and control/followed as lakes of format 0 have them.
-Out: the same rows of the next format: table_states without `error`, with cause, fault, needs, times, partner, source
-     and snapshot; followed with a positive commit_ts, and `whole` where its sign said that rows were lacking.
+Out: the same rows of the next format: table_states without `error`, with cause, fault, needs,
+     times, partner, source and snapshot; followed with a positive commit_ts, and `whole` where its
+     sign meant lacking rows.
 
-The words of format 0 stand here alone: lakes of that format still have them. In a reason of format 0 a remedy says the
-table's needs; a table that waits with another quotes the other's, and needs the same. Gates don't look there, for they
-quote the user's statement.
+The words of format 0 stand here alone: lakes of this format still have them. In a reason of format
+0 a remedy says the table's needs; a table waiting with another quotes the other's, and needs the
+same. Gates don't look there, for they quote the user's statement.
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ from tidegate.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class TableUpgrade:
-    """The change of an upgrade to a table; what: "" for nothing. rows: the rewritten ones."""
+    """The change of an upgrade to a table; what: "" for nothing. rows: the rewritten
+    ones.
+    """
 
     path: str
     what: str
@@ -44,9 +46,10 @@ def plan(lake: LakeFiles) -> list[TableUpgrade]:
 
 
 def upgrade(lake: LakeFiles, report: Callable[[str], None] = lambda _: None, *, every: bool = False) -> bool:
-    """Do it; whether there was anything to do. report: is given a line for each table that was upgraded.
+    """Do it; whether there was anything to do. report: is given a line for each upgraded table.
 
-    every: look at the tables of a lake that is upgraded, too: one of them may have been restored from an old copy.
+    every: look at the tables of an upgraded lake, too: one of them may have been restored from an
+    old copy.
 
     Raises LakeUnavailable, LakeRefused, CommitConflict.
     """

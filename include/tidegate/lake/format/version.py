@@ -41,8 +41,8 @@ _said: set[str] = set()  # roots of older lakes that this process has told of
 class Format:
     """version: the newest begun; 0 for a lake from before versions, or a missing one.
 
-    done: the newest to which all tables are upgraded. release: the writer of the newest row, "" without one. is_there:
-    whether the lake has any control table.
+    done: the newest with all tables upgraded to it. release: the writer of the newest row, ""
+    without one. is_there: whether the lake has any control table.
     """
 
     version: int = 0
@@ -72,7 +72,9 @@ class Format:
 
 
 def check_format(lake: LakeFiles) -> int:
-    """The newest format that was begun; 0 when there was none. Raises LakeRefused for a newer lake, or what is none."""
+    """The newest format begun; 0 when there was none. Raises LakeRefused for a newer lake, or a
+    folder that is none.
+    """
     check_is_lake(lake)
     state = lake.log(FORMAT.path).state()
     version = state.transaction(BEGUN_ID)
@@ -89,7 +91,7 @@ def check_format(lake: LakeFiles) -> int:
 
 
 def tell_older(root: str, version: int) -> None:
-    """Once for each lake: that it is older, and is read all the same."""
+    """Once for each lake: it is older, and is read all the same."""
     if version < newest_format() and root not in _said:
         _said.add(root)
         log.info("%s has format %d; it is read as format %d", root, version, newest_format())
@@ -117,7 +119,7 @@ def _newest(lake: LakeFiles, state: TableState) -> Format:
 
 
 def control_tables(lake: LakeFiles) -> set[str]:
-    """Names of tables of tables.py that lie in control/; of a new lake none."""
+    """Names of tables of tables.py in control/; of a new lake none."""
     base = lake.local("control")
     listed = lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=False, allow_not_found=True))
     return _NAMES & {PurePosixPath(info.path).name for info in listed if info.type == pafs.FileType.Directory}
