@@ -11,14 +11,12 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.column_names import check_names, column_pattern
-from tidegate.config.section import Section
-from tidegate.config.table_patterns import compile_pattern
+from tidegate.config.table_rule import TableRule
 
 
-class ColumnRule(Section):
+class ColumnRule(TableRule):
     """Some columns of some tables."""
 
-    match: str = Field(description="Pattern database.table of silver tables")
     include: tuple[str, ...] = Field(
         (),
         description="Regular expressions for the whole name of a column: silver has these columns and the key's only",
@@ -26,12 +24,6 @@ class ColumnRule(Section):
     exclude: tuple[str, ...] = Field(
         (), description="Regular expressions for the whole name of a column: silver has all columns but these"
     )
-
-    @field_validator("match")
-    @classmethod
-    def _pattern(cls, pattern: str) -> str:
-        compile_pattern(pattern)
-        return pattern
 
     @field_validator("include", "exclude")
     @classmethod

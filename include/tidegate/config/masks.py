@@ -12,8 +12,7 @@ from typing import Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.column_names import check_names, column_pattern
-from tidegate.config.section import Section
-from tidegate.config.table_patterns import compile_pattern
+from tidegate.config.table_rule import TableRule
 
 
 class MaskKind(StrEnum):
@@ -32,10 +31,9 @@ class MaskKind(StrEnum):
         return self in (MaskKind.HMAC, MaskKind.MAIL, MaskKind.PHONE)
 
 
-class MaskRule(Section):
+class MaskRule(TableRule):
     """A mask for some columns of some tables."""
 
-    match: str = Field(description="Pattern database.table of silver tables")
     columns: tuple[str, ...] = Field((), description="Regular expressions for the whole name of a column")
     comment: str | None = Field(
         None, description="A regular expression that a column's comment at the source holds, e.g. '\\bpii\\b'"
@@ -51,12 +49,6 @@ class MaskRule(Section):
     key_conn_id: str | None = Field(
         None, description="hmac, mail, phone: the Airflow connection whose password is the key, of 16 bytes or more"
     )
-
-    @field_validator("match")
-    @classmethod
-    def _pattern(cls, pattern: str) -> str:
-        compile_pattern(pattern)
-        return pattern
 
     @field_validator("columns")
     @classmethod

@@ -10,24 +10,16 @@ from pydantic import Field, field_validator
 
 from tidegate.conditions.condition_text import read_condition
 from tidegate.conditions.model import Condition
-from tidegate.config.section import Section
-from tidegate.config.table_patterns import compile_pattern
+from tidegate.config.table_rule import TableRule
 
 
-class RowRule(Section):
+class RowRule(TableRule):
     """Some rows of some tables."""
 
-    match: str = Field(description="Pattern database.table of silver tables")
     where: str = Field(
         description="A condition on the row's columns, e.g. region IN ('EU', 'UK') AND price >= 10: silver has the rows"
         " that it is true of"
     )
-
-    @field_validator("match")
-    @classmethod
-    def _pattern(cls, pattern: str) -> str:
-        compile_pattern(pattern)
-        return pattern
 
     @field_validator("where")
     @classmethod

@@ -44,6 +44,20 @@ def ruled(server: Server, folder: Path, database: str, rules: str, apply: str = 
     return road
 
 
+def reason_after(road: Road, spark: SparkSession, there: tuple[Server, str], columns: str, later: str) -> str:
+    """Why a table waits that is made with these columns, and altered later. there: its server and database."""
+    server, database = there
+    run(server, database, f"CREATE TABLE t ({columns})\nINSERT INTO t VALUES (1, 1)")
+    road.capture()
+    app = road.apply(spark)
+    if later:
+        assert not held(app)
+        run(server, database, f"ALTER TABLE t {later}\nINSERT INTO t VALUES (2, 2)")
+        road.capture()
+        app = road.apply(spark)
+    return held(app)[f"{database}.t"]
+
+
 def fields(road: Road, database: str, table: str) -> list[str]:
     return [field.name for field in DeltaTable(road.lake.uri(tables.silver_path(database, table))).schema().fields]
 
@@ -197,15 +211,7 @@ def test_what_silver_can_not_leave_out_holds_its_table_by_name(
 ) -> None:
     mariadb, database, spark, folder = made
     road = ruled(mariadb, folder, database, f"{{match: '{database}.t', exclude: {rule}}}")
-    run(mariadb, database, f"CREATE TABLE t ({columns})\nINSERT INTO t VALUES (1, 1)")
-    road.capture()
-    app = road.apply(spark)
-    if later:
-        assert not held(app)
-        run(mariadb, database, f"ALTER TABLE t {later}\nINSERT INTO t VALUES (2, 2)")
-        road.capture()
-        app = road.apply(spark)
-    assert why in held(app)[f"{database}.t"]
+    assert why in reason_after(road, spark, (mariadb, database), columns, later)
 
 
 def test_a_changed_rule_holds_a_table_that_has_rows(made: tuple[Server, str, SparkSession, Path]) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
-from tests.integration.road.test_columns_left_out import BRONZE, PLAIN
+from tests.integration.road.test_columns_left_out import BRONZE, PLAIN, reason_after
 from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
@@ -207,15 +207,7 @@ def test_what_silver_can_not_mask_holds_its_table_by_name(
 ) -> None:
     mariadb, database, spark, folder = made
     road = masking(mariadb, folder, database, f"{{match: '{database}.t', {rule}}}")
-    run(mariadb, database, f"CREATE TABLE t ({columns})\nINSERT INTO t VALUES (1, 1)")
-    road.capture()
-    app = road.apply(spark)
-    if later:
-        assert not held(app)
-        run(mariadb, database, f"ALTER TABLE t {later}\nINSERT INTO t VALUES (2, 2)")
-        road.capture()
-        app = road.apply(spark)
-    assert why in held(app)[f"{database}.t"]
+    assert why in reason_after(road, spark, (mariadb, database), columns, later)
 
 
 def test_a_changed_rule_or_key_holds_a_table_that_has_rows_until_it_is_rebuilt(
