@@ -100,6 +100,7 @@ def served_by(patch: pytest.MonkeyPatch, file: Path, connection: str = NO_SERVER
     create_auth_manager()
     known = from_text("AIRFLOW_CONN_C", connection)
     patch.setattr(DagModel, "get_team_name", lambda *_, **__: None)
+    patch.setattr(DagModel, "get_dag_id_to_team_name_mapping", lambda *_, **__: {})
     patch.setattr(application, "_readers", PipelineReaders(lambda _: known, lambda _: known))
     patch.setattr(application, "source_connection", lambda _: known)
     patch.setattr(application.pipelines, "good_files", lambda: [PipelineFile(file, config.load(file))])

@@ -61,9 +61,9 @@ def tables_asked(
 
 @app.get("/dags/{dag_id}")
 def one_dag(dag_id: str, user: GetUserDep, asked: Annotated[TablesAsked, Depends(tables_asked)]) -> HTMLResponse:
-    """The pipeline that a DAG belongs to; access to that DAG is what the application demands."""
+    """The pipeline that a DAG belongs to."""
     body = ""
-    for pipeline in _of(dag_id):
+    for pipeline in _of(dag_id, user):
         can_act = rights.may_edit(f"{pipeline.pipeline}__apply", user)
         body = pipeline_view(_readers.of(pipeline).view(asked.span), asked, can_act=can_act)
     return HTMLResponse(document(dag_id, body or _NO_PIPELINE, "../"), 200, HEADERS)
@@ -75,7 +75,7 @@ def one_table(
 ) -> HTMLResponse:
     """A table of the pipeline that a DAG belongs to. done: the id of the action that the user comes from."""
     body = _NO_PIPELINE
-    for pipeline in _of(dag_id):
+    for pipeline in _of(dag_id, user):
         reader = _readers.of(pipeline)
         view = reader.view()
         can_act = view.standing is not None and rights.may_edit(f"{pipeline.pipeline}__apply", user)
@@ -127,11 +127,11 @@ def _not_done(name: str, error: Exception) -> HTMLResponse:
 
 
 @app.get("/dags/{dag_id}/status.json")
-def status_json(dag_id: str, span: Span = "hour") -> JSONResponse:
+def status_json(dag_id: str, user: GetUserDep, span: Span = "hour") -> JSONResponse:
     """The JSON of `tidegate status --json`, with the pipeline's state in one word and its
     history.
     """
-    pipelines_of = _of(dag_id)
+    pipelines_of = _of(dag_id, user)
     if not pipelines_of:
         raise HTTPException(404, "this DAG is no pipeline's")
     view = _readers.of(pipelines_of[0]).view(span)
@@ -150,8 +150,9 @@ def _allowed(user: Any) -> list[Pipeline]:
     return [files[dag_id] for dag_id in sorted(rights.allowed(files, user))]
 
 
-def _of(dag_id: str) -> list[Pipeline]:
-    return [file.pipeline for file in pipelines.good_files() if is_of(dag_id, file.pipeline)]
+def _of(dag_id: str, user: Any) -> list[Pipeline]:
+    """The pipeline of a DAG, if the user may read its apply DAG, too: anybody may give a DAG such a name."""
+    return [pipeline for pipeline in _allowed(user) if is_of(dag_id, pipeline)]
 
 
 def _applied_by(dag_id: str) -> Pipeline:
@@ -165,7 +166,7 @@ def _applied_by(dag_id: str) -> Pipeline:
 def is_of(dag_id: str, pipeline: Pipeline) -> bool:
     """Whether a DAG is one of this pipeline's."""
     name, _, work = dag_id.removeprefix(pipeline.pipeline).partition("__")
-    return not name and (work in pipeline.captures or "__" not in work)
+    return dag_id.startswith(pipeline.pipeline) and not name and (work in pipeline.captures or "__" not in work)
 
 
 def _offers(reader: PipelineReader, name: str) -> tuple[list[Offer], Standing | None]:

@@ -11,6 +11,7 @@ another site can't send without the server's leave. A form it can send. A change
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -33,8 +34,15 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 def allowed(dag_ids: Iterable[str], user: Any) -> set[str]:
-    """Those that the user may read."""
-    return set(get_auth_manager().filter_authorized_dag_ids(dag_ids=set(dag_ids), user=user))
+    """Those that the user may read. A DAG may be a team's: without it Airflow takes the DAG for everybody's."""
+    ids, of_teams = list(dag_ids), defaultdict[str | None, set[str]](set)
+    teams = DagModel.get_dag_id_to_team_name_mapping(ids)
+    for dag_id in ids:
+        of_teams[teams.get(dag_id)].add(dag_id)
+    readable, manager = set[str](), get_auth_manager()
+    for team, of_team in of_teams.items():
+        readable |= manager.filter_authorized_dag_ids(dag_ids=of_team, user=user, team_name=team)
+    return readable
 
 
 def may_edit(dag_id: str, user: Any) -> bool:
