@@ -1,7 +1,7 @@
 """Net changes into silver, one Delta transaction per table and phase, applied_ts inside it.
 
 In:  window.tables, their plans, their staged changes.
-Out: silver at cut_ts; the Delta versions of written tables; tables without a write are held.
+Out: silver at cut_ts; the Delta versions of written tables; unwritable tables are held.
 
 Tables are independent, so they are written side by side, and a failing one waits alone. Within a
 table the phases run in order: rows before a DDL, the DDL, rows after it. A transaction whose

@@ -54,7 +54,7 @@ Name = tuple[str, str]  # database, table
 
 
 def replay_schema_history(app: Application, planned: Planned, pairs: Sequence[Pairs]) -> DdlReplayed:
-    """Append the window's new table versions and hold tables without any."""
+    """Append the window's new table versions and hold tables whose DDL can't be followed."""
     window, ddl_times, new = planned.window, dict[tuple[str, int], int](), list[TableVersion]()
     refs = [ref for ref in (*window.refs, *window.gaps) if ref.flags & SegmentFlag.HAS_DDL and ref.whole]
     clusters = [pair for pair in pairs if pair.ddl or pair.tables]

@@ -1,6 +1,7 @@
 """Snapshots without locks: a table's rows are read in chunks while its log is followed (DBLog's watermarks).
 
-In:  a source's tables, keys and SELECTs between two watermarks; what apply says of them in control/snapshots.
+In:  a source's tables, keys and SELECTs between two watermarks; apply's answers in
+     control/snapshots.
 Out: bronze/chunks, events in control/snapshots, marks in `tidegate.watermark` at the source.
 
 **The rule: a chunk counts as a transaction rewriting its rows at its low watermark.** Its rows are upserts with
@@ -22,7 +23,7 @@ silver has. No table is therefore pinned while it is read. A chunk is landed bef
 the window that finds H finds the chunk. A DDL of the table in (L, H], or another server, refuses the wave; it is read
 anew.
 
-It must hold for a table: a key without NULLs, whole row images in the log. A table without such a key is read whole
-from one view, whose place in the log is known exactly (view_reading.py): it begins there, and its log behind the place
-is applied to just what the view showed.
+It must hold for a table: a key without NULLs, whole row images in the log. A table without such a
+key is read whole from one view, whose place in the log is known exactly (view_reading.py): it
+begins there, and its log behind the place is applied to exactly the view's rows.
 """

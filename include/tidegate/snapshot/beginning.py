@@ -1,7 +1,7 @@
 """The reader's work on tables at the beginning of their snapshots: their ranges, and the unreadable ones.
 
-In:  tables that were asked for, the server.
-Out: per table its ranges, the columns that they are ranges of; or why it can't be read.
+In:  requested tables, the server.
+Out: per table its ranges, with their columns; or why it can't be read.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ReadAs(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A table that begins. reason: why it can't be read, "" when it can. read_by: columns; order: ordered_as; rows:
-    about how many.
+    """A beginning table. reason: why it can't be read, "" when it can. read_by: columns; order:
+    ordered_as; rows: about how many.
     """
 
     reason: str
@@ -82,7 +82,9 @@ def beginnings(
 
 
 def _estimates(asked: WorkerConnection, databases: Iterable[str]) -> dict[Name, int]:
-    """About how many rows each table has, by the storage engine; those that it doesn't tell aren't in it."""
+    """About how many rows each table has, by the storage engine; tables without its word aren't in
+    it.
+    """
     names = ", ".join(asked.raw.escape(name) for name in sorted(databases))
     rows = asked.ask(
         f"SELECT table_schema, table_name, table_rows FROM information_schema.tables WHERE table_schema IN ({names})"

@@ -1,13 +1,14 @@
-"""Tables with a key that are read whole from one view all the same: foreign keys act unseen on them, and on from them.
+"""Tables with a key, but read whole from one view: foreign keys act unseen on and through them.
 
 In:  tables as their server shows them.
-Out: which of them are read so; the tables above them, which are locked where a view's place is the mark's.
+Out: the tables read so; the tables above them, locked where a view's place is the mark's.
 
-A chunk may lack a row that a foreign key took away unseen after the low mark. No event tells of that row, so nobody
-could say which rows went with it: those below it in a tree, or in a third table. A view at exactly one place of the log
-(view_reading.py) has each row as it was there, and from that place on apply follows all of them
-(spark_jobs/cascades/unsure.py). A transaction that changes such a table by way of its parents has no row event of it,
-and perhaps no lock of it: so on MySQL its parents are locked, too. On MariaDB a view lies between two commits.
+A chunk may lack a row taken away unseen by a foreign key after the low mark. No event tells of this
+row, so nobody could name the rows gone with it: those below it in a tree, or in a third table. A
+view at exactly one place of the log (view_reading.py) has each row as it was there, and from this
+place on apply follows all of them (spark_jobs/cascades/unsure.py). A transaction with changes of
+such a table by way of its parents has no row event of it, and perhaps no lock of it: so on MySQL
+its parents are locked, too. On MariaDB a view lies between two commits.
 
 A large table in the middle of a chain is read in chunks, for one statement takes all of its rows at once. Then apply
 holds the tables below it, where something above it goes meanwhile.
@@ -49,8 +50,8 @@ def read_by_view(
 
 
 class Beside:
-    """The tables that are locked beside those whose view has the mark's place: all that they change with, at once or by
-    way of others. MariaDB tells a view's place, and none is.
+    """The tables locked beside those whose view has the mark's place: all tables they change with,
+    at once or by way of others. MariaDB tells a view's place, and none is.
     """
 
     def __init__(self, tables: Collection[Name], asked: WorkerConnection, source: str) -> None:
@@ -84,7 +85,7 @@ def _acting(version: TableVersion) -> list[ForeignKey]:
 
 
 def _is_tree(name: Name, keys: Collection[ForeignKey]) -> bool:
-    """Whether rows of a table change with rows of it that changed unseen."""
+    """Whether rows of a table change with its own rows, changed unseen."""
     changed = {column.lower() for key in keys for column in key.columns}
     goes = any(key.on_delete == "CASCADE" for key in keys)
     return any(

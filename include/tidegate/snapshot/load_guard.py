@@ -1,4 +1,4 @@
-"""Whether a source has too much to do to be read from now, by bounds that a person gave.
+"""Whether a source has too much to do to be read from now, by a person's bounds.
 
 In:  bounds; connections to the source and to a replica of it.
 Out: is_busy(), asked before each wave; a line when reading pauses and why, and one when it goes on;

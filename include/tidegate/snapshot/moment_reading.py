@@ -47,7 +47,7 @@ class MomentWay:
 
 
 class _Table:
-    """One table at work. open: ranges that aren't read to their ends."""
+    """One table at work. open: ranges not read to their ends."""
 
     def __init__(self, work: TableWork, landed: Sequence[Chunk]) -> None:
         """landed: of an earlier run, in order of their numbers."""
@@ -178,7 +178,7 @@ class MomentReading:
         return True
 
     def _statements(self, reader: ChunkReader, table: _Table, span: Span) -> Iterator[list[Chunk]]:
-        """Chunks that count together, up to the span's end."""
+        """Chunks counting together, up to the span's end."""
         if not table.goes_on:
             for chunk in reader.read_whole(self._way.bounds, self._wave):
                 yield [chunk]

@@ -1,12 +1,12 @@
 """Waves of a TiDB's tables without a key; they outlast the run of their beginning.
 
 In:  tables to be read, control/snapshots, bronze/chunks.
-Out: the wave that a run begins or goes on with; events `view`, each before the first chunks of its
-     table are landed.
+Out: the wave a run begins or continues; events `view`, each before the first chunks of its table
+     are landed.
 
-A killed run leaves `view` events and chunks of one token. The next one reads at the same timestamp
-what the chunks lack, and then writes the mark of all of them. Nobody goes on with a wave whose mark
-is written (two marks of one token would be one to apply), or whose timestamp garbage collection has
+A killed run leaves `view` events and chunks of one token. The next one reads the missing rows at
+the same timestamp, and then writes the mark of all chunks. Nobody goes on with a wave whose mark is
+written (two marks of one token would be one to apply), or whose timestamp garbage collection has
 passed: its chunks count for nothing, and another one begins.
 """
 
@@ -62,7 +62,7 @@ class MomentWaves:
     def begin(
         self, todo: Sequence[TableProgress], fresh: WaveOf, marks: TimestampMarks, writer: ChunkWriter
     ) -> MomentWave:
-        """The wave that an earlier run began; else a wave of all tables. fresh: has no timestamp yet.
+        """The wave begun by an earlier run; else a wave of all tables. fresh: has no timestamp yet.
 
         Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
         """
@@ -80,7 +80,7 @@ class MomentWaves:
     def read(
         self, moment: MomentWave, work: Sequence[TableWork], writer: ChunkWriter, way: MomentWay, parallel: int
     ) -> bool:
-        """Read what is left; False when it was stopped. Raises as MomentReading.run."""
+        """Read the rest; False when it was stopped. Raises as MomentReading.run."""
         by_name = {table.name: table for table in moment.tables}
         recorded = set(by_name) if moment.view is not None else set()
 
@@ -106,7 +106,7 @@ class MomentWaves:
         return True
 
     def counted(self, moment: MomentWave, work: Sequence[TableWork]) -> list[TableWork]:
-        """Without tables that came too late for the timestamp through no fault of theirs."""
+        """Without tables too late for the timestamp through no fault of theirs."""
         late = [table for table in work if table.trouble is not None and is_collected(table.trouble)]
         if not late or late[0].trouble is None or not self.is_past(moment, late[0].trouble):
             return list(work)

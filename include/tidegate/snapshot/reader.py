@@ -5,8 +5,8 @@ Out: bronze/chunks, marks at the source, events.
 
 The order within a wave is what makes it exact: the low mark is committed; then the tables' columns
 are asked for; then rows are read, by several connections at once; the chunks are landed; then the
-high mark is written, and last the events. A kill before the high mark leaves chunks that no wave
-names. One behind it leaves a wave that apply takes and the reader reads again, without a change.
+high mark is written, and last the events. A kill before the high mark leaves chunks of no wave. One
+behind it leaves a wave, taken by apply and read again by the reader, without a change.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _ACTIVE: Final = (SnapshotState.REQUESTED, SnapshotState.RUNNING)
 
 
 class SnapshotReader:
-    """Reads the snapshots that were asked for of one source. One at a time per pipeline and source."""
+    """Reads the requested snapshots of one source. One at a time per pipeline and source."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class SnapshotReader:
         settings: ReaderSettings | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """report: takes a line about what has to wait."""
+        """report: takes a line about waiting tables."""
         self._pipeline, self._source, self._info, self._lake = pipeline, source, info, lake
         self._settings, self._report = settings or ReaderSettings(), report
         self._control, self._told = ControlTables(lake), Told(lake, pipeline)
@@ -89,8 +89,8 @@ class SnapshotReader:
         self._moments = MomentWaves(info, lake, self._told, Tell(self._event, self._record, self._report))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Until no table is left to go on with, or stop() says so; it is asked between waves, and during the reading
-        of a table without a key, which then begins anew.
+        """Until no table is left to go on with, or stop() says so; it is asked between waves, and
+        during the reading of a table without a key: such a table then begins anew.
 
         Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken.
         """
@@ -133,8 +133,9 @@ class SnapshotReader:
         return [table for table in tables if self._read_as.get(table.name) is read_as]
 
     def _not_too_far(self, active: Sequence[TableProgress]) -> list[TableProgress]:
-        """The tables to read on; nothing of a source while too many waves wait for their answers. Those of a table
-        held since its beginning come after its release, and nobody else waits for that.
+        """The tables to read on; nothing of a source while too many waves wait for their answers.
+        Those of a table held since its beginning come after its release, and nobody else waits for
+        it.
         """
 
         def are_few(tables: Iterable[TableProgress]) -> bool:
@@ -148,7 +149,9 @@ class SnapshotReader:
         return [table for table in goes_on if table.left] if are_few(goes_on) else []
 
     def _not_refused_for_good(self, active: Sequence[TableProgress]) -> list[TableProgress]:
-        """Apply may never take a table: what it refuses each time from the first wave on is given up."""
+        """Apply may never take a table: one refused each time from the first wave on is given
+        up.
+        """
         bad = [table for table in active if table.low_ts is None and len(table.refused) >= SNAPSHOT_WAVE_ATTEMPTS_MAX]
         self._record([self._event(table, EventKind.FAILED, reason=table.refused[-1]) for table in bad])
         gone = {(table.snapshot, table.name) for table in bad}
@@ -255,7 +258,7 @@ class SnapshotReader:
     def _moment_wave(
         self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, writer: ChunkWriter, stop: Stop
     ) -> None:
-        """Tables without a key, of a TiDB; first those with which an earlier run has begun."""
+        """Tables without a key, of a TiDB; first those begun by an earlier run."""
         assert isinstance(marks, TimestampMarks), "a TiDB's"
         started, work = time.monotonic(), list[TableWork]()
         moment = self._moments.begin(todo, self._begun(todo[0].snapshot, asked), marks, writer)
@@ -276,7 +279,7 @@ class SnapshotReader:
             self._ended(moment.tables, moment.wave, self._moments.counted(moment, work), marks, started)
 
     def _busy(self, names: Sequence[Name], error: TablesBusy) -> None:
-        """One of them is; which one is found by asking for fewer."""
+        """One of them is; it is found by asking for fewer."""
         self._at_once = max(1, len(names) // 2)
         if len(names) == 1:
             times = self._tries[names[0]] = self._tries.get(names[0], 0) + 1
@@ -324,7 +327,7 @@ class SnapshotReader:
         started: float,
         at: str = "",
     ) -> None:
-        """The high mark of what was read and landed, and the events. at: the mark's."""
+        """The high mark of the landed chunks, and the events. at: the mark's."""
         done = [read for read in work if read.reads and not read.trouble]
         if done:
             manifests = tuple(Manifest.of(read.name, read.chunks) for read in done)

@@ -1,12 +1,12 @@
-"""Keys of a table copied again: a wave of just these rows, which apply takes like any other.
+"""Keys of a table copied again: a wave of just these rows; apply takes it like any other.
 
 In:  a table at the source, conditions on keys, silver's rows with them.
 Out: a wave: chunks of the source's rows, a chunk of deletes for silver's rows unknown to the
      source; its token.
 
 A delete at the low watermark L is as exact as a row there (snapshot/__init__.py): the key wasn't at
-the source at some moment between both marks, so either the log changes it above L, which wins, or
-it isn't there at the end either.
+the source at some moment between both marks, so either the log changes it above L (and wins), or it
+isn't there at the end either.
 
 Nothing is asked for in control/snapshots, and no end mark is written: nothing is swept, and when
 this process dies the wave has no high mark and counts for nothing. A rebuild finds marks and chunks
@@ -44,7 +44,8 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pac
 class RepairKeys:
     """conditions: SQL, each true of some of the keys; together of all. silver: its rows with these keys.
 
-    zero_dates: what the log's become. changefeed: the source is one, and its TiDB is read.
+    zero_dates: the fate of zero dates, as in the log's rows. changefeed: the source is one, and its
+    TiDB is read.
     """
 
     database: str
@@ -57,10 +58,11 @@ class RepairKeys:
 
 
 def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, wanted: RepairKeys) -> str:
-    """Read, land, mark; the token under which apply answers. The caller has the lease of the source's snapshots.
+    """Read, land, mark; the token of apply's answer. The caller has the lease of the source's
+    snapshots.
 
-    Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken; VerifyError for a table that is
-    another one now.
+    Raises SourceRefused, SourceUnavailable, LakeUnavailable, LakeRefused, Overtaken; VerifyError
+    for a table replaced by another one.
     """
     load_all(result_kernel.__name__)
     writer = ChunkWriter(lake, source, claim_reader(ControlTables(lake), source))

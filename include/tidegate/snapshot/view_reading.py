@@ -1,22 +1,22 @@
-"""Tables without a key, read whole from one view that lies at exactly one place of the log.
+"""Tables without a key, read whole from one view at exactly one place of the log.
 
 In:  the server, a wave's low mark, tables without a key.
 Out: the mark; the view's place in the log; per table its chunks, landed as they come.
 
 MariaDB tells of a view where in its log it lies (`binlog_snapshot_position`; such a view is opened
 between two commits of transactional engines), so nothing is locked. It may lack one XA COMMIT
-before its place, which is looked at (mysql/branches_beside.py).
+before its place; this is looked at (mysql/branches_beside.py).
 
 MySQL doesn't, so the view is opened at the low mark. The tables are locked for reading, so every
 transaction with writes to them is committed and visible (their metadata locks last as long); the
 mark is written; the view is opened; then the lock is let go of. It lasts for these few statements,
-whatever the size of the tables. A reader that waits for it longer than SNAPSHOT_LOCK_SECONDS gives
-up, for new writers queue behind whoever waits.
+whatever the size of the tables. A reader waiting for it longer than SNAPSHOT_LOCK_SECONDS gives up,
+for new writers queue behind it.
 
 A TiDB is read at a timestamp, by several connections (moment_reading.py).
 
 Rows are streamed by one statement per table, so neither side holds more than a chunk of them. A DDL
-that waits for such a statement goes first: the wave is given up, and the tables are read anew.
+waiting for such a statement goes first: the wave is given up, and the tables are read anew.
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ def _late(app: Application, window: Window, owner: str, segments: _Segments) -> 
     A Pump promises none at or below its resolved timestamp, so one there repeats an earlier word;
     an earlier Rollback, or no word at all, makes it a contradiction. An answer stands behind the
     commit_ts in bronze. Such a one names timestamps above the low end, or the low end itself, as
-    all capture behind a cut's coverage does.
+    everything captured behind a cut's coverage does.
     """
     summaries, late = app.memory(Summaries), dict[int, int]()
     refs = [*segments.here, *(ref for ref in segments.earlier if ref.max_commit_ts >= window.low_ts)]

@@ -171,7 +171,8 @@ def segments_of(
 def release_decided(app: Application) -> None:
     """Let tables go on whose parked prewrites are answered, by a person or by the log after all.
 
-    The causes of its hold: one parked further on in the log holds it anew when it gets there.
+    Only the prewrites of its hold count: one parked further on in the log holds it anew when it
+    gets there.
     """
     parked = {name: state for name, state in app.states.of(State.HELD) if state.cause is Cause.PARKED}
     if not parked:

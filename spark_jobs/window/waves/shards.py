@@ -177,8 +177,8 @@ def leave_out(
 
 
 def _fail_begun(app: Application, left: Collection[Physical]) -> None:
-    """Fail their snapshots before they are left out, for it is said once. A person may ask for
-    their rows anew.
+    """Fail their snapshots before they are left out, for it is said once. Their rows must be asked
+    for anew.
     """
     events = list[SnapshotEvent]()
     for key, progress in app.snapshots.going.items():

@@ -1,10 +1,10 @@
-"""In which order a server has the characters of a text column: asked, since collations are the server's own.
+"""The order of a text column's characters: the server is asked, since collations are its own.
 
 In:  a column of text, its lowest and highest value; a way to ask the server.
 Out: a Scale between the two.
 
 It is asked for some hundred characters: printable ASCII, those of the two values with their
-neighbours, and some of what lies between. UTF-32 has each character in as many digits, whatever the
+neighbours, and some of those between. UTF-32 has each character in as many digits, whatever the
 column's character set is.
 """
 

@@ -64,7 +64,7 @@ class Chunk:
 
     @property
     def span(self) -> Span:
-        """The keys that it was read between."""
+        """The range of keys of its reading."""
         return Span(self.key_after, self.key_upto)
 
     @property
@@ -101,7 +101,7 @@ def to_payload(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Buffe
 
 
 def rows_of(chunk: Chunk) -> pa.Table:
-    """The chunk's rows. Raises StreamCorrupt when its bytes aren't what was landed."""
+    """The chunk's rows. Raises StreamCorrupt when its bytes differ from the landed ones."""
     if len(chunk.payload) != chunk.payload_bytes or crc32c(chunk.payload) != chunk.payload_crc32c:
         raise _damaged(chunk, "its payload's CRC-32C or length differs from what was landed")
     try:
@@ -138,7 +138,7 @@ def changes_of(chunk: Chunk, low_ts: int) -> list[pa.RecordBatch]:
 
 
 def schema_of(version: TableVersion) -> pa.Schema:
-    """The columns that a chunk of this version has."""
+    """The columns of a chunk of this version."""
     return pa.schema([pa.field(column.silver, canonical(column).arrow) for column in version.columns])
 
 

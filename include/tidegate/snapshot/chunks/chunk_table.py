@@ -1,12 +1,12 @@
 """bronze/chunks: chunks are landed before their wave's high watermark is written, and found by their wave's token.
 
 In:  chunks of one source; tokens of waves.
-Out: commits; ChunkRefs, which say where a chunk's bytes lie; chunks.
+Out: commits; ChunkRefs, the places of chunks' bytes; chunks.
 
-Why each is there once: a commit records, as the source's own transaction version, the number of its
-landing, which grows; a landing whose answer was lost finds its number there when it is tried again.
-A number begins with the epoch of its reader (ControlTables.claim on control/snapshots): a reader
-that another one has overtaken lands nothing more.
+Why each is there once: a commit records, as the source's own transaction version, the growing
+number of its landing; a landing whose answer was lost finds its number there when it is tried
+again. A number begins with the epoch of its reader (ControlTables.claim on control/snapshots): an
+overtaken reader lands nothing more.
 
 A chunk is a row group of its own, so a worker reads just that.
 """
@@ -47,12 +47,14 @@ _EPOCH_BITS: Final = 32
 
 
 def snapshot_app_id(source: str) -> str:
-    """Delta application id under which bronze/chunks records landings, and control/snapshots the reader's epoch."""
+    """Delta application id of landings in bronze/chunks, and of the reader's epoch in
+    control/snapshots.
+    """
     return f"tidegate/snapshot/{source}"
 
 
 def claim_reader(tables: ControlTables, source: str) -> int:
-    """The epoch of a reader that starts now: earlier readers are overtaken."""
+    """The epoch of a starting reader: earlier readers are overtaken."""
     return tables.claim(SNAPSHOTS, snapshot_app_id(source))
 
 

@@ -1,4 +1,5 @@
-"""Keys that divide a table about evenly, by the optimizer's estimates of how many rows lie between two places.
+"""Keys to divide a table about evenly, by the optimizer's estimates of how many rows lie between
+two places.
 
 In:  a table version with a key, of MySQL or MariaDB; a way to ask the server.
 Out: keys of rows, or their first columns; none where nothing lies between the ends.
@@ -72,14 +73,14 @@ class _Table:
         self._index = f"INDEX ({quote_name(version.key_index)})" if version.key_index else ""
 
     def rows(self, condition: str) -> int:
-        """The rows by the optimizer's guess; MySQL dives into no index that it is forced to use."""
+        """The rows by the optimizer's guess; MySQL dives into no index it is forced to use."""
         hint = f" USE {self._index}" if self._index else ""
         said = self._ask(f"EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM {self._place}{hint} WHERE {condition}")
         return int(said[0][_ROWS_IN_EXPLAIN[len(said[0])]] or 0)
 
     def end(self, piece: _Piece, way: str, *more: str) -> str | None:
-        """The first value of a piece's rows that meet more conditions, in the index's order or against it; None: none
-        does.
+        """The first value of a piece's rows under more conditions, in the index's order or against
+        it; None: none meets them.
         """
         column, hint = self.key[len(piece.prefix)], f" FORCE {self._index}" if self._index else ""
         rows = self._ask(

@@ -1,4 +1,4 @@
-"""The columns of a key as a server compares them, and what of a definition their order follows from.
+"""The columns of a key as a server compares them, and the parts of a definition behind their order.
 
 In:  a table version.
 Out: columns for conditions; SQL for a value as a literal; a text per column about its order.
@@ -33,7 +33,7 @@ def compared_key(version: TableVersion) -> list[str | ByNumber]:
 
 
 def compared_as(column: Column) -> str | ByNumber:
-    """The comparison for MySQL and MariaDB, which find an ENUM's value in an index, but no range of them."""
+    """The comparison for MySQL and MariaDB: an index gives them an ENUM's value, but no range."""
     kind = canonical(column).kind
     if kind not in _LISTED:
         return column.name
@@ -44,7 +44,8 @@ def compared_as(column: Column) -> str | ByNumber:
 
 
 def literal_sql(column: Column, charset: str = "") -> str:
-    """SQL for a value as a literal, as reading/literals.py makes it of bytes; "" for what is no key of ours.
+    """SQL for a value as a literal, as reading/literals.py makes it of bytes; "" for values of no
+    key of ours.
 
     charset: in which the server has all text, if it isn't the column's own.
     """
@@ -70,12 +71,16 @@ def literal_sql(column: Column, charset: str = "") -> str:
 
 
 def ordered_as(version: TableVersion) -> tuple[str, ...]:
-    """How the server orders the columns of its key: what is the same text, or goes on with more, is ordered alike."""
+    """How the server orders the columns of its key: the same text, or a continued one, is ordered
+    alike.
+    """
     return tuple(_order(column) for column in key_of(version))
 
 
 def is_ordered_alike(before: Sequence[str], now: Sequence[str]) -> bool:
-    """Whether keys that were in order of `before` are so by `now`: members may have come behind an ENUM's last one."""
+    """Whether keys in order of `before` are so by `now`: members may have come behind an ENUM's
+    last one.
+    """
     return len(before) == len(now) and all(new.startswith(old) for old, new in zip(before, now, strict=True))
 
 

@@ -1,13 +1,13 @@
-"""Ranges of about equal size in which a table is read by several readers at once, found without a scan.
+"""Ranges of about equal size for several readers of a table at once, found without a scan.
 
 In:  a table version with a key, or a TiDB's without one; a way to ask the server.
-Out: Spans that touch and together are the whole table.
+Out: Touching spans, together the whole table.
 
-A place between the ends of the key's first column is guessed (scales.py; alphabets.py for text, by the server's own
-order of characters), and EXPLAIN's estimates (dives into the index) say how much lies before it: where values are about
-even the first guess is good enough, and one far outlier, a prefix that most of the text has, or holes only take more
-guesses. Where one value has more rows than a range should, it is divided by the key's next column. A table isn't
-divided that is read at once.
+A place between the ends of the key's first column is guessed (scales.py; alphabets.py for text, by
+the server's own order of characters), and EXPLAIN's estimates (dives into the index) say how much
+lies before it: where values are about even the first guess is good enough, and one far outlier, a
+prefix that most of the text has, or holes only take more guesses. Where one value has more rows
+than a range should, it is divided by the key's next column. A table read at once isn't divided.
 
 A TiDB keeps rows in regions of about one size (sampled.py): where a table has enough of them, their first rows are the
 bounds, of whatever key, and however its numbers lie (AUTO_RANDOM, SHARD_ROW_ID_BITS). Where it has few, integers are

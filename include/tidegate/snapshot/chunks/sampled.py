@@ -1,9 +1,9 @@
-"""Where the regions of a TiDB's table begin, as places in the key that it is read by.
+"""Where the regions of a TiDB's table begin, as places in the key of its reading.
 
-In:  a table version that a TiDB described, a way to ask it.
+In:  a table version from a TiDB, a way to ask it.
 Out: keys of rows, one for each region, in the key's order; whether rows are read by _tidb_rowid.
 
-A region is a run of rows that TiKV keeps together, 96 MB by default. TABLESAMPLE REGIONS() gives
+A region is a run of rows kept together by TiKV, 96 MB by default. TABLESAMPLE REGIONS() gives
 the first row of each and reads no others, so it costs as many rows as there are regions, whatever
 the table's size.
 """
@@ -28,7 +28,7 @@ _NOT_SAMPLED: Final = frozenset({ER.PARSE_ERROR, 8128})  # a TiDB below 5.0; wha
 
 
 def has_rowids(version: TableVersion) -> bool:
-    """Whether it is a table without a key that its TiDB finds rows of by _tidb_rowid."""
+    """Whether it is a table without a key, with rows found by its TiDB by _tidb_rowid."""
     info = info_of(version)
     return not version.key and info is not None and not info.handle
 

@@ -1,4 +1,4 @@
-"""Ranges of a table's key, and what is left of them.
+"""Ranges of a table's key, and the rest of them.
 
 In:  the ranges of a table, the waves' readings, the refused waves.
 Out: the unread part.
@@ -64,7 +64,9 @@ def is_whole(spans: Collection[Span]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReadSpans:
-    """The part of a table that a wave read: each span begins where a former one began. refused: it doesn't count."""
+    """The part of a table read by a wave: each span begins where a former one began. refused: it
+    doesn't count.
+    """
 
     spans: tuple[Span, ...]
     refused: bool = False
@@ -73,7 +75,7 @@ class ReadSpans:
 def left_of(ranges: Iterable[Span], waves: Iterable[ReadSpans]) -> tuple[Span, ...]:
     """The spans to read, in order of their becoming. waves: in order of their reading.
 
-    A span that isn't left any more, since it was read twice, changes nothing.
+    A span no longer left, since it was read twice, changes nothing.
     """
     left = list(ranges)
     for wave in waves:

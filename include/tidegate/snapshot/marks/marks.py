@@ -57,7 +57,7 @@ class MarkWriter:
     at_ts = 0
 
     def __init__(self, connection: Any, info: ConnectionInfo, pipeline: str, source: str) -> None:
-        """Raises ConfigError for names that are too long."""
+        """Raises ConfigError for too long names."""
         if max(len(name.encode()) for name in (pipeline, source)) > NAME_BYTES_MAX:
             raise ConfigError(f"a name has more than {NAME_BYTES_MAX} bytes", where=pipeline, remedy="shorten it")
         self._connection = connection
@@ -108,7 +108,9 @@ class MarkWriter:
 
     @staticmethod
     def _may_list_branches(cursor: Any) -> bool:
-        """MariaDB lets everybody; MySQL, which orders XA COMMIT among its commits, those with XA_RECOVER_ADMIN."""
+        """MariaDB lets everybody; MySQL lets those with XA_RECOVER_ADMIN (it orders XA COMMIT among
+        its commits).
+        """
         try:
             prepared_branches(cursor)
         except pymysql.err.MySQLError as error:
@@ -118,7 +120,7 @@ class MarkWriter:
         return True
 
     def _is_there(self, cursor: Any) -> bool:
-        """An account that may only write the table needs no right to create it."""
+        """An account with the right to write the table needs no right to create it."""
         cursor.execute(
             "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s", WATERMARK.split(".")
         )
@@ -142,7 +144,9 @@ class MarkWriter:
             raise self._unfit(what, "set binlog_order_commits=ON at the source")
 
     def _check_replicates(self, cursor: Any, variables: Mapping[str, str]) -> None:
-        """A GTID of a replica's own is one that its primary lacks: replication breaks over it, sooner or later."""
+        """A GTID of a replica's own is missing at its primary: replication breaks over it, sooner
+        or later.
+        """
         mariadb = "MARIADB" in variables.get("version", "")
         if not mariadb and variables.get("gtid_mode", "") not in GTIDS_GIVEN:
             return

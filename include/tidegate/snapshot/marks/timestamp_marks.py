@@ -1,17 +1,19 @@
-"""The marks of a wave that is read at a timestamp of PD's: of a TiDB, where nothing is written and nothing is locked.
+"""The marks of a wave read at a timestamp of PD's: of a TiDB, where nothing is written and nothing
+is locked.
 
-In:  TiDB's SQL port, the marks that a reader would write.
-Out: the timestamp that a wave is read at; events of kind `marked` in control/snapshots.
+In:  TiDB's SQL port, the marks a reader would write.
+Out: the timestamp of a wave's reads; events of kind `marked` in control/snapshots.
 
-Why it is exact. A wave takes a timestamp L of PD's, nobody else's, and each of its statements sees exactly the commits
-below L. Therefore H = L: every transaction below L is visible to the reads, and all that they saw is below it. Apply
-knows those transactions once the cut has come to L: no Pump reports a commit at or below its resolved_ts any more, and
-any later report is above L, and wins. A prewrite that waits for its answer at L is on either side of it by its
-commit_ts alone, whenever it was begun and whenever its answer comes. Apply therefore takes no wave before its cut has
-come to L (spark_jobs/window/waves/unlogged_marks.py).
+Why it is exact. A wave takes a timestamp L of PD's, nobody else's, and each of its statements sees
+exactly the commits below L. Therefore H = L: every transaction below L is visible to the reads, and
+everything in them is below it. Apply knows those transactions once the cut has come to L: no Pump
+reports a commit at or below its resolved_ts any more, and any later report is above L, and wins. A
+prewrite waiting for its answer at L is on either side of it by its commit_ts alone, whenever it was
+begun and whenever its answer comes. Apply therefore takes no wave before its cut has come to L
+(spark_jobs/window/waves/unlogged_marks.py).
 
-Each wave has a timestamp of its own, so that garbage collection doesn't pass it while it is read. Tables without a key
-are read whole at one (moment_reading.py).
+Each wave has a timestamp of its own: garbage collection must not pass it while it is read. Tables
+without a key are read whole at one (moment_reading.py).
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from tidegate.tables import SNAPSHOTS
 
 
 class TimestampMarks:
-    """Tells the marks of one pipeline and source. For one thread at a time. at_ts: what the wave is read at."""
+    """Tells the marks of one pipeline and source. For one thread at a time. at_ts: the timestamp of
+    the wave's reads.
+    """
 
     def __init__(self, info: ConnectionInfo, connection: Any, lake: LakeFiles, pipeline: str, source: str) -> None:
         self._info, self._connection = info, connection
@@ -48,7 +52,7 @@ class TimestampMarks:
         return self
 
     def go_on(self, at_ts: int) -> None:
-        """With a wave that an earlier run began."""
+        """With an earlier run's wave."""
         self.at_ts = at_ts
 
     def write(self, mark: Mark) -> Position | None:

@@ -1,8 +1,8 @@
-"""The marks of a wave at a server that may not be written to: they stand in control/snapshots, not in its log.
+"""The marks of a wave at a server closed to writes: they are in control/snapshots, not in its log.
 
-In:  the server, bronze as capture lands it, the marks that a reader would write.
-Out: events of kind `marked` in control/snapshots: a mark, and between which commit_ts the wave was
-     read.
+In:  the server, bronze as capture lands it, the marks a reader would write.
+Out: events of kind `marked` in control/snapshots: a mark, and the two commit_ts around the wave's
+     reads.
 
 Why it is as exact as marks in the log. A chunk is a transaction at L, and its one need is this:
 every transaction at or below L is visible to its reads. Before the reads the server is therefore
@@ -50,7 +50,7 @@ class UnloggedMarks:
     at_ts = 0
 
     def __init__(self, asked: WorkerConnection, connection: Any, lake: LakeFiles, pipeline: str, source: str) -> None:
-        """asked: the server that is read. connection: to the same one."""
+        """asked: the server of the reads. connection: to the same one."""
         self._asked, self._info, self._connection = asked, asked.info, connection
         self._control = ControlTables(lake)
         self._names = (pipeline, source)

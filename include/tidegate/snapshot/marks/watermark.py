@@ -1,9 +1,9 @@
-"""The marks that say in the log where a wave of chunks began and ended.
+"""The marks of a wave's beginning and end in the log.
 
 In:  a reader's marks; apply's findings in the log.
 Out: the text of a mark, the SQL to write it, the table version for decoding its rows.
 
-One row per pipeline and source, changed by an UPDATE that commits by itself. All facts of a mark
+One row per pipeline and source, changed by an UPDATE with a commit of its own. All facts of a mark
 are in one column, different each time: an image without unchanged columns
 (binlog_row_image=MINIMAL) still has all of it.
 """
@@ -48,7 +48,7 @@ class MarkKind(StrEnum):
 
 
 class Summed(Protocol):
-    """The part of a chunk that a manifest takes."""
+    """The part of a chunk in a manifest."""
 
     @property
     def payload_crc32c(self) -> int: ...
@@ -105,7 +105,7 @@ class Mark:
 
     @classmethod
     def from_text(cls, text: str) -> Self | None:
-        """The inverse; None for the row that a reader begins with. Raises DecodeError for what no reader writes."""
+        """The inverse; None for a reader's first row. Raises DecodeError for text of no reader."""
         if not text:
             return None
         try:

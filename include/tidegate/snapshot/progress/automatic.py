@@ -1,7 +1,7 @@
-"""Which tables are snapshotted without a person, and when.
+"""The tables snapshotted without a person, and the times.
 
-In:  a pipeline file; what control/table_states and schema_history say of tables, and
-     control/snapshots of snapshots.
+In:  a pipeline file; control/table_states and schema_history for tables, control/snapshots for
+     snapshots.
 Out: an Outlook per logical table without all its rows; the due physical tables; a person's view of
      them.
 
@@ -12,7 +12,7 @@ control/snapshots.
 
 No loop spins. A table whose snapshots end within a day without ending its wait, by failure or since
 it is held again, is asked for ever more seldom. A person's requests with a good end don't count:
-the table was whole. One that a person cancelled isn't asked for until a person asks.
+the table was whole. A snapshot cancelled by a person isn't asked for until a person asks.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.RELEASED, State.DROPPED)
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The snapshot's way with a logical table that waits for its rows.
+    """The snapshot's way with a logical table waiting for its rows.
 
     physical: the sources of its rows. due_at: the time of its own request; None without one. why: the reason for that,
     or of the last failed snapshot. tries: snapshots of it within a day, in vain. under_way: the state of the present
@@ -61,7 +61,9 @@ class Outlook:
 
 
 def waiting(pipeline: Pipeline, lake: LakeFiles) -> dict[str, tuple[Physical, ...]]:
-    """Logical tables without all their rows, with the physical tables that have them. Raises LakeUnavailable."""
+    """Logical tables without all their rows, with the physical tables of these rows. Raises
+    LakeUnavailable.
+    """
     states, patterns = last_states(lake), pipeline.tables
     wanted = {name for name, state in states.items() if state.lacks_rows}
     physical_of: dict[str, list[Physical]] = {}
@@ -154,10 +156,12 @@ def _outlook(
 def seen(
     pipeline: Pipeline, lake: LakeFiles, statuses: Iterable[TableStatus], snapshots: ShownSnapshots | None = None
 ) -> tuple[TableStatus, ...]:
-    """Tables as a person sees them: one that needs nobody isn't held, but waits for its snapshot.
+    """Tables as a person sees them: one without need of a person isn't held, but waits for its
+    snapshot.
 
-    One whose snapshot was tried in vain, or that no reader takes, stays held, and says so. One of a source that no
-    snapshot reads stays as it is. snapshots: of a caller that looks again. Raises LakeUnavailable.
+    One whose snapshot was tried in vain, or is taken by no reader, stays held, and says so. One of
+    a source without snapshots stays as it is. snapshots: of a caller looking again. Raises
+    LakeUnavailable.
     """
     waits = waiting(pipeline, lake)
     wanted = {shard for shards in waits.values() for shard in shards}
@@ -202,7 +206,7 @@ def _needs_reader(outlook: Outlook) -> bool:
 def due(
     pipeline: Pipeline, waits: Mapping[str, Collection[Physical]], known: Iterable[TableProgress]
 ) -> list[Physical]:
-    """Physical tables that are to be asked for now. waits, known: as in outlooks()."""
+    """Physical tables to be asked for now. waits, known: as in outlooks()."""
     now = datetime.now(UTC)
     by_table = outlooks(pipeline, waits, known, now)
     return sorted(physical for outlook in by_table.values() if outlook.is_due(now) for physical in outlook.physical)

@@ -1,18 +1,17 @@
 """Whether a reader reads capture's server, and its waves without an end for capture.
 
-In:  bronze/segments: the server of the newest one; tables with the waves that wait for apply's
+In:  bronze/segments: the server of the newest one; tables with the waves waiting for apply's
      answer.
-Out: SourceUnavailable once capture reads another server; waves that are lost, and end marks.
+Out: SourceUnavailable once capture reads another server; lost waves, and end marks.
 
-Rows of another server than the log's are refused by apply each time, so who reads there reads for
+Rows of another server than the log's are refused by apply each time, so a reader there reads for
 ever in vain. And a wave whose high mark was written at a server that died before capture got it is
 never answered. It is lost for certain once capture reads another server and apply has come to where
 capture was then: the mark would lie below. A reader may take one for lost and apply answers after
 all: its rows are read twice, and this changes nothing.
 
 An end mark can be lost likewise, when its reader is long gone. It is written again as soon as
-capture reads another server than has it: a table that ends twice is as whole as after the first
-time.
+capture reads a server without it: a table with two ends is as whole as after the first one.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 
 
 class CapturedReading:
-    """The reading of one source. here: the server that is read; where: how it is reached."""
+    """The reading of one source. here: the server of the reads; where: how it is reached."""
 
     def __init__(self, lake: LakeFiles, source: str, here: Server, where: str) -> None:
         self._lake, self._source, self._here, self._where = lake, source, here, where
@@ -37,7 +36,7 @@ class CapturedReading:
         self._lost_from: dict[str, int] = {}  # token -> the cut at which it is lost
 
     def lost(self, active: Iterable[TableProgress]) -> list[tuple[TableProgress, str]]:
-        """Tables with the tokens of waves of theirs that are lost. Bronze is looked at now and then.
+        """Tables with the tokens of their lost waves. Bronze is looked at now and then.
 
         Raises SourceUnavailable when capture reads another server, LakeUnavailable.
         """

@@ -43,7 +43,9 @@ class EventLog:
     _known: set[Key] = field(default_factory=set)
 
     def look(self) -> tuple[bool, list[SnapshotEvent]]:
-        """Whether what came before is told once more, and the events. Raises LakeUnavailable, LakeRefused."""
+        """Whether earlier events are told once more, and the events. Raises LakeUnavailable,
+        LakeRefused.
+        """
         state = control.load(self.lake, SNAPSHOTS)
         if state is None or state.version == self.version:
             return False, []
@@ -64,7 +66,7 @@ class EventLog:
         return anew, events
 
     def know(self, events: Iterable[SnapshotEvent]) -> None:
-        """A caller that appends events has them already: they aren't reported to him."""
+        """The appender of events has them already: they aren't reported to it."""
         self._known.update(map(_key, events))
 
     def appended(self, version: int) -> None:

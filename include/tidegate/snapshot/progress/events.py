@@ -15,8 +15,8 @@ The author of each kind:
   source when its load makes it pause, and when it goes on. It isn't a kind of its own, since an
   apply of an earlier version beside a newer reader knows no more kinds.
 
-Apply answers a table's waves in order. One that it passed over, since its mark was lost with its
-server's log, counts as refused.
+Apply answers a table's waves in order. One passed over, since its mark was lost with its server's
+log, counts as refused.
 
 A wave unrecorded by its reader, dead after the high mark, is read again: its rows are applied
 twice, each time at their own low watermark, without a change.
@@ -163,7 +163,7 @@ def _json(cell: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A wave that was begun: all of it is read at one timestamp."""
+    """A begun wave: all of it is read at one timestamp."""
 
     wave: int
     token: str
@@ -300,7 +300,7 @@ class Tally:
 
     @property
     def going_snapshots(self) -> Collection[str]:
-        """Snapshots of which a table isn't over."""
+        """Snapshots with a table not over."""
         return self._going.keys()
 
     def _count(self, key: TableKey, table: TableProgress) -> None:
@@ -382,7 +382,7 @@ def _table(request: SnapshotEvent, events: list[SnapshotEvent]) -> TableProgress
 
 
 def _view(events: list[SnapshotEvent], last: int) -> View | None:
-    """The newest, unless a wave came behind it. last: the number of the last wave that was read."""
+    """The newest, unless a wave came behind it. last: the number of the last wave read."""
     views = [event for event in events if event.meaning is Meaning.VIEW_OF_TABLE and event.wave > last]
     newest = max(views, key=lambda event: event.wave, default=None)
     return None if newest is None else View(newest.wave, newest.token, newest.low_ts or 0)

@@ -2,14 +2,14 @@
 rebuild's reach.
 
 In:  bronze/chunks, control/snapshots, the time, where bronze begins.
-Out: files that can go, all of whose chunks are such; a commit without them.
+Out: removable files, all of whose chunks are such; a commit without them.
 
 Apply answers each wave once per table. A chunk whose wave apply took stays as long as bronze has
 the segments from its low mark on: a rebuild reads both, and without the segments it could use
 neither. Without an answer it stays as long as its snapshot isn't over, since a held table may take
 it when it goes on; and a repair, without a request in control/snapshots, has no end but its answer.
-An unanswered chunk therefore goes by age, too, and nothing goes that is younger than a few days: a
-reader lands chunks before anybody hears of them.
+An unanswered chunk therefore goes by age, too, and nothing younger than a few days goes: a reader
+lands chunks before anybody hears of them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def orphan_files(
 
 
 def remove(lake: LakeFiles, files: Iterable[LiveFile]) -> None:
-    """Take files out of the table, for which delta.appendOnly is lifted. Raises CommitConflict, LakeUnavailable."""
+    """Take files out of the table; delta.appendOnly is lifted for it. Raises CommitConflict,
+    LakeUnavailable.
+    """
 
     def decide(read: TableState) -> Change:
         gone = [read.live[file_key(file.action)] for file in files if file_key(file.action) in read.live]
@@ -84,7 +86,7 @@ def keep_rows(lake: LakeFiles) -> None:
 
 
 def vacuum_chunks(lake: LakeFiles) -> list[str]:
-    """Delete files that are out of the table, or never were in it, for some days. Raises LakeUnavailable."""
+    """Delete files out of the table, or never in it, for some days. Raises LakeUnavailable."""
     log = lake.log(CHUNKS.path)
     if not log.state().created:
         return []
@@ -126,12 +128,12 @@ class _Judge:
         return {wave for wave, chunks in counted.items() if chunks == landed[wave] and wave not in doubted}
 
     def is_below(self, wave: _Wave) -> bool:
-        """Whether bronze begins above the low mark of a wave that apply took."""
+        """Whether bronze begins above the low mark of a wave taken by apply."""
         low_ts = self._lows.get(wave)
         return low_ts is not None and low_ts <= self._begins.get(wave[1], 0)
 
     def is_orphan(self, chunk: Chunk, *, taken: bool) -> bool:
-        """taken: whether what apply took may go, too."""
+        """taken: whether chunks taken by apply may go, too."""
         pair = (chunk.low_token, chunk.source, *chunk.name)
         if pair in self._applied:
             return taken and self.is_below(pair[:2])
@@ -148,7 +150,9 @@ def _day(file: LiveFile) -> date:
 
 
 def _wave(file: LiveFile) -> _Wave:
-    """The owner of a file's chunks: a landing is of one wave. A file that doesn't say so has none."""
+    """The owner of a file's chunks: a landing is of one wave. A file without such a word has
+    none.
+    """
     low, high = file.bounds("low_token") or ("", "")
     return (str(low) if low == high else "", _source(file))
 

@@ -28,7 +28,7 @@ def request(
     *,
     snapshot: str = "",
 ) -> str:
-    """Ask for a snapshot of these tables; its id. snapshot: the id that it gets; "" for one of its own.
+    """Ask for a snapshot of these tables; its id. snapshot: its given id; "" for one of its own.
 
     Raises LakeUnavailable, LakeRefused.
     """
@@ -59,7 +59,7 @@ def tell_tables(
 
 
 def events_of(lake: LakeFiles, pipeline: str) -> list[SnapshotEvent]:
-    """All that happened to a pipeline's snapshots. Raises LakeUnavailable, LakeRefused."""
+    """All events of a pipeline's snapshots. Raises LakeUnavailable, LakeRefused."""
     rows = control.read(lake, SNAPSHOTS, filters=[("pipeline", "=", pipeline)]).to_pylist()
     return [SnapshotEvent.from_row(row) for row in rows]
 
@@ -70,7 +70,7 @@ def told(lake: LakeFiles, pipeline: str, source: str = "") -> list[TableProgress
 
 
 class Told:
-    """The same for whoever asks often: what came since is read. For many threads."""
+    """The same for frequent callers: only the new part is read. For many threads."""
 
     def __init__(self, lake: LakeFiles, pipeline: str) -> None:
         self._pipeline, self._log, self._tally = pipeline, EventLog(lake, definitions=False), Tally()
@@ -101,7 +101,7 @@ class Told:
             return dict(self._tally.busy)
 
     def is_marked(self, token: str) -> bool:
-        """Whether a wave's mark was written that isn't in a log. Raises LakeUnavailable, LakeRefused."""
+        """Whether a wave's mark was written outside a log. Raises LakeUnavailable, LakeRefused."""
         with self._lock:
             self._look()
             return token in self._tally.marked

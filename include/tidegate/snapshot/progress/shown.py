@@ -1,6 +1,7 @@
-"""The snapshots that a person looks at: those under way, those that failed, and the past of tables that wait.
+"""The snapshots for a person's eyes: those under way, the failed ones, and the past of waiting
+tables.
 
-In:  a lake, again and again; names of tables that wait for their rows.
+In:  a lake, again and again; names of tables waiting for their rows.
 Out: TableProgress of these, in order of their requests.
 
 Ten thousand tables leave sixty thousand events behind, and most of them are of tables whose last snapshot is done: of

@@ -5,7 +5,7 @@ Out: Known: answers by token and by physical table.
 
 A table is filled if it wasn't whole at its snapshot's beginning: an `opened` event with its name
 says so, with the commit_ts of silver's emptying. Until the snapshot's `done` it lacks rows. An
-`opened` event that names no table says where a wave's low mark is.
+`opened` event without a table says where a wave's low mark is.
 
 Answers for windows are carried forward with the events: no answer goes through all of them. Apply
 alone writes `opened`, `done` and `placed`, and has its own in memory in their order; the others'
@@ -67,7 +67,7 @@ class Known:
         return known
 
     def look(self) -> None:
-        """Take in what others have appended since. Raises LakeUnavailable, LakeRefused."""
+        """Take in others' new events. Raises LakeUnavailable, LakeRefused."""
         if self._log is not None:
             anew, events = self._log.look()
             if anew:
@@ -116,7 +116,7 @@ class Known:
         self.append(tables, events)
 
     def append(self, tables: ControlTables, events: Sequence[SnapshotEvent]) -> None:
-        """Append events that were taken in."""
+        """Append events already taken in."""
         if events:
             version = tables.append(SNAPSHOTS, [event.to_row() for event in events])
             if self._log is not None:
@@ -134,7 +134,7 @@ class Known:
 
     @property
     def unplaced(self) -> Collection[SnapshotEvent]:
-        """Marks that aren't in a source's log, and have no place in apply's order yet."""
+        """Marks outside a source's log, and without a place in apply's order yet."""
         return self._unplaced.values()
 
     def placed_in(self, after_ts: int, upto_ts: int) -> list[tuple[int, SnapshotEvent]]:
@@ -144,7 +144,7 @@ class Known:
         return [(at, self._marks[token]) for at, token in self._places[first:last] if token in self._marks]
 
     def low_ts(self, source: str, token: str) -> int | None:
-        """Where the low mark of a wave is that was open at some window's end."""
+        """The place of the low mark of a wave open at some window's end."""
         return self._lows.get((source, token))
 
     def open_lows(self) -> list[int]:
@@ -157,7 +157,9 @@ class Known:
         return table.low_ts if table is not None else None
 
     def whole_from(self, snapshot: str, physical: Physical) -> int | None:
-        """Silver that has all up to here has each row of a snapshot's table; None while any is unread, or not taken."""
+        """Silver with all up to here has each row of a snapshot's table; None while any is unread,
+        or not taken.
+        """
         table = self.tables.get(TableKey(snapshot, *physical))
         if table is None or table.left or table.waiting:
             return None
@@ -165,16 +167,18 @@ class Known:
         return max((event.high_ts or 0 for event in events if (event.snapshot, event.event) == kind), default=None)
 
     def filled(self, physical: Physical) -> SnapshotEvent | None:
-        """The `opened` event since which a table lacks rows; None when it lacks none by these events."""
+        """The `opened` event since when a table lacks rows; None when it lacks none by these
+        events.
+        """
         return self._filled.get(physical)
 
     @property
     def began_empty(self) -> Mapping[Physical, SnapshotEvent]:
-        """Tables that lack rows by these events, with filled() of each."""
+        """Tables lacking rows by these events, with filled() of each."""
         return self._filled
 
     def touched_since(self, physical: Physical, at_ts: int) -> bool:
-        """Whether a snapshot of a table isn't over, or rows that one read have a commit_ts above this."""
+        """Whether a snapshot of a table isn't over, or rows of one have a commit_ts above this."""
         if any(key[1:] == physical for key in self.going):
             return True
         return any(

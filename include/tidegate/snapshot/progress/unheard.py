@@ -1,14 +1,14 @@
-"""Tables with rows that no log has spoken of: older than capture, kept since the pipeline file changed, and quiet.
+"""Tables with rows in no log: older than capture, kept since the pipeline file changed, and quiet.
 
 In:  a pipeline, its lake, how to reach its sources.
-Out: physical tables that wait for a snapshot, though neither schema_history nor
-     control/table_states knows them.
+Out: physical tables waiting for a snapshot, though neither schema_history nor control/table_states
+     knows them.
 
 The tables at capture's first start are in the baseline, and later ones in the log, which apply has
 followed up to the cut, or up to where the source was left behind. An older table without a version
-was therefore there before and isn't in the baseline, since that has only the tables kept then.
-Nothing in the lake names it: the server is asked, once in a run, as who runs has read one pipeline
-file.
+was therefore there before and isn't in the baseline, since the baseline has only the tables kept
+then. Nothing in the lake names it: the server is asked, once in a run, as a run has read one
+pipeline file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Unheard:
     _followed: tuple[int, FollowedSources] | None = None  # at a version of control/followed
 
     def tables(self) -> list[Physical]:
-        """A source that can't be asked now is asked again after a while. Raises LakeUnavailable."""
+        """A source without an answer now is asked again after a while. Raises LakeUnavailable."""
         version = control.version(self.lake, SCHEMA_HISTORY)
         unheard: list[Physical] = []
         for source, of in self.pipeline.sources.items():

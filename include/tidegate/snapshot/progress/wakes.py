@@ -1,12 +1,12 @@
-"""When a reader of snapshots is to be started: tables are due that nobody has asked for, or were asked for and left.
+"""When to start a reader of snapshots: due tables weren't asked for, or were asked for and left.
 
 In:  the Delta logs of control/table_states, schema_history and snapshots, looked at now and then;
      their rows when one has grown, or a table's time has come. A running reader makes
-     control/snapshots grow with each wave: what was read of it isn't read again.
+     control/snapshots grow with each wave: its read part isn't read again.
 Out: names of tables; none of them once the pipeline file keeps others, for of a quiet one only its
-     server knows (unheard.py). The caller that starts the reader keeps the last news.
+     server knows (unheard.py). The caller keeps the last news and starts the reader.
 
-A table that is open is a reader's as long as anything is said of it. When nothing is, its reader
+An open table is a reader's as long as anything is said of it. When nothing is, its reader
 may be gone: another one is started, ever more seldom while nothing comes of it.
 """
 

@@ -1,14 +1,15 @@
-"""Which rows of control/snapshots stay, once snapshots have long been over.
+"""The staying rows of control/snapshots, once snapshots have long been over.
 
 In:  its rows, a time.
-Out: the rows that stay. Pure.
+Out: the staying rows. Pure.
 
-A table's snapshot that is over stays over (events.py), so nothing is read of it any more. The records that go, and why
-no reader of control/snapshots needs them:
+A table's snapshot, once over, stays over (events.py), so nothing is read of it any more. The
+removed records, and why no reader of control/snapshots needs them:
 
-- `ranges`, `view`, `ended`, `paused`, `resumed` of the table give a reader's remaining work, and the server of its end
-  mark. The reader, its DAG and their alarms look at snapshots that aren't over. `requested` and the event of its end
-  give a state, and both stay; a done one has nothing left, whatever its ranges were.
+- `ranges`, `view`, `ended`, `paused`, `resumed` of the table give a reader's remaining work, and
+  the server of its end mark. The reader, its DAG and their alarms look at snapshots not yet over.
+  `requested` and the event of its end give a state, and both stay; a done one has nothing left,
+  whatever its ranges were.
 - `opened` without a table, `view`, `paused` and `resumed` of a whole snapshot, when all of its tables are over.
   `opened` gives the beginning of a wave cut in two by a window's end. Apply asks it of waves before an answer, and a
   rebuild, which meets old waves again, writes its own cuts down anew. Upkeep of bronze keeps segments for it only
@@ -20,8 +21,8 @@ no reader of control/snapshots needs them:
 All else stays. `opened` of a table, `applied`, `done`, `marked` and `placed` are a rebuild's ground, and the proof of
 a table's rows; `failed` and `cancelled` say why one isn't asked for again; `refused` the chunks to remove.
 
-A killed run has made its commit or it hasn't (lake/control/upkeep.py); later appends stay. A reader that follows the
-table by its files gets all of it anew (event_log.py).
+A killed run has made its commit or it hasn't (lake/control/upkeep.py); later appends stay. A reader
+following the table by its files gets all of it anew (event_log.py).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _Key = tuple[str, str, str, str]  # snapshot, source, database, table
 
 
 def worth_keeping(rows: pa.Table, oldest: datetime) -> pa.Table:
-    """Without the needless records of snapshots that were over before `oldest`."""
+    """Without the needless records of snapshots over before `oldest`."""
     kinds, times = rows["event"].to_pylist(), rows["recorded_at"].to_pylist()
     keys: list[_Key] = list(zip(*(rows[name].to_pylist() for name in _PLACE), strict=True))
     over, over_whole = _over(keys, kinds, times, oldest)
@@ -69,7 +70,7 @@ def worth_keeping(rows: pa.Table, oldest: datetime) -> pa.Table:
 def _over(
     keys: Sequence[_Key], kinds: Sequence[str], times: Sequence[datetime], oldest: datetime
 ) -> tuple[set[_Key], set[str]]:
-    """Tables that were asked for and over by then; snapshots all of whose tables are."""
+    """Tables asked for and over by then; snapshots all of whose tables are."""
     ended = {key for key, kind, at in zip(keys, kinds, times, strict=True) if kind in _ENDS and at < oldest}
     asked = {key for key, kind in zip(keys, kinds, strict=True) if kind == EventKind.REQUESTED and key[3]}
     over = {key for key in asked if any(place in ended for place in _places(key))}
@@ -77,6 +78,6 @@ def _over(
 
 
 def _places(key: _Key) -> tuple[_Key, ...]:
-    """Under which an event about a table may stand."""
+    """The places of an event about a table."""
     snapshot, source, database, table = key
     return key, (snapshot, "", database, table), (snapshot, source, "", ""), (snapshot, "", "", "")

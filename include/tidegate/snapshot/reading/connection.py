@@ -24,7 +24,9 @@ from tidegate.snapshot.reading.tidb_definitions import Definitions
 
 
 class WorkerConnection:
-    """A connection with the session that reads need. Its server is the same as long as it is open."""
+    """A connection with the session needed by reads. Its server is the same as long as it is
+    open.
+    """
 
     def __init__(self, info: ConnectionInfo, *, changefeed: bool = False) -> None:
         """changefeed: the server is the TiDB of one. Raises SourceRefused, SourceUnavailable."""

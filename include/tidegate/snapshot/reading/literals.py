@@ -4,8 +4,8 @@ In:  a row of a binary result set, its plan.
 Out: a Key, in order of the key's columns; conditions and an order over it.
 
 Text is its own bytes behind the introducer of its character set: a literal yields to the column's
-collation. Numbers, dates and times are as the server writes them; ENUM and SET are the numbers by
-which they are ordered. A FLOAT is the DOUBLE that it widens to, as the server compares it.
+collation. Numbers, dates and times are as the server writes them; ENUM and SET are the numbers of
+their order. A FLOAT is its widened DOUBLE, as the server compares it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def literal(column: Column, cell: bytes) -> str:
 
 
 def _double(value: float) -> str:
-    """The shortest digits that read back as this number, with an exponent: without one it would be a DECIMAL."""
+    """The shortest digits of this number, with an exponent: without one it would be a DECIMAL."""
     text = repr(value)
     return text if "e" in text else f"{text}e0"
 

@@ -1,7 +1,7 @@
 """Chunks of one table's key ranges, read over one connection.
 
 In:  a table version as the server has it, a range of keys, bounds in rows and bytes.
-Out: Chunks, each from where the one before ended; what of the range is left.
+Out: Chunks, each from where the one before ended; the rest of the range.
 
 A statement asks for so many rows as fit a chunk by what rows came to so far; when they come to
 more, its result is cut into several chunks. Small ones cost little, and the last statement's rows
@@ -155,7 +155,7 @@ class ChunkReader:
         where: str = "",
         zero_dates: ZeroDates = ZeroDates.NULL,
     ) -> None:
-        """where: a condition in SQL that rows must meet; "" for none. Raises UnsupportedValue."""
+        """where: a condition for rows in SQL; "" for none. Raises UnsupportedValue."""
         self._connection = connection
         self._info = info
         self._where = where
@@ -187,8 +187,8 @@ class ChunkReader:
     def read(self, span: Span, pace: Pace, bounds: ChunkBounds, wave: WaveOf) -> Iterator[tuple[Chunk, Span | None]]:
         """(chunk without its number, what is left of the span then or None), from one statement.
 
-        The last chunk reaches to the span's end when the statement found fewer rows than it asked for. After an
-        exception the connection must be closed. Raises what ResultStream does.
+        The last chunk reaches to the span's end when the statement found fewer rows than it asked
+        for. After an exception the connection must be closed. Raises as ResultStream.
         """
         limit = pace.limit(bounds)
         if self.repeats:
@@ -242,7 +242,7 @@ class ChunkReader:
             yield self._chunk(made, WHOLE, wave)
 
     def _pieces(self, sql: str, bounds: ChunkBounds, wave: WaveOf) -> Iterator[_Building]:
-        """A statement's rows as they fill chunks; at least one, which may have none."""
+        """A statement's rows as they fill chunks; at least one, perhaps without rows."""
         stream, building, dates = self._stream, _Building(self.plan.schema, wave), 0
         for batch in stream.batches(sql):
             size = building.bytes + batch.nbytes

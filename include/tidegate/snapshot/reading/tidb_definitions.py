@@ -1,9 +1,10 @@
-"""TiDB's tables as a reader needs them: columns and keys as they were at the timestamp that it reads at.
+"""TiDB's tables as a reader needs them: columns and keys as they were at the timestamp of its
+reads.
 
 In:  TiDB's SQL port, a timestamp.
 Out: TableVersions with TiDB's own description, as apply makes them of DDL jobs.
 
-They come from TiDB's DDL history, as apply's do, and the history is read as of that very timestamp:
+They come from TiDB's DDL history, as apply's do, and the history is read as of the same timestamp:
 a job is in it from its commit_ts on, its binlog's.
 """
 
@@ -47,7 +48,7 @@ class Definitions:
 
 
 class _Unknown:
-    """A history that knows no table yet."""
+    """A history without any table yet."""
 
     def __init__(self, source: str) -> None:
         self.source = source

@@ -1,5 +1,5 @@
 """A SELECT's result, walked as it comes from the socket, into columns.
 
 In:  a table version; packets of the server's text protocol.
-Out: record batches of exactly the values that the binlog would have given.
+Out: record batches of exactly the binlog's values.
 """

@@ -1,15 +1,17 @@
 """The reading of a table version by SELECT, with each value as in the binlog: a plan of data.
 
 In:  a TableVersion.
-Out: the select list; per column how the kernel reads it and how its array is finished, which is decode's own finish.
+Out: the select list; per column how the kernel reads it and how its array is finished (by decode's
+     own finish).
 
 The reasons why the values are the same:
 - `character_set_results` is NULL: the server converts nothing, so text comes in the column's own character set, as it
   is logged, and goes through decode's tables of characters. JSON, UUID and addresses come as decode's text.
 - The binary protocol has FLOAT and DOUBLE as they are stored, dates as numbers (so '2024-02-31' is known for what it
   is), and BIT, geometries and vectors as bytes.
-- The session's time zone is +00:00 and its sql_mode is empty: CHAR isn't padded, nothing else changes with it.
-ENUM and SET come as their members' text: what information_schema says of members isn't needed.
+- The session's time zone is +00:00 and its sql_mode is empty: CHAR isn't padded, nothing else
+changes with it. ENUM and SET come as their members' text: information_schema's members aren't
+needed.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ _DECIMALS: Final = frozenset({FIELD_TYPE.NEWDECIMAL, FIELD_TYPE.DECIMAL})
 
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """One column of the result. plan: None when it isn't for the arena. codes: type codes in which it may come.
+    """One column of the result. plan: None when it isn't for the arena. codes: its possible type
+    codes.
 
     read_as, wire_bytes, decimals, geometry: as the kernel wants them. name: of the table's column.
     """
@@ -119,7 +122,9 @@ class ReadPlan:
 
 @lru_cache(maxsize=256)
 def make_read_plan(version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL) -> ReadPlan:
-    """Plan a version. Raises UnsupportedValue, naming the column, for what can't be read as it is logged."""
+    """Plan a version. Raises UnsupportedValue, naming the column, for values not readable as they
+    are logged.
+    """
     if version.origin:  # a TiDB's, which has and says all text in UTF-8, whatever the column's character set
         utf8 = (replace(column, charset="utf8mb4") if column.charset else column for column in version.columns)
         version = replace(version, columns=tuple(utf8))
@@ -142,7 +147,9 @@ def make_read_plan(version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL
 
 
 def _number(name: str, kind: str = "UNSIGNED") -> ReadColumn:
-    """A key's ENUM or SET as the number by which its index is ordered; servers differ in how wide a number is."""
+    """A key's ENUM or SET as the number of its index's order; servers differ in how wide a number
+    is.
+    """
     return ReadColumn(name, f"CAST(CAST({quote_name(name)} AS {kind}) AS CHAR)", None, _STRINGS, K.SKIP_BYTES)
 
 
@@ -201,7 +208,7 @@ def _shape(column: Column, kind: CanonicalType) -> ReadColumn:
 
 
 def _text(column: Column, kind: CanonicalType) -> ReadColumn:
-    """Text in the column's own character set; what isn't stored as text comes as UTF-8 or ASCII."""
+    """Text in the column's own character set; other values come as UTF-8 or ASCII."""
     charset = column.charset if kind.kind in (Kind.TEXT, Kind.ENUM, Kind.SET) else "utf8mb4"
     if not charset:
         raise UnsupportedValue(f"no character set is known of column {column.name}", remedy=REPORT)

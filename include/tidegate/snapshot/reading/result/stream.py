@@ -53,7 +53,7 @@ Words = npt.NDArray[np.int64]
 
 
 class Receiver:
-    """The bytes that a connection's socket brings while a result is read."""
+    """The bytes from a connection's socket while a result is read."""
 
     def __init__(self, connection: Any, info: ConnectionInfo) -> None:
         self.connection = connection
@@ -103,7 +103,7 @@ class Receiver:
         return count
 
     def packet(self) -> bytes:
-        """The next packet, which is a short one. Raises what an ERR packet says."""
+        """The next packet, a short one. Raises the error of an ERR packet."""
         while self.have - self.read < 4 or self.have - self.read < 4 + self.size():
             self.more()
         at = self.read + 4
@@ -118,7 +118,9 @@ class Receiver:
         return int.from_bytes(self.view[self.read : self.read + 3], "little")
 
     def long_row(self) -> bytearray:
-        """The row at `read`, joined from its packets, which don't fit the buffer or are several."""
+        """The row at `read`, joined from its packets (they don't fit the buffer, or are
+        several).
+        """
         row = bytearray()
         while True:
             while self.have - self.read < 4:
@@ -206,7 +208,7 @@ class ResultStream:
             receiver.more()
 
     def _long(self, row: bytearray) -> pa.RecordBatch:
-        """A batch of one row, which may be as long as max_allowed_packet."""
+        """A batch of one row, up to max_allowed_packet long."""
         arena = _Arena(self.plan, 1, len(row))
         data = np.frombuffer(row, np.uint8)
         outcome = K.take_row(data.ctypes.data, len(row), arena.words.ctypes.data, arena.state.ctypes.data)
@@ -296,7 +298,7 @@ class _Arena:
         return int(self.state[K.ROWS])
 
     def batch(self) -> pa.RecordBatch:
-        """The rows. Raises UnsupportedValue for bytes that aren't in their character set."""
+        """The rows. Raises UnsupportedValue for bytes outside their character set."""
         arrays = []
         for column, described in zip(self._plan.columns, self.words, strict=True):
             if column.plan is None:
