@@ -3,8 +3,9 @@
 In:  a rule of tables.masks, the key that it names; columns of decoded rows.
 Out: Mask: columns of the same length, NULL where they were NULL, with the type that silver has.
 
-A mask says the same of the same value always, so rows that come again, and repairs, give what was there. Its identity
-is kept in silver's schema: the rule as it acts, and a fingerprint of the key, from which nobody gets the key.
+A mask says the same of the same value always, so rows that come again, and repairs, give what was
+there. Its identity is kept in silver's schema: the rule as it acts, and a fingerprint of the key,
+from which nobody gets the key.
 """
 
 from __future__ import annotations

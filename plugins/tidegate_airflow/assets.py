@@ -1,11 +1,12 @@
 """The assets by which a pipeline's DAGs start each other and the rest of Airflow.
 
 In:  a pipeline.
-Out: its bronze Asset, watched in its Delta log, the schedule of apply; its silver Asset, for the schedules of other
-     teams' DAGs; its questions, watched in control/table_states, the schedule of approve; its tables in wait of a
-     snapshot, watched in the same and beside it, the schedule of snapshot; its complete hours, watched in control/cuts,
-     the schedule of complete; its alerts, watched by looks at the whole pipeline, the schedule of the DAGs that tell
-     people; the assets with a partition per complete hour, for the schedules of other teams' DAGs.
+Out: its bronze Asset, watched in its Delta log, the schedule of apply; its silver Asset, for the
+     schedules of other teams' DAGs; its questions, watched in control/table_states, the schedule of
+     approve; its tables in wait of a snapshot, watched in the same and beside it, the schedule of
+     snapshot; its complete hours, watched in control/cuts, the schedule of complete; its alerts,
+     watched by looks at the whole pipeline, the schedule of the DAGs that tell people; the assets
+     with a partition per complete hour, for the schedules of other teams' DAGs.
 """
 
 from __future__ import annotations

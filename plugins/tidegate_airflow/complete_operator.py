@@ -1,13 +1,13 @@
 """Add complete hours to the partitions of the pipeline's assets.
 
 In:  the lake; Airflow's own record of the hours that were added.
-Out: asset events with a partition key per hour, and one of the record, all when the task succeeds; nothing else is
-     written anywhere.
+Out: asset events with a partition key per hour, and one of the record, all when the task succeeds;
+     nothing else is written anywhere.
 
-The record is an asset of its own. Our newest event of it names the newest hour of each asset. Airflow stores it in one
-transaction with the other events: so a kill at any moment loses no hour, and adds none twice. (The other assets' own
-events can't be read back while a run that they started waits in Airflow's queue: Airflow 3.3 fails on its missing
-start_date.)
+The record is an asset of its own. Our newest event of it names the newest hour of each asset.
+Airflow stores it in one transaction with the other events: so a kill at any moment loses no hour,
+and adds none twice. (The other assets' own events can't be read back while a run that they started
+waits in Airflow's queue: Airflow 3.3 fails on its missing start_date.)
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Lineage by Airflow's OpenLineage provider: from the sources' tables and bronze to silver, and verdicts on silver.
+"""Lineage by Airflow's OpenLineage provider: from the sources' tables and bronze to silver, and
+verdicts on silver.
 
 In:  the end of a task; the pipeline, its lake.
-Out: OperatorLineage: inputs, outputs, columns, rows and bytes. None without the provider, or where it is switched off.
+Out: OperatorLineage: inputs, outputs, columns, rows and bytes. None without the provider, or where
+     it is switched off.
 
-Datasets have the names of OpenLineage's specification: mysql://host:port with database.table, and a lake's files by
-their store and path.
+Datasets have the names of OpenLineage's specification: mysql://host:port with database.table, and a
+lake's files by their store and path.
 """
 
 from __future__ import annotations

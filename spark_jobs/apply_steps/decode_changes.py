@@ -1,7 +1,7 @@
 """Raw bytes -> typed columns, per table, in parallel.
 
-In:  the window's segments and chunks (as places in bronze: payload bytes never pass through the JVM) and the table
-     versions in force.
+In:  the window's segments and chunks (as places in bronze: payload bytes never pass through the
+     JVM) and the table versions in force.
 Out: staged files, net of changes per key within a task, in the layout of the table's writer:
      Parquet files of changes per table version for MERGE, rows in silver's folder and key files for
      the positional writer (spark_jobs/positional/staging.py); problems; the ledger.
@@ -74,7 +74,8 @@ Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChu
 def decode_changes(
     app: Application, window: Window, later: Sequence[PrewrittenSegment], plans: Mapping[str, TablePlan]
 ) -> Decoded:
-    """Stage the window's changes, and account for its bytes. A table whose changes can't be had is held.
+    """Stage the window's changes, and account for its bytes. A table whose changes can't be had is
+    held.
 
     later: prewrites committed by the window.
     """

@@ -2,8 +2,8 @@
 
 In:  window.tables with the versions beginning inside it, `ddl` of the pipeline file, a person's
      approvals.
-Out: the changes of each table; tables whose DDL has to be asked for, or stops them, are held with the statement and
-     its position.
+Out: the changes of each table; tables whose DDL has to be asked for, or stops them, are held with
+     the statement and its position.
 
 schema_history has followed the statement all the same: later rows are read with the right columns.
 Only the table's silver waits, and catches up from bronze. Nothing is remembered here but the

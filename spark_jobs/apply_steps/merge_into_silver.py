@@ -47,7 +47,8 @@ def merge_into_silver(
     plans: Mapping[str, TablePlan],
     staged: StagedChanges,
 ) -> dict[str, int]:
-    """Write every table of the window. A Terminal error holds its table; any other fails the window, all together.
+    """Write every table of the window. A Terminal error holds its table; any other fails the
+    window, all together.
 
     A table given back by the positional writer is released, and catches up.
     """

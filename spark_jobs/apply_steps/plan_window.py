@@ -43,8 +43,8 @@ from tidegate.tables import TABLES_BY_ID, WATERMARK, State, splits
 
 
 def next_window(app: Application) -> Window | None:
-    """The main window: above the published cut, or None when nothing new is resolved. Raises StreamCorrupt where a
-    source's clock can't be believed.
+    """The main window: above the published cut, or None when nothing new is resolved. Raises
+    StreamCorrupt where a source's clock can't be believed.
     """
     check_not_ahead(app)
     release_emptied(app)

@@ -1,5 +1,4 @@
-"""Silver is made for the new tables of the positional writer: decode writes rows straight into its
-folder.
+"""Silver is made for the positional writer's new tables: decode writes rows into its folder.
 
 In:  the plans of the window's tables.
 Out: a commit for each missing table; MERGE makes its tables itself.

@@ -10,7 +10,8 @@ statement again changes nothing (its commit_ts is not above the table's last ver
 window can be tried again at any point: its effects on tables follow from the versions, by any
 writer.
 
-A rename links two tables: they go through the window together, or wait together (spark_jobs/window/shape/moves.py).
+A rename links two tables: they go through the window together, or wait together
+(spark_jobs/window/shape/moves.py).
 """
 
 from __future__ import annotations
@@ -191,7 +192,8 @@ def _waits_together(
     """Whether a statement is left to the windows of a table catching up to it first; its other
     tables go there too.
 
-    Such a table lacks a version since an earlier statement wasn't followed, so no version is made here either.
+    Such a table lacks a version since an earlier statement wasn't followed, so no version is made
+    here either.
     """
     kept = sorted({app.names.logical_name(*name) for name in names if app.names.keeps(source, *name)})
     first = next((name for name in kept if _lacks_versions(app, window, name)), None)

@@ -141,7 +141,8 @@ def _is_here(app: Application, window: Window, physical: Physical, snapshot: str
 
 
 def _again_from(entry: TableWindow, physical: Physical, wave: EndedWave, version: TableVersion) -> None:
-    """The table's changes are applied again from a wave's low mark on; of a routed one this shard's alone.
+    """The table's changes are applied again from a wave's low mark on; of a routed one this shard's
+    alone.
 
     version: in force there. Where that empties the table, rows read before it go; other waves of
     the same low mark, as from a quiet server without marks in its log, have rows of the very same

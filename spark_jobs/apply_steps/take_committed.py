@@ -1,6 +1,7 @@
 """Rows of TiDB's transactions committed by this window: their tables take part in it.
 
-In:  the window's pairs of prewrites and commits (window/pairing/pairs.py), schema_history with this window's DDL.
+In:  the window's pairs of prewrites and commits (window/pairing/pairs.py), schema_history with this
+     window's DDL.
 Out: Committed: segments and the commit_ts of their rows; their tables in window.tables; a ledger
      entry of each segment with nothing for any of them. Tables are held if a commit without its
      rows may have changed them, or one that comes when the cut has passed it.

@@ -1,7 +1,8 @@
 """Row changes as they were logged, of parents and of children whose foreign keys act unseen.
 
 In:  a window's segments, the spans in which tables' changes count.
-Out: Logged changes in any order, with the cells that rules look at; whole rows stay where they were decoded (Store).
+Out: Logged changes in any order, with the cells that rules look at; whole rows stay where they were
+     decoded (Store).
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A table whose changes are read. begin_ts: above it. cells: the columns that rules look at. key: of a table whose
-    rows are followed, which are kept whole.
+    """A table whose changes are read. begin_ts: above it. cells: the columns that rules look at.
+    key: of a table whose rows are followed, which are kept whole.
     """
 
     begin_ts: int
@@ -165,8 +166,9 @@ class LoggedChanges:
             at += 1 + updates
 
     def check_readable(self, parents: Mapping[Name, int], known: Known) -> None:
-        """Raises Doubt when the log changes parents in ways that aren't rows: statements, what can't be read. parents:
-        those that take no part in the window themselves, where nobody else looks; from which commit_ts on.
+        """Raises Doubt when the log changes parents in ways that aren't rows: statements, what
+        can't be read. parents: those that take no part in the window themselves, where nobody else
+        looks; from which commit_ts on.
         """
         versions = {name: self._app.histories[self._source].versions(*name) for name in parents}
         for part in self._parts({*parents}):

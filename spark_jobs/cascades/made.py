@@ -1,8 +1,8 @@
 """The effects of foreign keys, as changes in the form of decode's.
 
 In:  effects, the whole rows that they come from, the version in force at each.
-Out: TableChanges of the last effect per key and version; images of every effect, for changelogs. Raises Doubt where a
-     row can't be told whole.
+Out: TableChanges of the last effect per key and version; images of every effect, for changelogs.
+     Raises Doubt where a row can't be told whole.
 """
 
 from __future__ import annotations

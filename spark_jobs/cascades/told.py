@@ -25,8 +25,8 @@ _READ_MEANWHILE = "foreign keys changed rows of it while a snapshot read it: as 
 
 @dataclass(frozen=True, slots=True)
 class Teller:
-    """keeps: tables that have a changelog -> logical name. unsure: read_meanwhile() of each. positions: of logged
-    changes.
+    """keeps: tables that have a changelog -> logical name. unsure: read_meanwhile() of each.
+    positions: of logged changes.
     """
 
     keeps: Mapping[Name, str]
@@ -40,8 +40,8 @@ class Teller:
         read: tuple[str, LoggedChanges, Store],
         made: MadeByKeys,
     ) -> None:
-        """read: a source, what was read of it, whole rows. A changelog that can't have them says so, and its table
-        goes on.
+        """read: a source, what was read of it, whole rows. A changelog that can't have them says
+        so, and its table goes on.
         """
         source, logged, store = read
         numbered: dict[Name, list[tuple[int, Effect]]] = {}

@@ -1,7 +1,8 @@
 """The moment up to which a window doesn't know a child's rows as they were, as snapshots read it.
 
 In:  a child's share of a window, its events in control/snapshots.
-Out: commit_ts up to which its rows may be later ones, or lack; where a wave gives it anew, as it was at one place.
+Out: commit_ts up to which its rows may be later ones, or lack; where a wave gives it anew, as it
+     was at one place.
 
 A chunk is read somewhere between its marks, and counts at the low one. Its rows may therefore be
 later ones. A row may also lack, if a foreign key took it away unseen in between: others went with

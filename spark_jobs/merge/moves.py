@@ -3,10 +3,10 @@
 In:  Moves at one commit_ts, the silver tables that give rows.
 Out: one Delta transaction per taker, with the rename's commit_ts as its txnVersion.
 
-Why it is exact after a kill: a taker reads the giver's silver at the version before anything of the rename's commit_ts,
-or later, was recorded in it. That version is found in the giver's own log, so both tables of a swap read what was
-there before either was written, however often the window is tried. Rows are copied, not shared: neither table's VACUUM
-or history knows of the other.
+Why it is exact after a kill: a taker reads the giver's silver at the version before anything of the
+rename's commit_ts, or later, was recorded in it. That version is found in the giver's own log, so
+both tables of a swap read what was there before either was written, however often the window is
+tried. Rows are copied, not shared: neither table's VACUUM or history knows of the other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _NO_TABLE = -1
 
 
 def version_before(app: Application, name: str, commit_ts: int) -> int:
-    """The Delta version of a silver table that has everything below commit_ts and nothing from it on; -1: no table.
+    """The Delta version of a silver table that has everything below commit_ts and nothing from it
+    on; -1: no table.
 
     Everything below must have been written. Raises LakeRefused when the log no longer says.
     """
@@ -82,8 +83,8 @@ def _recorded(actions: Sequence[Action], app_id: str) -> int | None:
 def taken_rows(
     writer: SilverWriter, shape: SilverShape, moves: Sequence[Move], versions: Mapping[str, int]
 ) -> DataFrame:
-    """The new rows of a taker: the givers' rows with its own columns. versions: as version_before gives them, by
-    giver.
+    """The new rows of a taker: the givers' rows with its own columns. versions: as version_before
+    gives them, by giver.
 
     Raises SchemaMismatch for an ALTER ... RENAME that rewrites values.
     """
@@ -186,7 +187,8 @@ def take_rows(
     replaced: Sequence[TableVersion],
     commit_ts: int,
 ) -> None:
-    """Commit them: instead of all that an unrouted table has, or of the rows of the `replaced` shards or partitions.
+    """Commit them: instead of all that an unrouted table has, or of the rows of the `replaced`
+    shards or partitions.
 
     rows: what the taker gets, given its own rows.
     """

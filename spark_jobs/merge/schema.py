@@ -1,7 +1,9 @@
-"""Silver follows the DDL of its table: the statements at one commit_ts, on the log alone where no row changes.
+"""Silver follows the DDL of its table: the statements at one commit_ts, on the log alone where no
+row changes.
 
 In:  a DDL phase with silver's shape behind it.
-Out: commits that give silver the columns, or take its rows. SchemaMismatch for what can't be followed.
+Out: commits that give silver the columns, or take its rows. SchemaMismatch for what can't be
+     followed.
 """
 
 from __future__ import annotations
@@ -190,8 +192,9 @@ def _reshape_of(
 
 
 def check_names(writer: SilverWriter, state: TableState, actions: Sequence[SilverAction], old: TableVersion) -> None:
-    """Raise SchemaMismatch where a column gets the name of one that silver's owner has added: its values would go, or
-    pass for the source's. Silver that was made just now has the columns behind the statement, and no rows.
+    """Raise SchemaMismatch where a column gets the name of one that silver's owner has added: its
+    values would go, or pass for the source's. Silver that was made just now has the columns behind
+    the statement, and no rows.
     """
     if not state.files:
         return
@@ -214,8 +217,9 @@ def check_names(writer: SilverWriter, state: TableState, actions: Sequence[Silve
 
 
 def _had(writer: SilverWriter, old: TableVersion, name: str) -> bool:
-    """Whether the source may have brought silver's column of this name before: another shard did, or an earlier table
-    of the name, whose rows or columns silver keeps (soft_delete, an ignored DDL).
+    """Whether the source may have brought silver's column of this name before: another shard did,
+    or an earlier table of the name, whose rows or columns silver keeps (soft_delete, an ignored
+    DDL).
     """
     if writer.entry.routed or writer.work.plan.keeps_deleted:
         return True

@@ -3,7 +3,8 @@
 In:  a pipeline and its lake.
 Out: Application, alive as long as the Spark application: Handles, and all that was read with them.
 
-Nothing here is truth: after a restart all of it is read again from bronze, control tables and silver's transactions.
+Nothing here is truth: after a restart all of it is read again from bronze, control tables and
+silver's transactions.
 """
 
 from __future__ import annotations

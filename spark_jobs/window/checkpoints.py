@@ -1,7 +1,9 @@
-"""Checkpoints of the Delta logs of silver and control tables, written beside the windows, not inside their commits.
+"""Checkpoints of the Delta logs of silver and control tables, written beside the windows, not
+inside their commits.
 
 In:  the tables' new versions.
-Out: a checkpoint of each table after CHECKPOINT_COMMITS commits, and, once a day, its log's expired files deleted.
+Out: a checkpoint of each table after CHECKPOINT_COMMITS commits, and, once a day, its log's expired
+     files deleted.
 
 Silver's tables have a delta.checkpointInterval out of other writers' reach (merge/silver_sql.py),
 and one thread writes their checkpoints one after the other. Any process may do so at any time: a

@@ -1,5 +1,4 @@
-"""How many changes a byte of bronze holds, as far as an application has seen: it bounds a window's
-share.
+"""How many changes a byte of bronze holds, as an application has seen: it bounds a window.
 
 In:  bytes and changes of decoded windows.
 Out: the most bytes of the next one.

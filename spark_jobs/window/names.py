@@ -85,7 +85,8 @@ class Names:
                     yield name
 
     def keeps(self, source: str, database: str, table: str) -> bool:
-        """Whether a physical table is followed into silver: the pipeline's own, and shadows of theirs.
+        """Whether a physical table is followed into silver: the pipeline's own, and shadows of
+        theirs.
 
         A shadow is followed from its CREATE TABLE in the log; not all rows of an older one are
         known.

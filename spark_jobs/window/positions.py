@@ -140,7 +140,8 @@ class Positions:
         self._applied.pop(name, None)
 
     def note(self, states: Mapping[str, Standing]) -> None:
-        """Take table_states events into memory; the next record appends them with its own, in one commit.
+        """Take table_states events into memory; the next record appends them with its own, in one
+        commit.
 
         A window's steps may note them up to the writing of silver.
         """
@@ -148,7 +149,8 @@ class Positions:
         self.states |= states
 
     def record(self, states: Mapping[str, Standing], app_transaction: tuple[str, int] | None = None) -> bool:
-        """Append table_states events and take them into memory. app_transaction: as control.append has it.
+        """Append table_states events and take them into memory. app_transaction: as control.append
+        has it.
 
         False when they were appended under it before, or somebody wrote meanwhile: then they are no
         news, and the table's newer rows count.

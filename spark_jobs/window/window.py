@@ -25,7 +25,8 @@ from tidegate.table_names import Physical
 class Move:
     """old, new: the rows' version before, and now. giver, taker: logical names; maybe one.
 
-    Around a rename they are one physical table's; where a partition changes tables they are two tables'.
+    Around a rename they are one physical table's; where a partition changes tables they are two
+    tables'.
     """
 
     old: TableVersion
@@ -152,8 +153,8 @@ class TableWindow:
         """Raises Overtaken when silver has a part of the rows phase from after_ts on: they would be
         in it twice.
 
-        applied_ts: silver's, below the phase's end. A phase behind a DDL begins before it, for rows of the same
-        commit_ts, and the DDL may have recorded its own.
+        applied_ts: silver's, below the phase's end. A phase behind a DDL begins before it, for rows
+        of the same commit_ts, and the DDL may have recorded its own.
         """
         if applied_ts > max(after_ts + (after_ts != self.after_ts), self.again_ts):
             raise Overtaken(

@@ -32,7 +32,8 @@ class Captured:
             self.tail = replace(with_bytes[-1], payload=b"", context=b"")
 
     def newest_first(self) -> Iterator[Segment]:
-        """Segments with bytes, those in memory, the value log and bronze, each once; without context and payload.
+        """Segments with bytes, those in memory, the value log and bronze, each once; without
+        context and payload.
 
         Back to a person's accepted loss: the server has nothing from before it.
         """

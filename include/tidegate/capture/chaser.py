@@ -1,13 +1,17 @@
-"""The slow chaser: it follows when the lake can't, and knows since when (after TiDB Binlog,
-pump/storage/chaser.go).
+"""The slow chaser: it follows when the lake can't, and knows since when.
+
+After TiDB Binlog, pump/storage/chaser.go.
 
 In:  the lander's signals: a waiting reader, a failing lake, the size of the backlog.
-Out: a state, its times, and whether the return may be tried. No thread, no file: the lander asks it under its lock.
+Out: a state, its times, and whether the return may be tried. No thread, no file: the lander asks it
+     under its lock.
 
-direct:    the reader hands segments to the lander in memory. chasing:   the reader writes the value
-log alone, at the network's speed; the lander follows from disk. returning: the rest on disk goes
-into memory while the reader is held, for hold_seconds at most. Done in time it is direct again,
-else chasing goes on. Tried when little is left, and once in return_seconds.
+direct:    the reader hands segments to the lander in memory.
+chasing:   the reader writes the value log alone, at the network's speed; the lander follows from
+           disk.
+returning: the rest on disk goes into memory while the reader is held, for hold_seconds at most.
+           Done in time it is direct again, else chasing goes on. Tried when little is left, and
+           once in return_seconds.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ P = TypeVar("P", bound=SourcePlace)
 class Checkpoint(Generic[P]):
     """The end of the captured log. A source never captured stands at seq 0.
 
-    server: whose place it is; end: its position, for people and for comparing with the server's word.
+    server: whose place it is; end: its position, for people and for comparing with the server's
+    word.
     """
 
     seq: int
@@ -57,9 +58,9 @@ class Checkpoint(Generic[P]):
 
 
 def check_alike(ours: Segment, theirs: Segment | None, folder: Path) -> None:
-    """A segment in both the value log and bronze is the same: else another capture, with a value log of its own, has
-    landed under these numbers, and this log may have segments found nowhere else. theirs: None when bronze no longer
-    has it.
+    """A segment in both the value log and bronze is the same: else another capture, with a value
+    log of its own, has landed under these numbers, and this log may have segments found nowhere
+    else. theirs: None when bronze no longer has it.
 
     Raises StrayValueLog.
     """
@@ -83,7 +84,8 @@ def _mark(segment: Segment) -> tuple[str, int, int, int, int]:
 
 
 def check_belongs(first: Segment, newest: Segment | None, source: str, folder: Path) -> None:
-    """The value log's first segment beyond bronze must continue bronze's newest, in seq and in commit_ts.
+    """The value log's first segment beyond bronze must continue bronze's newest, in seq and in
+    commit_ts.
 
     Another capture, with a value log of its own, may have landed other segments under the same
     numbers; then ours could leap over events it hasn't got. Raises StrayValueLog.

@@ -9,8 +9,8 @@ the value log at the lake's own pace, a batch in memory at a time. A refusal by 
 other error, is raised in the reader at its next call; nothing is lost, since the value log has all
 uncommitted segments.
 
-Order and exactly-once don't depend on a segment's way: one thread appends, each batch begins where the one before
-ended, in memory as on disk, and bronze refuses gaps and repetitions.
+Order and exactly-once don't depend on a segment's way: one thread appends, each batch begins where
+the one before ended, in memory as on disk, and bronze refuses gaps and repetitions.
 """
 
 from __future__ import annotations

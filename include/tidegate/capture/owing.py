@@ -1,9 +1,9 @@
 """The value logs perhaps owing acknowledged commits to bronze; remembered in the lake.
 
 In:  a lake, a source with promises (a Pump, semi_sync), the value log of its capture.
-Out: Owing.begin() before the first acknowledgement: nothing, or StrayValueLog with the name of another log in debt;
-     check_none_elsewhere() before bronze gets another log's segments; settle() when all of it is in bronze; debts()
-     and forget() for a person's acceptance of a loss.
+Out: Owing.begin() before the first acknowledgement: nothing, or StrayValueLog with the name of
+     another log in debt; check_none_elsewhere() before bronze gets another log's segments; settle()
+     when all of it is in bronze; debts() and forget() for a person's acceptance of a loss.
 
 A value log is a folder on one machine. When capture starts on another one, bronze takes other
 segments under the first log's numbers. Commits acknowledged there alone would be forgotten: nobody

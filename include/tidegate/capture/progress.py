@@ -22,8 +22,8 @@ _ENDED: Final[dict[Reason, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """The result of a run. reason: its time was up, the source was quiet, or somebody stopped it. position: the end of
-    the captured log, as the source names it. landed: bronze has all of it.
+    """The result of a run. reason: its time was up, the source was quiet, or somebody stopped it.
+    position: the end of the captured log, as the source names it. landed: bronze has all of it.
     """
 
     reason: Reason

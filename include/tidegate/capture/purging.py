@@ -3,7 +3,8 @@
 In:  the server's rules, its files, its own rate of writing; how far capture is.
 Out: a Retention, and words for a person: are changes lost if capture stays down until tomorrow?
 
-The forecast is the server's own settings'. A managed service may purge earlier, by a setting of its own.
+The forecast is the server's own settings'. A managed service may purge earlier, by a setting of its
+own.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Binlogs:
 
 
 def forecast(binlogs: Binlogs, file: str, age_seconds: float) -> Retention:
-    """file: capture's, "" before its first event; age_seconds: how long ago, by the source's clock, the last captured
-    event was written.
+    """file: capture's, "" before its first event; age_seconds: how long ago, by the source's clock,
+    the last captured event was written.
     """
     names = list(dict(binlogs.files))
     oldest = names[0] if names else ""

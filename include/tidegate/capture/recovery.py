@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 
 class Recovered(NamedTuple):
-    """The findings of a start. newest: bronze's last segment; None when it has none, or can't be asked. tail: the
-    newest segment with bytes, wherever it lies.
+    """The findings of a start. newest: bronze's last segment; None when it has none, or can't be
+    asked. tail: the newest segment with bytes, wherever it lies.
     """
 
     checkpoint: Checkpoint[Any]

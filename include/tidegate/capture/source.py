@@ -6,9 +6,9 @@ Out: Source and SourceReader, a source as capture/run.py knows it; SchemaFeed, P
 
 Why a reader under these rules loses nothing and doubles nothing:
 
-- `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order, each continuing the one before in seq
-  and in commit_ts, and `checkpoint` stands behind the last one given. The given events are thus exactly those at or
-  before `checkpoint`, and all missing ones lie behind it.
+- `receive`, `cut_soon`, `cut_now` and `heartbeat` give segments in one order, each continuing the
+  one before in seq and in commit_ts, and `checkpoint` stands behind the last one given. The given
+  events are thus exactly those at or before `checkpoint`, and all missing ones lie behind it.
 - The loop syncs given segments to the value log before it takes over `checkpoint` as its own, hands
   them to the lander, or lets the reader acknowledge them. Until then the source still has them:
   segments lost by a kill can be asked for again.
@@ -18,16 +18,18 @@ Why a reader under these rules loses nothing and doubles nothing:
 - A segment names the transactions it may bring to a window: those of its range of commit_ts, if its
   kind is one of WHOLE_KINDS (segments/segment.py), and none with an end outside of it and of its
   continuations.
-- `resolved_ts` is below every transaction still to come: so no later segment changes anything cut below it.
+- `resolved_ts` is below every transaction still to come: so no later segment changes anything cut
+  below it.
 - `check_continues` is asked once more of every pair of neighbours as they land, by their rows
   alone.
 
 Where capture of a source stands is known in four places, each at or before the one above it:
 
     reader.checkpoint      behind the last segment that was given; lost with the process
-    loop.checkpoint        behind the last segment that is synced in the value log: what a lost connection goes on from
-    captured.tail          the newest segment with bytes among those: what continuity compares with the source's own
-    lander.committed_seq   the last segment that bronze has: below it the value log may be deleted
+    loop.checkpoint        behind the last segment that is synced in the value log: what a lost
+    connection goes on from captured.tail          the newest segment with bytes among those: what
+    continuity compares with the source's own lander.committed_seq   the last segment that bronze
+    has: below it the value log may be deleted
 
 The first two are equal between two turns of the loop. A new run finds the second again from the
 value log, or, without one, from bronze: from the fourth (capture/recovery.py).
@@ -56,9 +58,9 @@ TableName: TypeAlias = tuple[str, str]
 class Retention:
     """When the source purges uncaptured log, if capture stood still from now on.
 
-    seconds_left: None when no rule of the source purges anything, or it can't be said yet; 0: the next events are
-    gone. rule: age | size, whichever comes first; gone; "" for None. oldest_file: the source's; files_before: the
-    number of the source's files before capture's.
+    seconds_left: None when no rule of the source purges anything, or it can't be said yet; 0: the
+    next events are gone. rule: age | size, whichever comes first; gone; "" for None. oldest_file:
+    the source's; files_before: the number of the source's files before capture's.
     """
 
     seconds_left: float | None
@@ -80,10 +82,11 @@ class ClockState:
 
 
 class SourceReader(Protocol):
-    """One connection to a source: first the place to go on from is found, then it is read from there.
+    """One connection to a source: first the place to go on from is found, then it is read from
+    there.
 
-    Every method may raise SourceUnavailable: the connection is of no more use, and a new one goes on from the loop's
-    checkpoint.
+    Every method may raise SourceUnavailable: the connection is of no more use, and a new one goes
+    on from the loop's checkpoint.
     """
 
     @property
@@ -128,8 +131,8 @@ class SourceReader(Protocol):
     def resume(self, checkpoint: Checkpoint[Any], captured: Captured, *, patient: bool) -> Checkpoint[Any]:
         """The checkpoint as this connection can go on from it.
 
-        Raises PositionLost when it can't, or no longer has the captured log; patient: SourceBehind while it may still
-        get it.
+        Raises PositionLost when it can't, or no longer has the captured log; patient: SourceBehind
+        while it may still get it.
         """
         ...
 
@@ -200,7 +203,8 @@ class Source(Protocol):
         ...
 
     def check_continues(self, before: Segment, after: Segment) -> None:
-        """Whether one segment's place at the source follows another's; seq and commit_ts are known to.
+        """Whether one segment's place at the source follows another's; seq and commit_ts are known
+        to.
 
         Raises StreamCorrupt for a gap or an overlap.
         """
@@ -236,7 +240,7 @@ class Decoder(Protocol):
     ) -> Iterator[DecodedSegment]:
         """In bounded memory: several parts, in log order. Raises StreamCorrupt, UnknownEvent.
 
-        Prewrites are left out. With known.answers only the named ones are given, each row with the commit_ts of its
-        answer; in log order, not in the order of the answers.
+        Prewrites are left out. With known.answers only the named ones are given, each row with the
+        commit_ts of its answer; in log order, not in the order of the answers.
         """
         ...

@@ -56,8 +56,8 @@ class SourceLease:
         """Before a landing: check no other capture of the source has begun. Costs a look at the
         clock.
 
-        Raises LeaseHeld when one has; LakeRefused when the lake was moved away meanwhile; LakeUnavailable when it
-        can't be known, or isn't allowed any more.
+        Raises LeaseHeld when one has; LakeRefused when the lake was moved away meanwhile;
+        LakeUnavailable when it can't be known, or isn't allowed any more.
         """
         try:
             self._hold()

@@ -3,8 +3,9 @@
 In:  a pipeline, its lake, a way to ask its sources (one without an answer can't be asked).
 Out: a Standing, for `tidegate status` and the page in Airflow; nothing is written.
 
-A source without writes sends nothing, so the newest time in the lake gets older although nothing is missing. In the
-lake alone this looks like a stuck capture: only the server can tell them apart, by the end of its binlog.
+A source without writes sends nothing, so the newest time in the lake gets older although nothing is
+missing. In the lake alone this looks like a stuck capture: only the server can tell them apart, by
+the end of its binlog.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class SourceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SourceStanding:
-    """nothing_missing: bronze ends where the server's binlog does; None when the server could not be asked.
+    """nothing_missing: bronze ends where the server's binlog does; None when the server could not
+    be asked.
 
     lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is
     complete; None before the first segment. changed_at: bronze's last transaction. behind_ts: for a
@@ -80,8 +82,9 @@ class SourceStanding:
 class CaptureStanding:
     """lag_seconds: of silver, held tables aside; None before the first cut.
 
-    unseen: logical tables of a source in no cut, since they had no change yet. rebuilt: paths of `tidegate rebuild`'s
-    tables beside silver. ahead: the cut is of a TiDB's or a changefeed's future, and apply goes no further.
+    unseen: logical tables of a source in no cut, since they had no change yet. rebuilt: paths of
+    `tidegate rebuild`'s tables beside silver. ahead: the cut is of a TiDB's or a changefeed's
+    future, and apply goes no further.
     """
 
     pipeline: str

@@ -1,7 +1,8 @@
 """The state of capture, for a look from outside, also while the lake can't be asked.
 
 In:  the lander, the value log, the run's counters.
-Out: a CaptureStatus about once a second, in `status.json` beside the value log; a line in the log when it is needed.
+Out: a CaptureStatus about once a second, in `status.json` beside the value log; a line in the log
+     when it is needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Silent Pumps of a pipeline.
 
 In:  a pipeline, its sources in bronze, the time.
-Out: text per Pump, by its name, with the DAG of its capture: a new release's added DAG begins paused.
+Out: text per Pump, by its name, with the DAG of its capture: a new release's added DAG begins
+     paused.
 
 A running Pump writes a timestamp every few seconds, however quiet its TiDB is. A stopped one holds
 the cut back in silence: TiDB commits on by the others, and nobody can be asked.

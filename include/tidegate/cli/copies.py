@@ -1,8 +1,11 @@
-"""`tidegate lake backup|restore|move`: a lake's copy while everything runs, a copy made the lake, a lake elsewhere.
+"""`tidegate lake backup|restore|move`: a lake's copy while everything runs, a copy made the lake, a
+lake elsewhere.
 
-In:  a pipeline; its lake, and another folder or URL, with keys in the lake's connection or in --conn-id's.
-Out: backup: the copy, a line per table of which something was copied; 1 when a table isn't in it. restore: the lake,
-     and what is to be done next. move: the lake at its new place, and the line of the pipeline file that changes.
+In:  a pipeline; its lake, and another folder or URL, with keys in the lake's connection or in
+     --conn-id's.
+Out: backup: the copy, a line per table of which something was copied; 1 when a table isn't in it.
+     restore: the lake, and what is to be done next. move: the lake at its new place, and the line
+     of the pipeline file that changes.
 """
 
 from __future__ import annotations

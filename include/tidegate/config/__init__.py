@@ -1,11 +1,12 @@
-"""The pipeline file: one YAML file per pipeline, checked by pydantic, errors with line and key. A module per section.
+"""The pipeline file: one YAML file per pipeline, checked by pydantic, errors with line and key. A
+module per section.
 
 In:  include/pipelines/<name>.yaml
-Out: a Pipeline, frozen; every key has a default where one makes sense, and a description, shown by the Airflow trigger
-     form and the papers, too.
+Out: a Pipeline, frozen; every key has a default where one makes sense, and a description, shown by
+     the Airflow trigger form and the papers, too.
 
-Secrets never stand here: a source names an Airflow connection, and so does a lake that needs keys. Other rooms
-import from here, not from the modules below.
+Secrets never stand here: a source names an Airflow connection, and so does a lake that needs keys.
+Other rooms import from here, not from the modules below.
 """
 
 from tidegate.config.alerts import BOUNDED, Alert, Alerts, Notifier

@@ -99,7 +99,8 @@ class Backup:
         return made
 
     def check(self) -> Paper | None:
-        """The paper of an earlier copy in the folder. Writes nothing, not even a lease into somebody's own folder.
+        """The paper of an earlier copy in the folder. Writes nothing, not even a lease into
+        somebody's own folder.
 
         Raises LakeUnavailable, LakeRefused; UsageError where the folder isn't such a copy's.
         """

@@ -1,5 +1,4 @@
-"""A lake's move to another place: a copy while everything works, then the later changes while
-nothing does.
+"""A lake's move to another place: a copy under full work, then the later changes while all rests.
 
 In:  a lake, a folder for it, the leases of its pipeline.
 Out: the lake there; the old one stays as it is, and says where it went (lake/unfinished.py).
@@ -77,8 +76,8 @@ def move(
 
 
 def _moved(lake: LakeFiles, target: LakeFiles, work: Backup, held: Held) -> Manifest | None:
-    """Copy the rest, and say at the old place where the lake is; None where somebody has written to control since, whom
-    no lease keeps out: a person's answer, a verification.
+    """Copy the rest, and say at the old place where the lake is; None where somebody has written to
+    control since, whom no lease keeps out: a person's answer, a verification.
     """
     made = work.run()
     if made.lacks:

@@ -83,9 +83,11 @@ class TableCopy:
     bytes: int = 0
 
     def run(self, version: int | None = None, before: Copied | None = None) -> Copied | None:
-        """None when there is no such table. version: the one to copy; None: the newest. before: an earlier copy of it.
+        """None when there is no such table. version: the one to copy; None: the newest. before: an
+        earlier copy of it.
 
-        Raises GoneMeanwhileError when a given version can't be had any more; LakeUnavailable, LakeRefused.
+        Raises GoneMeanwhileError when a given version can't be had any more; LakeUnavailable,
+        LakeRefused.
         """
         gone = ""
         for _ in range(COPY_ATTEMPTS_MAX):
@@ -238,7 +240,8 @@ class TableCopy:
 def live_names(lake: LakeFiles, path: str, state: TableState) -> Iterator[str]:
     """Paths within the table of all files of a version, deletion vectors' too.
 
-    Raises LakeRefused where one lies elsewhere, as those of a shallow clone do: no copy would be whole by itself.
+    Raises LakeRefused where one lies elsewhere, as those of a shallow clone do: no copy would be
+    whole by itself.
     """
     for file in state.files:
         yield file.local_path

@@ -1,5 +1,4 @@
-"""The lake: the meaning of its Delta tables, without Spark or a JVM; their logs are
-tidegate/delta's.
+"""The lake: the meaning of its Delta tables, without Spark or a JVM; their logs: tidegate/delta.
 
 In:  rows of the tables in tables.py, a lake's path and its storage options.
 Out: commits, each exactly once; committed rows, read back.

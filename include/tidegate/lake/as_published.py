@@ -53,8 +53,8 @@ def own_ts(state: TableState, app_id: str) -> int:
 
 
 def is_quiet(log: DeltaLog, said: Said) -> bool:
-    """Whether the published version is there since it was published, and nothing behind it. One listing; on a disk two
-    looks.
+    """Whether the published version is there since it was published, and nothing behind it. One
+    listing; on a disk two looks.
 
     A commit newer under its name is another's, over ours or in a log put back: False, and the log
     is read. It therefore lags behind a lake moved as a whole, too, until a table's next row. A

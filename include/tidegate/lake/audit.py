@@ -99,8 +99,8 @@ class Recorded:
 def recorded(lake: LakeFiles, action: PersonAction) -> Iterator[Result]:
     """The frame of an action. Its errors go on to the caller, behind their row.
 
-    Raises AlreadyDone, before anything is done, if an action with this id was begun. Raises LakeUnavailable,
-    LakeRefused.
+    Raises AlreadyDone, before anything is done, if an action with this id was begun. Raises
+    LakeUnavailable, LakeRefused.
     """
     if not control.append_once(lake, ACTIONS, action.row(ActionOutcome.BEGUN), "id"):
         raise AlreadyDone("this action was begun before", where=action.pipeline, remedy="see control/actions")

@@ -97,7 +97,8 @@ def this_hour() -> int:
 
 
 class NewHours:
-    """Whether a table, or all, have come to a further complete hour. tables, verified: as in the pipeline file.
+    """Whether a table, or all, have come to a further complete hour. tables, verified: as in the
+    pipeline file.
 
     kept: the hours at the last look.
     """

@@ -1,12 +1,13 @@
-"""A published cut: the Delta version of each table with all changes up to one commit_ts, and none
-after.
+"""A published cut: each table's Delta version with all changes up to one commit_ts, none after.
 
-In:  control/cuts and control/table_states, each at one version of its log; a cut_ts, or none for the newest.
+In:  control/cuts and control/table_states, each at one version of its log; a cut_ts, or none for
+     the newest.
 Out: a Cut: its complete tables, with the version to read; the others, and why.
 
 Why the versions of a cut belong together, whatever number of sources there are:
-1. A cut_ts is at or below resolved_ts of every source that isn't behind, and resolved_ts moves at transaction ends
-   only: no transaction at or below the cut comes any more, and none is in it by half.
+1. A cut_ts is at or below resolved_ts of every source that isn't behind, and resolved_ts moves at
+   transaction ends only: no transaction at or below the cut comes any more, and none is in it by
+   half.
 2. A table's window ends at the cut in one Delta commit: its version holds the table's changes up to
    the cut. The window's rows of control/cuts and the cut's own are one commit: a reader of a cut
    sees all its versions.
@@ -17,8 +18,8 @@ Why the versions of a cut belong together, whatever number of sources there are:
    table, and there for another (kept_cuts.py).
 5. A table not at the cut is named in control/table_states before the cut is published, and so is a
    source left behind, with its tables. A later row of that log counts, too.
-6. A table's versions go up, in one log. Where a later row has a lower one, or another id, silver was put back or
-   made anew since: a version from before is something else now, or nothing.
+6. A table's versions go up, in one log. Where a later row has a lower one, or another id, silver
+   was put back or made anew since: a version from before is something else now, or nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class CutTable:
 class Cut:
     """tables: by name. missing: name of a table incomplete at the cut -> why, one line.
 
-    dropped: tables gone at the source at the cut. states: of each table named anywhere, with the reason.
+    dropped: tables gone at the source at the cut. states: of each table named anywhere, with the
+    reason.
     """
 
     cut_ts: int

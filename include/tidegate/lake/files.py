@@ -151,7 +151,8 @@ class LakeFiles:
             self.filesystem.delete_dir(self.local(path))
 
     def written_ms(self, path: str) -> dict[str, int]:
-        """Every file in a folder and in those below it: path within it -> when it was written, Unix milliseconds.
+        """Every file in a folder and in those below it: path within it -> when it was written, Unix
+        milliseconds.
 
         Names with a dot or an underscore in front are left out, a Delta log for one.
         """

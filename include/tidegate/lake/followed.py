@@ -75,9 +75,9 @@ class FollowedChange:
 class FollowedSources:
     """number: of the newest change; 0 before the first.
 
-    behind: sources behind the cut -> up to where all of theirs is in silver. left: (physical table, silver table) no
-    longer kept -> where they were left. sources_left: likewise of whole sources. changes: of the newest change of the
-    selection, number selected_in.
+    behind: sources behind the cut -> up to where all of theirs is in silver. left: (physical table,
+    silver table) no longer kept -> where they were left. sources_left: likewise of whole sources.
+    changes: of the newest change of the selection, number selected_in.
     """
 
     number: int = 0

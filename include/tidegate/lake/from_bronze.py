@@ -1,10 +1,11 @@
 """Whether bronze certainly has silver's lacking rows: the table then catches up without its source.
 
 In:  the facts in bronze and control tables about the single physical table of a logical one.
-Out: FromBronze: whether it may go on from a commit_ts; from where it can be made anew; the way of an Answer.
+Out: FromBronze: whether it may go on from a commit_ts; from where it can be made anew; the way of
+     an Answer.
 
-Certain is only the plain case: one physical table, no snapshot's rows and no rows of another table in between. All else
-is read anew from the source.
+Certain is only the plain case: one physical table, no snapshot's rows and no rows of another table
+in between. All else is read anew from the source.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ _FOREVER = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class FromBronze:
-    """versions: of the physical table, all of them, oldest first. begin_ts: bronze begins after it. gap_ts: of an
-    accepted gap with possible DDL. keeps: whether silver keeps anything from before a CREATE or TRUNCATE. touched:
-    whether its snapshot isn't over, or read rows with a commit_ts above one.
+    """versions: of the physical table, all of them, oldest first. begin_ts: bronze begins after it.
+    gap_ts: of an accepted gap with possible DDL. keeps: whether silver keeps anything from before a
+    CREATE or TRUNCATE. touched: whether its snapshot isn't over, or read rows with a commit_ts
+    above one.
     """
 
     cut_ts: int

@@ -57,7 +57,8 @@ def kept_rows(cuts: pa.Table, now: datetime, keep: timedelta, thin_seconds: int)
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The needs of kept cuts towards a table. versions: of silver, ascending. gone: in each of them it is dropped.
+    """The needs of kept cuts towards a table. versions: of silver, ascending. gone: in each of them
+    it is dropped.
 
     newest: the row of control/cuts for the newest cut, as a row of its own; None before the first
     cut.

@@ -1,9 +1,11 @@
-"""The tables of silver changed since a cut, with their columns, their sources, and the rows written.
+"""The tables of silver changed since a cut, with their columns, their sources, and the rows
+written.
 
 In:  a lake; a cut before them.
 Out: AppliedTables, for OpenLineage. Nothing is written.
 
-The number of named tables is bounded, and so are their columns, their shards and the commits summed up.
+The number of named tables is bounded, and so are their columns, their shards and the commits summed
+up.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ _AROUND_CHARACTERS: Final = 200  # JSON's and OpenLineage's own words
 
 @dataclass(frozen=True, slots=True)
 class WrittenTable:
-    """A table of silver. columns: (name, Delta's type), () beyond the bound. sources: its tables at the sources, with
-    their columns; more_sources: those not named. rows, bytes: written; None for many commits. masked: columns whose
-    values are.
+    """A table of silver. columns: (name, Delta's type), () beyond the bound. sources: its tables at
+    the sources, with their columns; more_sources: those not named. rows, bytes: written; None for
+    many commits. masked: columns whose values are.
     """
 
     name: str

@@ -97,7 +97,8 @@ class BronzeNews:
 
 
 class FollowedBronze:
-    """Bronze's log since the last news. kept: the memory of then, to be stored once the news is safe.
+    """Bronze's log since the last news. kept: the memory of then, to be stored once the news is
+    safe.
 
     hourly: a further hour reached by all sources is news, too: the cut comes to it.
     """

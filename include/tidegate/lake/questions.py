@@ -1,7 +1,8 @@
-"""The open questions to a person, and the new ones: tables, for their DDL or an XA transaction; sources, for
-transactions beyond their TiDB's knowledge.
+"""The open questions to a person, and the new ones: tables, for their DDL or an XA transaction;
+sources, for transactions beyond their TiDB's knowledge.
 
-In:  the Delta logs of control/table_states and control/prewrites, looked at now and then; rows when one has grown.
+In:  the Delta logs of control/table_states and control/prewrites, looked at now and then; rows when
+     one has grown.
 Out: names of tables, and of sources (without a dot). The caller keeps the list of asked questions.
 """
 

@@ -1,4 +1,5 @@
-"""The needs of a rebuild from bronze alone: a lake of its own over the same bronze, and where to begin.
+"""The needs of a rebuild from bronze alone: a lake of its own over the same bronze, and where to
+begin.
 
 In:  a lake, a logical table, a moment.
 Out: RebuildLake, where apply's own steps write the table under another name; the givers of its
@@ -33,7 +34,8 @@ _EMPTIES: Final = ("create", "truncate", "snapshot")
 
 @dataclass(slots=True)
 class RebuildLake(LakeFiles):
-    """The lake with its bronze, the table's silver at another path, and all else in a folder of its own.
+    """The lake with its bronze, the table's silver at another path, and all else in a folder of its
+    own.
 
     silver: the table's path in apply's lake; to: its real place; scratch: the folder removed in the
     end.
@@ -77,7 +79,8 @@ class OnlyTables(Tables):
 
 
 def moment(lake: LakeFiles, table: str, at: str) -> int:
-    """The commit_ts to rebuild a table at. at: a commit_ts, a time in ISO form (UTC unless it says), or "".
+    """The commit_ts to rebuild a table at. at: a commit_ts, a time in ISO form (UTC unless it
+    says), or "".
 
     A time means the newest cut at or before it. "" means the newest cut; of a held table, its
     applied_ts. Raises UsageError for any other text, or a moment after the newest cut.
@@ -153,8 +156,8 @@ def begin_ts(versions: Iterable[Mapping[str, Any]], at_ts: int, *, emptied: bool
     """The commit_ts before all of a table's rows, as its versions tell; None when it has none at
     at_ts.
 
-    versions: rows of control/schema_history of the physical tables. emptied: nothing from before a CREATE or TRUNCATE,
-    or a snapshot's beginning, of the one table can be in silver after it.
+    versions: rows of control/schema_history of the physical tables. emptied: nothing from before a
+    CREATE or TRUNCATE, or a snapshot's beginning, of the one table can be in silver after it.
     """
     upto = sorted((row for row in versions if row["commit_ts"] <= at_ts), key=lambda row: row["commit_ts"])
     if not upto:

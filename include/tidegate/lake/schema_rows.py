@@ -4,9 +4,10 @@ In:  a lake, and applied_ts per table.
 Out: per source the versions in force then or later, the facts of all others for replaying, and
      nothing else. On demand the tables gone since, for windows below the cut.
 
-A table's old versions are needed by no window once silver is past them. Names, numbers and commit_ts of all rows are
-read as columns (some 40 bytes a row). Columns, keys and statements are nearly all of the bytes: they are read only of
-needed rows, a few thousand rows of a file in memory at a time.
+A table's old versions are needed by no window once silver is past them. Names, numbers and
+commit_ts of all rows are read as columns (some 40 bytes a row). Columns, keys and statements are
+nearly all of the bytes: they are read only of needed rows, a few thousand rows of a file in memory
+at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Silver tables made, emptied and given columns by commits of their logs alone: no file is read or rewritten.
+"""Silver tables made, emptied and given columns by commits of their logs alone: no file is read or
+rewritten.
 
 In:  a table's Delta log and its shape.
 Out: one commit each. Two makers of the same change make it once.
@@ -214,8 +215,8 @@ def with_condition(configuration: Mapping[str, str], where: str) -> dict[str, st
 
 
 def _mapped(fields: Sequence[Mapping[str, Any]], configuration: dict[str, str]) -> list[Mapping[str, Any]]:
-    """New columns of a table with column mapping get a number and a name for files (PROTOCOL.md, "Column Mapping");
-    the highest number is noted in the properties.
+    """New columns of a table with column mapping get a number and a name for files (PROTOCOL.md,
+    "Column Mapping"); the highest number is noted in the properties.
     """
     if configuration.get("delta.columnMapping.mode", "none") == "none":
         return list(fields)

@@ -33,8 +33,9 @@ _LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_exe
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """Bronze's state of a source. max_commit_ts: of any transaction in it; 0 when there was none yet. heard_at: when
-    its newest segment was cut, Unix time. unapplied_bytes: of files with a transaction behind the cut.
+    """Bronze's state of a source. max_commit_ts: of any transaction in it; 0 when there was none
+    yet. heard_at: when its newest segment was cut, Unix time. unapplied_bytes: of files with a
+    transaction behind the cut.
     """
 
     source: str
@@ -96,8 +97,8 @@ def bronze_files(lake: LakeFiles) -> dict[str, list[BronzeFile]]:
 
 
 def captured_server(lake: LakeFiles, source: str) -> Server | None:
-    """The server of a source's newest segment; NO_SERVER for a Pump, since any TiDB of its cluster may write to it;
-    None before the first. Raises LakeUnavailable.
+    """The server of a source's newest segment; NO_SERVER for a Pump, since any TiDB of its cluster
+    may write to it; None before the first. Raises LakeUnavailable.
     """
     files = bronze_files(lake).get(source)
     if not files:

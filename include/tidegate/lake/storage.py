@@ -1,9 +1,11 @@
 """One set of storage options for both readers of a lake: delta-rs and Spark.
 
-In:  a lake's path (local, s3://, abfss://, gs://), its options from the pipeline file, its connection.
+In:  a lake's path (local, s3://, abfss://, gs://), its options from the pipeline file, its
+     connection.
 Out: its root and options as delta-rs takes them; the same as Spark (Hadoop) settings. Pure.
 
-delta-rs names: docs of the object_store crate. Hadoop names: hadoop-aws, hadoop-azure, gcs-connector.
+delta-rs names: docs of the object_store crate. Hadoop names: hadoop-aws, hadoop-azure,
+gcs-connector.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ def store_of(path: str) -> str:
 
 
 def lake_root(path: str, home: Path) -> str:
-    """A lake.path as delta-rs and pyarrow take it: an absolute local path, or a URL without a trailing slash.
+    """A lake.path as delta-rs and pyarrow take it: an absolute local path, or a URL without a
+    trailing slash.
 
     home: the project's root. A relative path is taken from there, not from wherever a command was
     started. Raises ConfigError for another scheme, and for a URL with a key in it: it is shown,

@@ -1,6 +1,7 @@
 """How far behind silver was, and how much went through, over the last hour, day or week.
 
-In:  a lake: control/cuts (when a cut was published) and control/ledger (rows and bytes of each window).
+In:  a lake: control/cuts (when a cut was published) and control/ledger (rows and bytes of each
+     window).
 Out: a Timeline of equal steps; nothing is written.
 
 The two tables are bounded by maintain (it thins cuts and forgets old ledger rows), so no table of

@@ -1,5 +1,4 @@
-"""The paper of a folder that looks like a lake and is none: a backup, a restore under way, a lake
-moved away.
+"""The paper of a folder only like a lake: a backup, a restore under way, a lake moved away.
 
 In:  a lake's folder.
 Out: Paper, in control/copy.json; LakeRefused for whoever takes such a folder for a lake.

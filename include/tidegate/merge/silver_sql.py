@@ -6,8 +6,8 @@ Out: Spark SQL statements. Each is one Delta transaction.
 Keyed tables: one MERGE by key. Tables without a key: a row's key is (hash of all its columns,
 occurrence number among equal rows); the net count per hash tells how many occurrences come or go.
 
-A table that keeps deleted rows is staged with upserts alone (merge/soft_delete.py); without a key, the live occurrences
-come first and the marked ones behind them.
+A table that keeps deleted rows is staged with upserts alone (merge/soft_delete.py); without a key,
+the live occurrences come first and the marked ones behind them.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ class SilverColumn:
 class SilverShape:
     """The form of a silver table: the source's columns in order, then the system columns.
 
-    key: names of the key columns (shard columns included for a routed table); () means no key. keeps_deleted: rows
-    that the source deleted stay, marked. where: the condition that is true of its rows, as text; "" for all.
+    key: names of the key columns (shard columns included for a routed table); () means no key.
+    keeps_deleted: rows that the source deleted stay, marked. where: the condition that is true of
+    its rows, as text; "" for all.
     """
 
     columns: tuple[SilverColumn, ...]
@@ -157,9 +158,9 @@ def latest_per_key(view: str, shape: SilverShape) -> str:
 def net_rows(changes: str, uri: str, shape: SilverShape) -> str:
     """SELECT of the occurrences to insert (op 1) or delete (op 3) of a table without a key.
 
-    changes: a view with the shape's columns plus ROW_HASH. Fails when the log deletes a row that silver does not hold.
-    With deleted rows kept, all are upserts, each with its mark: live occurrences come first, and those that were live
-    at any time are there, whatever the windows.
+    changes: a view with the shape's columns plus ROW_HASH. Fails when the log deletes a row that
+    silver does not hold. With deleted rows kept, all are upserts, each with its mark: live
+    occurrences come first, and those that were live at any time are there, whatever the windows.
     """
     made = (tables.ROW_HASH, tables.OCCURRENCE, tables.COMMIT_TS, tables.DELETED)
     packed = ", ".join(quote(c.name) for c in (*shape.columns, *shape.system) if c.name not in made)

@@ -1,8 +1,8 @@
 """Metrics to Prometheus and to OpenTelemetry.
 
 In:  pipelines by name or file; connections.
-Out: Figures: the samples of all of them, looked at when they are asked for. prometheus_text, serve: Prometheus' text
-     format, once and over HTTP. push: OTLP, to where the OTEL_* variables say.
+Out: Figures: the samples of all of them, looked at when they are asked for. prometheus_text, serve:
+     Prometheus' text format, once and over HTTP. push: OTLP, to where the OTEL_* variables say.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ _OTEL: Final = "opentelemetry-exporter-otlp-proto-http"
 
 
 class Figures:
-    """names: of pipelines, or their files; none: all that TIDEGATE_PIPELINES has. state_dir: of value logs here.
+    """names: of pipelines, or their files; none: all that TIDEGATE_PIPELINES has. state_dir: of
+    value logs here.
 
-    look_seconds: so long is a look waited for; None: until it ends. One that takes longer goes on, and what is known of
-    its pipeline stays as it was, tidegate_look_timestamp_seconds too.
+    look_seconds: so long is a look waited for; None: until it ends. One that takes longer goes on,
+    and what is known of its pipeline stays as it was, tidegate_look_timestamp_seconds too.
     """
 
     def __init__(
@@ -143,8 +144,8 @@ def serve(figures: Figures, host: str, port: int) -> Callable[[], None]:
 
 
 def push(figures: Figures) -> Callable[[], None]:
-    """Sends to OTLP (HTTP) from now on, as OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables say; gives what
-    ends it. Raises UsageError without OpenTelemetry's exporter.
+    """Sends to OTLP (HTTP) from now on, as OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_*
+    variables say; gives what ends it. Raises UsageError without OpenTelemetry's exporter.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter

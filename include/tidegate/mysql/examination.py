@@ -1,10 +1,12 @@
-"""Can a pipeline run: its sources' settings, grants and clocks, its tables, its lake; whether captured yet or not.
+"""Can a pipeline run: its sources' settings, grants and clocks, its tables, its lake; whether
+captured yet or not.
 
 In:  a pipeline, its lake, how to connect to its sources.
-Out: an Examination: one line per finding. Nothing is written at the sources; the lake is tried with one small file.
+Out: an Examination: one line per finding. Nothing is written at the sources; the lake is tried with
+     one small file.
 
-It asks capture's questions (mysql/preflight.py, mysql/start/baseline.py), and beyond them those that capture can't
-refuse: tables that will be held, and the server's unlogged changes of rows.
+It asks capture's questions (mysql/preflight.py, mysql/start/baseline.py), and beyond them those
+that capture can't refuse: tables that will be held, and the server's unlogged changes of rows.
 """
 
 from __future__ import annotations
@@ -92,8 +94,8 @@ def examine(
     connection_of: Callable[[str], ConnectionInfo],
     elsewhere: Mapping[str, Callable[[], Iterable[Line]]] | None = None,
 ) -> Examination:
-    """connection_of: conn_id -> ConnectionInfo. elsewhere: the examiner of sources without a server. A source that
-    fails is a line, and the others are asked.
+    """connection_of: conn_id -> ConnectionInfo. elsewhere: the examiner of sources without a
+    server. A source that fails is a line, and the others are asked.
     """
     examination, known = Examination(pipeline.pipeline), dict[str, _Source]()
     try:
@@ -135,7 +137,8 @@ def _mixed(pipeline: Pipeline, known: Mapping[str, _Source]) -> Iterator[Line]:
 def _source_lines(
     pipeline: Pipeline, name: str, lake: LakeFiles, hosts: ConnectionInfo, known: dict[str, _Source]
 ) -> list[Line]:
-    """With several hosts the one that capture reads, or else would; then for each other one whether it can take over.
+    """With several hosts the one that capture reads, or else would; then for each other one whether
+    it can take over.
 
     known: the sources before it, to which it is added.
     """

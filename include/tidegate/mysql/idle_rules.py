@@ -1,4 +1,5 @@
-"""Rules of a pipeline file that do nothing at its sources as they are: mostly a name that is mistyped.
+"""Rules of a pipeline file that do nothing at its sources as they are: mostly a name that is
+mistyped.
 
 In:  the section `tables`, the tables that the sources show.
 Out: a text for each pattern of tables.columns, masks and rows that no table, or no column, has.

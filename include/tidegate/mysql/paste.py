@@ -3,7 +3,8 @@
 In:  the facts of a server, and the account that tidegate logs in as.
 Out: SQL lines; none where nothing is missing. Comments among them say what SQL can't do.
 
-Each statement is the remedy of a rule of mysql/preflight.py, in the order in which the server takes them.
+Each statement is the remedy of a rule of mysql/preflight.py, in the order in which the server takes
+them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""How a pipeline does, read at most every few seconds, however many look: people on the page, a metrics scraper.
+"""How a pipeline does, read at most every few seconds, however many look: people on the page, a
+metrics scraper.
 
 In:  a pipeline; its lake, and its sources, by whoever's connections.
-Out: PipelineView. A lake is kept open between looks: what was read of it once is only carried forward.
+Out: PipelineView. A lake is kept open between looks: what was read of it once is only carried
+     forward.
 
-Sources are asked side by side, and nobody waits for those that are slow: what they answer stands in the next view.
-Until then they are shown as not asked yet.
+Sources are asked side by side, and nobody waits for those that are slow: what they answer stands in
+the next view. Until then they are shown as not asked yet.
 """
 
 from __future__ import annotations
@@ -137,7 +139,8 @@ class PipelineReader:
             return replace(self._view, timeline=past)
 
     def schema_changes(self, name: str) -> list[SchemaChange]:
-        """Versions of the tables at the source behind a logical table, the newest first; [] if it can't be read.
+        """Versions of the tables at the source behind a logical table, the newest first; [] if it
+        can't be read.
 
         Only a few of many shards: they change alike.
         """

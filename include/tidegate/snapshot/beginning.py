@@ -1,4 +1,5 @@
-"""The reader's work on tables at the beginning of their snapshots: their ranges, and the unreadable ones.
+"""The reader's work on tables at the beginning of their snapshots: their ranges, and the unreadable
+ones.
 
 In:  requested tables, the server.
 Out: per table its ranges, with their columns; or why it can't be read.
@@ -93,8 +94,8 @@ def _estimates(asked: WorkerConnection, databases: Iterable[str]) -> dict[Name, 
 
 
 def why_unfit(version: TableVersion | None, engine: str | None = None, *, changefeed: bool = False) -> str:
-    """Why a table can't be read; "" when it can. engine: one without views, of a table without a key. changefeed: a
-    changefeed's files follow the reading.
+    """Why a table can't be read; "" when it can. engine: one without views, of a table without a
+    key. changefeed: a changefeed's files follow the reading.
     """
     if version is None:
         return "there is no such table at the source"

@@ -10,8 +10,8 @@ place on apply follows all of them (spark_jobs/cascades/unsure.py). A transactio
 such a table by way of its parents has no row event of it, and perhaps no lock of it: so on MySQL
 its parents are locked, too. On MariaDB a view lies between two commits.
 
-A large table in the middle of a chain is read in chunks, for one statement takes all of its rows at once. Then apply
-holds the tables below it, where something above it goes meanwhile.
+A large table in the middle of a chain is read in chunks, for one statement takes all of its rows at
+once. Then apply holds the tables below it, where something above it goes meanwhile.
 """
 
 from __future__ import annotations

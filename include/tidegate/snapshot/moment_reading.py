@@ -1,4 +1,5 @@
-"""Tables of a TiDB without a key: each is read whole at one timestamp, by several connections, in one run or several.
+"""Tables of a TiDB without a key: each is read whole at one timestamp, by several connections, in
+one run or several.
 
 In:  a wave's timestamp, tables with their ranges of _tidb_rowid, the landed part of them.
 Out: chunks, landed as they come; per table its ranges, once it is whole; or the trouble.
@@ -37,8 +38,8 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class MomentWay:
-    """How tables are read: what a chunk may have; enough: whether no further table is begun after so many bytes;
-    stopped: asked now and then whether to end.
+    """How tables are read: what a chunk may have; enough: whether no further table is begun after
+    so many bytes; stopped: asked now and then whether to end.
     """
 
     bounds: ChunkBounds
@@ -82,8 +83,8 @@ class MomentReading:
         way: MomentWay,
         land: Callable[[Sequence[Chunk], Collection[Name]], None],
     ) -> None:
-        """landed: chunks of the wave that an earlier run has landed. land: takes chunks, and those of their tables
-        whose reading a later run may go on with.
+        """landed: chunks of the wave that an earlier run has landed. land: takes chunks, and those
+        of their tables whose reading a later run may go on with.
         """
         self._info, self._wave, self._way, self._land_chunks = info, wave, way, land
         by_name: dict[Name, list[Chunk]] = {}
@@ -98,8 +99,8 @@ class MomentReading:
         self._ends = False
 
     def run(self, parallel: int) -> bool:
-        """Read until all tables are whole, or enough are; False when it was stopped. The read rows are landed then,
-        too.
+        """Read until all tables are whole, or enough are; False when it was stopped. The read rows
+        are landed then, too.
 
         Raises SourceRefused, SourceUnavailable, and errors of `land`: earlier landings stay.
         """

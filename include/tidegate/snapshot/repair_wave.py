@@ -42,7 +42,8 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pac
 
 @dataclass(frozen=True, slots=True)
 class RepairKeys:
-    """conditions: SQL, each true of some of the keys; together of all. silver: its rows with these keys.
+    """conditions: SQL, each true of some of the keys; together of all. silver: its rows with these
+    keys.
 
     zero_dates: the fate of zero dates, as in the log's rows. changefeed: the source is one, and its
     TiDB is read.

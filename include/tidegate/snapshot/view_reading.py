@@ -64,8 +64,8 @@ _STATE_WAITS: Final = "Waiting for table metadata lock"
 
 
 class TablesBusy(Exception):  # noqa: N818 - nothing went wrong
-    """Transactions that wrote to the tables are open, a DDL waits for the reading, the log went on in another file, or
-    XA transactions are committed all the time: it is tried again later.
+    """Transactions that wrote to the tables are open, a DDL waits for the reading, the log went on
+    in another file, or XA transactions are committed all the time: it is tried again later.
     """
 
 
@@ -79,8 +79,9 @@ def without_views(ask: Callable[[str], Sequence[Sequence[Any]]], names: Iterable
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How tables are read: the bounds of a chunk; land: takes chunks, several times; enough: whether so many bytes
-    are; look: is called now and then with the present table, and ends the reading by its error.
+    """How tables are read: the bounds of a chunk; land: takes chunks, several times; enough:
+    whether so many bytes are; look: is called now and then with the present table, and ends the
+    reading by its error.
     """
 
     bounds: ChunkBounds
@@ -90,13 +91,15 @@ class Way:
 
 
 class ExactView:
-    """A connection whose transaction sees some tables as they were at one place. Closing it ends the view.
+    """A connection whose transaction sees some tables as they were at one place. Closing it ends
+    the view.
 
     at: the place, `file:offset`; "" when it is the mark's.
     """
 
     def __init__(self, asked: WorkerConnection, marks: Marks, mark: Mark, names: Sequence[Name]) -> None:
-        """asked: another connection, which watches over the lock. marks: whose names the mark is written under.
+        """asked: another connection, which watches over the lock. marks: whose names the mark is
+        written under.
 
         Raises TablesBusy, SourceRefused, SourceUnavailable.
         """
@@ -120,8 +123,9 @@ class ExactView:
         self.connection.close()
 
     def _marked(self, asked: WorkerConnection, marks: Marks, mark: Mark) -> Position:
-        """Where the view lies. The server tells a new file's beginning before it commits what ends the old one; as the
-        mark is committed all before it is, so without a new file since then the place is exact, XA COMMITs aside.
+        """Where the view lies. The server tells a new file's beginning before it commits what ends
+        the old one; as the mark is committed all before it is, so without a new file since then the
+        place is exact, XA COMMITs aside.
         """
         before = self._placed()
         end = marks.write(mark)  # where no mark is logged, the server told it when nothing of an old file was left
@@ -170,10 +174,11 @@ class ExactView:
                 raise _meant(error, asked.info) from error
 
     def read(self, work: Sequence[TableWork], wave: WaveOf, way: Way) -> None:
-        """Each table, until way.enough(bytes) says that no further one is begun. Chunks are landed as they come, and
-        kept in `work` without their bytes.
+        """Each table, until way.enough(bytes) says that no further one is begun. Chunks are landed
+        as they come, and kept in `work` without their bytes.
 
-        A table's own trouble is noted, and no table behind it is read. Raises what ResultStream and `way` raise.
+        A table's own trouble is noted, and no table behind it is read. Raises what ResultStream and
+        `way` raise.
         """
         size = 0
         for table_work in work:
@@ -212,8 +217,8 @@ class ExactView:
 
 
 def check_nobody_waits(asked: WorkerConnection, name: Name) -> None:
-    """Raises TablesBusy when a DDL of the table waits, and so all who come behind it. Others' statements are seen with
-    the PROCESS privilege only.
+    """Raises TablesBusy when a DDL of the table waits, and so all who come behind it. Others'
+    statements are seen with the PROCESS privilege only.
     """
     shown = asked.ask("SHOW FULL PROCESSLIST")
     if any(str(row[6] or "").startswith(_STATE_WAITS) and name[1] in str(row[7] or "") for row in shown):

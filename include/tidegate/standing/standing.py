@@ -19,8 +19,9 @@ from tidegate.tables import State
 class Place:
     """Where in a source's log a table's trouble is.
 
-    database, table: the physical table's. pos: of a DDL its end, else the start of an event; ddl: "" when it is none.
-    source, file: "" where it isn't one event's, but somewhere at or below at_ts; the names are then the silver one's.
+    database, table: the physical table's. pos: of a DDL its end, else the start of an event; ddl:
+    "" when it is none. source, file: "" where it isn't one event's, but somewhere at or below
+    at_ts; the names are then the silver one's.
     """
 
     source: str
@@ -40,7 +41,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The known facts of a logical table beside its rows. applied_ts: all changes up to it are in silver.
+    """The known facts of a logical table beside its rows. applied_ts: all changes up to it are in
+    silver.
 
     | state | means | beside it |
     |---|---|---|
@@ -56,7 +58,8 @@ class Standing:
     isn't followed yet. times: how often in a row it couldn't be written, if it is held for that or
     was released from it.
 
-    reason: for people alone. since: when it was recorded. pipeline, table: of one that was read from the lake.
+    reason: for people alone. since: when it was recorded. pipeline, table: of one that was read
+    from the lake.
     """
 
     state: State
@@ -88,8 +91,8 @@ class Standing:
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether it is held for rows that bronze doesn't have: they are read anew, or the table begins anew. Not yet
-        one at a gate: a snapshot by itself would take it past the gate.
+        """Whether it is held for rows that bronze doesn't have: they are read anew, or the table
+        begins anew. Not yet one at a gate: a snapshot by itself would take it past the gate.
         """
         return self._needs_rows and self.cause is not None and not ENDS[self.cause].is_gate
 
@@ -109,8 +112,8 @@ class Standing:
 
     @property
     def judgeable(self) -> bool:
-        """Whether the trouble at a held table's place is for a person to judge: a statement, or an event, beyond
-        following; no lack of columns or rows.
+        """Whether the trouble at a held table's place is for a person to judge: a statement, or an
+        event, beyond following; no lack of columns or rows.
         """
         by_cause = self.cause is not None and ENDS[self.cause].word is Word.JUDGE
         return self.state is State.HELD and self.event is not None and (by_cause or self.needs is Needs.JUDGEMENT)
@@ -136,9 +139,9 @@ class Standing:
         return self.place if self.place is not None and self.place.file else None
 
     def ends_by_emptying(self, emptied_ts: int, *, first: bool, keeps_deleted: bool, gone: bool = False) -> bool:
-        """Whether a held table goes on behind a version that empties it. first: whether the hold is its own, and not
-        its partner's. keeps_deleted: whether deleted rows stay in silver. gone: whether the source has had no table of
-        this name from there on up to the place.
+        """Whether a held table goes on behind a version that empties it. first: whether the hold is
+        its own, and not its partner's. keeps_deleted: whether deleted rows stay in silver. gone:
+        whether the source has had no table of this name from there on up to the place.
         """
         how = ENDS[self.cause].emptied if self.cause is not None else Emptying.NEVER
         if how is Emptying.NEVER:

@@ -4,9 +4,11 @@ In:  the standing (None: nothing was ever said of the table, so it follows), an 
 Out: the new standing, and whether other tables lack rows by it.
 
 The rules keep four promises, which the model checks (tests/model):
-- silver at applied_ts equals the log's prefix, so no rule raises applied_ts above what silver and the cut prove;
+- silver at applied_ts equals the log's prefix, so no rule raises applied_ts above what silver and
+  the cut prove;
 - the first cause counts: a waiting table goes on only by the end of that cause (causes.py);
-- a gate of the pipeline file (stop, ask) is passed by a person alone, whatever else happens to the table, and once;
+- a gate of the pipeline file (stop, ask) is passed by a person alone, whatever else happens to the
+  table, and once;
 - nobody waits in vain: a table written beyond the cut by a killed apply waits for the cut, by name.
 """
 
@@ -33,8 +35,8 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.DROPPED)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The effect of an event on a table. standing: None: nothing is to be recorded. takers_lack: the takers of rows
-    from its silver get none any more.
+    """The effect of an event on a table. standing: None: nothing is to be recorded. takers_lack:
+    the takers of rows from its silver get none any more.
     """
 
     standing: Standing | None
@@ -148,8 +150,9 @@ def _silver_older(before: Standing | None, event: e.SilverOlder, _: Facts) -> St
 
 
 def _emptied(before: Standing | None, event: e.Emptied, _: Facts) -> Step:
-    """Whether the hold ends by it is known already: it may be one of several tables (Standing.ends_by_emptying). An
-    unread statement before it doesn't count any more; an approval by a person may lie behind it.
+    """Whether the hold ends by it is known already: it may be one of several tables
+    (Standing.ends_by_emptying). An unread statement before it doesn't count any more; an approval
+    by a person may lie behind it.
     """
     if not _holds(before) or ENDS[before.cause].is_gate:
         return Step(before)
@@ -209,8 +212,8 @@ def _known(before: Standing | None) -> dict[str, Any]:
 
 # --- the pipeline file and its sources --------------------------------------------------------------
 def _selected(before: Standing | None, event: e.Selected, __: Facts) -> Step:
-    """The verdict of merge/follow.py, with a look at all records of the table before. A joining table may bring
-    statements that nobody has approved.
+    """The verdict of merge/follow.py, with a look at all records of the table before. A joining
+    table may bring statements that nobody has approved.
     """
     unread = before is not None and before.is_unread and event.state is not State.LEFT
     if event.state is State.HELD:
@@ -227,8 +230,9 @@ def _source_stalls(before: Standing | None, event: e.SourceStalls, facts: Facts)
 
 
 def _source_meets(before: Standing | None, event: e.SourceMeets, facts: Facts) -> Step:
-    """A table without a state gets it first, to tell an earlier try's rows from older ones. One that waits, or catches
-    up, may be further than a source that it has only now: that one's rows below are in no window to come.
+    """A table without a state gets it first, to tell an earlier try's rows from older ones. One
+    that waits, or catches up, may be further than a source that it has only now: that one's rows
+    below are in no window to come.
     """
     if before is not None and before.state in (State.HELD, State.RELEASED):
         return Step(_meets_waiting(before, event, facts))
@@ -320,8 +324,8 @@ def _caught_up(before: Standing | None, event: e.CaughtUp, facts: Facts) -> Step
 
 
 def _at_the_cut(before: Standing, facts: Facts, upto_ts: int) -> Standing:
-    """A window that was killed before its cut wrote more than is published: no version of silver is the table at this
-    cut. The main window whose cut gets there takes it in.
+    """A window that was killed before its cut wrote more than is published: no version of silver is
+    the table at this cut. The main window whose cut gets there takes it in.
     """
     if waits := _ahead(facts, facts.cut_ts):
         return replace(waits, **_known(before))

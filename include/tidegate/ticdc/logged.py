@@ -28,9 +28,9 @@ _CSV_KINDS = {"I": IMAGE_INSERT, "U": IMAGE_BEFORE, "D": IMAGE_DELETE}
 
 @dataclass(frozen=True, slots=True)
 class LoggedLines:
-    """Per change: kind, IMAGE_BEFORE for an update; commit_ts; first, the number of its (first) line; the texts of the
-    row that it leaves (of a DELETE, of the row that it takes), and of an update's row before. has_new, has_old:
-    bool[columns, changes], whether the line has that.
+    """Per change: kind, IMAGE_BEFORE for an update; commit_ts; first, the number of its (first)
+    line; the texts of the row that it leaves (of a DELETE, of the row that it takes), and of an
+    update's row before. has_new, has_old: bool[columns, changes], whether the line has that.
     """
 
     kind: npt.NDArray[np.int8]

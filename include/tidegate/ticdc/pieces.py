@@ -1,4 +1,5 @@
-"""A segment's payload: runs of whole lines of data files, and whole schema files, one behind the other.
+"""A segment's payload: runs of whole lines of data files, and whole schema files, one behind the
+other.
 
 In:  pieces and how their files are written; or a segment.
 Out: the segment's context (JSON), which says what each piece is; or the pieces with their bytes.
@@ -36,8 +37,8 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """path: of the file, below the changefeed's. schema: whether it is a schema file. found: a schema file that no DDL
-    made: the changefeed found its table.
+    """path: of the file, below the changefeed's. schema: whether it is a schema file. found: a
+    schema file that no DDL made: the changefeed found its table.
     """
 
     path: str

@@ -1,4 +1,5 @@
-"""Lines of one table as texts: operations, commit_ts, and a column of texts for each of the table's.
+"""Lines of one table as texts: operations, commit_ts, and a column of texts for each of the
+table's.
 
 In:  whole lines of data files, all with the columns of one table version.
 Out: Rows; SchemaMismatch where the lines have other columns, StreamCorrupt where they are no lines
@@ -51,8 +52,8 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class WantedColumns:
-    """names: the columns that the files have, in their order. key: those of the key. whole_deletes: a delete has to
-    tell the whole row.
+    """names: the columns that the files have, in their order. key: those of the key. whole_deletes:
+    a delete has to tell the whole row.
     """
 
     form: Form
@@ -63,8 +64,8 @@ class WantedColumns:
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Line by line. words: INSERT, UPDATE or DELETE; of csv I, U or D. is_update: of csv, whether it is half of an
-    update. old: of canal-json the values before, when a line has some.
+    """Line by line. words: INSERT, UPDATE or DELETE; of csv I, U or D. is_update: of csv, whether
+    it is half of an update. old: of canal-json the values before, when a line has some.
     """
 
     words: pa.Array
@@ -135,7 +136,8 @@ def _no_object(kind: pa.DataType) -> pa.Scalar:
 
 
 def _check_names(data: bytes, wanted: WantedColumns) -> bool:
-    """Whether the lines have the version's columns; True when an UPDATE among them tells old values.
+    """Whether the lines have the version's columns; True when an UPDATE among them tells old
+    values.
 
     Raises SchemaMismatch, StreamCorrupt, UnsupportedValue.
     """
@@ -241,8 +243,8 @@ def _check_width(data: bytes, wanted: WantedColumns, width: int) -> None:
 
 
 def _check_unquoted(data: bytes, wanted: WantedColumns) -> None:
-    """TiCDC writes NULL, numbers and whether it is an update without quotes: another mark of NULL would be taken for a
-    text. Raises StreamCorrupt.
+    """TiCDC writes NULL, numbers and whether it is an update without quotes: another mark of NULL
+    would be taken for a text. Raises StreamCorrupt.
 
     In blocks: whole, it would take twenty times the data's memory.
     """

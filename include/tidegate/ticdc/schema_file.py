@@ -30,8 +30,8 @@ _LISTS: Final = ("ENUM", "SET")
 
 @dataclass(frozen=True, slots=True)
 class SchemaFile:
-    """database, table: in lower case, as to TiDB a name is the same in any case. version: commit_ts of the DDL, or of
-    the changefeed's beginning. query: "" when no DDL made the file.
+    """database, table: in lower case, as to TiDB a name is the same in any case. version: commit_ts
+    of the DDL, or of the changefeed's beginning. query: "" when no DDL made the file.
     """
 
     database: str

@@ -29,8 +29,8 @@ Form = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """columns: in order. forms: the compared form of each column's values. values: of each column together; no NULL
-    among them.
+    """columns: in order. forms: the compared form of each column's values. values: of each column
+    together; no NULL among them.
     """
 
     columns: tuple[str, ...]

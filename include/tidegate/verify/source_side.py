@@ -1,11 +1,11 @@
 """The source's side: which tables it has, their columns and key, their rows by its own SELECT.
 
 In:  a connection to the source.
-Out: SourceTable values; prints of rows (key and hash, made by the server's own SQL) in chunks of the key; rows by key;
-     up to where in its log everything is visible to a read.
+Out: SourceTable values; prints of rows (key and hash, made by the server's own SQL) in chunks of
+     the key; rows by key; up to where in its log everything is visible to a read.
 
-Nothing is written at the source, and no transaction lasts longer than a statement or a round of settling. A TiDB is
-another kind of side (tidb_side.py).
+Nothing is written at the source, and no transaction lasts longer than a statement or a round of
+settling. A TiDB is another kind of side (tidb_side.py).
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ _BUSY: Final = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK})
 class SourceSide:
     """One source during its verification: UTC, utf8mb4, a sql_mode without influence on SELECT.
 
-    reads_at_cuts: its reads see what was committed at or below the cut of the last `see`, and nothing else.
+    reads_at_cuts: its reads see what was committed at or below the cut of the last `see`, and
+    nothing else.
     """
 
     reads_at_cuts: ClassVar[bool] = False

@@ -24,9 +24,11 @@ _ID: Final = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class SentForm:
-    """name: the logical table. seen: when the hold that was seen was recorded; None of a table that wasn't held.
+    """name: the logical table. seen: when the hold that was seen was recorded; None of a table that
+    wasn't held.
 
-    nothing, changes: a judgement; changes: database.table at the source. renamed (OLD=NEW), dropped: columns.
+    nothing, changes: a judgement; changes: database.table at the source. renamed (OLD=NEW),
+    dropped: columns.
     """
 
     name: str

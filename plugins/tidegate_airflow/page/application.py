@@ -1,8 +1,9 @@
 """The page's routes, under Airflow's own login: only pipelines whose apply DAG the user may read.
 
 In:  requests; the pipeline files.
-Out: HTML pages, the same as JSON, and the page's scripts: one brings a page up to date every few seconds. One route
-     changes something: a form of this very page, by a user who may edit the pipeline's apply DAG (rights.py).
+Out: HTML pages, the same as JSON, and the page's scripts: one brings a page up to date every few
+     seconds. One route changes something: a form of this very page, by a user who may edit the
+     pipeline's apply DAG (rights.py).
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
-"""Rights on the page, by Airflow's auth manager: to see, to change; and whether another site sent a browser here.
+"""Rights on the page, by Airflow's auth manager: to see, to change; and whether another site sent a
+browser here.
 
 In:  requests.
-Out: dependencies of routes, which answer 401 and 403; the DAGs that a user may see; whether the user may edit one.
+Out: dependencies of routes, which answer 401 and 403; the DAGs that a user may see; whether the
+     user may edit one.
 
-The only module that uses more of Airflow than its SDK: a plugin's page has no authentication unless it asks for it.
+The only module that uses more of Airflow than its SDK: a plugin's page has no authentication unless
+it asks for it.
 
-Airflow's session is a cookie. A browser sends it along, whichever site made it ask. Airflow's own API takes JSON, which
-another site can't send without the server's leave. A form it can send. A change needs proof that this site sent it.
+Airflow's session is a cookie. A browser sends it along, whichever site made it ask. Airflow's own
+API takes JSON, which another site can't send without the server's leave. A form it can send. A
+change needs proof that this site sent it.
 """
 
 from __future__ import annotations
@@ -54,8 +58,9 @@ def may_edit(dag_id: str, user: Any) -> bool:
 def same_origin(request: Request) -> None:
     """Answer 403 unless the browser says that a page of this site sent the request.
 
-    A browser says it itself (Sec-Fetch-Site) over HTTPS and on localhost; elsewhere it sends the Origin of the page. A
-    request with neither is refused, and so is one from a frame without an origin.
+    A browser says it itself (Sec-Fetch-Site) over HTTPS and on localhost; elsewhere it sends the
+    Origin of the page. A request with neither is refused, and so is one from a frame without an
+    origin.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:

@@ -1,5 +1,4 @@
-"""Whether a timestamp from outside may be believed: a cut from the future would make all later rows
-late.
+"""Whether to believe a timestamp from outside: a cut from the future would make later rows late.
 
 In:  how far each source is resolved, the published cut, this machine's clock.
 Out: nothing, or why apply doesn't go on.

@@ -1,8 +1,8 @@
 """Heal schema_history by the log's own metadata of a table (binlog_row_metadata=FULL).
 
 In:  the TABLE_MAPs of a window in conflict with schema_history.
-Out: versions of kind `healed` in control/schema_history, and their tables released: they catch up from bronze with the
-     new version. Or why a table isn't healed.
+Out: versions of kind `healed` in control/schema_history, and their tables released: they catch up
+     from bronze with the new version. Or why a table isn't healed.
 
 Rows before the healed version's commit_ts keep their fitting version. A table isn't healed if later
 DDL was replayed onto the wrong columns already: the result of that DDL is wrong too.

@@ -1,5 +1,4 @@
-"""Transactions with rows apart from their commit, paired over all Pumps of a cluster: a window's
-commits.
+"""A window's transactions with rows apart from their commit, paired over all Pumps of a cluster.
 
 In:  the window's segments of Pumps, and those below it with rows perhaps waiting for a commit in
      the window.

@@ -100,8 +100,9 @@ def _ts(entry: Pending | PrewriteAnswer) -> int:
 def _orphans(app: Application, window: Window, source: str) -> list[Prewrite]:
     """The fate of orphans: capture asked the source for its prepared transactions, and they tell.
 
-    An orphan is older than xa.orphan_timeout_seconds by the log's own time, isn't prepared at the source any more, and
-    has no answer up to where the log ended after the source had said so. A long time alone decides nothing.
+    An orphan is older than xa.orphan_timeout_seconds by the log's own time, isn't prepared at the
+    source any more, and has no answer up to where the log ended after the source had said so. A
+    long time alone decides nothing.
     """
     if not any(prewrite.waits for prewrite in app.histories.prewrites[source]):
         return []

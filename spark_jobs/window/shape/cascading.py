@@ -1,7 +1,8 @@
 """Tables whose rows change with others', unseen in the log: by foreign keys of the engine itself.
 
 In:  an Application's schema histories.
-Out: children of a physical table, ancestors of one; the rules in force at a commit_ts. Nothing is read or written here.
+Out: children of a physical table, ancestors of one; the rules in force at a commit_ts. Nothing is
+     read or written here.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from tidegate.table_names import Physical
 
 
 def find_moves(app: Application, low_ts: int, cut_ts: int) -> list[Move]:
-    """The renames and moves of partitions in (low_ts, cut_ts] whose takers don't have their rows yet.
+    """The renames and moves of partitions in (low_ts, cut_ts] whose takers don't have their rows
+    yet.
 
     A table from a name outside the pipeline waits by its status and is none of them.
     """

@@ -1,7 +1,8 @@
 """The shape of a logical table at a commit_ts, and the cuts of its window.
 
 In:  an Application's schema histories and a table's share of a window.
-Out: SilverShapes, the version changes inside the window, its phases. Nothing is read or written here.
+Out: SilverShapes, the version changes inside the window, its phases. Nothing is read or written
+     here.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Tables of one name without a route: several sources have it, or shards flow into a table's own
-name.
+"""Tables of one name without a route: several sources have it, or shards flow into a table.
 
 In:  the sources' histories, the tables of a window, silver's columns.
 Out: why a table is none of them; such tables are held.
 
-Silver would have the rows of all of them under one key, and a snapshot of the one would take the others' for its own.
-A routed table's rows have their shard in their key, and an unrouted one's don't: one silver table can't have both.
+Silver would have the rows of all of them under one key, and a snapshot of the one would take the
+others' for its own. A routed table's rows have their shard in their key, and an unrouted one's
+don't: one silver table can't have both.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ Where a table is asked, and the cost:
 - one written by a window: by the very state its write is planned on, and again by the state its
   commit stands on. Unless somebody else wrote to it meanwhile, this costs no look at the store.
 - one going on, or leaving a window, without being written: before the cut has a row of it. A
-waiting one keeps its last answer, until it is asked again. A quiet table costs a window nothing.
+  waiting one keeps its last answer, until it is asked again.
+A quiet table costs a window nothing.
 
 A difference in a window holds the table, whatever silver's transaction proves: its rows were
 planned for another log. The next apply, or a snapshot, goes on with it.
@@ -96,8 +97,8 @@ def ask_released(app: Application) -> None:
 
 
 def check(app: Application, name: str, state: TableState) -> None:
-    """Before silver is written on the ground of this state. Raises SilverUnlike, SilverForeign, LakeUnavailable,
-    LakeRefused.
+    """Before silver is written on the ground of this state. Raises SilverUnlike, SilverForeign,
+    LakeUnavailable, LakeRefused.
     """
     known = app.memory(_Said).known(app)
     said = None if _is_dropped(app, name) else known.get(name)

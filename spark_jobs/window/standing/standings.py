@@ -1,5 +1,4 @@
-"""Where an application's tables stand: the rules are asked here alone, and control/table_states is
-written here alone.
+"""Where an application's tables stand: the one place to ask the rules and to write table_states.
 
 In:  a table, its event (tidegate/standing/events.py), the window's moves.
 Out: standings, taken into the application's memory and recorded; partners wait or catch up with
@@ -87,7 +86,8 @@ def after(app: Application, name: str, event: Event, physical: Collection[Physic
 
 
 def hold(app: Application, window: Window, name: str, refused: Refused) -> None:
-    """A table waits until its cause is mended, with all up to here (at_ts) in silver; the first cause counts.
+    """A table waits until its cause is mended, with all up to here (at_ts) in silver; the first
+    cause counts.
 
     refused: its reason says what and where; the table's need is added to it.
     """

@@ -2,8 +2,8 @@
 
 In:  the errors of the steps, one per try. A table's own values have the same effect on this process
      in each: no further try, since all other tables would wait for it.
-Out: tables held as not written, and how often in a row; released by themselves after a pause, which doubles
-     each time; else the error itself, once no further try can help.
+Out: tables held as not written, and how often in a row; released by themselves after a pause, which
+     doubles each time; else the error itself, once no further try can help.
 
 Failures are counted per table, and all tables with a like failure are held together: however many
 there are, the others wait for three tries and no more. A failure of the passing kind (failures.py)

@@ -1,5 +1,4 @@
-"""Shards of a routed table without all rows: they are left out, and the table goes on with the
-others.
+"""Shards of a routed table lacking rows: they are left out, the table goes on with the others.
 
 In:  schema histories, control/snapshots, a window's tables.
 Out: from where on a shard takes part in a window; routed tables lacking rows, in words; versions of

@@ -1,6 +1,7 @@
 """Whether a wave's rows of a table can be taken, and with what version: decided before any change.
 
-In:  a wave's share of a table; schema histories, standings, control/snapshots, silver's positions as they are now.
+In:  a wave's share of a table; schema histories, standings, control/snapshots, silver's positions
+     as they are now.
 Out: Verdict. The caller obeys it (apply_steps/resolve_watermarks.py).
 """
 
@@ -44,9 +45,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """refused: why the rows aren't taken; "" when they are. version: whose rows they are. begins: the table begins anew
-    at the wave's low mark, whatever becomes of the rows; made: by these versions, which its history lacks. fails: the
-    snapshot has no use for its other waves, either.
+    """refused: why the rows aren't taken; "" when they are. version: whose rows they are. begins:
+    the table begins anew at the wave's low mark, whatever becomes of the rows; made: by these
+    versions, which its history lacks. fails: the snapshot has no use for its other waves, either.
     """
 
     version: TableVersion | None = None

@@ -1,7 +1,8 @@
 """Snapshots in a window's log and in bronze: marks, the wave open before it, segments below it.
 
 In:  an Application, a Window, segments with the watermark table.
-Out: marks in log order; segments of tables whose waves began below the window; whether a statement changed a table.
+Out: marks in log order; segments of tables whose waves began below the window; whether a statement
+     changed a table.
 """
 
 from __future__ import annotations

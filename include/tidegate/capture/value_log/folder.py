@@ -1,7 +1,8 @@
 """Where a source's value log lies, whatever other sources its pipeline has.
 
 In:  a pipeline, a source in it, the folder for logs without a path of their own.
-Out: value_log_folder(): the log's folder; settled_folder(): the same, after a log at its old place was brought there.
+Out: value_log_folder(): the log's folder; settled_folder(): the same, after a log at its old place
+     was brought there.
 
 A log was once right in capture.value_log_path when a pipeline had one source, and in a folder of it
 when it had several. A second source then made the first one's log vanish, with its acknowledged
@@ -49,8 +50,9 @@ def value_log_folder(pipeline: Pipeline, source: str, state_dir: Path) -> Path:
 def settled_folder(
     pipeline: Pipeline, source: str, state_dir: Path, landed: Callable[[Segment], bool] = lambda _: False
 ) -> Path:
-    """Where the value log is to be opened; one at its old place is there afterwards. landed: whether bronze has a
-    segment: of two logs, one whose newest it has is of no use any more. Raises Fenced, ValueLogError.
+    """Where the value log is to be opened; one at its old place is there afterwards. landed:
+    whether bronze has a segment: of two logs, one whose newest it has is of no use any more. Raises
+    Fenced, ValueLogError.
     """
     folder = value_log_folder(pipeline, source, state_dir)
     if pipeline.capture.value_log_path is not None:
@@ -96,8 +98,8 @@ def make_folder(folder: Path) -> None:
 
 
 def log_id(folder: Path) -> str:
-    """The id of the log in a folder for the lake, wherever the folder is moved; made at the first call. Raises
-    OSError.
+    """The id of the log in a folder for the lake, wherever the folder is moved; made at the first
+    call. Raises OSError.
     """
     path = folder / _ID
     if not path.exists():

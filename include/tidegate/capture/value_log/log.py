@@ -3,10 +3,11 @@
 In:  segments in order of seq.
 Out: the same segments after a crash, up to the last complete record; by pointer, or from one on.
 
-Files 000001.vlog, 000002.vlog ... (value_log_record: their bytes; value_log_file: reading one). append writes, sync
-makes durable, for all appends since the last; a segment counts as captured only after sync. Opening reads the footers
-of full files and scans the last one for its true end: a torn tail is cut off, since nothing behind the last sync was
-promised. Reading needs no lock: synced records change no more, and gc deletes only records in bronze.
+Files 000001.vlog, 000002.vlog ... (value_log_record: their bytes; value_log_file: reading one).
+append writes, sync makes durable, for all appends since the last; a segment counts as captured only
+after sync. Opening reads the footers of full files and scans the last one for its true end: a torn
+tail is cut off, since nothing behind the last sync was promised. Reading needs no lock: synced
+records change no more, and gc deletes only records in bronze.
 
 The disk is never filled: a record beyond the budget, or into the free reserve, isn't begun.
 """

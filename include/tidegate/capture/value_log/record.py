@@ -3,9 +3,10 @@
 In:  a segment, or the bytes of one.
 Out: the other.
 
-record = u32 magic, u64 length, u32 CRC-32C of payload, payload; footer = u64 largest commit_ts, u64 last seq,
-u32 CRC-32C of these, u32 end magic; all little-endian (after TiDB Binlog, pump/storage/vlog.go and log.go). A
-record's payload = u32 length of a JSON header, the header (a segment's fields), its context, its payload.
+record = u32 magic, u64 length, u32 CRC-32C of payload, payload; footer = u64 largest commit_ts, u64
+last seq, u32 CRC-32C of these, u32 end magic; all little-endian (after TiDB Binlog,
+pump/storage/vlog.go and log.go). A record's payload = u32 length of a JSON header, the header (a
+segment's fields), its context, its payload.
 
 The header says how long context and payload are, so a record's length stands in it twice: a length
 whose bits flipped points anywhere, also past the file's end, and must not pass for a record cut

@@ -1,12 +1,11 @@
-"""Segments below the cut, for tables and sources catching up: found when a window needs them, and
-not kept.
+"""Segments below the cut, for tables and sources catching up: found when needed, and not kept.
 
 In:  bronze's Delta log, carried forward (above.py); per source the beginning and the wanted tables.
 Out: SegmentRefs of one window, bytes_max at most where it can be so small, and the commit_ts up to
      which they are all.
 
-The small columns of the segments between are read once per window at most, file by file in order of seq, and only refs
-with a wanted table stay: others' writes cost nothing but that look.
+The small columns of the segments between are read once per window at most, file by file in order of
+seq, and only refs with a wanted table stay: others' writes cost nothing but that look.
 """
 
 from __future__ import annotations
@@ -38,10 +37,11 @@ class WantedSegments:
 def backlog(
     lake: LakeFiles, wanted: Mapping[str, WantedSegments], upto_ts: int, bytes_max: int, above: FilesAbove | None = None
 ) -> tuple[int, list[SegmentRef]]:
-    """(a transaction's end at or below upto_ts, the refs to read up to there), in order of (source, seq).
+    """(a transaction's end at or below upto_ts, the refs to read up to there), in order of (source,
+    seq).
 
-    Refs of all sources together have at most bytes_max, as choose_cut says it. above: bronze's files as they were known
-    to whoever asks again and again.
+    Refs of all sources together have at most bytes_max, as choose_cut says it. above: bronze's
+    files as they were known to whoever asks again and again.
     """
     low_ts = min((want.after_ts for want in wanted.values()), default=0)
     files = (above or FilesAbove(lake)).of(wanted.keys(), low_ts)

@@ -1,10 +1,11 @@
 """One Parquet file of bronze/segments: written by pyarrow, and its entry in the log.
 
 In:  segments of one day.
-Out: a file with few segments in each row group, so a worker reads just its own; the statistics for readers.
+Out: a file with few segments in each row group, so a worker reads just its own; the statistics for
+     readers.
 
-pyarrow packs a payload 1.5 times as fast as delta-rs's own writer. Payload and context get no dictionary and
-no statistics: both cost CPU and help nobody.
+pyarrow packs a payload 1.5 times as fast as delta-rs's own writer. Payload and context get no
+dictionary and no statistics: both cost CPU and help nobody.
 """
 
 from __future__ import annotations

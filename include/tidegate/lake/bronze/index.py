@@ -9,9 +9,9 @@ all lie at or below the low-water mark is never opened, row groups of larger fil
 because a segment with its end inside a transaction resolves only the part before it: its rows wait
 for a later window.
 
-Upkeep packs files and removes the oldest. A packed file takes the place of its originals; a window planned before
-reads the old ones, still on disk until VACUUM. A request for removed segments is an error, and so is any request when
-a segment is missing.
+Upkeep packs files and removes the oldest. A packed file takes the place of its originals; a window
+planned before reads the old ones, still on disk until VACUUM. A request for removed segments is an
+error, and so is any request when a segment is missing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class BronzeIndex:
         return self._version
 
     def refresh(self, low_ts: int) -> bool:
-        """Look for new segments with resolved_ts or commit_ts above low_ts. True when bronze has moved.
+        """Look for new segments with resolved_ts or commit_ts above low_ts. True when bronze has
+        moved.
 
         A low_ts below the last one (a table was released) reads the forgotten refs again.
         """
@@ -220,7 +221,8 @@ def _is_needed(group: pq.RowGroupMetaData, low_ts: int) -> bool:
 def segments_or_damage(
     lake: LakeFiles, refs: Iterable[SegmentRef]
 ) -> Iterator[tuple[SegmentRef, Segment | StreamCorrupt]]:
-    """Segments in the order asked for; a file is opened once and a row group read once for all its neighbours in it.
+    """Segments in the order asked for; a file is opened once and a row group read once for all its
+    neighbours in it.
 
     A segment whose bytes differ from the captured ones comes as the error: it concerns its own
     tables alone. Each segment of an unreadable row group counts as missing, too. Payload and

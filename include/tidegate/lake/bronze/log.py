@@ -36,9 +36,10 @@ APPEND_ONLY: Final = "delta.appendOnly"
 class BronzeFile:
     """A live file of bronze/segments. path: as the log has it. min_*, max_*: over its segments.
 
-    begin_ts: prev_commit_ts of its first segment: every later commit_ts missing in earlier files is in this one or
-    after it. modified_ms: Unix milliseconds. has_bytes: False when it holds heartbeats at one place alone.
-    first_max_ts: the smallest max_commit_ts of its segments; for a Pump, where it never falls, its first one's.
+    begin_ts: prev_commit_ts of its first segment: every later commit_ts missing in earlier files is
+    in this one or after it. modified_ms: Unix milliseconds. has_bytes: False when it holds
+    heartbeats at one place alone. first_max_ts: the smallest max_commit_ts of its segments; for a
+    Pump, where it never falls, its first one's.
     """
 
     path: str

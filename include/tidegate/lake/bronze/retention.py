@@ -11,8 +11,8 @@ it are refused. The newest file of a source stays, and the newest with bytes: ca
 position there, and compares them with the server's. Prepared and unanswered transactions stay, and
 so do those answered above it: their rows are due there.
 
-Bronze is an append-only Delta table. The same commit lifts the property, and the next one sets it again; when this run
-is killed in between, the next run of upkeep does.
+Bronze is an append-only Delta table. The same commit lifts the property, and the next one sets it
+again; when this run is killed in between, the next run of upkeep does.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
 
 
 def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
-    """Per source the newest wave whose low mark is below a cut, unless it was answered, or no table of its snapshot is
-    read any more.
+    """Per source the newest wave whose low mark is below a cut, unless it was answered, or no table
+    of its snapshot is read any more.
     """
     columns = ["snapshot", "source", "database", "table", "event", "token", "low_ts", "recorded_at"]
     rows = sorted(control.read(lake, SNAPSHOTS, columns=columns).to_pylist(), key=lambda row: row["recorded_at"])
@@ -149,8 +149,8 @@ def choose_gone(
 def whole_transactions(
     lake: LakeFiles, gone: Sequence[BronzeFile], files: Sequence[BronzeFile], floor_ts: int
 ) -> Sequence[BronzeFile]:
-    """Fewer of them, if the rest would begin inside a transaction, or if commits above floor_ts would be of removed
-    rows. files: all of this source.
+    """Fewer of them, if the rest would begin inside a transaction, or if commits above floor_ts
+    would be of removed rows. files: all of this source.
     """
     while gone and not can_begin(lake, files[len(gone) :], floor_ts):
         gone = gone[:-1]

@@ -9,8 +9,8 @@ are left out. When others come first (another source, upkeep), it is read and de
 transaction version may have moved by a commit of ours with a lost answer, as the id of its attempt
 proves. Else another writer has moved it: Fenced.
 
-It must hold: seq is dense, and each segment begins where the one before ended (see `continues`). A gap or an overlap
-is an error, never a guess.
+It must hold: seq is dense, and each segment begins where the one before ended (see `continues`). A
+gap or an overlap is an error, never a guess.
 
 This writer holds no files of the table: a landing costs the same whatever bronze holds.
 """
@@ -70,8 +70,9 @@ def _no_place(_before: Segment, _after: Segment) -> None:
 class Bronze:
     """bronze/segments as one source's writer sees it.
 
-    continues: raises StreamCorrupt when a segment's place at the source doesn't follow the one before; each kind of
-    source has its own (Source.check_continues). Seq and commit_ts are looked at here.
+    continues: raises StreamCorrupt when a segment's place at the source doesn't follow the one
+    before; each kind of source has its own (Source.check_continues). Seq and commit_ts are looked
+    at here.
     """
 
     def __init__(
@@ -111,8 +112,8 @@ class Bronze:
         """The newest segment, preceded by all segments of its open transaction; payload and context
         left empty.
 
-        [] when this source has none. Raises Fenced when table and application transaction disagree, LakeUnavailable,
-        LakeRefused (a lake whose format is newer).
+        [] when this source has none. Raises Fenced when table and application transaction disagree,
+        LakeUnavailable, LakeRefused (a lake whose format is newer).
         """
         self._lake.check_known()
         segments: list[Segment] = []

@@ -11,8 +11,8 @@ left to do.
 
 At most three row groups are in memory: one read, one being filled, and one being written.
 
-Not by delta-rs's optimize.compact: it takes 0.6 of the time, but turned the order of 4,041 files round, made one row
-group of them, and takes in whatever is small, the newest file too.
+Not by delta-rs's optimize.compact: it takes 0.6 of the time, but turned the order of 4,041 files
+round, made one row group of them, and takes in whatever is small, the newest file too.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Control tables: the records of apply, maintain, snapshots and people, each a Delta table of
-tables.py.
+"""Control tables: records of apply, maintain, snapshots and people, Delta tables of tables.py.
 
 In:  a lake, a table of tables.py, rows as dicts.
 Out: commits; Arrow tables (rows.py). files.py: one table's Parquet files; upkeep.py: needless rows

@@ -1,11 +1,13 @@
-"""Control tables: made from tables.py, appended to, read; each by its Delta log (tidegate/delta) and its Parquet files.
+"""Control tables: made from tables.py, appended to, read; each by its Delta log (tidegate/delta)
+and its Parquet files.
 
 In:  a lake, a table of tables.py, rows as dicts.
 Out: commits; Arrow tables.
 
-An append is decided on the newest state of the log, committed at the version behind it, and decided again when another
-commit has that version. The conditions of an append are therefore true of the very version before it: its application
-transaction (id, version) isn't there yet, and nobody else has claimed the table.
+An append is decided on the newest state of the log, committed at the version behind it, and decided
+again when another commit has that version. The conditions of an append are therefore true of the
+very version before it: its application transaction (id, version) isn't there yet, and nobody else
+has claimed the table.
 """
 
 from __future__ import annotations
@@ -243,10 +245,12 @@ class ControlTables:
         return version(self._lake, table)
 
     def claim(self, table: Table, claim_id: str) -> int:
-        """From now on this one alone appends to the table under the id; gives its number, larger than all before.
+        """From now on this one alone appends to the table under the id; gives its number, larger
+        than all before.
 
-        An earlier claimer learns of it by its next look or append: the number stands in the table's log, and an append
-        is decided on a state with one's own, and made at the version behind that.
+        An earlier claimer learns of it by its next look or append: the number stands in the table's
+        log, and an append is decided on a state with one's own, and made at the version behind
+        that.
         """
         number, preparation = 0, Preparation(self._lake, table)
 

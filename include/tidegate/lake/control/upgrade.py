@@ -1,5 +1,5 @@
-"""The part of a commit to a control table before its own rows: the table is made, or upgraded; the lake's format is
-recorded.
+"""The part of a commit to a control table before its own rows: the table is made, or upgraded; the
+lake's format is recorded.
 
 In:  a lake, a table of tables.py, the state a commit is decided on.
 Out: actions for the commit; rows of control/format before it.
@@ -143,8 +143,8 @@ def begin(lake: LakeFiles) -> None:
 
 
 def record(lake: LakeFiles, event: str, what: str) -> bool:
-    """Say it in control/format, unless it is said; whether this did. Raises LakeUnavailable, LakeRefused (somebody
-    newer was here).
+    """Say it in control/format, unless it is said; whether this did. Raises LakeUnavailable,
+    LakeRefused (somebody newer was here).
     """
     version, is_new = newest_format(), False
     row = {"version": version, "release": __version__, "event": event, "what": what, "recorded_at": datetime.now(UTC)}

@@ -69,9 +69,11 @@ def rewrite(lake: LakeFiles, table: Table, stays: Callable[[pa.Table], pa.Table]
 
 
 def drop_files(lake: LakeFiles, table: Table, column: str, below: int) -> tuple[int, int] | None:
-    """Take out the files all of whose rows have less in a column, by the log's statistics; rows before and after.
+    """Take out the files all of whose rows have less in a column, by the log's statistics; rows
+    before and after.
 
-    None when there is nothing to do. Raises CommitConflict when another commit rewrote the table first.
+    None when there is nothing to do. Raises CommitConflict when another commit rewrote the table
+    first.
     """
     state = current(lake, table)
     bounds = [] if state is None else [(file, file.bounds(column)) for file in state.files]
@@ -130,7 +132,8 @@ def _again(attempt: Callable[[], Found]) -> Found:
 
 
 def commit_times(lake: LakeFiles, path: str, versions: Sequence[int]) -> dict[int, float]:
-    """When versions of a Delta table were committed, Unix seconds: its log files' times, as Delta itself takes them.
+    """When versions of a Delta table were committed, Unix seconds: its log files' times, as Delta
+    itself takes them.
 
     A version whose log file is gone is left out. path: the table's, relative to the lake.
     """

@@ -1,5 +1,4 @@
-"""Migration 1: decisions about a table rest on a value, where it was a word of `error` or of
-`reason`.
+"""Migration 1: decisions about a table rest on a value, no longer on words of `error` or `reason`.
 
 In:  rows of control/table_states and control/followed as lakes of format 0 have them.
 Out: the same rows of the next format: table_states without `error`, with cause, fault, needs,

@@ -3,8 +3,8 @@
 In:  a lake.
 Out: the changes of an upgrade to each table; the upgraded lake.
 
-Killed anywhere, it goes on where it was: each table says itself whether it is upgraded (lake/control/upgrade.py). Two
-at once do each table once: the second one finds it done.
+Killed anywhere, it goes on where it was: each table says itself whether it is upgraded
+(lake/control/upgrade.py). Two at once do each table once: the second one finds it done.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 In:  the log of control/format.
 Out: Format; LakeRefused. lake/control/upgrade.py writes control/format.
 
-The version stands in the log's application transactions: the newest begun one, and the newest done one. To look is one
-look at a log, once per LakeFiles object. A process at work during its lake's upgrade isn't told by this: it meets a
-table with unknown columns (layout.py), and stops there.
+The version stands in the log's application transactions: the newest begun one, and the newest done
+one. To look is one look at a log, once per LakeFiles object. A process at work during its lake's
+upgrade isn't told by this: it meets a table with unknown columns (layout.py), and stops there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The kinds of a version, as the pipeline file's policies name them.
 
 In:  two versions of a table, one after the other.
-Out: names of fields of config.Ddl; none for what no policy is about: a new table, an index, a comment.
+Out: names of fields of config.Ddl; none for what no policy is about: a new table, an index, a
+     comment.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 In:  two versions of a physical table, one after the other.
 Out: actions by column id, in an order in which they can be done. Pure.
 
-The server rewrites rows for some changes (a narrower type, another scale ...) and the binlog doesn't show it. Such a
-change is ValuesRewritten unless every value certainly reads the same afterwards: silver never keeps a value of the
-past. Where the new values follow from the old ones it says how (recast.py).
+The server rewrites rows for some changes (a narrower type, another scale ...) and the binlog
+doesn't show it. Such a change is ValuesRewritten unless every value certainly reads the same
+afterwards: silver never keeps a value of the past. Where the new values follow from the old ones it
+says how (recast.py).
 """
 
 from __future__ import annotations
@@ -81,9 +82,10 @@ def diff(
 ) -> list[SilverAction]:
     """Actions from old to new; [] when silver has nothing to do.
 
-    timestamp_us: when the statement between them ran, if known; CURRENT_TIMESTAMP as a default needs it.
-    apart: ids of columns that silver doesn't have; columns that are computed from them it may have.
-    Raises UnsupportedValue when what existing rows have in an added column can't be known.
+    timestamp_us: when the statement between them ran, if known; CURRENT_TIMESTAMP as a default
+    needs it. apart: ids of columns that silver doesn't have; columns that are computed from them it
+    may have. Raises UnsupportedValue when what existing rows have in an added column can't be
+    known.
     """
     before = {column.id: column for column in old.columns}
     after = {column.id: column for column in new.columns}
@@ -121,8 +123,8 @@ def _change(was: Column, now: Column, names: Mapping[str, str]) -> list[SilverAc
 def _computed_anew(
     column: Column, shared: list[tuple[Column, Column]], rewritten: Collection[int]
 ) -> list[SilverAction]:
-    """A generated column is computed again when a column of its expression changes: 1.5 may be '1.50' in a text. One
-    that reads DEFAULT(a) if that default is one.
+    """A generated column is computed again when a column of its expression changes: 1.5 may be
+    '1.50' in a text. One that reads DEFAULT(a) if that default is one.
 
     rewritten: ids of columns whose values changed, unseen in silver.
     """

@@ -117,8 +117,9 @@ def rows_of(chunk: Chunk) -> pa.Table:
 def changes_of(chunk: Chunk, low_ts: int) -> list[pa.RecordBatch]:
     """Its rows as changes of a transaction at its low watermark, in decode's form.
 
-    low_ts: commit_ts of the low watermark. A key has one row here, so the ordinal is the row. Batches are as they were
-    read: making one of them would move every byte once more. Raises StreamCorrupt.
+    low_ts: commit_ts of the low watermark. A key has one row here, so the ordinal is the row.
+    Batches are as they were read: making one of them would move every byte once more. Raises
+    StreamCorrupt.
     """
     rows = rows_of(chunk)
     schema = pa.schema([*SYSTEM_FIELDS, *rows.schema])

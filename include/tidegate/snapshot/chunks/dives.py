@@ -1,5 +1,4 @@
-"""Keys to divide a table about evenly, by the optimizer's estimates of how many rows lie between
-two places.
+"""Keys to divide a table about evenly, by the optimizer's estimates of rows between two places.
 
 In:  a table version with a key, of MySQL or MariaDB; a way to ask the server.
 Out: keys of rows, or their first columns; none where nothing lies between the ends.
@@ -52,9 +51,11 @@ def even_bounds(version: TableVersion, ask: Ask, parts: int, rows_min: int) -> l
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Rows with a prefix of the key whose next column is above `after`, up to and including `upto`; "" for no bound.
+    """Rows with a prefix of the key whose next column is above `after`, up to and including `upto`;
+    "" for no bound.
 
-    rows: about how many; 0 for an indivisible one. end: its last possible key, () for the last piece.
+    rows: about how many; 0 for an indivisible one. end: its last possible key, () for the last
+    piece.
     """
 
     rows: int

@@ -9,9 +9,10 @@ lies before it: where values are about even the first guess is good enough, and 
 prefix that most of the text has, or holes only take more guesses. Where one value has more rows
 than a range should, it is divided by the key's next column. A table read at once isn't divided.
 
-A TiDB keeps rows in regions of about one size (sampled.py): where a table has enough of them, their first rows are the
-bounds, of whatever key, and however its numbers lie (AUTO_RANDOM, SHARD_ROW_ID_BITS). Where it has few, integers are
-divided by arithmetic, with the scattering bits as the highest, and other keys as the regions lie.
+A TiDB keeps rows in regions of about one size (sampled.py): where a table has enough of them, their
+first rows are the bounds, of whatever key, and however its numbers lie (AUTO_RANDOM,
+SHARD_ROW_ID_BITS). Where it has few, integers are divided by arithmetic, with the scattering bits
+as the highest, and other keys as the regions lie.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _REGIONS_PER_PART: Final = 2  # with fewer of a TiDB's, ranges are as uneven as 
 
 
 def divide(version: TableVersion, ask: Ask, parts: int, rows_min: int = 0) -> tuple[Span, ...]:
-    """At most `parts` ranges; (WHOLE,) where it can't be divided, or about has fewer rows than rows_min.
+    """At most `parts` ranges; (WHOLE,) where it can't be divided, or about has fewer rows than
+    rows_min.
 
     ask: runs a SELECT in the session of SESSION. Nobody knows how many rows a TiDB's table has.
     """

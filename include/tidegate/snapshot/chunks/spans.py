@@ -3,9 +3,9 @@
 In:  the ranges of a table, the waves' readings, the refused waves.
 Out: the unread part.
 
-A key is a tuple of SQL literals, one per key column, as the server itself gave or would take them. Keys are never
-compared here, but for being the same text: how they are ordered only the server's collations know. That suffices,
-because a reader always reads a range from its beginning.
+A key is a tuple of SQL literals, one per key column, as the server itself gave or would take them.
+Keys are never compared here, but for being the same text: how they are ordered only the server's
+collations know. That suffices, because a reader always reads a range from its beginning.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def spans_from_text(text: str | None) -> tuple[Span, ...]:
 
 
 def is_whole(spans: Collection[Span]) -> bool:
-    """Whether spans lead from the first key to the last, each from where another one ends. Several of one span count
-    as one: a statement's rows may come in several chunks.
+    """Whether spans lead from the first key to the last, each from where another one ends. Several
+    of one span count as one: a statement's rows may come in several chunks.
     """
     upto = {span.after: span.upto for span in set(spans)}
     if len(upto) != len(set(spans)):

@@ -1,5 +1,4 @@
-"""The marks of a wave read at a timestamp of PD's: of a TiDB, where nothing is written and nothing
-is locked.
+"""The marks of a wave read at a timestamp of PD's: a TiDB needs neither writes nor locks.
 
 In:  TiDB's SQL port, the marks a reader would write.
 Out: the timestamp of a wave's reads; events of kind `marked` in control/snapshots.

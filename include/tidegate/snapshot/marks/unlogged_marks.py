@@ -81,8 +81,8 @@ class UnloggedMarks:
         return self
 
     def write(self, mark: Mark) -> Position | None:
-        """Take or tell one mark. The place of a low mark: where the log ended before. Raises SourceRefused,
-        SourceUnavailable.
+        """Take or tell one mark. The place of a low mark: where the log ended before. Raises
+        SourceRefused, SourceUnavailable.
         """
         if mark.kind is MarkKind.LOW:
             return self._look()

@@ -75,11 +75,13 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One mark. token: 32 hex digits, the same in a wave's low and high mark. tables: () in a low one.
+    """One mark. token: 32 hex digits, the same in a wave's low and high mark. tables: () in a low
+    one.
 
-    at: for a high one, the place in the log (`file:offset`) that divides the seen from the unseen for the wave's one
-    view; "" when the low mark is that place, or the wave has many views. exact: of a high one, whether the wave's one
-    view lies exactly there for what foreign keys do unseen, too (snapshot/by_view.py).
+    at: for a high one, the place in the log (`file:offset`) that divides the seen from the unseen
+    for the wave's one view; "" when the low mark is that place, or the wave has many views. exact:
+    of a high one, whether the wave's one view lies exactly there for what foreign keys do unseen,
+    too (snapshot/by_view.py).
     """
 
     snapshot: str

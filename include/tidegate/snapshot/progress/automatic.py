@@ -43,9 +43,9 @@ _GOES_ON: Final = (State.ACTIVE, State.SNAPSHOT, State.RELEASED, State.DROPPED)
 class Outlook:
     """The snapshot's way with a logical table waiting for its rows.
 
-    physical: the sources of its rows. due_at: the time of its own request; None without one. why: the reason for that,
-    or of the last failed snapshot. tries: snapshots of it within a day, in vain. under_way: the state of the present
-    one; "" without one. told_at: its reader's last sign.
+    physical: the sources of its rows. due_at: the time of its own request; None without one. why:
+    the reason for that, or of the last failed snapshot. tries: snapshots of it within a day, in
+    vain. under_way: the state of the present one; "" without one. told_at: its reader's last sign.
     """
 
     physical: tuple[Physical, ...] = ()

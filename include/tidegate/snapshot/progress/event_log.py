@@ -70,8 +70,8 @@ class EventLog:
         self._known.update(map(_key, events))
 
     def appended(self, version: int) -> None:
-        """The events given to know() are in the lake with this version: no look is needed if nobody else's came
-        before.
+        """The events given to know() are in the lake with this version: no look is needed if nobody
+        else's came before.
         """
         if version != self.version + 1:
             return

@@ -1,5 +1,5 @@
-"""Chunks beyond any rebuild leave bronze: of waves refused by apply, or ended with their reader, or out of every
-rebuild's reach.
+"""Chunks beyond any rebuild leave bronze: of waves refused by apply, or ended with their reader, or
+out of every rebuild's reach.
 
 In:  bronze/chunks, control/snapshots, the time, where bronze begins.
 Out: removable files, all of whose chunks are such; a commit without them.
@@ -43,8 +43,8 @@ _Wave = tuple[str, str]  # token and source
 def orphan_files(
     lake: LakeFiles, now: datetime, begins: Mapping[str, int] = MappingProxyType({}), keep_days: int = 0
 ) -> list[LiveFile]:
-    """begins: source -> the commit_ts at or below which bronze's segments are gone; keep_days: apply's chunks stay as
-    long in any case. Raises LakeUnavailable, StreamCorrupt.
+    """begins: source -> the commit_ts at or below which bronze's segments are gone; keep_days:
+    apply's chunks stay as long in any case. Raises LakeUnavailable, StreamCorrupt.
     """
     state = lake.log(CHUNKS.path).state()
     day = (now - timedelta(days=SNAPSHOT_ORPHAN_DAYS)).date()

@@ -1,11 +1,11 @@
-"""The snapshots for a person's eyes: those under way, the failed ones, and the past of waiting
-tables.
+"""The snapshots for a person's eyes: those under way, failed ones, the past of waiting tables.
 
 In:  a lake, again and again; names of tables waiting for their rows.
 Out: TableProgress of these, in order of their requests.
 
-Ten thousand tables leave sixty thousand events behind, and most of them are of tables whose last snapshot is done: of
-those no event is made, unless the table waits. A file of events is read once, as long as none goes.
+Ten thousand tables leave sixty thousand events behind, and most of them are of tables whose last
+snapshot is done: of those no event is made, unless the table waits. A file of events is read once,
+as long as none goes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class ShownSnapshots:
         self._passed_over: set[Physical] = set()
 
     def tables(self, wanted: Collection[Physical] = ()) -> list[TableProgress]:
-        """In order of their requests, without tables whose last snapshot is done; but with the wanted ones.
+        """In order of their requests, without tables whose last snapshot is done; but with the
+        wanted ones.
 
         Raises LakeUnavailable, LakeRefused.
         """
@@ -69,8 +70,8 @@ class ShownSnapshots:
 
 
 def under_way_and_failed(known: Collection[TableProgress]) -> tuple[list[TableProgress], list[TableProgress]]:
-    """Tables whose snapshot isn't over, and those whose last snapshot to end failed, by name; one that is tried again
-    now is among both. known: in order of their requests.
+    """Tables whose snapshot isn't over, and those whose last snapshot to end failed, by name; one
+    that is tried again now is among both. known: in order of their requests.
     """
     over = {(table.source, table.name): table for table in known if table.state.is_over}
     failed = [table for table in over.values() if table.state is SnapshotState.FAILED]

@@ -34,8 +34,9 @@ from tidegate.tables import FOLLOWED, SCHEMA_HISTORY
 
 @dataclass(slots=True)
 class _Told:
-    """The answer of a source. unknown: kept tables, each with its Unix time of creation, in seconds; without those
-    with a version in schema_history. at: its version at that look. begun: whether it has any.
+    """The answer of a source. unknown: kept tables, each with its Unix time of creation, in
+    seconds; without those with a version in schema_history. at: its version at that look. begun:
+    whether it has any.
     """
 
     unknown: dict[tuple[str, str], float]

@@ -38,8 +38,8 @@ def _now() -> datetime:
 
 @dataclass(slots=True)
 class _Woken:
-    """The last news, its version of control/snapshots, its Unix time, and how long it counts (s); and its selection of
-    tables.
+    """The last news, its version of control/snapshots, its Unix time, and how long it counts (s);
+    and its selection of tables.
     """
 
     tables: list[str]

@@ -10,16 +10,18 @@ removed records, and why no reader of control/snapshots needs them:
   the server of its end mark. The reader, its DAG and their alarms look at snapshots not yet over.
   `requested` and the event of its end give a state, and both stay; a done one has nothing left,
   whatever its ranges were.
-- `opened` without a table, `view`, `paused` and `resumed` of a whole snapshot, when all of its tables are over.
-  `opened` gives the beginning of a wave cut in two by a window's end. Apply asks it of waves before an answer, and a
-  rebuild, which meets old waves again, writes its own cuts down anew. Upkeep of bronze keeps segments for it only
-  while its snapshot goes on.
-- `definition` and `spans` of a `wave`. The columns are asked for at the first wave of its table, refused once the
-  snapshot is over; a rebuild has its own version, in control/schema_history. The row itself stays: by it upkeep knows
-  without a look inside that a file of bronze/chunks was taken as a whole.
+- `opened` without a table, `view`, `paused` and `resumed` of a whole snapshot, when all of its
+  tables are over. `opened` gives the beginning of a wave cut in two by a window's end. Apply asks
+  it of waves before an answer, and a rebuild, which meets old waves again, writes its own cuts down
+  anew. Upkeep of bronze keeps segments for it only while its snapshot goes on.
+- `definition` and `spans` of a `wave`. The columns are asked for at the first wave of its table,
+  refused once the snapshot is over; a rebuild has its own version, in control/schema_history. The
+  row itself stays: by it upkeep knows without a look inside that a file of bronze/chunks was taken
+  as a whole.
 
-All else stays. `opened` of a table, `applied`, `done`, `marked` and `placed` are a rebuild's ground, and the proof of
-a table's rows; `failed` and `cancelled` say why one isn't asked for again; `refused` the chunks to remove.
+All else stays. `opened` of a table, `applied`, `done`, `marked` and `placed` are a rebuild's
+ground, and the proof of a table's rows; `failed` and `cancelled` say why one isn't asked for again;
+`refused` the chunks to remove.
 
 A killed run has made its commit or it hasn't (lake/control/upkeep.py); later appends stay. A reader
 following the table by its files gets all of it anew (event_log.py).

@@ -42,8 +42,8 @@ _FIRST_ROWS: Final = 1000  # before it is known how long rows are
 
 @dataclass(frozen=True, slots=True)
 class WaveOf:
-    """The common facts of the chunks of a wave. at_ts: the timestamp of all its reading; 0 where there is none.
-    is_local: whether their lake is.
+    """The common facts of the chunks of a wave. at_ts: the timestamp of all its reading; 0 where
+    there is none. is_local: whether their lake is.
     """
 
     source: str
@@ -231,7 +231,8 @@ class ChunkReader:
             yield self._chunk(made, own_span, wave), left
 
     def read_whole(self, bounds: ChunkBounds, wave: WaveOf) -> Iterator[Chunk]:
-        """Chunks of all rows in no order, without their numbers, from one statement; each is of the WHOLE span.
+        """Chunks of all rows in no order, without their numbers, from one statement; each is of the
+        WHOLE span.
 
         As read() otherwise.
         """

@@ -1,5 +1,4 @@
-"""TiDB's tables as a reader needs them: columns and keys as they were at the timestamp of its
-reads.
+"""TiDB's tables as a reader needs them: columns and keys at the timestamp of its reads.
 
 In:  TiDB's SQL port, a timestamp.
 Out: TableVersions with TiDB's own description, as apply makes them of DDL jobs.
@@ -23,8 +22,8 @@ from tidegate.tidb.live_tables import LiveTables, Name, TableChange, VersionKind
 
 @dataclass(slots=True)
 class Definitions:
-    """The definitions of one TiDB. The history is folded anew only when there are more jobs in it. lower_tables:
-    tables' names are in lower case, too, as of a changefeed.
+    """The definitions of one TiDB. The history is folded anew only when there are more jobs in it.
+    lower_tables: tables' names are in lower case, too, as of a changefeed.
     """
 
     history: History

@@ -1,15 +1,17 @@
-"""Which files of silver have an index of their keys in memory: those that windows look through again and again.
+"""Which files of silver have an index of their keys in memory: those that windows look through
+again and again.
 
 In:  files that probing looked through, and how many of their rows.
 Out: a file's FileIndex, where looking up keys costs less than looking through the file.
 
-An index is made in the background once windows have looked through a file for about what making it costs. It never
-more than doubles a file's cost, and a file that changed keys don't fall into has none. One at a time is made. Where
-memory is bounded, an index that no window used lately goes first; one that is in use stays, and the newcomer has none:
-a table that is too large for the memory must not make the same indexes again and again.
+An index is made in the background once windows have looked through a file for about what making it
+costs. It never more than doubles a file's cost, and a file that changed keys don't fall into has
+none. One at a time is made. Where memory is bounded, an index that no window used lately goes
+first; one that is in use stays, and the newcomer has none: a table that is too large for the memory
+must not make the same indexes again and again.
 
-Nothing is kept on disk. A new application looks through a file some more times, and indexes 100 million rows in 3
-seconds of CPU.
+Nothing is kept on disk. A new application looks through a file some more times, and indexes 100
+million rows in 3 seconds of CPU.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ _Name = tuple[str, tuple[str, int, int], tuple[str, ...]]
 
 
 class KeyIndexes:
-    """At most bytes_max of FileIndex, what is being made among them. Its methods may be called from any thread.
+    """At most bytes_max of FileIndex, what is being made among them. Its methods may be called from
+    any thread.
 
     seed: of the hashes that windows look for. Those of another seed find no index.
     """

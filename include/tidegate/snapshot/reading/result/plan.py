@@ -5,10 +5,11 @@ Out: the select list; per column how the kernel reads it and how its array is fi
      own finish).
 
 The reasons why the values are the same:
-- `character_set_results` is NULL: the server converts nothing, so text comes in the column's own character set, as it
-  is logged, and goes through decode's tables of characters. JSON, UUID and addresses come as decode's text.
-- The binary protocol has FLOAT and DOUBLE as they are stored, dates as numbers (so '2024-02-31' is known for what it
-  is), and BIT, geometries and vectors as bytes.
+- `character_set_results` is NULL: the server converts nothing, so text comes in the column's own
+  character set, as it is logged, and goes through decode's tables of characters. JSON, UUID and
+  addresses come as decode's text.
+- The binary protocol has FLOAT and DOUBLE as they are stored, dates as numbers (so '2024-02-31' is
+  known for what it is), and BIT, geometries and vectors as bytes.
 - The session's time zone is +00:00 and its sql_mode is empty: CHAR isn't padded, nothing else
 changes with it. ENUM and SET come as their members' text: information_schema's members aren't
 needed.
@@ -83,7 +84,8 @@ class ReadColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """columns: in order of the select list; those for the arena first, in table order. words: as the kernel wants.
+    """columns: in order of the select list; those for the arena first, in table order. words: as
+    the kernel wants.
 
     key: names of the columns that rows are read in order of; () where they are read in none.
     """
