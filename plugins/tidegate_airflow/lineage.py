@@ -1,5 +1,4 @@
-"""Lineage by Airflow's OpenLineage provider: from the sources' tables and bronze to silver, and
-verdicts on silver.
+"""Lineage by Airflow's OpenLineage provider: from the sources' tables and bronze to silver, and verdicts on silver.
 
 In:  the end of a task; the pipeline, its lake.
 Out: OperatorLineage: inputs, outputs, columns, rows and bytes. None without the provider, or where

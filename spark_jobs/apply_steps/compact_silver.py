@@ -1,5 +1,4 @@
-"""Small files and deleted rows of the tables just written are packed, within the window's share of
-work.
+"""Small files and deleted rows of the tables just written are packed, within the window's share of work.
 
 In:  tables written by the positional writer, silver as it is now.
 Out: perhaps one more commit per table, without a change of data. Never an error: a failure is tried

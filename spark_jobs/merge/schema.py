@@ -1,5 +1,4 @@
-"""Silver follows the DDL of its table: the statements at one commit_ts, on the log alone where no
-row changes.
+"""Silver follows the DDL of its table: the statements at one commit_ts, on the log alone where no row changes.
 
 In:  a DDL phase with silver's shape behind it.
 Out: commits that give silver the columns, or take its rows. SchemaMismatch for what can't be

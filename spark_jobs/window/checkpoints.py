@@ -1,5 +1,4 @@
-"""Checkpoints of the Delta logs of silver and control tables, written beside the windows, not
-inside their commits.
+"""Checkpoints of the Delta logs of silver and control tables, written beside the windows, not inside their commits.
 
 In:  the tables' new versions.
 Out: a checkpoint of each table after CHECKPOINT_COMMITS commits, and, once a day, its log's expired

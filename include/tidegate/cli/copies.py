@@ -1,5 +1,4 @@
-"""`tidegate lake backup|restore|move`: a lake's copy while everything runs, a copy made the lake, a
-lake elsewhere.
+"""`tidegate lake backup|restore|move`: a lake's copy while everything runs, a copy made the lake, a lake elsewhere.
 
 In:  a pipeline; its lake, and another folder or URL, with keys in the lake's connection or in
      --conn-id's.

@@ -1,5 +1,4 @@
-"""The pipeline file: one YAML file per pipeline, checked by pydantic, errors with line and key. A
-module per section.
+"""The pipeline file: one YAML file per pipeline, checked by pydantic, errors with line and key. A module per section.
 
 In:  include/pipelines/<name>.yaml
 Out: a Pipeline, frozen; every key has a default where one makes sense, and a description, shown by

@@ -1,5 +1,4 @@
-"""The columns and rows that silver has of a table, by tables.columns, masks and rows of a pipeline
-file.
+"""The columns and rows that silver has of a table, by tables.columns, masks and rows of a pipeline file.
 
 In:  rules, the name of a silver table.
 Out: KeptColumns: the rules of one table, which answer for a column.

@@ -1,5 +1,4 @@
-"""One at a time does a job in a lake, from whatever machine: apply or maintain of a pipeline,
-capture of a source.
+"""One at a time does a job in a lake, from whatever machine: apply or maintain of a pipeline, capture of a source.
 
 In:  a lake, the job and whose it is.
 Out: the job's lease, in control/leases/<pipeline or source>.<job>.

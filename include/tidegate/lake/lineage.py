@@ -1,5 +1,4 @@
-"""The tables of silver changed since a cut, with their columns, their sources, and the rows
-written.
+"""The tables of silver changed since a cut, with their columns, their sources, and the rows written.
 
 In:  a lake; a cut before them.
 Out: AppliedTables, for OpenLineage. Nothing is written.

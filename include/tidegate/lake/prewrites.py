@@ -1,5 +1,4 @@
-"""control/prewrites: waiting and answered transactions per source, and the places of their rows in
-bronze.
+"""control/prewrites: waiting and answered transactions per source, and the places of their rows in bronze.
 
 In:  a lake.
 Out: Prewrites (segments/prewrites.py) still open, or answered above a commit_ts; their segments.

@@ -1,5 +1,4 @@
-"""The needs of a rebuild from bronze alone: a lake of its own over the same bronze, and where to
-begin.
+"""The needs of a rebuild from bronze alone: a lake of its own over the same bronze, and where to begin.
 
 In:  a lake, a logical table, a moment.
 Out: RebuildLake, where apply's own steps write the table under another name; the givers of its

@@ -1,5 +1,4 @@
-"""Silver tables made, emptied and given columns by commits of their logs alone: no file is read or
-rewritten.
+"""Silver tables made, emptied and given columns by commits of their logs alone: no file is read or rewritten.
 
 In:  a table's Delta log and its shape.
 Out: one commit each. Two makers of the same change make it once.

@@ -1,13 +1,14 @@
-"""A person accepts that a source lost captured log, or purged uncaptured log; capture goes on behind the gap.
+"""A person accepts a source's loss of captured log, or its purge of uncaptured log; capture goes on
+behind the gap.
 
 In:  a source that capture stopped at (PositionLost) on every host of it, its bronze and value log.
 Out: a Gap: the loss, and where capture can go on. Recorded, it is a segment of bronze without bytes. Apply holds the
      tables in it, until a CREATE TABLE at the source makes them whole again; or a TRUNCATE, unless the loss may hide
      DDL (HAS_DDL).
 
-Where it goes on: behind the newest captured segment that the server still has and can continue; then the gap names the
-tables of the segments after it. When there is none, at the beginning of the server's binlog; then nobody can say what
-changed in between, and the gap names every table.
+Where it goes on: behind the newest captured segment still at the server, if it can continue there;
+then the gap names the tables of the segments after it. When there is none, at the beginning of the
+server's binlog; then nobody can say what changed in between, and the gap names every table.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ from tidegate.tables import EVERY_TABLE, SegmentFlag, SegmentKind
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """why: the error that stopped capture, at the host `where`. segment: its record, with the waiting tables."""
+    """why: the error at capture's stop, at the host `where`. segment: its record, with the waiting
+    tables.
+    """
 
     why: str
     where: str
@@ -108,7 +111,7 @@ def _gap_at(run: RunningCapture, facts: SourceFacts, captured: Captured, checkpo
 
 
 def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: Gap) -> None:
-    """Land what the value log has, then the gap. Raises LakeUnavailable, Fenced."""
+    """Land the value log's segments, then the gap. Raises LakeUnavailable, Fenced."""
     if recovered.newest is None:
         raise LakeUnavailable("can't be asked where capture is", where=bronze.url, remedy="try again when it can")
     for segment in value_log.read(recovered.newest.seq):
@@ -153,7 +156,7 @@ def _earliest(run: RunningCapture, facts: SourceFacts) -> BinlogCheckpoint:
 def _segment(
     source: str, checkpoint: BinlogCheckpoint, point: BinlogCheckpoint, names: set[str], *, has_ddl: bool
 ) -> Segment:
-    """One byte long in the file, so that it counts as a place; with no bytes of it.
+    """One byte long in the file, to count as a place; with no bytes of it.
 
     point: where capture goes on, on the server of that file: another one's is found by GTID. has_ddl: whether the loss
     may be DDL.

@@ -1,7 +1,7 @@
 """The end of a server's binlog, its tables and its files, for those who look at a pipeline from outside.
 
 In:  a pipeline, how to reach one of its sources.
-Out: a standing.SourceAnswer; what goes wrong is an answer too.
+Out: a standing.SourceAnswer; a failure is an answer too.
 
 A caller with a look every few seconds keeps Seldom. The lists of tables and of files may be long, and a server pays for
 their length. Both are asked for once a minute.

@@ -1,4 +1,4 @@
-"""The XA branches that a server has prepared, as its log names them.
+"""A server's prepared XA branches, as its log names them.
 
 In:  a cursor.
 Out: names such as X'6731',X'6231',7 (binlog/xa.py), in order.
@@ -19,7 +19,8 @@ from tidegate.limits import BRANCH_SEEN_SECONDS, CAPTURE_POLL_SECONDS
 def prepared_branches(cursor: Any) -> list[str]:
     """Raises MySQLError: of MySQL 8 and later without XA_RECOVER_ADMIN.
 
-    MySQL sends the bytes of a name as text, which not all of them are, or in hexadecimal; MariaDB knows no CONVERT.
+    MySQL sends the bytes of a name as text (not all of them are), or in hexadecimal; MariaDB knows
+    no CONVERT.
     """
     try:
         cursor.execute("XA RECOVER CONVERT XID")
@@ -31,10 +32,12 @@ def prepared_branches(cursor: Any) -> list[str]:
 
 
 def see_commits(cursor: Any, *, wait_seconds: float = BRANCH_SEEN_SECONDS) -> None:
-    """Wait until the rows of what was answered by now are visible. Raises MySQLError, as prepared_branches.
+    """Wait until the rows of branches answered by now are visible. Raises MySQLError, as
+    prepared_branches.
 
-    MariaDB logs an XA COMMIT before its engine commits it, out of the order of other commits; the branch stays listed
-    until then. One that is listed all the time waits for its answer, and holds us no longer.
+    MariaDB logs an XA COMMIT before its engine commits it, out of the order of other commits; the
+    branch stays listed until then. One listed all the time waits for its answer, and holds us no
+    longer.
     """
     until = time.monotonic() + wait_seconds
     waiting = set(prepared_branches(cursor))

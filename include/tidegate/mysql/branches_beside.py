@@ -1,13 +1,15 @@
 """Whether a view of MariaDB sees every XA branch whose commit stands before its place in the log.
 
-In:  where the log ends and what is prepared, asked before the view is opened; the view's place; the log behind.
+In:  the log's end and the prepared branches, asked before the view is opened; the view's place; the
+     log behind.
 Out: yes, or no: then another view is opened.
 
-MariaDB logs an XA COMMIT before its engine commits it, and tells a view's place by the log. A view opened in between
-lacks the branch's rows, and a follower of the log from its place on never hears of them. Until the engine has
-committed a branch it is listed as prepared. A branch that was answered before we ask for the log's end, and isn't
-listed after it, is therefore visible. An answer between there and the view's place is in doubt, and so are the listed
-branches: such a branch is seen correctly when its answer comes behind the place, or not at all while we wait.
+MariaDB logs an XA COMMIT before its engine commits it, and tells a view's place by the log. A view
+opened in between lacks the branch's rows, and a follower of the log from its place on never hears
+of them. Until the engine has committed a branch it is listed as prepared. A branch answered before
+we ask for the log's end, and not listed after it, is therefore visible. An answer between there and
+the view's place is in doubt, and so are the listed branches: such a branch is seen correctly when
+its answer comes behind the place, or not at all while we wait.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _SAID: Final = re.compile(r"^XA (PREPARE|COMMIT|ROLLBACK) X'([0-9a-f]*)',X'([0-9
 
 @dataclass(frozen=True, slots=True)
 class BranchesBeside:
-    """The branches that were prepared when the log ended at `end`, or soon after."""
+    """The branches prepared when the log ended at `end`, or soon after."""
 
     end: Position
     listed: frozenset[str]

@@ -1,11 +1,12 @@
 """PyMySQL's connection, for a tenth of its CPU, and without its trust in whoever answers.
 
 In:  the arguments of pymysql.connect.
-Out: Client. On its own PyMySQL reads all certificates that this machine trusts for each connection, 30 to 50 ms of
-     CPU, also where it verifies none: without TLS files it encrypts when the server can, and asks no certificate.
+Out: Client. On its own PyMySQL reads all of this machine's trusted certificates for each
+     connection, 30 to 50 ms of CPU, also where it verifies none: without TLS files it encrypts when
+     the server can, and asks no certificate.
 
-PyMySQL sends the password as it is to any server that asks for it so, and encrypts it with any given key. The servers'
-own clients don't, nor does Client: raises SourceRefused.
+PyMySQL sends the password as it is to any server asking for it so, and encrypts it with any given
+key. The servers' own clients don't, nor does Client: raises SourceRefused.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ else:
 
 
 def unverified() -> ssl.SSLContext:
-    """A context that encrypts, and asks no certificate."""
+    """A context for encryption without checks of certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -46,7 +47,9 @@ class Client(_Connection):
     """As pymysql.connect gives it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """server_public_key: what the server may decipher a password by, where the connection isn't encrypted."""
+        """server_public_key: to encrypt a password for the server, where the connection isn't
+        encrypted.
+        """
         self._public_key: bytes | None = options.pop("server_public_key", None)  # before PyMySQL's, which connects
         super().__init__(*arguments, **options)
 
@@ -55,7 +58,7 @@ class Client(_Connection):
         return super()._create_ssl_ctx(sslp) if sslp else _shared()  # type: ignore[misc]
 
     def _process_auth(self, plugin_name: bytes, auth_packet: Any, handler: Any = None) -> Any:
-        """Called with the way of logging in that the server wants."""
+        """Called with the server's way of logging in."""
         if plugin_name == _BROKEN or (plugin_name in _CLEAR and not self._is_verified):
             raise self._refused(
                 f"the server asks for the password by {plugin_name.decode()}",

@@ -66,8 +66,9 @@ def check_in_cluster(cut_off: str, info: ConnectionInfo) -> None:
 
 
 def _of_group(members: list[tuple[str, bool, bool]]) -> str:
-    """(state, whether it is the node itself, whether that is read-only and follows nobody) of each; itself alone when
-    it is in no group. One that left its group is a server like any other when it may be written to, or is a replica.
+    """(state, whether it is the node itself, whether that is read-only and follows nobody) of each;
+    itself alone when it is in no group. One out of its group is a server like any other when it may
+    be written to, or is a replica.
     """
     others = [state for state, is_self, _ in members if not is_self] if len(members) > 1 else []
     for state, itself, fenced in members:

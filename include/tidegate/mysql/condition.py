@@ -1,6 +1,6 @@
-"""A condition as SQL that a server answers as we do.
+"""A condition as SQL, answered by a server as by us.
 
-In:  a Condition, which of its columns have text, and which dates.
+In:  a Condition, its columns of text, and those of dates.
 Out: SQL text, true of the same rows. Texts are compared by their bytes in UTF-8, without collation and padding. A date
      with a month or day of 0 is NULL, as in silver (apply.zero_dates).
 """

@@ -3,8 +3,9 @@
 In:  an Airflow connection (tidegate.connections).
 Out: a PyMySQL connection, or SourceRefused (a person must help) or SourceUnavailable (try again).
 
-A source may have several hosts, of which one is its primary now: `hosts` of the extra, tried in order behind the
-connection's own. The choice of capture's host is mysql/hosts.py's; any other caller gets the first that answers.
+A source may have several hosts, of which one is its primary now: `hosts` of the extra, tried in
+order behind the connection's own. The choice of capture's host is mysql/hosts.py's; any other
+caller gets the first to answer.
 
 The password is in no message and in no repr. TLS keys of the extra: ssl_ca, ssl_cert, ssl_key (files) and
 ssl_mode: disabled, preferred (encrypted when the server can), required (encrypted, not verified), verify_ca,
@@ -84,7 +85,7 @@ class Endpoint(NamedTuple):
 class ConnectionInfo:
     """Where a source is and who we are there; others: its further hosts, tried in order where this one fails.
 
-    Values of `extra` that are neither TLS nor hosts are left alone.
+    Values of `extra` other than TLS and hosts are left alone.
     """
 
     host: str
@@ -117,7 +118,9 @@ class ConnectionInfo:
     def from_parts(
         cls, name: str, *, host: str, port: int | None, user: str, password: str, extra: Mapping[str, Any]
     ) -> Self:
-        """From the fields of an Airflow connection. Raises ConfigError: no host, one that can't be read, ssl_mode."""
+        """From the fields of an Airflow connection. Raises ConfigError: no host, an unreadable one,
+        ssl_mode.
+        """
         hosts = _hosts(name, host, port or 3306, extra.get("hosts"))
         nested = extra.get("ssl")
         tls: dict[str, Any] = {f"ssl_{key}": value for key, value in nested.items()} if isinstance(nested, dict) else {}
@@ -141,7 +144,7 @@ class ConnectionInfo:
 
     @classmethod
     def of(cls, connection: Connection) -> Self:
-        """Raises ConfigError for a connection that names no host, or an unknown ssl_mode."""
+        """Raises ConfigError for a connection without a host, or an unknown ssl_mode."""
         return cls.from_parts(
             connection.name,
             host=connection.host,
@@ -153,12 +156,12 @@ class ConnectionInfo:
 
     @classmethod
     def from_airflow_text(cls, name: str, text: str) -> Self:
-        """From what Airflow keeps in AIRFLOW_CONN_<ID>. Raises ConfigError."""
+        """From Airflow's text in AIRFLOW_CONN_<ID>. Raises ConfigError."""
         return cls.of(from_text(name, text))
 
     @classmethod
     def from_env(cls, conn_id: str, environment: Mapping[str, str] | None = None) -> Self:
-        """The connection that Airflow would find in the environment under this id. Raises ConfigError."""
+        """Airflow's connection under this id in the environment. Raises ConfigError."""
         return cls.of(from_environment(conn_id, environment))
 
 
@@ -193,16 +196,18 @@ def silence_seconds(heartbeat_seconds: float) -> float:
 
 
 def answer_seconds(heartbeat_seconds: float) -> float:
-    """How long the reader waits for an answer: as long as for the stream, so that a dead network is found as soon."""
+    """How long the reader waits for an answer: as long as for the stream, to find a dead network as
+    soon.
+    """
     return min(limits.ANSWER_SECONDS_MAX, silence_seconds(heartbeat_seconds))
 
 
 def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connection[Any]:
     """An open connection (autocommit, utf8mb4, UTC); options go to PyMySQL.
 
-    UTC: in the hour that autumn repeats a local time is two instants. It stays open while it is quiet for a day. Other
-    defaults of a server are put right: rows that aren't committed, or no more than so many of a SELECT. With several
-    hosts it is the first that answers.
+    UTC: in autumn's repeated hour a local time is two instants. It stays open while it is quiet for
+    a day. Other defaults of a server are put right: uncommitted rows, or no more than so many of a
+    SELECT. With several hosts it is the first to answer.
 
     Raises SourceRefused or SourceUnavailable, of several hosts the last one's.
     """
@@ -269,7 +274,7 @@ def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
 
 
 def _refusal(code: int, text: str, info: ConnectionInfo) -> SourceRefused | None:
-    """Errors that no retry mends."""
+    """Errors beyond any retry."""
     meaning = meaning_of(code)
     remedy = _REMEDIES.get(meaning)
     if remedy is None:

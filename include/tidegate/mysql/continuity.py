@@ -1,13 +1,15 @@
-"""Whether a server still has what it sent: a crash can un-write it, a restore or RESET can put something else there.
+"""Whether a server still has its sent log: a crash can un-write it, a restore or RESET can put
+something else there.
 
-In:  the facts of the server that we are connected to, the captured segments' places and checksums.
+In:  the facts of the connected server, the captured segments' places and checksums.
 Out: nothing, or PositionLost with the missing log of the source, its tables, and the remedy.
 
-A server that lost its tail (sync_binlog = 0 and a dead host, a snapshot of the machine put back) numbers its next
-transactions as the lost ones were, so its GTIDs prove nothing: going on behind them would leave the lost rows in
-silver and skip the new ones. The bytes are therefore compared: the newest captured events are asked for once more, by
-position, and their CRC-32C must be the one that was captured. On another server there are no such bytes; there GTIDs
-must do, which servers of a topology never use twice.
+A server without its tail (sync_binlog = 0 and a dead host, a snapshot of the machine put back)
+numbers its next transactions as the lost ones were, so its GTIDs prove nothing: going on behind
+them would leave the lost rows in silver and skip the new ones. The bytes are therefore compared:
+the newest captured events are asked for once more, by position, and their CRC-32C must be the
+captured one. On another server there are no such bytes; there GTIDs must do: servers of a topology
+never use them twice.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def check_continuity(
 ) -> None:
     """Compare the newest captured bytes with the server's. request: how to ask for events from a position on.
 
-    Nothing is asked of another server than the one that sent them, nor when their file is purged.
+    Nothing is asked of another server than their sender, nor when their file is purged.
     Raises PositionLost, SourceUnavailable.
     """
     tail = captured.tail
@@ -89,11 +91,11 @@ def check_gtids(facts: SourceFacts, gtid_executed: str, captured: Captured, *, p
 
 
 def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
-    """GTIDs of ours that the server never executed, as it would write them; "" when it has them all.
+    """GTIDs of ours never executed at the server, as it would write them; "" when it has them all.
 
-    A domain that the very server knows nothing of was taken out there (MariaDB: FLUSH BINARY LOGS DELETE_DOMAIN_ID).
-    The very server's own transactions are in its log, and wait for a replica's reply (MySQL: semi-sync with
-    AFTER_SYNC).
+    A domain unknown to the very server was taken out there (MariaDB: FLUSH BINARY LOGS
+    DELETE_DOMAIN_ID). The very server's own transactions are in its log, and wait for a replica's
+    reply (MySQL: semi-sync with AFTER_SYNC).
     """
     known = tail is not None and is_same_server(facts, tail)
     if facts.flavour is Flavour.MYSQL:
@@ -112,7 +114,7 @@ def _lacking(facts: SourceFacts, ours: str, tail: Segment | None) -> str:
 
 
 def is_same_server(facts: SourceFacts, captured: Segment) -> bool:
-    """Whether what was captured is this server's."""
+    """Whether the captured log is this server's."""
     return is_server(facts, captured.server, captured.file)
 
 
@@ -170,7 +172,7 @@ class Reader:
         return self._oldest is None or Position.of(segment.file, 0) < self._oldest
 
     def has(self, segment: Segment) -> bool:
-        """Whether the server's bytes there are those that were captured. Raises SourceUnavailable.
+        """Whether the server's bytes there are the captured ones. Raises SourceUnavailable.
 
         Beyond 4 GiB of a file nothing can be asked for by position: there its length must do.
         """
@@ -188,14 +190,14 @@ class Reader:
 
 
 def probe(stream: DumpStream) -> None:
-    """Wait for what the server sends first. Raises its refusal, SourceUnavailable."""
+    """Wait for the server's first event. Raises its refusal, SourceUnavailable."""
     Packets(stream).begin()
 
 
 def _crcs_of(stream: DumpStream, start: int, end: int) -> set[int]:
-    """CRC-32C of the events from start to end, in each form that the server sends them in.
+    """CRC-32C of the events from start to end, in each form the server sends them in.
 
-    Empty when no event ends there. Raises what the stream raises.
+    Empty when no event ends there. Raises the stream's errors.
     """
     packets, position, crcs = Packets(stream), start, {0}
     while position < end:
@@ -223,7 +225,7 @@ def _crcs_of(stream: DumpStream, start: int, end: int) -> set[int]:
 
 
 def _forms(event: bytes) -> list[bytes]:
-    """A FORMAT_DESCRIPTION as it is, and without the time at which the server started.
+    """A FORMAT_DESCRIPTION as it is, and without the time of the server's start.
 
     That time is in the first file of a running server. Asked by position a server sends it; by GTID, of the file where
     it begins to read, it doesn't (MySQL: sql/rpl_binlog_sender.cc), with a checksum of its own when it has one.

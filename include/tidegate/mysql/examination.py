@@ -1,5 +1,4 @@
-"""Can a pipeline run: its sources' settings, grants and clocks, its tables, its lake; whether
-captured yet or not.
+"""Can a pipeline run: its sources' settings, grants and clocks, its tables, its lake; whether captured yet or not.
 
 In:  a pipeline, its lake, how to connect to its sources.
 Out: an Examination: one line per finding. Nothing is written at the sources; the lake is tried with

@@ -1,10 +1,12 @@
 """Whether the host of capture still gets its source's commits: looked at now and then.
 
-In:  the hosts of a source, the one that is read, questions to it over the second connection.
-Out: nothing; or SourceUnavailable, to end the connection: the next one goes to a host that goes on (mysql/hosts.py).
+In:  the hosts of a source, capture's host, questions to it over the second connection.
+Out: nothing; or SourceUnavailable, to end the connection: the next one goes to a continuing host
+     (mysql/hosts.py).
 
-A former primary, fenced off while another host was promoted, answers as a quiet server does, and so does a node cut
-off from its cluster (mysql/cluster.py). Their logs tell nothing of what goes on elsewhere.
+A former primary, fenced off while another host was promoted, answers as a quiet server does, and so
+does a node cut off from its cluster (mysql/cluster.py). Their logs tell nothing of events
+elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from tidegate.mysql.server_facts import SourceFacts, facts_of, read_facts, says_
 
 
 class FenceWatch:
-    """The check of one connection of capture. at: the host that it reads, and its facts."""
+    """The check of one connection of capture. at: its host, and the host's facts."""
 
     def __init__(self, hosts: ConnectionInfo, at: ConnectionInfo, facts: SourceFacts) -> None:
         self._at = at

@@ -1,15 +1,17 @@
-"""Whether the server's log still has what its stream has sent: looked at now and then while capture is connected.
+"""Whether the server's log still has its sent events: looked at now and then while capture is
+connected.
 
-In:  questions to the server over the second connection, the place in its log that the stream has reached.
+In:  questions to the server over the second connection, the stream's place in its log.
 Out: nothing; or SourceUnavailable, to end the connection: the next one compares the captured log with the server's
      (mysql/continuity.py), and says the difference.
 
-After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits on in a removed file, and sends
-heartbeats from there. They look like those of a quiet server, and no later commit ever comes. Our place is taken
-before the server is asked, so a log that was not reset ends there or behind it. One that has grown since, or was begun
-with a larger number (RESET ... TO n), doesn't end before our place: there GTIDs are compared (MySQL's) and its file is
-looked for. A stream that has moved since the last look wasn't reset: then nothing is asked. A proxy may ask another
-server than the sending one: that one's log is not compared.
+After RESET MASTER, or RESET BINARY LOGS AND GTIDS, the server's dump thread waits on in a removed
+file, and sends heartbeats from there. They look like those of a quiet server, and no later commit
+ever comes. Our place is taken before the server is asked, so a log without a reset ends there or
+behind it. One that has grown since, or was begun with a larger number (RESET ... TO n), doesn't end
+before our place: there GTIDs are compared (MySQL's) and its file is looked for. A stream moved
+since the last look wasn't reset: then nothing is asked. A proxy may ask another server than the
+sending one: such a log is not compared.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ Ask = Callable[[Callable[[Any], Any]], Any]
 
 
 class LogEndWatch:
-    """The check of one connection of capture. at: the host that it reads, and its facts."""
+    """The check of one connection of capture. at: its host, and the host's facts."""
 
     def __init__(self, at: ConnectionInfo, facts: SourceFacts) -> None:
         self._at = at
@@ -45,7 +47,7 @@ class LogEndWatch:
         self._stood: Position | None = None  # at the last look
 
     def look(self, ask: Ask, reached: Position | None, gtid_executed: str) -> None:
-        """When it is time. reached, gtid_executed: where the stream is, and what is captured of it.
+        """When it is time. reached, gtid_executed: where the stream is, and its captured part.
 
         Raises SourceUnavailable.
         """

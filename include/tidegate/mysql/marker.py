@@ -1,7 +1,7 @@
-"""Write markers at a source: rows that say when they were written.
+"""Write markers at a source: rows with the time of their writing.
 
 In:  a connection whose account may create and write tables.MARKER.
-Out: rows of that table, in a ring, to keep it and its silver table small.
+Out: rows of the table, in a ring, to keep it and its silver table small.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class MarkerWriter:
         self.ahead_us = self.compare_clocks()
 
     def compare_clocks(self) -> int:
-        """Microseconds that the source's clock is ahead of this machine's, by the quickest of some questions."""
+        """Microseconds of the source's clock ahead of this machine's, by the quickest of some
+        questions.
+        """
         answers = []
         with self._connection.cursor() as cursor:
             for _ in range(CLOCK_ATTEMPTS_MAX):

@@ -1,12 +1,13 @@
-"""Asks the source now and then for its prepared XA branches, so that apply can tell the unanswered ones.
+"""Asks the source now and then for its prepared XA branches: apply can then tell the unanswered
+ones.
 
 In:  a cursor on the second connection; segments as they are cut.
 Out: names of branches, and where the server's log ended once it had replied.
 
-A branch that is answered leaves the server's list after its answer is in the log. A branch missing in a reply, without
-an answer up to the log's end behind that reply, therefore has no answer still to come. Capture puts the reply into
-bronze once it has all up to there: it stands in the order of the log like everything else, and says the same a year
-later.
+An answered branch leaves the server's list after its answer is in the log. A branch missing in a
+reply, without an answer up to the log's end behind this reply, therefore has no answer still to
+come. Capture puts the reply into bronze once it has all up to there: it stands in the order of the
+log like everything else, and says the same a year later.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Reply = tuple[bytes, Position]  # names as JSON, and where the log ended
 
 
 class PreparedWatch:
-    """The watch of one connection. reply: one that isn't in bronze yet."""
+    """The watch of one connection. reply: one not in bronze yet."""
 
     def __init__(self, timeout_seconds: float, where: str) -> None:
         self.reply: Reply | None = None

@@ -1,12 +1,13 @@
-"""How long until the source purges what isn't captured yet.
+"""How long until the source purges uncaptured log.
 
 In:  the server's settings and its list of binlog files, looked at once a minute; how far capture is.
 Out: a Retention; a line in the log while less is left than the pipeline file wants.
 
-The answer holds if capture stood still from now on. The age: the server removes a file when its last event is older
-than its setting, so events of our present time stay for the rest of that age. The size: the oldest files go when all
-are larger together than the setting; the server's own rate of writing says when. A person with PURGE BINARY LOGS asks
-nobody; the list then shows at once that our file is gone.
+The answer holds if capture stood still from now on. The age: the server removes a file when its
+last event is older than its setting, so events of our present time stay for the rest of this age.
+The size: the oldest files go when all are larger together than the setting; the server's own rate
+of writing says when. A person with PURGE BINARY LOGS asks nobody; the list then shows at once that
+our file is gone.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class RetentionWatch:
         return known
 
     def measured(self, logs: BinaryLogs) -> Binlogs:
-        """The files with the rate at which the server writes, by the look before."""
+        """The files with the server's rate of writing, by the look before."""
         self._measure(dict(logs))
         return Binlogs(tuple(logs), self._rules, self._bytes_per_second)
 

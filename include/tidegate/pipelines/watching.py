@@ -1,5 +1,4 @@
-"""How a pipeline does, read at most every few seconds, however many look: people on the page, a
-metrics scraper.
+"""How a pipeline does, read at most every few seconds, however many look: people on the page, a metrics scraper.
 
 In:  a pipeline; its lake, and its sources, by whoever's connections.
 Out: PipelineView. A lake is kept open between looks: what was read of it once is only carried

@@ -1,5 +1,4 @@
-"""Snapshots without locks: a table's rows are read in chunks while its log is followed (DBLog's
-watermarks).
+"""Snapshots without locks: a table's rows are read in chunks while its log is followed (DBLog's watermarks).
 
 In:  a source's tables, keys and SELECTs between two watermarks; apply's answers in
      control/snapshots.

@@ -1,5 +1,4 @@
-"""The reader's work on tables at the beginning of their snapshots: their ranges, and the unreadable
-ones.
+"""The reader's work on tables at the beginning of their snapshots: their ranges, and the unreadable ones.
 
 In:  requested tables, the server.
 Out: per table its ranges, with their columns; or why it can't be read.

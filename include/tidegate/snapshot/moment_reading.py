@@ -1,5 +1,4 @@
-"""Tables of a TiDB without a key: each is read whole at one timestamp, by several connections, in
-one run or several.
+"""Tables of a TiDB without a key: each is read whole at one timestamp, by several connections, in one run or several.
 
 In:  a wave's timestamp, tables with their ranges of _tidb_rowid, the landed part of them.
 Out: chunks, landed as they come; per table its ranges, once it is whole; or the trouble.

@@ -1,5 +1,4 @@
-"""Lines of one table as texts: operations, commit_ts, and a column of texts for each of the
-table's.
+"""Lines of one table as texts: operations, commit_ts, and a column of texts for each of the table's.
 
 In:  whole lines of data files, all with the columns of one table version.
 Out: Rows; SchemaMismatch where the lines have other columns, StreamCorrupt where they are no lines

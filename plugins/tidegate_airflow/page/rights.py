@@ -1,5 +1,4 @@
-"""Rights on the page, by Airflow's auth manager: to see, to change; and whether another site sent a
-browser here.
+"""Rights on the page, by Airflow's auth manager: to see, to change; and whether another site sent a browser here.
 
 In:  requests.
 Out: dependencies of routes, which answer 401 and 403; the DAGs that a user may see; whether the

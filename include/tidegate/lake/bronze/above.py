@@ -1,5 +1,4 @@
-"""The live files of bronze above a low-water mark, carried forward by whoever looks again and
-again.
+"""The live files of bronze above a low-water mark, carried forward by whoever looks again and again.
 
 In:  bronze's Delta log.
 Out: BronzeFiles per source, in order of seq, of those with anything above the mark.

@@ -1,5 +1,4 @@
-"""The parts of a control table: its first actions, files with statistics, and the conditions for an
-existing one.
+"""The parts of a control table: its first actions, files with statistics, and the conditions for an existing one.
 
 In:  a table of tables.py, rows, a state of its log.
 Out: actions; Parquet files; files after a filter; LakeRefused for a table we would misread.

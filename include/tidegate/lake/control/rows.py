@@ -1,5 +1,4 @@
-"""Control tables: made from tables.py, appended to, read; each by its Delta log (tidegate/delta)
-and its Parquet files.
+"""Control tables: made from tables.py, appended to, read; each by its Delta log (tidegate/delta) and its Parquet files.
 
 In:  a lake, a table of tables.py, rows as dicts.
 Out: commits; Arrow tables.

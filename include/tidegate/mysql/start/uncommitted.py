@@ -1,6 +1,7 @@
-"""Rows in a table that no SELECT shows yet, because their transaction isn't committed.
+"""Rows in a table hidden from every SELECT as yet, because their transaction isn't committed.
 
-In:  a connection, tables of InnoDB that a plain SELECT finds empty; later than the position where capture begins.
+In:  a connection, tables of InnoDB empty to a plain SELECT; later than the position where capture
+     begins.
 Out: those that aren't: somebody's rows came by now, or somebody holds uncommitted rows there.
 
 A transaction in the binlog before a position may be committed after it, and an XA branch prepared before it long
@@ -48,7 +49,7 @@ def may_hide_rows(cursor: Any, facts: SourceFacts) -> bool:
 def written_to(connection: Any, names: Iterable[Name], *, wait_seconds: float = SETTLE_SECONDS) -> set[Name]:
     """Those of the tables with a row, committed or not. The call waits for holders of one, wait_seconds in all.
 
-    Raises MySQLError for a table that isn't there.
+    Raises MySQLError for a missing table.
     """
     written: set[Name] = set()
     waiting, until = set(names), time.monotonic() + wait_seconds

@@ -1,6 +1,6 @@
 """Cut a stream of events into segments.
 
-In:  a DumpStream, and the Checkpoint that the first segment must continue.
+In:  a DumpStream, and the Checkpoint continued by the first segment.
 Out: Segments with every column of bronze/segments filled, ready for the value log.
 
 It must hold: a segment's payload is one slice of one binlog file; the next begins where it ended, or at the beginning
@@ -90,7 +90,7 @@ class Cutter:
 
     @property
     def state(self) -> Any:
-        """The walk's record, which the stream's receive works on."""
+        """The walk's record, worked on by the stream's receive."""
         return self._state
 
     @property
@@ -104,7 +104,7 @@ class Cutter:
 
     @property
     def reached(self) -> Position | None:
-        """The server's position in its log, as far as it has sent that; None while unknown."""
+        """The server's position in its log, as far as it has sent the log; None while unknown."""
         at = int(self._state["position"])
         return None if at == _UNKNOWN or not self._file else Position.of(self._file, at)
 
@@ -119,7 +119,8 @@ class Cutter:
         return int(transaction[scan.BEFORE] if self.open else transaction[scan.PREVIOUS])
 
     def advance(self, stream: DumpStream, clock_ms: float = 0.0) -> Iterator[Segment]:
-        """Walk what the stream has received; yields segments as they are cut. clock_ms: the source's clock now.
+        """Walk the received stream; yields segments as they are cut. clock_ms: the source's clock
+        now.
 
         Raises StreamCorrupt, or the server's refusal.
         """
@@ -153,11 +154,13 @@ class Cutter:
         return self._cut() if self._state["length"] else None
 
     def cut_now(self) -> list[Segment]:
-        """Cut though a transaction is open: what is before it must become durable."""
+        """Cut though a transaction is open: the log before it must become durable."""
         return [] if self._state["stop_at"] else self._cut_all()
 
     def heartbeat(self, clock_ms: int) -> Segment | None:
-        """A row that moves resolved_ts to the source's clock; None when that's no progress or a payload waits."""
+        """A row to move resolved_ts to the source's clock; None when it's no progress or a payload
+        waits.
+        """
         resolved = compose(clock_ms)
         busy = self.open or self._state["length"] or self._state["stop_at"] or self._state["position"] == _UNKNOWN
         if busy or resolved <= self.resolved_ts:
@@ -167,14 +170,14 @@ class Cutter:
     def prepared(self, names: bytes, asked_at: Position) -> list[Segment]:
         """A row with the server's prepared branches when its log ended at asked_at, behind everything before that.
 
-        [] while that hasn't come, and inside a transaction.
+        [] while its place hasn't come, and inside a transaction.
         """
         if self.open or self._state["stop_at"] or self.reached is None or self.reached < asked_at:
             return []
         return [*self._cut_all(), self._between(SegmentKind.PREPARED, self.resolved_ts + 1, names)]
 
     def _between(self, kind: SegmentKind, resolved: int, context: bytes = b"") -> Segment:
-        """A row without bytes, at which resolved_ts moves."""
+        """A row without bytes; resolved_ts moves at it."""
         before = self.resolved_ts
         self._space.transaction[scan.PREVIOUS] = self._prev_commit_ts = resolved
         return self._emit(kind, int(self._state["position"]), before, context)

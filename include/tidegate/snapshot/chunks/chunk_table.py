@@ -1,5 +1,4 @@
-"""bronze/chunks: chunks are landed before their wave's high watermark is written, and found by
-their wave's token.
+"""bronze/chunks: chunks are landed before their wave's high watermark is written, and found by their wave's token.
 
 In:  chunks of one source; tokens of waves.
 Out: commits; ChunkRefs, the places of chunks' bytes; chunks.

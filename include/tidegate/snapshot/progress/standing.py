@@ -1,5 +1,4 @@
-"""The facts in control/snapshots for apply: the open waves, each table's progress, the tables in a
-snapshot.
+"""The facts in control/snapshots for apply: the open waves, each table's progress, the tables in a snapshot.
 
 In:  events of control/snapshots.
 Out: Known: answers by token and by physical table.

@@ -1,5 +1,4 @@
-"""Which files of silver have an index of their keys in memory: those that windows look through
-again and again.
+"""Which files of silver have an index of their keys in memory: those that windows look through again and again.
 
 In:  files that probing looked through, and how many of their rows.
 Out: a file's FileIndex, where looking up keys costs less than looking through the file.
