@@ -118,7 +118,7 @@ class Positions:
         return waits and (self.mark(name) < low_ts or (low_ts >= self.cut_ts and bool(self.late_sources(name))))
 
     def late_sources(self, name: str) -> set[str]:
-        """The sources of a table behind the cut."""
+        """Those of a table's sources that are behind the cut."""
         late = self.followed.behind.keys()
         return {physical.source for physical in self._names.flows().get(name, ())} & late if late else set()
 

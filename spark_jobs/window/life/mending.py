@@ -46,9 +46,9 @@ class _Looked:
 
 
 def mend_emptied(app: Application, planned: Planned, emptied: TableVersion) -> list[TableVersion]:
-    """Let a held table go on once emptied, and those waiting with it, in this very window where it
-    has all of them. Returns their versions from there up to this one, oldest first; [] when the
-    hold isn't over.
+    """Let a held table, emptied by this version, go on, and those waiting with it, in this very
+    window where it has all of them. Returns their versions from there up to this one, oldest first;
+    [] when the hold isn't over.
     """
     name = app.names.logical_name(emptied.database, emptied.table)
     ends = _Hold(app, name, emptied.commit_ts, planned).ends()

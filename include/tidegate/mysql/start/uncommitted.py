@@ -1,4 +1,4 @@
-"""Rows in a table hidden from every SELECT as yet, because their transaction isn't committed.
+"""Rows in a table, hidden from every SELECT as yet: their transaction isn't committed.
 
 In:  a connection, tables of InnoDB empty to a plain SELECT; later than the position where capture
      begins.
