@@ -125,6 +125,10 @@ class CommitConflict(Transient):
     """Another commit changed the table since it was read; nothing of ours was written."""
 
 
+class HoldChangedError(UsageError):
+    """The table is held for something else than the person saw, or goes on already; nothing was done."""
+
+
 class AlreadyDone(Terminal):
     """Somebody has begun this very action before; what became of it stands in control/actions."""
 

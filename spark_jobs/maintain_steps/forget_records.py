@@ -1,6 +1,6 @@
 """After the tables: what was recorded of work long done goes.
 
-In:  control/ledger, latency, maintenance, table_states, prewrites, snapshots and verification;
+In:  control/ledger, latency, maintenance, actions, table_states, prewrites, snapshots and verification;
      maintain.keep_records_days.
 Out: each without its old rows; of table_states the last event of each table stays; of prewrites those with their
      answer in bronze, and those without one; of snapshots the list of tidegate/snapshot/worth_keeping.py; of
@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, Maintenance
 from tidegate import tables
+from tidegate.actions_table import ACTIONS
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
 from tidegate.lake.control import last_of
@@ -48,11 +50,8 @@ def forget_records(job: Maintenance) -> None:
     _forget(job, tables.LEDGER, lambda: drop_files(job.lake, tables.LEDGER, "cut_ts", oldest_ts))
     _forget(job, tables.LATENCY, lambda: drop_files(job.lake, tables.LATENCY, "visible_us", oldest_us))
     at = pa.scalar(oldest, pa.timestamp("us", tz="UTC"))
-    _forget(
-        job,
-        tables.MAINTENANCE,
-        lambda: rewrite(job.lake, tables.MAINTENANCE, lambda rows: rows.filter(pc.greater_equal(rows["at"], at))),
-    )
+    for table, column in ((tables.MAINTENANCE, "at"), (ACTIONS, "recorded_at")):
+        _forget(job, table, partial(rewrite, job.lake, table, partial(_young, column, at)))
     begins = begins_of(job.lake)
     _forget(
         job, tables.PREWRITES, lambda: rewrite(job.lake, tables.PREWRITES, lambda rows: worth_keeping(rows, begins))
@@ -62,6 +61,10 @@ def forget_records(job: Maintenance) -> None:
     )
     _forget(job, tables.TABLE_STATES, lambda: rewrite(job.lake, tables.TABLE_STATES, lambda rows: _counting(rows, at)))
     _forget(job, VERIFICATION, lambda: rewrite(job.lake, VERIFICATION, lambda rows: _newest(rows, at)))
+
+
+def _young(column: str, oldest: pa.Scalar, rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.greater_equal(rows[column], oldest))
 
 
 def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:

@@ -29,8 +29,8 @@ from tidegate import tables
 from tidegate.lake import control, held
 from tidegate.lake.audit import actions
 from tidegate.local.server import Server
-from tidegate.snapshot.progress.events import SnapshotState
-from tidegate.snapshot.progress.requests import request, told
+from tidegate.snapshot.progress.events import EventKind, SnapshotState
+from tidegate.snapshot.progress.requests import request, tell_tables, told
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Place, Standing
 from tidegate.table_names import Physical
@@ -250,6 +250,34 @@ def test_a_person_judges_pauses_and_cancels(world: World) -> None:
         assert world.post(world.ask("ann", action, "two.d"), "ann") == 303
         assert told(log.lake, "road")[0].state is state
     assert {str(known.outcome) for known in actions(log.lake)} == {"done"}
+
+
+def test_a_judgement_is_of_the_tables_that_were_shown(world: World) -> None:
+    log = world.log
+    assert world.post(world.ask("ann"), "ann") == 303
+    log.apply()
+    log.send("one", "FROBNICATE EVERYTHING")
+    log.level()
+    log.apply()
+    fields = world.ask("ann", "judge", "shop.b")
+    assert world.post(fields | {"changes": "nodot"}, "ann") == 409, "it names no table, and all would go on"
+    held.release(log.lake, held.last_states(log.lake)["shop.a"])
+    assert world.post(fields | {"word": "nothing"}, "ann") == 409, "shop.a was shown beside it"
+    assert world.state("shop.b") is State.HELD
+    assert world.post(world.ask("ann", "judge", "shop.b") | {"changes": "shop.b"}, "ann") == 303
+    assert world.state("shop.b") is State.HELD
+
+
+def test_a_word_is_of_the_snapshot_that_was_shown(world: World) -> None:
+    lake = world.log.lake
+    for name in ("d*", "d"):
+        request(lake, "road", [Physical("two", "two", name)])
+    of_pattern, of_d = (world.ask("ann", "cancel", name) for name in ("two.d*", "two.d"))
+    tell_tables(lake, "road", told(lake, "road"), EventKind.CANCELLED)
+    request(lake, "road", [Physical("two", "two", "d")])
+    assert world.post(of_pattern, "ann") == 409, "a table's name is no pattern"
+    assert world.post(of_d, "ann") == 409, "another snapshot was shown"
+    assert told(lake, "road")[-1].state is SnapshotState.REQUESTED
 
 
 def test_only_the_apply_dags_right_counts(world: World) -> None:

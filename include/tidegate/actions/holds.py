@@ -10,15 +10,20 @@ nothing is done. None: a person who names a table means it as it is.
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+
+import pyarrow as pa
 
 from tidegate import pipelines, tables
 from tidegate.actions.desk import Desk
 from tidegate.actions_table import Act
 from tidegate.commit_ts import time_text
-from tidegate.errors import UsageError
+from tidegate.delta.state import TableState
+from tidegate.errors import HoldChangedError, UsageError
 from tidegate.lake import control, held, judgements
+from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows, table_rows
 from tidegate.mysql.connection import connect
 from tidegate.mysql.refresh import ColumnAnswers, StoppedAt, refreshed
@@ -35,10 +40,10 @@ def held_table(desk: Desk, table: str, seen: datetime | None = None) -> Standing
     waiting = held.held_tables(desk.lake)
     if table not in waiting:
         known = ", ".join(sorted(waiting)) or "none"
-        raise UsageError(f"{table} is not held", where=desk.name, remedy=f"held tables: {known}")
+        raise HoldChangedError(f"{table} is not held", where=desk.name, remedy=f"held tables: {known}")
     if seen is not None and waiting[table].since != seen:
-        reason = waiting[table].reason
-        raise UsageError(f"{table} is held for something else now: {reason}", where=desk.name, remedy="look again")
+        what = f"{table} is held for something else now: {waiting[table].reason}"
+        raise HoldChangedError(what, where=desk.name, remedy="look again")
     return waiting[table]
 
 
@@ -80,13 +85,28 @@ def refresh(desk: Desk, table: str, answers: ColumnAnswers, seen: datetime | Non
         stop = StoppedAt(place.file, place.pos, place.at_ts)
         with connect(pipelines.source_info(desk.pipeline, source, desk.connections, desk.lake)) as connection:
             version = refreshed(connection, TableVersion.from_row(rows[-1]), stop, next_id, answers)
-        control.append(desk.lake, tables.SCHEMA_HISTORY, [version.to_row()])
+        _record(desk.lake, version, len(rows), standing)
         held.release(desk.lake, standing, reason=f"its columns were asked for {desk.author.words}")
         result.line = (
             f"{table} has the columns of {version.file}:{version.pos} from commit_ts {version.commit_ts} on,"
             " and goes on with the next window"
         )
         return result.line
+
+
+def _record(lake: LakeFiles, version: TableVersion, before: int, standing: Standing) -> None:
+    """A new version, behind so many. The server took its time to answer: another person may have acted meanwhile."""
+    table, names = tables.SCHEMA_HISTORY, ("source", "database", "table")
+    of_table = [(name, "=", getattr(version, name)) for name in names]
+
+    def is_next(state: TableState) -> bool:
+        rows = control.rows_of(lake, table, state, pa.schema([table.schema.field("version")]), of_table)
+        now = held.state_of(lake, standing.table)
+        return rows.num_rows == before and now is not None and now.since == standing.since
+
+    if not control.append_if(lake, table, version.to_row(), is_next):
+        what = f"{standing.table} isn't held for that any more"
+        raise HoldChangedError(what, where=standing.pipeline, remedy="look again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +123,16 @@ class Judgement:
 
 def judge(desk: Desk, word: Judgement) -> str:
     """Tables that the place doesn't change go on. Raises UsageError where no table is held for a person to judge."""
-    named = {pair for text in word.tables for pair in splits(text)}
     here = held_at(desk, word.source, word.place)
-    _known_only(desk, word.source, named)
+    named = _known(desk, word.source, word.tables)
     stay = [state.table for at, state in here if (at.database, at.table) in named]
     go_on = [state for _, state in here if state.table not in stay]
     with desk.recorded(Act.JUDGE, tuple(state.table for _, state in here), f"{word.source} {word.place}") as result:
         places = {at: state.reason for at, state in here}
         who = judgements.record(desk.lake, places, word.tables, word.by or desk.author.user)
         for state in go_on:
-            held.release(desk.lake, state, reason=f"{who} judged {word.source} {word.place}")
+            with suppress(HoldChangedError):  # somebody let it go on before
+                held.release(desk.lake, state, reason=f"{who} judged {word.source} {word.place}")
         kept = f", {', '.join(stay)} held" if stay else ""
         result.line = f"{len(go_on)} tables go on with the next window{kept}: judged by {who}"
         return result.line
@@ -134,9 +154,13 @@ def held_at(desk: Desk, source: str, place: str) -> list[tuple[Place, Standing]]
     return here
 
 
-def _known_only(desk: Desk, source: str, named: set[tuple[str, str]]) -> None:
+def _known(desk: Desk, source: str, texts: Collection[str]) -> set[tuple[str, str]]:
     """Refuse unknown names: a typing error would release the meant table without the change."""
-    for name in sorted(named):
-        if not any(row["source"] == source for row in table_rows(desk.lake, *name)):
-            what = f"schema_history has no table {'.'.join(name)} of {source}"
+    known = set[tuple[str, str]]()
+    for text in sorted(texts):
+        pairs = [pair for pair in splits(text) if any(row["source"] == source for row in table_rows(desk.lake, *pair))]
+        if not pairs:
+            what = f"schema_history has no table {text} of {source}"
             raise UsageError(what, where=desk.name, remedy="name tables that are captured; --nothing for others")
+        known.update(pairs)
+    return known

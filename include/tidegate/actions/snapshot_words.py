@@ -13,6 +13,7 @@ from tidegate import pipelines
 from tidegate.actions.desk import Desk
 from tidegate.actions_table import Act
 from tidegate.config import named_tables
+from tidegate.errors import UsageError
 from tidegate.snapshot.progress.events import EventKind, SnapshotState, TableProgress
 from tidegate.snapshot.progress.requests import request, tell_tables, told
 from tidegate.snapshot.work import SnapshotWork, logical_name, newest
@@ -44,9 +45,17 @@ def work_of(desk: Desk, report: Callable[[str], None]) -> SnapshotWork:
     )
 
 
-def start(desk: Desk, work: SnapshotWork, names: Collection[str] = ()) -> str:
-    """Ask for snapshots; without names of all tables that wait for one. Raises as SnapshotWork.wanted."""
+def start(desk: Desk, work: SnapshotWork, names: Collection[str] = (), *, exact: bool = False) -> str:
+    """Ask for snapshots; without names of all tables that wait for one. Raises as SnapshotWork.wanted.
+
+    exact: no name is a pattern, and a table of which nothing is left to ask for is an error, a UsageError.
+    """
     new = work.wanted(names)
+    if exact:
+        new = [physical for physical in new if desk.pipeline.tables.logical(*physical.pair).name in names]
+        if not new:
+            what = f"{', '.join(names)}: no table at a source is left to ask for"
+            raise UsageError(what, where=desk.name, remedy="look again")
     asked = f"{counted(len(new), 'table is', 'tables are')} asked for"
     line = f"{asked}; what is asked for and not read yet goes on"
     if new:
@@ -55,6 +64,12 @@ def start(desk: Desk, work: SnapshotWork, names: Collection[str] = ()) -> str:
             request(desk.lake, desk.name, new)
             result.line = line
     return line
+
+
+def going_on(desk: Desk, name: str) -> list[str]:
+    """The ids of a logical table's snapshots that aren't over."""
+    going = [progress for progress in told(desk.lake, desk.name) if not progress.state.is_over]
+    return [progress.snapshot for progress in going if logical_name(desk.pipeline, progress) == name]
 
 
 def restart(desk: Desk, work: SnapshotWork, names: Collection[str] = ()) -> str:
@@ -81,10 +96,21 @@ def restart(desk: Desk, work: SnapshotWork, names: Collection[str] = ()) -> str:
         return result.line
 
 
-def tell(desk: Desk, act: Act, names: Collection[str], report: Callable[[str], None] = lambda _: None) -> str:
-    """Say a word of WORDS; report: is given a line about tables that it can't fit any more. Raises UsageError."""
+def tell(
+    desk: Desk,
+    act: Act,
+    names: Collection[str],
+    report: Callable[[str], None] = lambda _: None,
+    *,
+    exact: bool = False,
+) -> str:
+    """Say a word of WORDS; report: is given a line about tables that it can't fit any more. exact: no name is a
+    pattern. Raises UsageError.
+    """
     kind, states = WORDS[act]
     fit = [progress for progress in told(desk.lake, desk.name) if progress.state in states]
+    if exact:
+        fit = [progress for progress in fit if logical_name(desk.pipeline, progress) in names]
     known = sorted({logical_name(desk.pipeline, progress) for progress in fit})
     more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
     named = named_tables(

@@ -51,7 +51,7 @@ class Maintain(Section):
     keep_records_days: int | None = Field(
         90,
         ge=1,
-        description="Old records leave control/ledger, latency, maintenance, table_states and verification after this"
-        " many days, except each table's last event and newest result. Unneeded records of finished"
+        description="Old records leave control/ledger, latency, maintenance, actions, table_states and verification after"
+        " this many days, except each table's last event and newest result. Unneeded records of finished"
         " snapshots leave control/snapshots. null: never",
     )

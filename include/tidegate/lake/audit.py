@@ -23,7 +23,7 @@ from tidegate.actions_table import ACTIONS, Act, ActionOutcome
 from tidegate.errors import AlreadyDone, ConfigError, TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import ACTION_DETAIL_CHARACTERS_MAX
+from tidegate.limits import ACTION_DETAIL_CHARACTERS_MAX, ACTION_USER_CHARACTERS_MAX
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +32,14 @@ COMMAND_LINE: Final = "command line"
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """A person, and where his or her name comes from."""
+    """A person, and where his or her name comes from. The name is a short line, whatever is given."""
 
     user: str
     place: str = COMMAND_LINE
+
+    def __post_init__(self) -> None:
+        line = " ".join("".join(map(_printable, self.user)).split())
+        object.__setattr__(self, "user", line[:ACTION_USER_CHARACTERS_MAX] or "an unknown user")
 
     @classmethod
     def of_process(cls) -> Self:
@@ -49,6 +53,10 @@ class Author:
     def words(self) -> str:
         """As a sentence about the action ends."""
         return f"by {self.user}" if self.place == COMMAND_LINE else f"in {self.place} by {self.user}"
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else " "
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,7 @@ class PersonAction:
             "pipeline": self.pipeline,
             "action": self.act,
             "tables": list(self.tables),
-            "subject": self.subject,
+            "subject": self.subject[:ACTION_DETAIL_CHARACTERS_MAX],
             "user": self.author.user,
             "place": self.author.place,
             "outcome": outcome,

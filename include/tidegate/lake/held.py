@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.errors import LakeRefused, UsageError
+from tidegate.delta.state import TableState
+from tidegate.errors import HoldChangedError, LakeRefused, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.remedy import Needs
@@ -27,6 +28,7 @@ from tidegate.tables import State
 
 # Whoever writes a row by hand may say no cause.
 _UNSAID: Final = {State.HELD.value: Cause.FAULT}
+_TICK: Final = timedelta(microseconds=1)
 _TEXTS: Final = ("fault", "partner", "source", "snapshot")
 
 
@@ -127,6 +129,16 @@ def release(
             where=held.pipeline,
             remedy=way_to_rows(held, lacks_snapshots),
         )
-    now = datetime.now(UTC)
-    control.append(lake, tables.TABLE_STATES, [to_row(standing, held.pipeline, held.table, now)])
+    # The last row by this time counts; the clock of whoever held the table may be ahead of ours.
+    at = datetime.now(UTC) if held.since is None else max(datetime.now(UTC), held.since + _TICK)
+    row = to_row(standing, held.pipeline, held.table, at)
+    if not control.append_if(lake, tables.TABLE_STATES, row, lambda state: _stands(lake, state, held)):
+        raise HoldChangedError(f"{held.table} isn't held for that any more", where=held.pipeline, remedy="look again")
     return standing
+
+
+def _stands(lake: LakeFiles, state: TableState, held: Standing) -> bool:
+    """Whether the table's last row is still this one, in a state of control/table_states."""
+    rows = control.rows_of(lake, tables.TABLE_STATES, state, filters=[("table", "=", held.table)])
+    last = control.last_of(rows, ["table"], ["recorded_at"])["recorded_at"].to_pylist()
+    return bool(last == [held.since])

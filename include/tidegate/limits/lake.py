@@ -126,5 +126,6 @@ COMPLETE_HOURS_MAX: Final = 31 * 24
 COMPLETE_EVENTS_MAX: Final = 50
 # So far into an hour a source's clock is in it, too, as far as clocks agree.
 HOUR_PROVEN_SECONDS: Final = 2
-# Of the result, or the error, of a person's action, in control/actions.
+# Of the subject, and of the result or the error, of a person's action, in control/actions; of the person's name.
 ACTION_DETAIL_CHARACTERS_MAX: Final = 2000
+ACTION_USER_CHARACTERS_MAX: Final = 250

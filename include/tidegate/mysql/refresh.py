@@ -52,7 +52,8 @@ def refreshed(
     """Raises SchemaMismatch and PositionLost with what is needed instead, SourceUnavailable to try again."""
     if last.status is not VersionStatus.ACTIVE:
         raise _lost(last, "rows from before it are not known")
-    if last.commit_ts >= stop.at_ts:
+    asked_before = (last.kind, last.commit_ts) == (REFRESHED, stop.at_ts)  # and ended before the table went on
+    if last.commit_ts >= stop.at_ts and not asked_before:
         raise _lost(last, f"a later DDL was followed already ({last.file}:{last.pos} {last.ddl[:80]})")
 
     def keeps(database: str, table: str) -> bool:

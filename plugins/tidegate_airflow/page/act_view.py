@@ -90,11 +90,18 @@ def _row(known: Recorded) -> str:
 
 
 def question(
-    name: str, offer: Offer, standing: Standing | None, changes: Sequence[SchemaChange], judged: Sequence[str]
+    name: str,
+    offer: Offer,
+    standing: Standing | None,
+    changes: Sequence[SchemaChange],
+    judged: Sequence[str] = (),
+    shown: str = "",
 ) -> str:
-    """The page that asks first. changes: versions of the table. judged: tables at the source held at the same place."""
+    """The page that asks first. changes: versions of the table. judged: tables at the source held at the same place.
+    shown: the digest that the form sends back.
+    """
     seen = standing.since.isoformat() if standing is not None and standing.since is not None else ""
-    hidden = {"name": name, "action": str(offer.act), "id": uuid.uuid4().hex, "seen": seen}
+    hidden = {"name": name, "action": str(offer.act), "id": uuid.uuid4().hex, "seen": seen, "shown": shown}
     fields = "".join(f"<input type='hidden' name='{key}' value='{escape(value)}'>" for key, value in hidden.items())
     facts = _facts(standing, changes) if standing is not None else ""
     back = escape("table?" + urlencode({"name": name}))

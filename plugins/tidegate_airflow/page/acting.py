@@ -6,14 +6,15 @@ Out: the function's effect; its line. UsageError for a form that the page didn't
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Self
 
 from tidegate.actions_table import Act
-from tidegate.errors import UsageError
+from tidegate.errors import HoldChangedError, UsageError
 
 if TYPE_CHECKING:
     from tidegate.actions.desk import Desk
@@ -27,14 +28,15 @@ class SentForm:
     """name: the logical table. seen: when the hold that was seen was recorded; None of a table that
     wasn't held.
 
-    nothing, changes: a judgement; changes: database.table at the source. renamed (OLD=NEW),
-    dropped: columns.
+    shown: the digest of what the question was about besides. nothing, changes: a judgement;
+    changes: database.table at the source. renamed (OLD=NEW), dropped: columns.
     """
 
     name: str
     act: Act
     id: str
     seen: datetime | None
+    shown: str = ""
     nothing: bool = False
     changes: Sequence[str] = ()
     renamed: Sequence[str] = ()
@@ -43,7 +45,8 @@ class SentForm:
     @classmethod
     def of(cls, fields: Mapping[str, Sequence[str]]) -> Self:
         """Raises UsageError."""
-        name, act, token, seen = (([*fields.get(key, ()), ""])[0] for key in ("name", "action", "id", "seen"))
+        keys = ("name", "action", "id", "seen", "shown")
+        name, act, token, seen, shown = (([*fields.get(key, ()), ""])[0] for key in keys)
         if not name or act not in list(Act) or not _ID.fullmatch(token):
             raise UsageError("this isn't a form of the page", remedy="open the table's page again")
         try:
@@ -52,7 +55,7 @@ class SentForm:
             raise UsageError("this isn't a time of the page", remedy="open the table's page again") from None
         renamed, dropped = (_lines(fields.get(key, ())) for key in ("renamed", "dropped"))
         nothing = fields.get("word") == ["nothing"]
-        return cls(name, Act(act), token, seen_at, nothing, fields.get("changes", ()), renamed, dropped)
+        return cls(name, Act(act), token, seen_at, shown, nothing, fields.get("changes", ()), renamed, dropped)
 
 
 def _lines(texts: Sequence[str]) -> list[str]:
@@ -76,9 +79,10 @@ def perform(desk: Desk, form: SentForm) -> str:
             return _judge(desk, form)
         case Act.SNAPSHOT:
             holds.held_table(desk, form.name, form.seen)
-            return snapshot_words.start(desk, snapshot_words.work_of(desk, lambda _: None), [form.name])
+            return snapshot_words.start(desk, snapshot_words.work_of(desk, lambda _: None), [form.name], exact=True)
         case Act.PAUSE | Act.RESUME | Act.CANCEL:
-            return snapshot_words.tell(desk, form.act, [form.name])
+            _check_shown(desk, form, snapshot_words.going_on(desk, form.name), "another snapshot of it is under way")
+            return snapshot_words.tell(desk, form.act, [form.name], exact=True)
         case _:
             raise UsageError(f"the page has no button for {form.act}", where=desk.name, remedy="see `tidegate --help`")
 
@@ -89,7 +93,18 @@ def _judge(desk: Desk, form: SentForm) -> str:
     at = holds.held_table(desk, form.name, form.seen).event
     if form.nothing == bool(form.changes) or at is None:
         raise UsageError("say what it changes", where=desk.name, remedy="choose either nothing, or its tables")
+    _check_shown(desk, form, held_with(desk, at), "other tables are held at this place, too")
     return holds.judge(desk, holds.Judgement(at.source, f"{at.file}:{at.pos}", form.changes))
+
+
+def digest(names: Collection[str]) -> str:
+    """Of what a question is about: a form can't name 10,000 tables."""
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
+
+
+def _check_shown(desk: Desk, form: SentForm, names: Collection[str], what: str) -> None:
+    if digest(names) != form.shown:
+        raise HoldChangedError(f"{form.name}: {what} now, or none any more", where=desk.name, remedy="look again")
 
 
 def held_with(desk: Desk, place: Place) -> list[str]:

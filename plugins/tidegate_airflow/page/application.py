@@ -21,7 +21,7 @@ from tidegate.pipelines import PipelineReader, PipelineReaders
 from tidegate_airflow.connections import PLACE, lake_connection, source_connection
 from tidegate_airflow.page import rights
 from tidegate_airflow.page.act_view import TableActions, nothing_done, question
-from tidegate_airflow.page.acting import SentForm, held_with, perform
+from tidegate_airflow.page.acting import SentForm, digest, held_with, perform
 from tidegate_airflow.page.layout import ASK_SCRIPT, HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
@@ -98,7 +98,8 @@ def ask_first(dag_id: str, name: TableName, action: Act, user: GetUserDep) -> HT
     judged = list[str]()
     if action is Act.JUDGE and standing is not None and standing.event is not None:
         judged = held_with(_desk(pipeline, user, ""), standing.event)
-    body = question(name, offer, standing, reader.schema_changes(name), judged)
+    about = judged or [progress.snapshot for progress in reader.snapshots_of(name)]
+    body = question(name, offer, standing, reader.schema_changes(name), judged, digest(about))
     return HTMLResponse(document(name, body, "../../", "ask.js"), 200, HEADERS)
 
 

@@ -16,7 +16,9 @@ from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.cli.main import app as command_line
+from tidegate.errors import LakeUnavailable
 from tidegate.lake import control
+from tidegate.lake import held as held_tables
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -100,8 +102,12 @@ def _a_later_ddl_goes_on_from_the_healed_version(road: Road, spark: SparkSession
     assert road.assert_equal() == {"a": 4, "k": 3}
 
 
+def _away(*_: object, **__: object) -> None:
+    raise LakeUnavailable("the store is away")
+
+
 def test_a_hidden_column_holds_its_table_until_the_server_has_been_asked(
-    mariadb: Server, connected: tuple[Road, str], spark: SparkSession
+    mariadb: Server, connected: tuple[Road, str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     road, database = connected
     for name in ("full", "bare", "fine"):
@@ -123,6 +129,9 @@ def test_a_hidden_column_holds_its_table_until_the_server_has_been_asked(
     assert "the event doesn't name its columns" in held["bare"].reason
     done = _run(road, "schema", "refresh", f"{database}.fine")
     assert "is not held" in str(done.exception)
+    with monkeypatch.context() as patch:  # it ends between its two commits
+        patch.setattr(held_tables, "release", _away)
+        assert "the store is away" in str(_run(road, "schema", "refresh", f"{database}.bare").exception)
     for name in ("full", "bare"):
         done = _run(road, "schema", "refresh", f"{database}.{name}")
         assert done.exit_code == 0, (done.output, done.exception)

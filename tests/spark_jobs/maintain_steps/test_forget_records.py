@@ -43,6 +43,8 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
         seen_us = int(ago(days).timestamp() * 1e6)
         control.append(lake, tables.LATENCY, [filled(tables.LATENCY, written_us=1, visible_us=seen_us, cut_ts=days)])
         control.append(lake, tables.MAINTENANCE, [filled(tables.MAINTENANCE, at=ago(days), detail=str(days))])
+        done = filled(tables.ACTIONS, id=str(days), tables=[], recorded_at=ago(days))
+        control.append(lake, tables.ACTIONS, [done])
         control.append(lake, tables.TABLE_STATES, [event("d.a", "held", days), event("d.b", "held", days + 10)])
     # A file in which there is something young stays as it is. The source's log is ten days behind.
     rows = [filled(tables.LEDGER, seq=number, cut_ts=stamp(10 + number)) for number in (30, 0)]
@@ -68,6 +70,7 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
     assert sorted(control.read(lake, tables.LEDGER)["seq"].to_pylist()) == [0, 1, 9, 30]
     assert sorted(control.read(lake, tables.LATENCY)["cut_ts"].to_pylist()) == [1, 9]
     assert sorted(control.read(lake, tables.MAINTENANCE)["detail"].to_pylist()) == ["1", "9"]
+    assert sorted(control.read(lake, tables.ACTIONS)["id"].to_pylist()) == ["1", "9"]
     assert last_states(lake) == before
     left = control.read(lake, tables.TABLE_STATES).select(["table", "recorded_at"]).to_pylist()
     assert sorted((row["table"], row["recorded_at"]) for row in left) == [
@@ -79,10 +82,11 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
         ("control/ledger", 6, 4),
         ("control/latency", 4, 2),
         ("control/maintenance", 4, 2),
+        ("control/actions", 4, 2),
         ("control/table_states", 8, 3),
     ]
     forget_records(job)
-    assert len(job.rows) == 4, "nothing is left to do"
+    assert len(job.rows) == 5, "nothing is left to do"
 
 
 def event(table: str, state: str, days: float) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tidegate.actions.desk import Desk
 from tidegate.actions_table import Act, ActionOutcome
 from tidegate.connections import from_environment
 from tidegate.errors import AlreadyDone, LakeUnavailable, UsageError
-from tidegate.lake import control, held
+from tidegate.lake import audit, control, held
 from tidegate.lake.audit import Author, actions
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.progress.requests import request
@@ -131,3 +131,42 @@ def test_words_about_snapshots_are_recorded_with_their_tables(tmp_path: Path) ->
         (Act.PAUSE, ("d.t",)),
         (Act.CANCEL, ("d.t", "d.u")),
     ]
+
+
+def test_of_two_people_at_once_one_lets_the_table_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both saw the hold, and press within the same second. Apply went on behind the first one's word."""
+    desk = desk_at(tmp_path, t=asks())
+    began = audit.PersonAction.row
+
+    def meanwhile(action: audit.PersonAction, outcome: ActionOutcome, detail: str = "") -> dict[str, Any]:
+        monkeypatch.setattr(audit.PersonAction, "row", began)
+        holds.release(replace(desk, id=""), "d.t")
+        row = held.to_row(Standing(State.ACTIVE, applied_ts=90), "shop", "d.t", datetime.now(UTC))
+        control.append(desk.lake, tables.TABLE_STATES, [row])
+        return began(action, outcome, detail)
+
+    monkeypatch.setattr(audit.PersonAction, "row", meanwhile)
+    with pytest.raises(UsageError, match="isn't held for that any more"):
+        holds.release(desk, "d.t")
+    assert held.last_states(desk.lake)["d.t"].state is State.ACTIVE, "it would begin again below its rows"
+    assert sorted(str(known.outcome) for known in actions(desk.lake)) == ["done", "refused"]
+
+
+def test_a_release_counts_though_the_clock_of_the_holder_is_ahead(tmp_path: Path) -> None:
+    desk = desk_at(tmp_path)
+    ahead = datetime.now(UTC) + timedelta(seconds=30)
+    control.append(desk.lake, tables.TABLE_STATES, [held.to_row(asks(), "shop", "d.t", ahead)])
+    holds.release(desk, "d.t")
+    assert held.last_states(desk.lake)["d.t"].state is State.RELEASED
+
+
+def test_a_name_is_a_short_line_whatever_airflow_gives(tmp_path: Path) -> None:
+    desk = desk_at(tmp_path, t=replace(asks(), place=replace(PLACE, ddl="x" * 10_000)))
+    holds.release(replace(desk, author=Author("ann\n\x1b[31m\u202e<b>" + "x" * 10_000, "Airflow")), "d.t")
+    reason = held.last_states(desk.lake)["d.t"].reason
+    assert reason.startswith("approved in Airflow by ann [31m <b>xxx"), "whatever a terminal makes of it"
+    assert reason.isprintable()
+    for row in rows_of(desk.lake):
+        assert max(map(len, (row["user"], row["subject"], row["detail"]))) <= 2000
+        assert len(row["user"]) == 250
+    assert Author("\n").user == "an unknown user"

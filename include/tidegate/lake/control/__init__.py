@@ -8,6 +8,7 @@ Out: commits; Arrow tables (rows.py). files.py: one table's Parquet files; upkee
 from tidegate.lake.control.rows import (
     ControlTables,
     append,
+    append_if,
     append_once,
     application_version,
     current,
@@ -26,6 +27,7 @@ from tidegate.lake.control.rows import (
 __all__ = [
     "ControlTables",
     "append",
+    "append_if",
     "append_once",
     "application_version",
     "current",

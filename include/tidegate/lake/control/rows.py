@@ -12,7 +12,7 @@ has claimed the table.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -192,18 +192,26 @@ def append_once(lake: LakeFiles, table: Table, row: Row, name: str) -> bool:
     """Append a row unless a row has its value in the column of this name; whether this call did. If
     several processes try at once, a single one appends. Raises as `append`.
     """
-    preparation, is_new = Preparation(lake, table), False
+    schema = pa.schema([table.schema.field(name)])
+
+    def is_new(state: TableState) -> bool:
+        return not state.created or not rows_of(lake, table, state, schema, [(name, "=", row[name])]).num_rows
+
+    return append_if(lake, table, row, is_new)
+
+
+def append_if(lake: LakeFiles, table: Table, row: Row, is_so: Callable[[TableState], bool]) -> bool:
+    """Append a row if the condition is true of the very version before it; whether this call did. Raises as append."""
+    preparation, appends = Preparation(lake, table), False
     body = write_file(lake, table, pa.Table.from_pylist([dict(row)], schema=table.schema))
 
     def decide(state: TableState) -> Change | None:
-        nonlocal is_new
-        made, schema = preparation.actions(state), pa.schema([table.schema.field(name)])
-        known = state.created and rows_of(lake, table, state, schema, [(name, "=", row[name])]).num_rows > 0
-        is_new = not known
-        return Change([*made, add(body, data_change=True)], "WRITE", {}, {"mode": "Append"}) if is_new else None
+        nonlocal appends
+        made, appends = preparation.actions(state), is_so(state)
+        return Change([*made, add(body, data_change=True)], "WRITE", {}, {"mode": "Append"}) if appends else None
 
     lake.log(table.path).update(decide, attempts=CONTROL_COMMIT_ATTEMPTS_MAX)
-    return is_new
+    return appends
 
 
 def current(lake: LakeFiles, table: Table) -> TableState | None:
