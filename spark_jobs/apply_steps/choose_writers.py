@@ -144,10 +144,13 @@ def _check_moves(app: Application, window: Window, entry: TableWindow) -> None:
         if entry.name not in (move.giver, move.taker):
             continue
         before, after = (Kept(rules.columns_of(*app.names.pair(name))) for name in (move.giver, move.taker))
-        check_moved(before, given_version(move), after, move.new)
-        if before.rules.condition != after.rules.condition:
+        given, condition = given_version(move), after.rules.condition
+        check_moved(before, given, after, move.new)
+        if before.rules.condition != condition:
             why = f"rows of {move.giver} become {move.taker}'s, and tables.rows says another thing of them"
             raise SchemaMismatch(why, where=move.new.where, remedy=REFILL)
+        if condition is not None:
+            check_same_rows(condition, given, move.new)
 
 
 def _is_made_anew(phase: Phase) -> bool:

@@ -6,8 +6,8 @@ Out: frozen values with a text (`str`), which reads as the same value again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -87,6 +87,17 @@ def leaves(condition: Condition) -> Iterator[Leaf]:
                 yield from leaves(part)
         case _:
             yield condition
+
+
+def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
+    """The same of columns with other names. names: by a column's name in lower case."""
+    match condition:
+        case Not():
+            return Not(renamed(condition.part, names))
+        case All() | Any():
+            return replace(condition, parts=tuple(renamed(part, names) for part in condition.parts))
+        case _:
+            return replace(condition, column=names.get(condition.column.lower(), condition.column))
 
 
 def literals_of(leaf: Leaf) -> tuple[Literal, ...]:

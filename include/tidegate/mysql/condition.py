@@ -1,8 +1,8 @@
 """A condition as SQL, answered by a server as by us.
 
-In:  a Condition, its columns of text, and those of dates.
+In:  a Condition, its columns of text, those of dates and of years.
 Out: SQL text, true of the same rows. Texts are compared by their bytes in UTF-8, without collation and padding. A date
-     with a month or day of 0 is NULL, as in silver (apply.zero_dates).
+     beyond the calendar is NULL, as in silver (apply.zero_dates). A YEAR is its number.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tidegate.conditions.model import All, Any, Compared, Condition, IsNull, Literal, Not, OneOf
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql import if_dated, quote_name
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionSql:
-    """texts, dates: names of columns with text, and of those with dates or moments, in lower case. The session's time
-    zone is UTC.
+    """texts, dates, years: names of columns with text, with dates or moments, and of type YEAR, in lower case. The
+    session's time zone is UTC.
     """
 
     texts: Collection[str]
     dates: Collection[str]
+    years: Collection[str] = ()
 
     def of(self, condition: Condition) -> str:
         match condition:
@@ -47,8 +48,8 @@ class ConditionSql:
         if column.lower() in self.texts:
             return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY)"
         if column.lower() in self.dates:
-            return f"IF(MONTH({name}) = 0 OR DAYOFMONTH({name}) = 0, NULL, {name})"
-        return name
+            return if_dated(name, name)
+        return f"({name} + 0)" if column.lower() in self.years else name  # servers take 24 for 2024 beside a YEAR
 
     def _literal(self, leaf: Compared | OneOf, literal: Literal) -> str:
         if isinstance(literal, Decimal):

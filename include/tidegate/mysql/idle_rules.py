@@ -53,7 +53,7 @@ def _patterns(rule: Rule) -> Iterator[tuple[str, Callable[[Column], bool]]]:
 
 
 def _is_called(name: str, column: Column) -> bool:
-    return column.silver.lower() == name
+    return column.name.lower() == name
 
 
 def _named(pattern: str) -> tuple[str, Callable[[Column], bool]]:

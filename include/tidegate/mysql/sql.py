@@ -65,3 +65,8 @@ def _beyond(key: Sequence[str | ByNumber], bound: tuple[str, ...], strict: str, 
         beside, beyond = compared(column, f"{strict}=", value), compared(column, strict, value)
         said = f"{beside} AND ({beyond} OR ({compared(column, '=', value)} AND {said}))"
     return said
+
+
+def if_dated(date: str, value: str) -> str:
+    """An expression's value where another is a date of the calendar, else NULL."""
+    return f"IF(FROM_DAYS(TO_DAYS({date})) = CAST({date} AS DATE), {value}, NULL)"

@@ -21,7 +21,7 @@ from enum import Enum, auto
 from typing import Final
 
 from tidegate.errors import VerifyError
-from tidegate.mysql.sql import quote_name
+from tidegate.mysql.sql import if_dated, quote_name
 from tidegate.query.duck import identifier
 from tidegate.remedy import REPORT
 from tidegate.silver_names import silver_column
@@ -182,10 +182,10 @@ def form(name: str, data_type: str, column_type: str, charset: str = "") -> Colu
     if kind in ("float", "double"):
         return ColumnForm(name, FormKind.NUMBER, f"CAST({here} + 0e0 AS CHAR)", f"CAST({in_silver} AS DOUBLE)", kind)
     if kind == "date":
-        return exact(_if_dated(here, f"CAST({here} AS CHAR)"), f"strftime({in_silver}, '%Y-%m-%d')")
+        return exact(if_dated(here, f"CAST({here} AS CHAR)"), f"strftime({in_silver}, '%Y-%m-%d')")
     if kind in ("datetime", "timestamp"):
         moment = f"timezone('UTC', {in_silver})" if kind == "timestamp" else in_silver
-        return exact(_if_dated(here, f"CAST(CAST({here} AS DATETIME(6)) AS CHAR)"), f"strftime({moment}, '{_MOMENT}')")
+        return exact(if_dated(here, f"CAST(CAST({here} AS DATETIME(6)) AS CHAR)"), f"strftime({moment}, '{_MOMENT}')")
     if kind in _SHOWN:
         return exact(f"CAST({here} AS CHAR)", in_silver)
     source, silver = _bytes_of(kind, here, in_silver)
@@ -211,8 +211,3 @@ def _bytes_of(kind: str, here: str, in_silver: str) -> tuple[str, str]:
         little = " || ".join(f"substr({digits}, {at}, 2)" for at in (7, 5, 3, 1))
         return f"HEX({here})", f"array_to_string(list_transform({in_silver}, lambda x: {little}), '')"
     return "", ""
-
-
-def _if_dated(here: str, text: str) -> str:
-    """The text of a date that the calendar has, else NULL."""
-    return f"IF(FROM_DAYS(TO_DAYS({here})) = CAST({here} AS DATE), {text}, NULL)"

@@ -337,7 +337,8 @@ def _where(kept: KeptColumns, columns: Sequence[tuple[str, str, str, str]]) -> s
         return ""
     texts = {name.lower() for name, _, _, charset in columns if charset}
     dates = {name.lower() for name, kind, _, _ in columns if kind.lower() in _DATES}
-    return f"({ConditionSql(texts, dates).of(kept.condition)})"
+    years = {name.lower() for name, kind, _, _ in columns if kind.lower() == "year"}
+    return f"({ConditionSql(texts, dates, years).of(kept.condition)})"
 
 
 def _all(conditions: Sequence[str]) -> str:

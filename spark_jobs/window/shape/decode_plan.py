@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import StagedChanges
 from spark_jobs.window.plan import TablePlan, TableWriter
-from spark_jobs.window.shape.filtered import can_ask
+from spark_jobs.window.shape.filtered import asked_of
 from spark_jobs.window.shape.kept import decode_masks, left_out
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
@@ -101,8 +101,8 @@ def plan_decode(
                 missing[source, name, version.version] = left_out(kept, [version])
                 masks[source, name, version.version] = decode_masks(kept, version)
                 # Of a version that can't be asked no row is written: its table is held.
-                if (condition := kept.rules.condition) is not None and can_ask(condition, version):
-                    rows[source, name, version.version] = condition
+                if (condition := kept.rules.condition) and (asked := asked_of(condition, version)):
+                    rows[source, name, version.version] = asked
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"

@@ -18,17 +18,23 @@ import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.conditions.matching import check_literals, matching
-from tidegate.conditions.model import Condition, leaves
+from tidegate.conditions.model import Condition, Leaf, leaves, literals_of, renamed
 from tidegate.delta.state import TableState
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.merge.phases import empties
 from tidegate.merge.silver_sql import ROWS_PROPERTY
 from tidegate.remedy import REFILL
 from tidegate.schema.follow.silver_change import ValuesRewritten, diff
 from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
 
 _SECTION: Final = "tables.rows"
+# Other kinds that silver has as texts (JSON, TIME, UUID, decimals of many digits) are values to the server.
+_COMPARED: Final = frozenset(
+    {Kind.INT, Kind.UNSIGNED_BIGINT, Kind.DECIMAL, Kind.YEAR, Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP}
+    | {Kind.TEXT, Kind.ENUM, Kind.SET}
+)
 
 
 def filtered(condition: Condition, changes: pa.RecordBatch, *, keyed: bool) -> pa.RecordBatch:
@@ -54,7 +60,7 @@ def check_condition(condition: Condition, version: TableVersion) -> None:
             why = f"{_SECTION} names column {leaf.column}, which the table doesn't have"
             raise SchemaMismatch(why, where=version.where, remedy=f"mend the condition in {_SECTION}")
         try:
-            check_literals(leaf, canonical(column).arrow)
+            _check_leaf(leaf, column)
         except ValueError as error:
             why = f"{_SECTION} compares column {leaf.column} of type {column.type}: {error}"
             raise SchemaMismatch(why, where=version.where, remedy=f"mend the condition in {_SECTION}") from None
@@ -65,13 +71,22 @@ def check_condition(condition: Condition, version: TableVersion) -> None:
         raise SchemaMismatch(why, where=version.where, remedy=f"take the table out of {_SECTION}")
 
 
-def can_ask(condition: Condition, version: TableVersion) -> bool:
-    """Whether check_condition has nothing against it."""
+def _check_leaf(leaf: Leaf, column: Column) -> None:
+    """Raise ValueError where a column isn't compared with a leaf's literals."""
+    kind = canonical(column)
+    if literals_of(leaf) and kind.kind not in _COMPARED:
+        raise ValueError(f"columns of type {kind.kind} aren't compared")
+    check_literals(leaf, kind.arrow)
+
+
+def asked_of(condition: Condition, version: TableVersion) -> Condition | None:
+    """The condition as rows of a version are asked: of silver's names. None where check_condition is against it."""
     try:
         check_condition(condition, version)
-    except SchemaMismatch:
-        return False
-    return True
+    except Terminal:
+        return None
+    odd = {column.name.lower(): column.silver for column in version.columns if column.silver != column.name}
+    return renamed(condition, odd) if odd else condition  # of many versions a window is given the same object
 
 
 def check_same_rows(condition: Condition, old: TableVersion, new: TableVersion) -> None:
@@ -84,7 +99,7 @@ def check_same_rows(condition: Condition, old: TableVersion, new: TableVersion) 
     named = {leaf.column.lower() for leaf in leaves(condition)}
     ids = {column.id for column in old.columns}
     stays = replace(new, columns=tuple(column for column in new.columns if column.id in ids), key=old.key)
-    rewritten = {a.column.silver.lower() for a in diff(old, stays) if isinstance(a, ValuesRewritten)}
+    rewritten = {a.column.name.lower() for a in diff(old, stays) if isinstance(a, ValuesRewritten)}
     for name in sorted(named):
         same = name in before and name in after and before[name].id == after[name].id
         if not same or name in rewritten:
@@ -102,4 +117,4 @@ def check_same_condition(where: str, state: TableState) -> None:
 
 
 def _by_name(version: TableVersion) -> dict[str, Column]:
-    return {column.silver.lower(): column for column in version.columns}
+    return {column.name.lower(): column for column in version.columns}
