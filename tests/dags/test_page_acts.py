@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.server
 import json
 import os
@@ -26,7 +27,7 @@ from tests.dags.test_page_in_browser import look_at
 from tests.support.event_log import Log
 from tests.support.servers import FreshDatabase
 from tidegate import tables
-from tidegate.lake import control, held
+from tidegate.lake import audit, control, held
 from tidegate.lake.audit import actions
 from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import EventKind, SnapshotState
@@ -185,6 +186,7 @@ def test_a_form_on_another_site_is_refused_in_a_browser(world: World, tmp_path: 
     inputs = "".join(f"<input name='{name}' value='{text}'>" for name, text in world.ask("ann").items())
     (tmp_path / "evil").mkdir()
     form = f"<form method='post' action='{world.acts}'>{inputs}<button>Win</button></form>"
+    form += f"<iframe src='{world.acts}?name=shop.a&action=approve'></iframe>"
     (tmp_path / "evil" / "index.html").write_text(form)
     handler = lambda *given: http.server.SimpleHTTPRequestHandler(*given, directory=str(tmp_path / "evil"))  # noqa: E731
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -193,6 +195,9 @@ def test_a_form_on_another_site_is_refused_in_a_browser(world: World, tmp_path: 
         with browser() as chromium:
             as_user(chromium, world, "ann")
             see(chromium, f"http://127.0.0.1:{server.server_address[1]}/", ["Win"])
+            chromium.switch_to.frame(0)
+            assert "Approve" not in chromium.page_source, "a foreign page would lay it under its own button"
+            chromium.switch_to.default_content()
             click(chromium, "button")
             see(chromium, None, ["only a page of this Airflow may send this"])
     finally:
@@ -278,6 +283,46 @@ def test_a_word_is_of_the_snapshot_that_was_shown(world: World) -> None:
     assert world.post(of_pattern, "ann") == 409, "a table's name is no pattern"
     assert world.post(of_d, "ann") == 409, "another snapshot was shown"
     assert told(lake, "road")[-1].state is SnapshotState.REQUESTED
+
+
+def test_a_person_hears_of_an_action_that_was_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever lost the answer presses again, with the same form; what became of it isn't known."""
+    fields = world.ask("ann")
+    with monkeypatch.context() as killed:
+        killed.setattr(audit, "_end", lambda *_: None)
+        killed.setattr(held, "release", _fault)
+        assert world.post(fields, "ann") == 303
+    assert world.post(fields, "ann") == 303, "it isn't begun again by itself"
+    assert world.state() is State.HELD
+    shown = world.get(f"{world.table}&done={fields['id']}", "ann")
+    assert "Begun." in shown
+    assert "act again" in shown
+    assert world.post(world.ask("ann"), "ann") == 303
+    assert world.state() is State.RELEASED
+
+
+def _fault(*_: Any, **__: Any) -> None:
+    raise RuntimeError("a fault that nobody expects")
+
+
+def test_names_and_statements_are_text_on_every_page(world: World) -> None:
+    lake, evil = world.log.lake, "shop.a'><script>alert(1)</script>\n<img src=x onerror=alert(1)>" + "x" * 200
+    place = Place("one", "shop", evil[5:], "b.000001", 4, 20, f"ALTER TABLE `{evil}`")
+    standing = Standing(State.HELD, f"reason of {evil}", Cause.DDL_ASKS, 20, place)
+    control.append(lake, tables.TABLE_STATES, [held.to_row(standing, "road", evil, datetime.now(UTC))])
+    quoted = urllib.parse.quote(evil)
+    table = f"{world.url}/dags/road__apply/table?name={quoted}"
+    pages = [f"{world.url}/", f"{world.url}/dags/road__apply", table, f"{world.acts}?name={quoted}&action=approve"]
+    shown = [world.get(page, "ann") for page in pages]
+    fields = {name: html.unescape(text) for name, text in re.findall("name='([a-z]+)' value='([^']*)'", shown[-1])}
+    assert fields["name"] == evil
+    assert world.post(fields, "ann") == 303
+    shown.append(world.get(f"{table}&done={fields['id']}", "ann"))
+    assert "&lt;img" in shown[-1]
+    for page in shown:
+        assert "<img" not in page
+        assert "<script>" not in page
+    assert world.state(evil) is State.RELEASED
 
 
 def test_only_the_apply_dags_right_counts(world: World) -> None:

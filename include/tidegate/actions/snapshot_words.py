@@ -125,6 +125,8 @@ def tell(
         meant = [progress for progress in meant if progress.left]
         report(f"nothing is left to read, so these end by themselves once apply has taken it: {', '.join(read)}")
     line = f"{kind}: {', '.join(_names(desk, meant)) or 'no table'}"
+    if exact and not meant:
+        raise UsageError(line, where=desk.name, remedy="nothing is left to read")
     if meant:
         with desk.recorded(act, tuple(_names(desk, meant))) as result:
             tell_tables(desk.lake, desk.name, meant, kind)

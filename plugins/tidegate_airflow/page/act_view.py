@@ -47,11 +47,13 @@ def banner(actions: TableActions) -> str:
     if known is None:
         return ""
     good = "good" if known.outcome is ActionOutcome.DONE else "bad"
-    return f"<p class='said {good}' role='status'><b>{_words(known.outcome)}</b> {escape(known.detail)}</p>"
+    return f"<p class='said {good}' role='status'><b>{_words(known)}</b> {escape(known.detail)}</p>"
 
 
-def _words(outcome: ActionOutcome) -> str:
-    return "Under way." if outcome is ActionOutcome.BEGUN else f"{str(outcome).capitalize()}."
+def _words(known: Recorded) -> str:
+    if known.outcome is ActionOutcome.BEGUN:
+        return "Begun. If this stays, it was killed, and may be done: see how the table stands, and act again."
+    return f"{str(known.outcome).capitalize()}."
 
 
 def act_buttons(name: str, dag_id: str, actions: TableActions) -> str:

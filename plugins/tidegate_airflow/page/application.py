@@ -8,6 +8,7 @@ Out: HTML pages, the same as JSON, and the page's scripts: one brings a page up 
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
     from tidegate.standing.standing import Standing
 
+log = logging.getLogger(__name__)
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(rights.may_read)])
 _readers: Final = PipelineReaders(lake_connection, source_connection)
 Span = Literal["hour", "day", "week"]
@@ -114,7 +116,9 @@ def act(dag_id: str, user: GetUserDep, fields: Annotated[dict[str, list[str]], D
         return _not_done("", error)
     try:
         perform(_desk(pipeline, user, form.id), form)
-    except (TidegateError, OSError) as error:
+    except Exception as error:
+        if not isinstance(error, TidegateError | OSError):
+            log.exception("%s of %s met a fault", form.act, form.name)
         # A button that was pressed twice is done once, and what was recorded says itself what became of it.
         if form.id not in {known.action.id for known in reader.actions_on(form.name)}:
             return _not_done(form.name, error)

@@ -72,7 +72,7 @@ setInterval(renew, every);
 
 # Beside a form nothing is renewed: what a person has written stays. A pressed button can't be pressed again.
 ASK_SCRIPT: Final = """'use strict';
-document.querySelector('form.ask').addEventListener('submit', event => {
+document.querySelector('form.ask')?.addEventListener('submit', event => {
   const button = event.target.querySelector('button');
   setTimeout(() => { button.disabled = true; });
 });
