@@ -14,6 +14,7 @@ from tidegate.config import Pipeline
 from tidegate.connections import Connections
 from tidegate.lake.audit import Author, PersonAction, Result, recorded
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.followed import check_own, pipeline_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Desk:
         return self.pipeline.pipeline
 
     def recorded(self, act: Act, tables: tuple[str, ...], subject: str = "") -> AbstractContextManager[Result]:
-        """As audit.recorded."""
+        """As audit.recorded. Raises LakeRefused, too, in another pipeline's lake."""
+        check_own(self.lake, self.name, pipeline_of(self.lake))
         ids = {"id": self.id} if self.id else {}
         return recorded(self.lake, PersonAction(self.name, act, tables, self.author, " ".join(subject.split()), **ids))

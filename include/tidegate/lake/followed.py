@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from tidegate import tables
 from tidegate.config import Pipeline, Tables
+from tidegate.errors import LakeRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.follow import LeftAt
@@ -132,6 +133,22 @@ def load(lake: LakeFiles) -> FollowedSources:
     for number, rows in sorted(by_number.items()):
         followed.take_in(number, sorted(rows, key=lambda row: order.index(row["kind"])))
     return followed
+
+
+def pipeline_of(lake: LakeFiles) -> str:
+    """The name of the pipeline whose lake this is; "" before its first apply. Raises LakeUnavailable."""
+    rows = control.read(lake, tables.FOLLOWED, columns=["number", "pipeline"]).sort_by("number")
+    return str(rows["pipeline"][-1]) if rows.num_rows else ""
+
+
+def check_own(lake: LakeFiles, pipeline: str, owner: str) -> None:
+    """Raises LakeRefused in another pipeline's lake. owner: as of pipeline_of."""
+    if owner not in ("", pipeline):
+        raise LakeRefused(
+            f"this lake belongs to pipeline {owner}: under another name all of bronze would be applied again",
+            where=lake.root,
+            remedy=f"name the pipeline {owner} again, or give it a lake path of its own",
+        )
 
 
 def rows_of(

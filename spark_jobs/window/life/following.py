@@ -26,10 +26,10 @@ from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.config import Policy, TidbSource
-from tidegate.errors import LakeRefused, Overtaken
+from tidegate.errors import Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
-from tidegate.lake.followed import CATCHING_UP, FOLLOWED, FollowedChange, Selection, rows_of
+from tidegate.lake.followed import CATCHING_UP, FOLLOWED, FollowedChange, Selection, check_own, rows_of
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.merge import follow as rules
 from tidegate.merge.follow import LeftAt
@@ -51,12 +51,7 @@ def take_up_selection(app: Application) -> None:
     another pipeline's lake, ConfigError where the Pumps of a TiDB can't be as the file has them.
     """
     known = app.followed
-    if known.number and known.pipeline != app.pipeline.pipeline:
-        raise LakeRefused(
-            f"this lake belongs to pipeline {known.pipeline}: under another name all of bronze would be applied again",
-            where=app.lake.root,
-            remedy=f"name the pipeline {known.pipeline} again, or give it a lake path of its own",
-        )
+    check_own(app.lake, app.pipeline.pipeline, known.pipeline)
     check_clusters(app)
     _show(app)
     now = Selection.of(app.pipeline)

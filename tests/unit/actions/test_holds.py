@@ -15,7 +15,7 @@ from tidegate.actions import holds, snapshot_words
 from tidegate.actions.desk import Desk
 from tidegate.actions_table import Act, ActionOutcome
 from tidegate.connections import from_environment
-from tidegate.errors import AlreadyDone, LakeUnavailable, UsageError
+from tidegate.errors import AlreadyDone, LakeRefused, LakeUnavailable, UsageError
 from tidegate.lake import audit, control, held
 from tidegate.lake.audit import Author, actions
 from tidegate.lake.files import LakeFiles
@@ -170,3 +170,19 @@ def test_a_name_is_a_short_line_whatever_airflow_gives(tmp_path: Path) -> None:
         assert max(map(len, (row["user"], row["subject"], row["detail"]))) <= 2000
         assert len(row["user"]) == 250
     assert Author("\n").user == "an unknown user"
+
+
+def test_another_pipelines_lake_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """The pipeline was renamed: its DAGs have other names, and other people may edit them."""
+    desk = desk_at(tmp_path, t=asks())
+    row = {"number": 1, "pipeline": "before", "recorded_at": datetime.now(UTC)}
+    nothing: dict[str, Any] = {"string": "", "int64": 0, "bool": False}
+    cells = {cell.name: None if cell.nullable else nothing.get(str(cell.type)) for cell in tables.FOLLOWED.schema}
+    control.append(desk.lake, tables.FOLLOWED, [cells | row])
+    request(desk.lake, "shop", [Physical("s", "d", "u")])
+    with pytest.raises(LakeRefused, match="belongs to pipeline before"):
+        holds.release(desk, "d.t")
+    with pytest.raises(LakeRefused, match="belongs to pipeline before"):
+        snapshot_words.tell(desk, Act.CANCEL, [])
+    assert held.last_states(desk.lake)["d.t"].state is State.HELD
+    assert not actions(desk.lake)
