@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidegate import pipelines
 from tidegate.actions.parked import in_full, tables_of
+from tidegate.errors import HoldChangedError
 from tidegate_airflow.connections import PLACE, lake_connection, source_connection
 
 if TYPE_CHECKING:
@@ -92,7 +93,10 @@ class ApproveOperator(HITLOperator):
         if waiting is None or waiting.place is None or waiting.place.at_ts != self.at_ts:
             self.log.info("%s doesn't wait for this statement any more", self.table)
             return
-        self.log.info("%s", holds.release(desk, self.table, waiting.since))
+        try:
+            self.log.info("%s", holds.release(desk, self.table, waiting.since))
+        except HoldChangedError as error:  # somebody acted beside this
+            self.log.info("%s", error)
 
     def _decide(self, desk: Desk, *, commit: bool) -> None:
         """Only the asked ones, without those decided meanwhile."""

@@ -129,6 +129,15 @@ def test_a_ddl_is_approved_as_before(file: Path) -> None:
     assert (found.state, found.reason) == (State.RELEASED, "approved in Airflow by ann")
 
 
+def test_a_table_that_somebody_let_go_meanwhile_is_left_alone(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command came between the operator's look and its word: no task fails for it."""
+    seen = held.questions(_lake(file))
+    held.release(_lake(file), seen["d.u"], reason="released by bob")
+    monkeypatch.setattr(held, "questions", lambda _: seen)
+    _answer(file, "d.u", "Approve")
+    assert held.last_states(_lake(file))["d.u"].reason == "released by bob"
+
+
 @pytest.mark.parametrize(("option", "state"), [("Commit", "committed"), ("Roll back", "rolled_back")])
 def test_what_a_tidb_cannot_tell_is_asked_under_its_sources_name(file: Path, option: str, state: str) -> None:
     from tidegate_airflow.approve_operator import table_questions
