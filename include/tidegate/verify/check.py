@@ -212,7 +212,7 @@ class Check:
         side, rows, started = self.sources[work.source], 0, time.monotonic()
         work.table = side.describe(work.database, work.name)
         try:
-            if work.table.cells:
+            if work.table.cells and not work.table.unasked:
                 for some in self.silver.keep(name, work.table, side.prints(work.table, self.options.chunk_rows)):
                     work.prints.append(some)
                     rows += some.rows
@@ -245,6 +245,8 @@ class Check:
         if work.table is None:  # it was held when it would have been read
             raise Again
         table = self._checked(work)
+        if table.unasked:
+            return work.result(Outcome.DIFFERENT, table.unasked)
         rows = sum(some.rows for some in work.prints)
         version = self._version(work.logical)
         if version < 0 or state == State.DROPPED:

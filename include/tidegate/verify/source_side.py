@@ -14,9 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
+import pyarrow as pa
 import pymysql
 from pymysql.constants import ER
 
+from tidegate.conditions.matching import check_literals
+from tidegate.conditions.model import leaves
 from tidegate.config import KeptColumns
 from tidegate.errors import SourceUnavailable, VerifyError
 from tidegate.lake.captured_places import Visible
@@ -46,7 +49,7 @@ _COLUMNS_SQL: Final = (
 )
 # A chunk's prints are one value, which must fit max_allowed_packet: the server cuts it off there.
 SESSION: Final = "SET SESSION sql_mode = '', group_concat_max_len = 1073741824"
-_DATES: Final = frozenset({"date", "datetime", "timestamp"})
+_DATES: Final = {"date": pa.date32(), "datetime": pa.timestamp("us"), "timestamp": pa.timestamp("us")}
 _HASH_ROWS: Final = 10_000  # of a table without a key, at a time
 _BUSY: Final = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK})
 
@@ -163,9 +166,10 @@ class SourceSide:
         cells = tuple(cell(name, kind, declared) for name, kind, declared, _ in described)
         forms = tuple(form(*column) for column in described)
         index, key = self._key(database, table, [named_cell.name for named_cell in cells])
-        where = ""
+        where = unasked = ""
         if kept := self._kept(database, table):
-            where = _where(kept, described)
+            unasked = _unasked(kept, described)
+            where = "" if unasked else _where(kept, described)
             comments = (_text(comment or "") for *_, comment in columns)
             stay = [
                 n
@@ -174,7 +178,7 @@ class SourceSide:
             ]
             cells, forms = tuple(map(cells.__getitem__, stay)), tuple(map(forms.__getitem__, stay))
             key = tuple(map(stay.index, key))
-        return SourceTable(database, table, cells, forms, key, index, where)
+        return SourceTable(database, table, cells, forms, key, index, where, unasked)
 
     def _key(self, database: str, table: str, names: list[str]) -> tuple[str, tuple[int, ...]]:
         """PRIMARY, else the first unique index without NULLs and prefixes; its name, too."""
@@ -329,6 +333,20 @@ def keys_condition(table: SourceTable, keys: Sequence[Key]) -> str:
         + ")"
         for key in keys
     )
+
+
+def _unasked(kept: KeptColumns, columns: Sequence[tuple[str, str, str, str]]) -> str:
+    """Why a server can't be asked for the rows that a condition is true of. columns: as _where has them."""
+    kinds = {name.lower(): kind.lower() for name, kind, *_ in columns}
+    for leaf in leaves(kept.condition) if kept.condition is not None else ():
+        if (kind := kinds.get(leaf.column.lower())) is None:
+            return f"tables.rows names column {leaf.column}, which the table doesn't have"
+        try:
+            if kind in _DATES:  # a server refuses a comparison with what is no date
+                check_literals(leaf, _DATES[kind])
+        except ValueError as error:
+            return f"tables.rows compares column {leaf.column} of type {kind}: {error}"
+    return ""
 
 
 def _where(kept: KeptColumns, columns: Sequence[tuple[str, str, str, str]]) -> str:

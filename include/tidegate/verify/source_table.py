@@ -16,7 +16,7 @@ from tidegate.verify.forms import ColumnForm, FormKind, source_hash
 @dataclass(frozen=True, slots=True)
 class SourceTable:
     """A table of the source. key: indexes into cells; () when it has none. index: the key's. where: SQL that is true of
-    the rows that silver has, in parentheses; "" for all.
+    the rows that silver has, in parentheses; "" for all. unasked: why these can't be asked for; "" where they can.
     """
 
     database: str
@@ -26,6 +26,7 @@ class SourceTable:
     key: tuple[int, ...]
     index: str = ""
     where: str = ""
+    unasked: str = ""
 
     @property
     def name(self) -> str:

@@ -221,6 +221,31 @@ def test_what_can_not_be_asked_holds_its_table_by_name(
     assert why in reason_after(road, spark, (mariadb, database), columns, later)
 
 
+def test_verify_names_tables_whose_condition_can_not_be_asked_and_compares_the_others(
+    made: tuple[Server, str, SparkSession, Path],
+) -> None:
+    """Apply holds them with their next change only. MySQL refuses a comparison with what is no date."""
+    mariadb, database, spark, folder = made
+    rules = {f"{database}.t": "a = 1", f"{database}.u": "a > 0", f"{database}.d": "d > '2024-01-01'"}
+    road = filtering(mariadb, folder, rules)
+    run(mariadb, database, "CREATE TABLE d (id INT PRIMARY KEY, d DATE)\nINSERT INTO d VALUES (1, '2024-01-02')")
+    for table in ("t", "u"):
+        run(mariadb, database, f"CREATE TABLE {table} ({KEYED})\nINSERT INTO {table} VALUES (1, 1)")
+    road.capture()
+    assert not held(road.apply(spark))
+    road.file.write_text(road.text.replace("a = 1", "b = 1").replace("'2024-01-01'", "'soon'"))
+    road.pipeline = config.load(road.file)
+    report = verify(road.pipeline, {"one": road.info}, road.lake.root, {}, VerifyOptions(timeout_seconds=5))
+    outcomes = {result.table: (result.outcome, result.reason) for result in report.tables}
+    why = "tables.rows names column b, which the table doesn't have"
+    no_date = "tables.rows compares column d of type date: 'soon' is no date: YYYY-MM-DD"
+    assert outcomes == {
+        f"{database}.t": (Outcome.DIFFERENT, why),
+        f"{database}.u": (Outcome.EQUAL, ""),
+        f"{database}.d": (Outcome.DIFFERENT, no_date),
+    }
+
+
 def test_a_rename_that_changes_values_of_the_condition_holds_the_table(
     made: tuple[Server, str, SparkSession, Path],
 ) -> None:
