@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from tidegate import config
 from tidegate.config import MaskRule
 from tidegate.errors import ConfigError
-from tidegate.masks import Mask, MaskKey, mask_key
+from tidegate.mask_keys import MaskKey, mask_key
+from tidegate.masks import Mask
 
 SECRET = b"sixteen bytes or more"
 KEY = MaskKey(SECRET)

@@ -22,7 +22,7 @@ from tidegate.config import TicdcSource, TidbSource
 from tidegate.connections import from_environment
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
-from tidegate.masks import mask_passwords
+from tidegate.mask_keys import mask_passwords
 from tidegate.text_layout import paragraph
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from tidegate.home import (
     STORAGE_OPTIONS_ENV,
     home,
 )
-from tidegate.masks import mask_passwords
+from tidegate.mask_keys import mask_passwords
 
 if TYPE_CHECKING:
     from tidegate.lake.files import LakeFiles

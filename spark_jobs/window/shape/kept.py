@@ -21,7 +21,8 @@ from tidegate import config
 from tidegate.config import KeptColumns, MaskRule
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
-from tidegate.masks import MASK_METADATA, Mask, MaskKey
+from tidegate.mask_keys import MaskKey
+from tidegate.masks import MASK_METADATA, Mask
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
 from tidegate.schema.ddl.expressions import renamed
