@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo wheel test test-quick test-long lint docs lock bench soak size together replay model tidb clean
+.PHONY: help environment jars jars-s3 demo wheel test test-quick test-long lint docs site lock bench soak size together replay model tidb clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -36,6 +36,9 @@ lint: .venv/.made ## ruff, mypy --strict, import rules
 docs: environment ## write the table of pipeline keys in docs/pipeline.md, and the alert rules, anew
 	@$(BIN)/python tools/pipeline_keys.py --write docs/pipeline.md
 	@$(BIN)/python tools/alert_rules.py
+
+site: .venv/.made ## the pages of docs/ as a site, in .tidegate/site; a broken link fails
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 lock: environment ## requirements.in -> requirements.txt: every pin with its hashes, no index address
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \
