@@ -51,7 +51,7 @@ from tidegate.snapshot.reader_settings import ReaderSettings
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.result import kernel as result_kernel
 from tidegate.snapshot.reading.table_reader import Pace, WaveOf
-from tidegate.snapshot.view_reading import ExactView, TablesBusy, Way, check_nobody_waits, without_views
+from tidegate.snapshot.view_reading import ExactView, TablesBusy, ViewRefused, Way, check_nobody_waits, without_views
 from tidegate.snapshot.wave_reading import TableWork, WaveReading
 from tidegate.tables import SNAPSHOTS
 
@@ -237,8 +237,8 @@ class SnapshotReader:
                     beside.check_same()
                 work = self._work(todo, asked, marks, keyed=False)
                 view.read(work, wave, Way(self._settings.chunk, writer.append, enough, look))
-        except TablesBusy as error:
-            self._busy(names, error)
+        except (TablesBusy, ViewRefused) as error:
+            self._no_view(todo, error)
         except SourceRefused as error:
             if not by_view:
                 raise
@@ -278,19 +278,23 @@ class SnapshotReader:
         if is_read:
             self._ended(moment.tables, moment.wave, self._moments.counted(moment, work), marks, started)
 
-    def _busy(self, names: Sequence[Name], error: TablesBusy) -> None:
-        """One of them is; it is found by asking for fewer."""
-        self._at_once = max(1, len(names) // 2)
-        if len(names) == 1:
-            times = self._tries[names[0]] = self._tries.get(names[0], 0) + 1
-            if self._read_as.get(names[0]) is ReadAs.KEYED_VIEW and times >= SNAPSHOT_VIEW_ATTEMPTS_MAX:
-                self._in_chunks(names, error)
-                return
-            self._later[names[0]] = time.monotonic() + SNAPSHOT_LOCK_AGAIN_SECONDS
-            self._report(
-                f"{self._source}: {'.'.join(names[0])} can't be read now: {error}; it is tried again in"
-                f" {SNAPSHOT_LOCK_AGAIN_SECONDS:.0f} s"
-            )
+    def _no_view(self, todo: Sequence[TableProgress], error: TablesBusy | ViewRefused) -> None:
+        """A table of them is busy, or refused: it is searched for by asking for fewer. A refused table is given up, and
+        nobody else waits for it.
+        """
+        self._at_once = max(1, len(todo) // 2)
+        if len(todo) > 1:
+            return
+        name, is_refused = todo[0].name, isinstance(error, ViewRefused)
+        times = self._tries[name] = self._tries.get(name, 0) + 1
+        if self._read_as.get(name) is ReadAs.KEYED_VIEW and (is_refused or times >= SNAPSHOT_VIEW_ATTEMPTS_MAX):
+            self._in_chunks([name], error)
+        elif is_refused:
+            self._record([self._event(todo[0], EventKind.FAILED, reason=str(error))])
+        else:
+            self._later[name] = time.monotonic() + SNAPSHOT_LOCK_AGAIN_SECONDS
+            wait = f"it is tried again in {SNAPSHOT_LOCK_AGAIN_SECONDS:.0f} s"
+            self._report(f"{self._source}: {'.'.join(name)} can't be read now: {error}; {wait}")
 
     def _work(
         self, todo: Sequence[TableProgress], asked: WorkerConnection, marks: Marks, *, keyed: bool

@@ -69,6 +69,10 @@ class TablesBusy(Exception):  # noqa: N818 - nothing went wrong
     """
 
 
+class ViewRefused(SourceRefused):
+    """No view of these tables is to be had, of this server or by this account. Other tables aren't asked."""
+
+
 def without_views(ask: Callable[[str], Sequence[Sequence[Any]]], names: Iterable[Name]) -> dict[Name, str]:
     """The engines of those tables that no view can show at one moment."""
     wanted = set(names)
@@ -101,7 +105,7 @@ class ExactView:
         """asked: another connection, which watches over the lock. marks: whose names the mark is
         written under.
 
-        Raises TablesBusy, SourceRefused, SourceUnavailable.
+        Raises TablesBusy, ViewRefused, SourceRefused, SourceUnavailable.
         """
         self.connection = WorkerConnection(asked.info)
         self.at = ""
@@ -147,7 +151,7 @@ class ExactView:
         variables = {str(name).lower(): value for name, value in self.connection.ask(_PLACE)}
         file, offset = variables.get("binlog_snapshot_file"), variables.get("binlog_snapshot_position")
         if not file or not offset:
-            raise SourceRefused(
+            raise ViewRefused(
                 "the server doesn't say where in its log a view lies (binlog_snapshot_file is empty)",
                 where=self.connection.info.where,
                 remedy="set log_bin there; or give these tables a primary key, or leave them out",
@@ -251,7 +255,7 @@ def _meant(error: BaseException, info: ConnectionInfo) -> BaseException:
     if code in _BUSY:
         return TablesBusy("transactions that wrote to them are open")
     if code in _NO_LOCKS:
-        return SourceRefused(
+        return ViewRefused(
             f"tables without a key are locked for some milliseconds, and the account may not: {error.args[-1]}",
             where=info.where,
             remedy=f"run there: GRANT LOCK TABLES, SELECT ON *.* TO '{info.user}', or leave these tables out",

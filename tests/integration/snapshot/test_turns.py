@@ -57,6 +57,31 @@ def test_a_table_that_is_busy_keeps_nobody_waiting_that_was_asked_for_later(
     assert read(), lines
 
 
+def test_a_table_whose_lock_is_not_granted_fails_alone(
+    mysql9: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    granted, refused, lake = fresh_database(mysql9), fresh_database(mysql9), LakeFiles(str(tmp_path))
+    mysql9.query("DROP USER IF EXISTS locks@'%'")
+    mysql9.query("CREATE USER locks@'%' IDENTIFIED BY 'secret'")
+    mysql9.query("GRANT SELECT, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO locks@'%'")
+    mysql9.query(f"GRANT LOCK TABLES ON {granted}.* TO locks@'%'")
+    mysql9.query(f"GRANT CREATE, SELECT, INSERT, UPDATE, LOCK TABLES ON {WATERMARK_DATABASE}.* TO locks@'%'")
+    for database in (refused, granted):
+        mysql9.query(f"CREATE TABLE {database}.bare (a INT)")
+        mysql9.query(f"CREATE TABLE {database}.keyed (a INT PRIMARY KEY)")
+        mysql9.query(f"INSERT INTO {database}.bare VALUES (1), (2)")
+        mysql9.query(f"INSERT INTO {database}.keyed VALUES (1), (2)")
+    names = [(database, table) for database in (refused, granted) for table in ("bare", "keyed")]
+    request(lake, "p", [("s", *name) for name in names])
+    looks = iter(range(12))
+    reading = SnapshotReader("p", "s", info_of(mysql9, user="locks", password="secret"), lake)
+    reading.run(lambda: next(looks, None) is None)
+    states = {table.name: table for table in told(lake, "p")}
+    assert [name for name in names if states[name].state is SnapshotState.FAILED] == [(refused, "bare")]
+    assert "GRANT LOCK TABLES" in str(states[refused, "bare"].reason)
+    assert {states[name].rows for name in names if name != (refused, "bare")} == {2}
+
+
 def test_a_table_that_is_held_in_the_middle_keeps_no_other_one_from_being_read(
     mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
 ) -> None:
