@@ -42,6 +42,7 @@ from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import SEQUENCE
+from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.segment_kinds import statements_of
 from tidegate.segments.window import SegmentRef
 from tidegate.standing import shown
@@ -233,7 +234,8 @@ def _take_in(app: Application, planned: Planned, version: TableVersion) -> None:
     mended = mend_emptied(app, planned, version) if empties(version) and not routed else []
     for again in mended:
         _take_in(app, planned, again)
-    if (held or name in window.held) and not mended:
+    # A killed window made a snapshot's version: the wave decides, and comes behind this.
+    if (held or name in window.held) and not mended and version.kind != SNAPSHOT:
         what = (
             f"{version.name} at {version.file}:{version.pos} of {version.source}: it changed without row events until"
         )

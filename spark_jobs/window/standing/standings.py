@@ -58,8 +58,9 @@ def meet_always(app: Application, window: Window, name: str, event: Event) -> No
     """A table meets an event whether or not it has left the window: its record beside the others
     changes.
     """
-    standing = step(standing_of(app, window, name), event, facts_of(app, name)).standing
-    if standing is None:
+    before = standing_of(app, window, name)
+    standing = step(before, event, facts_of(app, name)).standing
+    if standing is None or standing is before:
         return
     if name in window.held:  # since a statement of this very window
         window.taking.held[name] = standing
