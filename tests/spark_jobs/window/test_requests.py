@@ -1,0 +1,128 @@
+"""Requests of apply to the lake's store, with ten thousand tables: a look at each at its start, then what changes."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.apply_steps.plan_window import next_window
+from spark_jobs.window.standing import silver_guard
+from tests.support.event_log import Log
+from tests.support.steps import publish, to_decode
+from tidegate import tables
+from tidegate.delta.log import Change, DeltaLog
+from tidegate.delta.names import commit_name
+from tidegate.delta.store import LocalStore
+from tidegate.lake import as_published, control, status
+from tidegate.lake.silver_tables import create_silver
+from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion, VersionStatus
+
+TABLES = 10_000
+_NAMES = [f"t{number}" for number in range(TABLES)]
+_OTHERS = 100  # of bronze and control tables, whatever the number of tables is
+_NAMED = 20  # of the two that a window names
+_REQUESTS = ("get", "stat", "create", "replace", "names", "changed_ms")
+
+
+class Requests:
+    """By the folder that they are of."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._made: Counter[str] = Counter()
+        for kind in _REQUESTS:
+            patch.setattr(LocalStore, kind, self._counted(getattr(LocalStore, kind)))
+
+    def _counted(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(store: LocalStore, *given: Any) -> Any:
+            self._made[store.where] += 1
+            return ask(store, *given)
+
+        return counted
+
+    def taken(self) -> tuple[int, int]:
+        """Since the last call: at silver's logs, and at all else."""
+        made, self._made = self._made, Counter()
+        silver = sum(count for where, count in made.items() if "/silver/" in where)
+        return silver, sum(made.values()) - silver
+
+
+def _version(name: str) -> TableVersion:
+    return TableVersion(
+        "one", "shop", name, 1, 1, "b.000001", 4, "create", "", (Column(1, "id", "int", nullable=False),), (1,),
+        "utf8mb4", indexes=(Index("PRIMARY", IndexKind.PRIMARY, (1,)),), status=VersionStatus.ACTIVE,
+    )  # fmt: skip
+
+
+def _fill_silver(root: str, at_ts: int) -> None:
+    """Each table as a window has written it once, with an id of its own."""
+    first = Path(root, tables.silver_path("shop", _NAMES[0]), "_delta_log")
+    log = DeltaLog(str(first.parent))
+    create_silver(log, SilverShape((SilverColumn("id", "int"),), ("id",)))
+    app_id = tables.app_id("road", f"shop.{_NAMES[0]}")
+    state = log.commit(log.state(), Change([], "UPSERT", {app_id: at_ts}))
+    texts = [(first / commit_name(version)).read_text() for version in range(state.version + 1)]
+    for name in _NAMES[1:]:
+        folder = Path(root, tables.silver_path("shop", name), "_delta_log")
+        folder.mkdir(parents=True)
+        for version, text in enumerate(texts):
+            made = text.replace(app_id, tables.app_id("road", f"shop.{name}"))
+            (folder / commit_name(version)).write_text(made.replace(state.table_id, str(uuid.uuid4())))
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
+    """Ten thousand tables that have all, each with silver of its own."""
+    made = Log(tmp_path_factory.mktemp("many"))
+    control.append(made.lake, tables.SCHEMA_HISTORY, [_version(name).to_row() for name in _NAMES])
+    made.level()
+    app, window = made.first_window()
+    app.claim()
+    _fill_silver(made.lake.root, window.cut_ts)
+    publish(app, to_decode(app, window), versions={f"shop.{name}": 1 for name in _NAMES})
+    return made
+
+
+@pytest.mark.parametrize(("disk", "looks"), [(True, 2), (False, 1)], ids=["disk", "object store"])
+def test_ten_thousand_tables_cost_a_look_each_at_a_start_and_a_window_only_what_it_names(
+    log: Log, monkeypatch: pytest.MonkeyPatch, disk: bool, looks: int
+) -> None:
+    if not disk:
+        monkeypatch.setattr(as_published, "LocalStore", type(None))
+    requests = Requests(monkeypatch)
+    app = log.started()
+    app.claim()
+    assert_few(requests, silver=0)
+    silver_guard.ask_all(app)
+    assert_few(requests, silver=looks * TABLES)
+
+    app.index.refresh(app.cut_ts)
+    assert next_window(app) is None
+    assert_few(requests, silver=0)
+    log.send("one", f"CREATE TABLE shop.on_{disk} (id INT PRIMARY KEY)", (f"shop.on_{disk}",))
+    log.send("one", "ALTER TABLE shop.t7 ADD note INT", ("shop.t7",))
+    log.level()
+    requests.taken()
+    app.refresh()
+    app.index.refresh(app.cut_ts)
+    window = next_window(app)
+    assert window is not None
+    window = to_decode(app, window)
+    assert f"shop.on_{disk}" in window.tables, "it names this one"
+    publish(app, window)
+    assert_few(requests, silver=_NAMED)
+
+    status.table_statuses(log.lake)
+    status.sources(log.lake)
+    assert_few(requests, silver=0)
+
+
+def assert_few(requests: Requests, *, silver: int) -> None:
+    of_silver, others = requests.taken()
+    assert of_silver <= silver
+    assert others <= _OTHERS
