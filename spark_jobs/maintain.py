@@ -27,7 +27,7 @@ from spark_jobs.maintain_steps.remove_orphan_chunks import remove_orphan_chunks
 from spark_jobs.maintain_steps.retain_versions import retain_versions
 from spark_jobs.maintain_steps.vacuum_bronze import vacuum_bronze
 from spark_jobs.maintain_steps.vacuum_files import vacuum_files
-from spark_jobs.maintenance import LEFT, Maintenance, SilverTable
+from spark_jobs.maintenance import Maintenance, SilverTable
 from spark_jobs.session.job import configured, failed, lake_of, parser_of, sole
 from spark_jobs.session.spark import application_session, maintenance_session
 from tidegate import tables
@@ -62,41 +62,37 @@ def run(job: Maintenance, only: str | None = None) -> int:
     for step in BEFORE:
         step(job)
     chosen = silver_tables(job, only)
-    troubles = []
     for table in chosen:
         job.check()
-        at = "look"
-        try:
-            if table.gone and not job.written(table):
-                continue  # dropped before every kept cut, and VACUUM has been there since
-            for table_step in STEPS:
-                at = table_step.__name__
-                table_step(job, table)
-        except TidegateError as error:
-            troubles.append(f"{table.name}: {error.what}")
-            job.note(table.name, at, LEFT, 0.0, str(error))
-        except Exception as error:  # noqa: BLE001 - Spark's and Delta's own; another table may still be helped
-            line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            troubles.append(f"{table.name}: {line}")
-            job.note(table.name, at, LEFT, 0.0, line)
+        _maintain(job, table)
     job.record_cuts()
-    for step in () if only else BRONZE:
+    for step in (*(() if only else BRONZE), *AFTER):
         job.check()
         try:
             step(job)
         except TidegateError as error:
-            troubles.append(error.what)
-            job.note(tables.SEGMENTS.path, step.__name__, LEFT, 0.0, str(error))
-    for step in AFTER:
-        step(job)
+            job.trouble(tables.SEGMENTS.path if step in BRONZE else "control", step.__name__, error)
     job.record()
-    if troubles:
+    if job.troubles:
         raise LakeUnavailable(
-            f"{len(troubles)} of {len(chosen) + 1} tables could not be maintained: {troubles[0]}",
+            f"{len(job.troubles)} tables could not be maintained: {job.troubles[0]}",
             where=job.pipeline.pipeline,
             remedy="control/maintenance has a row for each",
         )
     return len(chosen)
+
+
+def _maintain(job: Maintenance, table: SilverTable) -> None:
+    """A failure is the table's own: another one may still be helped."""
+    at = "look"
+    try:
+        if table.gone and not job.written(table):
+            return  # dropped before every kept cut, and VACUUM has been there since
+        for step in STEPS:
+            at = step.__name__
+            step(job, table)
+    except Exception as error:  # noqa: BLE001 - Spark's and Delta's own, too
+        job.trouble(table.name, at, error)
 
 
 def silver_tables(job: Maintenance, only: str | None) -> list[SilverTable]:

@@ -25,7 +25,7 @@ from tidegate.config import Maintain, Pipeline
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import LOG
 from tidegate.delta.state import TableState
-from tidegate.errors import CommitConflict
+from tidegate.errors import CommitConflict, TidegateError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CODEGEN_BYTES_MIN, MAINTAIN_ATTEMPTS_MAX, MAINTAIN_PAUSE_SECONDS
@@ -80,6 +80,7 @@ class Maintenance:
     check: Callable[[], None] = lambda: None  # raises when another maintain of the pipeline has begun
     rows: list[dict[str, Any]] = field(default_factory=list)
     cuts: list[dict[str, Any]] = field(default_factory=list)  # rows for control/cuts
+    troubles: list[str] = field(default_factory=list)  # a line for each failure
 
     @property
     def settings(self) -> Maintain:
@@ -151,6 +152,13 @@ class Maintenance:
         names = ("files_before", "files_after", "bytes_before", "bytes_after")
         row = {"table": name, "step": step, "outcome": outcome, "seconds": seconds, "detail": detail}
         self.rows.append({"at": datetime.now(UTC), **row, **dict(zip(names, sizes, strict=True))})
+
+    def trouble(self, name: str, step: str, error: Exception) -> None:
+        """A step failed for one table: the others go on, and the run is red at its end."""
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]  # of Spark's pages
+        what, detail = (error.what, str(error)) if isinstance(error, TidegateError) else (line, line)
+        self.troubles.append(f"{name}: {what}")
+        self.note(name, step, LEFT, 0.0, detail)
 
     def name_version(self, row: dict[str, Any]) -> None:
         """Have a row of control/cuts appended, with many others: a commit of its own for each would be quadratic."""

@@ -32,24 +32,30 @@ def keep_changelogs(job: Maintenance) -> None:
     if job.dry_run:
         return
     rewrite(job.lake, SUBSCRIPTIONS, lambda rows: last_of(rows, SUBSCRIPTIONS.key[:2], SUBSCRIPTIONS.key[2:]))
-    days = job.settings.keep_changelog_days
     for table in changelogs(job.lake):
+        job.check()
         started = time.monotonic()
         try:
-            if days is not None:
-                oldest_ms = physical_ms(cut_ts(job.lake)) - timedelta(days=days) // timedelta(milliseconds=1)
-                gone = _forget(job, table, compose(max(0, oldest_ms)))
-                if gone is not None:
-                    detail = f"kept {gone[1]} of {gone[0]} changes"
-                    job.add(table.path, "forget", DONE, time.monotonic() - started, detail, (*gone, 0, 0))
-            sizes = compact(job.lake, table, files_min=CONTROL_PACKED_FILES_MIN, packs=pack_in_order)
+            _keep(job, table)
         except CommitConflict as error:
             job.note(table.path, "compact", GAVE_WAY, time.monotonic() - started, error.what)
-            continue
-        if sizes is not None and sizes[0] != sizes[1]:
-            before, after = sizes
-            counted = (before.files, after.files, before.bytes, after.bytes)
-            job.add(table.path, "compact", DONE, time.monotonic() - started, "compacted", counted)
+        except Exception as error:  # noqa: BLE001 - a file that can't be read is Arrow's; the others are kept
+            job.trouble(table.path, "keep_changelogs", error)
+
+
+def _keep(job: Maintenance, table: Table) -> None:
+    started, days = time.monotonic(), job.settings.keep_changelog_days
+    if days is not None:
+        oldest_ms = physical_ms(cut_ts(job.lake)) - timedelta(days=days) // timedelta(milliseconds=1)
+        gone = _forget(job, table, compose(max(0, oldest_ms)))
+        if gone is not None:
+            detail = f"kept {gone[1]} of {gone[0]} changes"
+            job.add(table.path, "forget", DONE, time.monotonic() - started, detail, (*gone, 0, 0))
+    sizes = compact(job.lake, table, files_min=CONTROL_PACKED_FILES_MIN, packs=pack_in_order)
+    if sizes is not None and sizes[0] != sizes[1]:
+        before, after = sizes
+        counted = (before.files, after.files, before.bytes, after.bytes)
+        job.add(table.path, "compact", DONE, time.monotonic() - started, "compacted", counted)
 
 
 def _forget(job: Maintenance, table: Table, oldest_ts: int) -> tuple[int, int] | None:

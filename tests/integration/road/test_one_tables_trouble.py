@@ -48,7 +48,8 @@ def feature(table: Path) -> Mend:
     """A protocol of another writer's."""
     lines = (_log(table) / f"{0:020d}.json").read_text().splitlines()
     protocol = next(json.loads(line)["protocol"] for line in lines if "protocol" in json.loads(line))
-    _commit(table, {"protocol": {**protocol, "writerFeatures": [*protocol["writerFeatures"], _UNKNOWN]}})
+    features = [*protocol.get("writerFeatures", ()), _UNKNOWN]
+    _commit(table, {"protocol": {**protocol, "minWriterVersion": 7, "writerFeatures": features}})
     return lambda: _commit(table, {"protocol": protocol})
 
 
