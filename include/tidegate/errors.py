@@ -218,6 +218,10 @@ class VerifyError(Terminal):
     """Verification can't be carried out (not: found a difference)."""
 
 
+class SilverReadError(VerifyError):
+    """A table's files, or its log, can't be read: it isn't compared, and others are."""
+
+
 class HostLacks(Terminal):
     """This machine lacks a needed program or library; `remedy` names the command to install it."""
 

@@ -36,7 +36,7 @@ from tidegate.verify.cut import LakeReader
 from tidegate.verify.log_changes import changed_keys
 from tidegate.verify.report import Outcome, RangeResult, TableResult
 from tidegate.verify.settle import settle
-from tidegate.verify.silver_side import Silver, SilverSide
+from tidegate.verify.silver_side import SILVER_FAULTS, Silver, SilverSide
 from tidegate.verify.source_side import SourceSide
 from tidegate.verify.source_table import SourceTable
 from tidegate.verify.under_way import Again, Differing, Round, TableUnderWay, VerifyOptions, difference, hex_of
@@ -125,6 +125,12 @@ class Check:
         return self.lake.version_found(table.path, table.version)
 
     def _without_source(self, logical: str) -> TableResult:
+        try:
+            return self._silver_alone(logical)
+        except SILVER_FAULTS as error:
+            return TableResult("", logical, logical, Outcome.UNVERIFIED, str(error))
+
+    def _silver_alone(self, logical: str) -> TableResult:
         state, reason = self._state(logical)
         version = self._version(logical)
         if state in (State.DROPPED, State.LEFT):
@@ -189,6 +195,8 @@ class Check:
                     todo.append(again)
                     continue
                 result = work.result(Outcome.UNSETTLED, _REDEFINED)
+            except SILVER_FAULTS as error:  # this table's alone
+                result = work.result(Outcome.UNVERIFIED, str(error))
             finally:
                 self.silver.drop(f"prints_{number}")
             if result is None:
@@ -296,6 +304,7 @@ class Check:
                 work = keys_read.work
                 try:
                     self._settle_some(keys_read)
+                    result = None if work.waiting else self._result(work)
                 except Again:
                     works.remove(work)
                     if (again := self._again(work)) is not None:
@@ -303,9 +312,11 @@ class Check:
                     else:
                         yield work.result(Outcome.UNSETTLED, _REDEFINED)
                     continue
-                if not work.waiting:
+                except SILVER_FAULTS as error:
+                    result = work.result(Outcome.UNVERIFIED, str(error))
+                if result is not None:
                     works.remove(work)
-                    yield self._result(work)
+                    yield result
 
     def _settle_some(self, keys_read: Round) -> None:
         """Raises Again."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from tidegate.delta.state import TableState
-from tidegate.errors import VerifyError
+from tidegate.errors import SilverReadError
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert.deletion_vector import stored_path
 
@@ -41,14 +41,14 @@ class Copies:
     def at(self, path: str, version: int) -> str:
         """The folder of a table at a version, which is version 0 there. The table's copy before that is gone then.
 
-        Raises VerifyError when the version can't be read any more, or isn't whole in its folder.
+        Raises SilverReadError when the version can't be read any more, or isn't whole in its folder.
         """
         before = self._made.get(path)
         if before is not None and before[0] == version:
             return str(before[1])
         state = self._lake.log(path).state_at(version)
         if state is None:
-            raise VerifyError(
+            raise SilverReadError(
                 f"version {version} can't be read any more",
                 where=self._lake.uri(path),
                 remedy="verify it again; a cut's versions are kept for maintain.keep_cuts_hours",
@@ -71,7 +71,7 @@ class Copies:
             }
         except ValueError as error:
             what = f"a deletion vector isn't in the table's folder: {error}"
-            raise VerifyError(what, where=self._lake.uri(path), remedy="a snapshot reads the table anew") from error
+            raise SilverReadError(what, where=self._lake.uri(path), remedy="a snapshot reads the table anew") from error
 
         def fetch(name: str) -> None:
             target = folder / name
@@ -83,8 +83,12 @@ class Copies:
                 while piece := source.read(_PIECE):
                     sink.write(piece)
 
-        with ThreadPoolExecutor(_THREADS, "copies") as pool:
-            list(pool.map(fetch, sorted(names)))
+        try:
+            with ThreadPoolExecutor(_THREADS, "copies") as pool:
+                list(pool.map(fetch, sorted(names)))
+        except FileNotFoundError as error:
+            what = f"a file of its version {state.version} isn't there: {error.filename or error}"
+            raise SilverReadError(what, where=self._lake.uri(path), remedy="a snapshot reads the table anew") from error
         log = folder / "_delta_log"
         log.mkdir(parents=True, exist_ok=True)
         actions = [{"protocol": dict(state.protocol)}, {"metaData": dict(state.metadata)}]

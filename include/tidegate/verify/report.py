@@ -19,7 +19,7 @@ class Outcome(StrEnum):
     UNSETTLED = "unsettled"  # nothing differs for certain, but keys changed between each two reads of them
     HELD = "held"  # waits for a person, with a reason; not compared
     DROPPED = "dropped"  # gone at the source and marked so; not compared
-    UNVERIFIED = "unverified"  # nobody can read its source by SQL; not compared
+    UNVERIFIED = "unverified"  # nobody can read its source by SQL, or its silver; not compared
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from tidegate import tables
-from tidegate.errors import VerifyError
+from tidegate.errors import DeltaUnsupported, LakeRefused, SilverReadError, VerifyError
 from tidegate.limits import VERIFY_MEMORY_BYTES_DEFAULT, VERIFY_SUSPECT_ROWS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan
@@ -61,6 +61,10 @@ class FirstPass:
     extra_hash: int
     seemed: int
     suspects: tuple[Key, ...]
+
+
+# A table's own: the others are compared all the same.
+SILVER_FAULTS: Final = (SilverReadError, LakeRefused, DeltaUnsupported)
 
 
 class SilverSide:
@@ -260,7 +264,11 @@ class SilverSide:
 
 
 def _unread(error: Exception, address: str) -> VerifyError:
-    return VerifyError(
+    import duckdb
+
+    if isinstance(error, duckdb.OutOfMemoryException):  # this machine's, whatever the table is
+        return VerifyError(str(error).splitlines()[0], where=address, remedy="raise verify.memory_bytes")
+    return SilverReadError(
         f"DuckDB can't read silver: {str(error).splitlines()[0]}",
         where=address,
         remedy="check the lake's path and keys",
