@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import IntFlag, StrEnum
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -389,6 +390,7 @@ def silver_path(database: str, table: str) -> str:
     return f"silver/{_safe(database)}/{_safe(table)}"
 
 
+@lru_cache(maxsize=4096)
 def _safe(name: str) -> str:
     made = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"~{ord(c):x}~" for c in name)
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -7,15 +7,16 @@ Out: LiveFile and VectorDescriptor, plain data that travels to workers.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from tidegate.errors import LakeRefused
 
 Bounds = tuple[Any, Any]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class LiveFile:
     """
 
     action: Mapping[str, Any]
-    _known: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self) -> Mapping[str, Any]:
         return dict(self.action)
@@ -142,6 +143,13 @@ class LiveFile:
             high = (statistics.get("maxValues") or {}).get(column)
             self._known[name] = None if low is None or high is None else (low, high)
         known: Bounds | None = self._known[name]
+        return known
+
+    def kept(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
+        """A caller's answer from the action alone: worked out once, and small."""
+        if question not in self._known:
+            self._known[question] = answer()
+        known: Answer = self._known[question]
         return known
 
     def nulls(self, column: str) -> int | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from tidegate.delta.live_file import LiveFile
@@ -78,8 +78,7 @@ class TableState:
         """The metadata's schemaString, parsed (PROTOCOL.md, "Schema Serialization Format")."""
         if not self.created:
             return {"type": "struct", "fields": []}
-        schema: Mapping[str, Any] = json.loads(self.metadata["schemaString"])
-        return schema
+        return _parsed(self.metadata["schemaString"])
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -163,6 +162,13 @@ class _Making:
             self._bytes,
             self._keep,
         )
+
+
+@lru_cache(maxsize=1024)
+def _parsed(schema: str) -> Mapping[str, Any]:
+    """Each commit makes a new state, and nearly none another schema."""
+    made: Mapping[str, Any] = json.loads(schema)
+    return made
 
 
 def _weight(add: Mapping[str, Any]) -> int:

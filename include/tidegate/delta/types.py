@@ -7,6 +7,7 @@ Out: (name, Arrow type) per column, in table order: what its Parquet files hold,
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -83,6 +84,12 @@ def arrow_schema(schema: Mapping[str, Any]) -> pa.Schema:
     """Arrow schema of a Delta table, in table order, nullability as declared."""
     fields = [pa.field(f["name"], arrow_type(f["type"]), nullable=bool(f["nullable"])) for f in schema["fields"]]
     return pa.schema(fields)
+
+
+@lru_cache(maxsize=1024)
+def logged_schema(text: str) -> pa.Schema:
+    """arrow_schema of a metadata's schemaString: every window asks, and the text hardly ever changes."""
+    return arrow_schema(json.loads(text))
 
 
 def delta_schema(schema: pa.Schema) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -33,7 +34,8 @@ _FLOAT_STEP: Final = 1 << 29  # two neighbours of 32 bits, in leads of doubles
 def candidates(files: Iterable[LiveFile], table: KeyTable) -> list[LiveFile]:
     """Files that the bounds of their leading key columns can't rule out."""
     fields = [table.key_schema.field(name) for name in table.lead_names]
-    return [file for file in files if table.may_lie_in(box_of(file, fields))]
+    question = ("box", *((field.name, str(field.type)) for field in fields))
+    return [file for file in files if table.may_lie_in(file.kept(question, partial(box_of, file, fields)))]
 
 
 def box_of(file: LiveFile, fields: Sequence[pa.Field]) -> Int64s:

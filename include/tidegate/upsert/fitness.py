@@ -6,10 +6,12 @@ Out: why not, in one phrase; None when it can.
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import Final
 
 from tidegate.delta.state import TableState
-from tidegate.delta.types import arrow_schema
+from tidegate.delta.types import logged_schema
 from tidegate.errors import UnsupportedValue
 
 # Writer features (PROTOCOL.md, "Valid Feature Names in Table Features") that a positional write keeps as they are.
@@ -70,20 +72,23 @@ def why_not(snapshot: TableState) -> str | None:
     unknown = sorted(snapshot.features - _FEATURES_KEPT)
     if unknown:
         reasons.append(f"it has the feature {unknown[0]}")
-    return reasons[0] if reasons else _why_not_columns(snapshot)
+    if reasons:
+        return reasons[0]
+    if any("://" in file.path or file.path.startswith(("/", "file:")) for file in snapshot.files):
+        return "it holds files of another table"
+    return _why_not_columns(snapshot.metadata["schemaString"])
 
 
-def _why_not_columns(snapshot: TableState) -> str | None:
-    for column in snapshot.schema["fields"]:
+@lru_cache(maxsize=1024)
+def _why_not_columns(schema: str) -> str | None:
+    for column in json.loads(schema)["fields"]:
         metadata = column.get("metadata") or {}
         if any(name in metadata for name in _GENERATED):
             return f"column {column['name']} is generated, or its values are checked"
         if _WIDENED in metadata:
             return f"the type of column {column['name']} was widened"
     try:
-        arrow_schema(snapshot.schema)
+        logged_schema(schema)
     except UnsupportedValue as error:
         return error.what
-    if any("://" in file.path or file.path.startswith(("/", "file:")) for file in snapshot.files):
-        return "it holds files of another table"
     return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.delta.state import TableState
-from tidegate.delta.types import arrow_schema
+from tidegate.delta.types import logged_schema
 from tidegate.remedy import Needs
 from tidegate.upsert.file_layout import FileLayout
 
@@ -65,7 +65,7 @@ class NotStaged:
 
 def misfit(snapshot: TableState, layout: FileLayout) -> str | None:
     """Silver's difference from the rows' layout, in one phrase: an unwritten column would be null."""
-    held = {field.name: field for field in arrow_schema(snapshot.schema)}
+    held = {field.name: field for field in logged_schema(snapshot.metadata["schemaString"])}
     ours = {field.name: field.type for field in layout.schema}
     for name in sorted(held.keys() | ours.keys()):
         in_silver, here = held.get(name), ours.get(name)
