@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo wheel test test-quick test-long lint docs site lock bench soak size together replay model tidb clean
+.PHONY: help environment jars jars-s3 demo mariadb wheel test test-quick test-long lint docs site lock bench soak size together replay model tidb clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -18,6 +18,9 @@ help: ## this list
 demo: environment jars ## a MariaDB shop kept equal in Delta by Airflow and Spark, before your eyes (DEMO="--seconds 120")
 	@$(BIN)/tidegate demo $(DEMO)
 
+mariadb: environment ## a MariaDB to practise with, until Ctrl-C (PORT=3307): docs/tutorial.md
+	@$(BIN)/python tools/practice_mariadb.py $(or $(PORT),3307)
+
 test: environment jars ## every test, with real servers, Spark and Airflow (ARGS="-k words")
 	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --reruns 1 -raR $(ARGS)
 
@@ -33,9 +36,10 @@ lint: .venv/.made ## ruff, mypy --strict, import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-docs: environment ## write the table of pipeline keys in docs/pipeline.md, and the alert rules, anew
+docs: environment ## write anew: the table of keys in docs/pipeline.md, docs/reference, the alert rules
 	@$(BIN)/python tools/pipeline_keys.py --write docs/pipeline.md
 	@$(BIN)/python tools/alert_rules.py
+	@$(BIN)/python tools/reference.py --write
 
 site: .venv/.made ## the pages of docs/ as a site, in .tidegate/site; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -166,7 +166,7 @@ def _spark_of_this_environment() -> dict[str, str]:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError(
-            "pyspark is not installed", where=sys.executable, remedy="install requirements.txt (make venv)"
+            "pyspark is not installed", where=sys.executable, remedy="install requirements.txt (make environment)"
         )
     return {
         "PATH": os.pathsep.join((scripts, os.environ.get("PATH", os.defpath))),

@@ -34,7 +34,7 @@ _GROUP_BYTES: Final = 64 << 20  # of Parquet
 _GROUP_READINGS: Final = 16
 _AT: Final = "which of a group"  # a column beside the tables' own
 # What a reader refuses by itself, whoever wrote the table: (reader, words of its refusal) -> the table's feature. No
-# table that tidegate makes has one of these; docs/query.md names them.
+# table that tidegate makes has one of these; docs/how-to/readers.md names them.
 LIMITS: Final[dict[tuple[str, str], str]] = {
     ("Polars", "['columnMapping'], which polars does not support"): "columnMapping",
     ("Polars", "['typeWidening'], which polars does not support"): "typeWidening",

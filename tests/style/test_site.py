@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "mkdocs", "build", "--strict"]
-PARTS = ["Home", "How-to", "Reference", "Explanation"]
+PARTS = ["Home", "Tutorial", "How-to", "Reference", "Explanation"]
 PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 # What is no paragraph on a code host: a list, a block of code or a table, or a link that wasn't made.
 RAW = re.compile(r"(?:^|\n) *(?:- |\d+\. |```|\|)|\]\(")

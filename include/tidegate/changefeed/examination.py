@@ -17,7 +17,7 @@ from tidegate.config import Pipeline, Protocol, TicdcSource
 from tidegate.errors import TidegateError
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, TICDC_CHUNK_BYTES_MIN, TICDC_DAY_LISTS_MAX
 from tidegate.mysql.examination import Line, SourceVerdict, failed
-from tidegate.text_layout import age_text
+from tidegate.text_layout import age_text, counted
 from tidegate.ticdc.pieces import Form
 from tidegate.ticdc.schema_file import SchemaFile, has_members, is_list
 
@@ -85,7 +85,7 @@ def _files(source: str, folders: Folders) -> Iterator[Line]:
 
 def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iterator[Line]:
     newest = [table.schemas[max(table.schemas)].file for table in tables if table.schemas]
-    yield Line(source, SourceVerdict.NOTE, f"{len(newest)} tables match tables.include")
+    yield Line(source, SourceVerdict.NOTE, f"{counted(len(newest), 'table matches', 'tables match')} tables.include")
     without_ddl = [file for file in newest if not file.query]
     asked = [
         (

@@ -200,6 +200,6 @@ def _next_steps(pipeline: str, conn_id: str, *, asked: bool) -> str:
         "\nTo go on:\n\n"
         + (keep if asked else "")
         + f"  tidegate check {pipeline}    # again, until nothing is refused\n"
-        + f"  tidegate up {pipeline}       # Airflow on this computer; your own Airflow: docs/production.md\n"
+        + f"  tidegate up {pipeline}       # Airflow on this computer; your own: docs/how-to/own-airflow.md\n"
         + f"  tidegate status {pipeline}   # the lag, and the tables that wait"
     )

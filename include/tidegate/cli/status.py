@@ -161,7 +161,8 @@ def _source_lines(source: SourceStanding) -> list[str]:
     elif not server.tables:
         lines += paragraph("  no table:", "tables.include matches no table that the server shows us", indent="    ")
     elif captured is None:
-        lines.append(f"  {len(server.tables)} tables match; tidegate check says which of them will be held")
+        matching = counted(len(server.tables), "table matches", "tables match")
+        lines.append(f"  {matching}; tidegate check says which of them will be held")
     return lines
 
 

@@ -233,14 +233,17 @@ class Server(ABC):
     def _create_users(self) -> None:
         with self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION sql_log_bin = 0")
-            cursor.execute(
-                "SELECT user, host FROM mysql.user WHERE (user = 'root' AND host <> 'localhost') OR user = ''"
-            )
-            for user, host in cursor.fetchall():
-                cursor.execute("DROP USER %s@%s", (user, host))
+            self._drop_open_accounts(cursor)
             cursor.execute("CREATE USER %s@'%%' IDENTIFIED BY %s", (self.user, self.password))
             for grant in self.grants:
                 cursor.execute(f"GRANT {grant} TO %s@'%%'", (self.user,))
+
+    @staticmethod
+    def _drop_open_accounts(cursor: Any) -> None:
+        """Those without a password that aren't the administrator's at the socket."""
+        cursor.execute("SELECT user, host FROM mysql.user WHERE (user = 'root' AND host <> 'localhost') OR user = ''")
+        for user, host in cursor.fetchall():
+            cursor.execute("DROP USER %s@%s", (user, host))
 
     def _log_tail(self, lines: int = 20) -> list[str]:
         try:

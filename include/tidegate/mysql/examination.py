@@ -37,6 +37,7 @@ from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
+from tidegate.text_layout import counted
 
 _NAMES_MAX: Final = 8
 
@@ -266,12 +267,11 @@ class _Source:
             text += " mend the patterns, or grant it SELECT there"
             yield self._line(SourceVerdict.REFUSED if began is None else SourceVerdict.CAUTION, text)
             return
-        yield self._line(
-            SourceVerdict.NOTE, f"{len(versions)} tables match tables.include, of those that the server shows us"
-        )
+        matching = counted(len(versions), "table matches", "tables match")
+        yield self._line(SourceVerdict.NOTE, f"{matching} tables.include, of those that the server shows us")
         if began is None and self.pipeline.server(self.name).start is Start.NOW:
             verdict, text = self._by_snapshot("hold rows already")
-            yield from self._about(verdict, f"{text} (or see start: earliest)", versions, lambda v: v.status.waits)
+            yield from self._about(verdict, f"{text} (not with start: earliest)", versions, lambda v: v.status.waits)
         elif began is not None:
             known = newest_statuses(self.lake, self.name)
             yield from self._unknown_rows(known, [version for version in versions if version.status.waits])

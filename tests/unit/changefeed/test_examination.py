@@ -34,7 +34,7 @@ def test_check_says_which_tables_wait_and_what_capture_would_refuse(
     feed.checkpoint(compose(int(time.time() * 1000)))
     code, told = checked(feed, capsys)
     assert code == 0, told
-    assert "1 tables match tables.include" in told
+    assert "1 table matches tables.include" in told
     feed.found("shop.old", ts(0), {"id": ID, "e": {"ColumnType": "ENUM"}})
     feed.found("shop.keyless", ts(0), {"e": {"ColumnType": "INT"}})
     code, told = checked(feed, capsys)
