@@ -18,6 +18,7 @@ from typing import Final
 from spark_jobs.maintain_steps.cluster_files import cluster_files
 from spark_jobs.maintain_steps.compact_bronze import compact_bronze
 from spark_jobs.maintain_steps.compact_control import compact_control
+from spark_jobs.maintain_steps.expire_log import expire_log
 from spark_jobs.maintain_steps.forget_cuts import forget_cuts
 from spark_jobs.maintain_steps.forget_records import forget_records
 from spark_jobs.maintain_steps.keep_changelogs import keep_changelogs
@@ -43,6 +44,7 @@ STEPS: Final[tuple[Callable[[Maintenance, SilverTable], None], ...]] = (
     cluster_files,
     purge_deleted_rows,
     vacuum_files,
+    expire_log,
 )
 # Segments go before the others are packed: nothing is rewritten that then goes.
 BRONZE: Final[tuple[Callable[[Maintenance], None], ...]] = (

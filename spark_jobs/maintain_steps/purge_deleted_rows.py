@@ -1,6 +1,7 @@
 """Step 3 of maintain: rows that deletion vectors hide leave the files.
 
-In:  a silver table of whose rows more than a share is deleted.
+In:  a silver table of whose rows more than a share is deleted, or with deleted rows in files that
+     are older than maintain.purge_days.
 Out: a commit per file, without a change of data; a file that another writer was quicker at stays for the next run.
 
 A file at a time, so a race is over that file and second only: beside an apply with a commit every other second, a
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
@@ -31,27 +33,41 @@ _WORTH_SHARE: Final = 0.05
 
 
 def purge_deleted_rows(job: Maintenance, table: SilverTable) -> None:
-    """Rewrite the files that hold many dead rows, when the table as a whole does."""
+    """Rewrite the files that hold many dead rows, when the table as a whole does, and those due by their age."""
     started = time.monotonic()
     before = job.size(table)
-    if not before.dead or before.dead <= job.settings.purge_share * before.rows:
+    many = before.dead > job.settings.purge_share * before.rows
+    paths = _holding(job, table, many=many)
+    if not paths:
         return
     why = f"{before.dead} of {before.rows} rows deleted"
+    if not many:
+        why += f", in {len(paths)} files that are older than {job.settings.purge_days} days"
     if job.dry_run:
         job.note(table.name, "purge", LEFT, 0.0, f"dry run: would purge, {why}", before)
         return
     if why_not(job.files(table)):
         won = job.rewrite(table, "REORG TABLE {} APPLY (PURGE)".format, before)
     else:
-        won = _purge_files(job, table)
+        won = _purge_files(job, table, paths)
     after: Size = job.size(table)
     job.note(table.name, "purge", DONE if won else GAVE_WAY, time.monotonic() - started, why, before, after)
 
 
-def _purge_files(job: Maintenance, table: SilverTable) -> bool:
+def _holding(job: Maintenance, table: SilverTable, *, many: bool) -> list[str]:
+    """The files to rewrite. many: of the whole table's rows are deleted."""
+    days = job.settings.purge_days
+    due_ms = 0.0 if days is None else (job.now - timedelta(days=days)).timestamp() * 1000
+    return [
+        file.path
+        for file in job.files(table).files
+        if file.deletion_vector is not None and (file.written_ms < due_ms or (many and dead_share(file) > _WORTH_SHARE))
+    ]
+
+
+def _purge_files(job: Maintenance, table: SilverTable, paths: list[str]) -> bool:
     """False when another writer was quicker at one of them."""
     key = job.files(table).clustering_columns
-    paths = [file.path for file in job.files(table).files if dead_share(file) > _WORTH_SHARE]
     won = [giving_way(partial(_purge_file, job, table, path, key)) for path in paths]
     return all(won)
 

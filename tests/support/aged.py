@@ -10,9 +10,11 @@ import json
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from tidegate import tables
@@ -22,8 +24,16 @@ from tidegate.lake.control.files import write_file
 from tidegate.lake.files import LakeFiles
 
 
+def age_all(spark: SparkSession, lake: LakeFiles, hours: float) -> None:
+    """As age, of bronze, the changelogs and the control tables, too. What their rows say of times stays."""
+    for folder in Path(lake.root).iterdir():
+        if folder.is_dir():
+            _age(folder, hours * 3600)
+    spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
 def age(spark: SparkSession, lake: LakeFiles, hours: float) -> None:
-    """Checkpoints are not rewritten: the logs must have none."""
+    """Silver and the cuts."""
     seconds = hours * 3600
     cuts = load(lake, tables.CUTS)
     assert cuts is not None
@@ -32,27 +42,37 @@ def age(spark: SparkSession, lake: LakeFiles, hours: float) -> None:
     shifted = pc.subtract(rows["published_at"], pa.scalar(timedelta(hours=hours)))
     body = write_file(lake, tables.CUTS, rows.set_column(index, "published_at", shifted))
     exchange(lake.log(tables.CUTS.path), cuts.files, [body], operation="WRITE", data_change=True)
-    for log in Path(lake.root, "silver").glob("**/_delta_log"):
-        assert not list(log.glob("*checkpoint*"))
+    _age(Path(lake.root, "silver"), seconds)
+    spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def _age(folder: Path, seconds: float) -> None:
+    for log in folder.glob("**/_delta_log"):
+        for checkpoint in log.glob("**/*.parquet"):
+            rows = pq.read_table(checkpoint)
+            older = [_older_actions(row, seconds) for row in rows.to_pylist()]
+            pq.write_table(pa.Table.from_pylist(older, rows.schema), checkpoint)
         for entry in sorted(log.glob("*.json")):
             stamp = entry.stat().st_mtime
             entry.write_text("".join(_older(line, seconds) + "\n" for line in entry.read_text().splitlines()))
             os.utime(entry, (stamp, stamp))
         for checksum in log.glob("*.crc"):
             checksum.unlink()
-    for path in Path(lake.root, "silver").glob("**/*"):
+    for path in folder.glob("**/*"):
         if path.is_file():
             stamp = path.stat().st_mtime - seconds
             os.utime(path, (stamp, stamp))
-    for checksum in Path(lake.root, "silver").glob("**/.*.crc"):
+    for checksum in folder.glob("**/.*.crc"):
         checksum.unlink()
-    spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def _older(line: str, seconds: float) -> str:
-    action = json.loads(line)
-    for body in action.values():
+    return json.dumps(_older_actions(json.loads(line), seconds))
+
+
+def _older_actions(actions: dict[str, Any], seconds: float) -> dict[str, Any]:
+    for body in filter(None, actions.values()):
         for name in ("timestamp", "deletionTimestamp", "modificationTime", "createdTime"):
-            if name in body:
+            if body.get(name):
                 body[name] -= int(seconds * 1000)
-    return json.dumps(action)
+    return actions

@@ -32,6 +32,12 @@ class Maintain(Section):
     purge_share: float = Field(
         0.2, ge=0, le=1, description="A table is rewritten when deletion vectors cover more than this share of its rows"
     )
+    purge_days: int | None = Field(
+        None,
+        ge=1,
+        description="A file with deleted rows is rewritten without them this many days after it was written, however"
+        " few they are. Deleted and replaced values so leave silver for good (docs/erase.md). null: by purge_share alone",
+    )
     file_bytes: int = Field(256 << 20, ge=1 << 20, description="Size of the files that clustering and packing write")
     bronze_bytes: int = Field(
         16 << 30, ge=0, description="Most bytes of bronze's small files that one run packs into larger ones. 0: never"

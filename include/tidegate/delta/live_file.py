@@ -104,7 +104,12 @@ class LiveFile:
 
         Deletion vectors don't change it.
         """
-        return self.path, self.size, int(self.action.get("modificationTime") or 0)
+        return self.path, self.size, self.written_ms
+
+    @property
+    def written_ms(self) -> int:
+        """When its Parquet file was written, Unix milliseconds; 0 when its writer didn't say."""
+        return int(self.action.get("modificationTime") or 0)
 
     @property
     def partition_values(self) -> Mapping[str, str | None]:
