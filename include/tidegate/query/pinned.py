@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tidegate.commit_ts import time_text
-from tidegate.errors import QueryRefused
+from tidegate.errors import CutForgotten, DeltaUnsupported, LakeRefused, QueryRefused, Terminal
 from tidegate.lake.cuts import Cut, CutTable, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.storage import store_of
@@ -48,13 +48,19 @@ class PinnedCut:
         self.cut = cut
         self._database: duckdb.DuckDBPyConnection | None = None
         self._viewed: set[str] = set()
+        self._wanted: Sequence[CutTable] = ()  # by the last statement
+        self._unread: dict[str, Terminal] = {}  # what can't be read -> why
+        self._checked: set[str] | None = None  # names; None at the newest cut: its versions are there
 
     @classmethod
     def at(cls, lake: LakeFiles, pipeline: str, at: int | None = None) -> PinnedCut:
-        """The newest cut at or below a commit_ts; None: the newest. Raises CutNotYet, CutForgotten."""
+        """The newest cut at or below a commit_ts; None: the newest. Raises CutNotYet, CutForgotten.
+
+        A table whose version can't be read any more is refused when it is asked for.
+        """
         pinned = cls(lake, pipeline, cut_at(lake, pipeline, at))
         if at is not None:
-            pinned.check()
+            pinned._checked = set()
         return pinned
 
     def __enter__(self) -> Self:
@@ -70,16 +76,22 @@ class PinnedCut:
             self._database = None
             self._viewed.clear()
 
-    def check(self) -> None:
-        """Raises CutForgotten when a table's version can't be read any more."""
-        check_readable(self.lake, self.pipeline, self.cut)
+    def check(self, wanted: Sequence[CutTable] | None = None) -> None:
+        """Raises CutForgotten when the version of one of these tables, of all by default, can't be read any more."""
+        check_readable(self.lake, self.pipeline, self.cut, self.cut.tables.values() if wanted is None else wanted)
 
     def table(self, name: str) -> CutTable:
         """A complete table, `database.table`. Raises QueryRefused, with the reason where there is one."""
         if name in self.cut.tables:
+            self._check_old([self.cut.tables[name]])
             return self.cut.tables[name]
         what, remedy = self._why_not(name)
         raise QueryRefused(f"{what} at cut {self.cut.cut_ts} ({time_text(self.cut.cut_ts)})", where=name, remedy=remedy)
+
+    def _check_old(self, wanted: Sequence[CutTable]) -> None:
+        if self._checked is not None:
+            self.check([table for table in wanted if table.name not in self._checked])
+            self._checked.update(table.name for table in wanted)
 
     def _why_not(self, name: str) -> tuple[str, str]:
         if name in self.cut.missing:
@@ -128,9 +140,12 @@ class PinnedCut:
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB with a view of each complete table, "database"."table"; the same connection every time."""
-        return self._connected(self._shown)
+        database = self._connected(self._shown)
+        for error in self._unread.values():
+            raise error
+        return database
 
-    def _connected(self, wanted: Iterable[CutTable]) -> duckdb.DuckDBPyConnection:
+    def _connected(self, wanted: Sequence[CutTable]) -> duckdb.DuckDBPyConnection:
         """With views of these tables, and of those that were wanted before: each one takes looks at the table's log."""
         if self._database is None:
             database = duck.connect(QUERY_MEMORY_BYTES)
@@ -141,11 +156,25 @@ class PinnedCut:
             self._database = database
         for table in wanted:
             if table.name not in self._viewed:
-                self._database.execute(self._view(table, _IN_MEMORY))
-                self._viewed.add(table.name)
+                self._show(self._database, table)
         return self._database
 
-    def _named(self, sql: str) -> Iterable[CutTable]:
+    def _show(self, database: duckdb.DuckDBPyConnection, table: CutTable) -> None:
+        """A view of the table; of one that can't be read the reason, for a query of it alone."""
+        import duckdb
+
+        self._unread.pop(table.name, None)
+        try:
+            self._check_old([table])
+            database.execute(self._view(table, _IN_MEMORY))
+        except duckdb.Error as error:
+            self._unread[table.name] = QueryRefused(" ".join(str(error).split()), where=self.lake.uri(table.path))
+        except (LakeRefused, DeltaUnsupported, CutForgotten, QueryRefused) as error:
+            self._unread[table.name] = error
+        else:
+            self._viewed.add(table.name)
+
+    def _named(self, sql: str) -> Sequence[CutTable]:
         """Those whose names stand in a query; all where it asks what there is."""
         text = sql.lower().replace('""', '"')
         return self._shown if _LISTS.search(text) else [table for table in self._shown if table.table.lower() in text]
@@ -154,33 +183,36 @@ class PinnedCut:
         """DuckDB's answer to a query. Raises QueryRefused, CutForgotten."""
         import duckdb
 
+        self._wanted = self._named(text)
         try:
-            return self._connected(self._named(text)).sql(text)
+            return self._connected(self._wanted).sql(text)
         except duckdb.Error as error:
             why = self._incomplete(text, str(error)) or self._unknown(text, str(error))
             raise why or self.refused(error) from error
 
     def refused(self, error: Exception) -> QueryRefused:
         """The meaning of DuckDB's error. Raises CutForgotten when it is that files are gone."""
-        self.check()
+        self.check(self._wanted)
         absent = {**self.cut.missing, **self.unclear}
         reasons = [f"{name}: {reason}" for name, reason in absent.items()]
         remedy = f"not in this cut: {'; '.join(reasons)}" if reasons else "see DuckDB's documentation of its SQL"
         return QueryRefused(" ".join(str(error).split()), remedy=remedy)
 
-    def _incomplete(self, sql: str, error: str) -> QueryRefused | None:
-        """The error for a query with an incomplete table, one that DuckDB hasn't. DuckDB names it without
-        its database.
+    def _incomplete(self, sql: str, error: str) -> Terminal | None:
+        """The error for a query with an incomplete table, or an unread one, which DuckDB hasn't. DuckDB names it
+        without its database.
         """
         asked = _NO_TABLE.search(error)
         text = sql.replace('"', "").lower()
-        for name, reason in self.cut.missing.items():
+        for name in (*self.cut.missing, *self._unread):
             database, _, table = name.lower().partition(".")
             if asked is None or asked["name"].lower() not in (table, f"{database}.{table}"):
                 continue
             if f"{database}.{table}" in text or f".{table}" not in text:
+                if name in self._unread:
+                    return self._unread[name]
                 remedy = "`tidegate status` says what ends that"
-                return QueryRefused(f"{name} isn't complete at this cut: {reason}", remedy=remedy)
+                return QueryRefused(f"{name} isn't complete at this cut: {self.cut.missing[name]}", remedy=remedy)
         return None
 
     def _unknown(self, sql: str, error: str) -> QueryRefused | None:

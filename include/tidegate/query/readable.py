@@ -10,26 +10,37 @@ few looks at its log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from tidegate.commit_ts import time_text
 from tidegate.delta.state import TableState
-from tidegate.errors import CutForgotten
-from tidegate.lake.cuts import Cut, cut_at, known_cuts
+from tidegate.errors import CutForgotten, QueryRefused
+from tidegate.lake.cuts import Cut, CutTable, cut_at, known_cuts
 from tidegate.lake.files import LakeFiles
 
 
-def check_readable(lake: LakeFiles, pipeline: str, cut: Cut) -> None:
-    """Raises CutForgotten when a table of the cut has lost its version; it names the oldest cut that has all."""
-    oldest = {table.path: oldest_readable(lake, table.path) for table in cut.tables.values()}
-    lost = [table.name for table in cut.tables.values() if table.version < oldest[table.path]]
+def check_readable(lake: LakeFiles, pipeline: str, cut: Cut, wanted: Iterable[CutTable]) -> None:
+    """Look at these tables of the cut, and at no others.
+
+    Raises CutForgotten when one has lost its version, with the oldest cut that has all of them; QueryRefused when its
+    newest version isn't whole either; LakeRefused, DeltaUnsupported.
+    """
+    oldest = {table.path: oldest_readable(lake, table.path) for table in wanted}
+    lost = [table for table in cut.tables.values() if table.version < oldest.get(table.path, 0)]
     if not lost:
         return
+    for table in lost:
+        if oldest[table.path] > lake.log(table.path).known.version:
+            raise QueryRefused(
+                "files of its newest version are gone, too",
+                where=lake.uri(table.path),
+                remedy="see `tidegate lake check`; a snapshot reads the table anew",
+            )
     first = _oldest_cut(lake, pipeline, cut.cut_ts, oldest)
     way = f"the oldest cut that can be read is {first} ({time_text(first)})" if first else "ask for the newest cut"
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     raise CutForgotten(
-        f"files of {lost[0]}{more} at cut {cut.cut_ts} ({time_text(cut.cut_ts)}) were vacuumed",
+        f"files of {lost[0].name}{more} at cut {cut.cut_ts} ({time_text(cut.cut_ts)}) were vacuumed",
         where=lake.root,
         remedy=f"{way}; maintain.keep_cuts_hours says how long cuts stay readable",
     )

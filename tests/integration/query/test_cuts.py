@@ -10,6 +10,7 @@ import random
 import subprocess
 import threading
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -229,8 +230,10 @@ def test_a_held_table_is_refused_by_name_and_lost_versions_are_told_with_the_old
             Path(road.lake.uri(table.path), name).unlink()
     with pytest.raises(CutForgotten, match=f"shard_1.* were vacuumed; the oldest cut that can be read is {last} "):
         old.check()
-    with pytest.raises(CutForgotten, match="were vacuumed"):
-        PinnedCut.at(road.lake, "road", first)
+    with PinnedCut.at(road.lake, "road", first) as old:
+        for ask in (old.sql, old.polars, partial(old.spark, spark)):
+            with pytest.raises(CutForgotten, match="were vacuumed"):
+                ask("SELECT * FROM shard_1" if ask == old.sql else f"{database}.shard_1")
     assert in_cut_of(road, last) == ACCOUNTS * (MONEY + 3)
 
 
