@@ -36,7 +36,7 @@ class Maintain(Section):
         None,
         ge=1,
         description="A file with deleted rows is rewritten without them this many days after it was written, however"
-        " few they are. Deleted and replaced values so leave silver for good (docs/erase.md). null: by purge_share alone",
+        " few they are. Deleted and replaced values so leave silver for good (docs/runbooks/erase-a-person.md). null: by purge_share alone",
     )
     file_bytes: int = Field(256 << 20, ge=1 << 20, description="Size of the files that clustering and packing write")
     bronze_bytes: int = Field(

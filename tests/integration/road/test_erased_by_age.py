@@ -1,4 +1,4 @@
-"""A deleted row's values leave the lake by age alone (docs/erase.md): silver, bronze, chunks, records.
+"""A deleted row leaves the lake by age alone (docs/runbooks/erase-a-person.md): silver, bronze, chunks, records.
 
 In:  a real server, rows from before the log and behind it, a delete, the settings of maintain; a lake made older.
 Out: no file of the lake has a value of the person; all else is equal, and verify agrees.
