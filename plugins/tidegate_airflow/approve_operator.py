@@ -143,8 +143,7 @@ def _parked(pipeline: Pipeline, lake: LakeFiles, table: str) -> list[Prewrite]:
     def wrote(prewrite: Prewrite) -> bool:
         if prewrites.of_pump(prewrite):
             return prewrite.source == table
-        named = (name.partition(".")[::2] for name in prewrite.tables)
-        return table in {pipeline.tables.logical(*name).name for name in named if pipeline.tables.keeps(*name)}
+        return table in tables_of(pipeline, prewrite)
 
     unsettled = (prewrite for of_source in prewrites.unsettled(lake).values() for prewrite in of_source)
     return [prewrite for prewrite in unsettled if prewrite.state is PrewriteState.PARKED and wrote(prewrite)]

@@ -100,11 +100,12 @@ def of_verify(pipeline: Pipeline, report: Report) -> Lineage:
     from tidegate.tables import silver_path
     from tidegate.verify.report import Outcome
 
-    places, verdicts = LineageDatasets(pipeline), dict[str, list[Assertion]]()
+    places, verdicts, paths = LineageDatasets(pipeline), dict[str, list[Assertion]](), dict[str, str]()
     # What differs is named first: of thousands only some are.
     for result in sorted(report.tables, key=lambda result: result.outcome is Outcome.EQUAL):
         if result.outcome in (Outcome.HELD, Outcome.DROPPED, Outcome.UNVERIFIED):
             continue  # not compared: there is no verdict
+        paths.setdefault(result.silver, silver_path(*pipeline.tables.logical(*result.pair)[:2]))
         if result.silver in verdicts or len(verdicts) < LINEAGE_TABLES_MAX:
             verdicts.setdefault(result.silver, []).append(
                 Assertion(
@@ -118,7 +119,7 @@ def of_verify(pipeline: Pipeline, report: Report) -> Lineage:
             )
     inputs: list[Any] = []
     for name, assertions in verdicts.items():
-        namespace, path = places.file(silver_path(*name.split(".", 1)))
+        namespace, path = places.file(paths[name])
         facet = DataQualityAssertionsDatasetFacet(assertions=assertions)
         inputs.append(InputDataset(namespace, path, inputFacets={"dataQualityAssertions": facet}))
     return OperatorLineage(inputs=inputs)

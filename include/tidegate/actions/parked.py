@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidegate.tables import splits
+
 if TYPE_CHECKING:
     from tidegate.config import Pipeline
     from tidegate.segments.prewrites import Prewrite
@@ -20,5 +22,7 @@ def in_full(prewrite: Prewrite) -> str:
 
 def tables_of(pipeline: Pipeline, *prewrites: Prewrite) -> tuple[str, ...]:
     """The logical tables that the pipeline keeps among those that they wrote to."""
-    names = {name.partition(".")[::2] for prewrite in prewrites for name in prewrite.tables}
+    names = set[tuple[str, str]]()
+    for prewrite in prewrites:
+        names.update(*map(splits, prewrite.tables))
     return tuple(sorted({pipeline.tables.logical(*name).name for name in names if pipeline.tables.keeps(*name)}))

@@ -28,7 +28,7 @@ from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.position import Position
-from tidegate.tables import State
+from tidegate.tables import State, splits
 
 # The name of a source -> what it answers; every failure is an answer too.
 Ask = Callable[[str], "SourceAnswer"]
@@ -174,7 +174,10 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
     tables = tuple(lake_status.table_statuses(lake, pipeline.lacks_snapshots))
     at_sources = {pipeline.tables.logical(*pair).name for server in servers.values() for pair in server.tables}
     unseen = tuple(sorted(at_sources - {table.table for table in tables}))
-    rebuilt = tuple(rebuilt_tables(lake, sorted({table.table.partition(".")[0] for table in tables})))
+    databases = set[str]()
+    for table in tables:
+        databases.update(dict(splits(table.table)))
+    rebuilt = tuple(rebuilt_tables(lake, sorted(databases)))
     outside = any(not isinstance(entry, MysqlSource) for entry in pipeline.sources.values())
     ahead = outside and physical_ms(cut_ts) / 1000 > time.time() + TIMESTAMP_AHEAD_SECONDS_MAX
     return CaptureStanding(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead)

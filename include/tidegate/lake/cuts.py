@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.commit_ts import last_at, time_text
-from tidegate.errors import CutForgotten, CutNotYet, UsageError
+from tidegate.errors import CutForgotten, CutNotYet, DeltaUnsupported, LakeRefused, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import State
@@ -218,6 +218,14 @@ def _is_over(state: State) -> bool:
 def _table(lake: LakeFiles, name: str, version: int) -> CutTable:
     pairs = tables.splits(name)
     if len(pairs) > 1:  # a name with a dot in it: the one that silver has
-        pairs = [pair for pair in pairs if lake.log(tables.silver_path(*pair)).state().created] or pairs
+        pairs = [pair for pair in pairs if _has_log(lake, tables.silver_path(*pair))] or pairs
     database, table = pairs[0]
     return CutTable(name, database, table, tables.silver_path(database, table), version)
+
+
+def _has_log(lake: LakeFiles, path: str) -> bool:
+    """One that can't be read is there, too: who reads the table is told of that."""
+    try:
+        return lake.log(path).state().created
+    except (LakeRefused, DeltaUnsupported):
+        return True

@@ -78,6 +78,7 @@ class _Flow:
 
     sources: tuple[TableVersion, ...]
     more: int
+    pair: tuple[str, str]  # database and table of silver
 
 
 def applied_since(pipeline: Pipeline, lake: LakeFiles, after_ts: int) -> AppliedTables:
@@ -113,19 +114,22 @@ def _some(names: list[str], cut_ts: int) -> list[str]:
 def _flows(pipeline: Pipeline, lake: LakeFiles, names: Collection[str]) -> dict[str, _Flow]:
     """The newest versions of the tables at the sources behind each name."""
     physical: dict[str, list[Physical]] = {name: [] for name in names}
+    pairs = {name: tables.splits(name)[0] for name in names}
     columns = [*_NAMES, "status"]
-    known = control.newest(lake, SCHEMA_HISTORY, by=_NAMES, order=["commit_ts", "version"], columns=columns)
-    for row in known.to_pylist() if names else ():
+    history = control.newest(lake, SCHEMA_HISTORY, by=_NAMES, order=["commit_ts", "version"], columns=columns)
+    for row in history.to_pylist() if names else ():
         pair = (row["database"], row["table"])
         if row["table"] and row["status"] != VersionStatus.DROPPED and pipeline.tables.keeps(*pair):
-            name = pipeline.tables.logical(*pair).name
-            if name in physical:
-                physical[name].append(Physical(row["source"], *pair))
+            logical = pipeline.tables.logical(*pair)
+            if logical.name in physical:
+                physical[logical.name].append(Physical(row["source"], *pair))
+                pairs[logical.name] = (logical.database, logical.table)
     shown = {name: sorted(of)[:LINEAGE_SHARDS_TABLES_MAX] for name, of in physical.items()}
     versions = _versions(lake, list(itertools.chain.from_iterable(shown.values())))
     flows: dict[str, _Flow] = {}
     for name, of in shown.items():
-        flows[name] = _Flow(tuple(versions[each] for each in of if each in versions), len(physical[name]) - len(of))
+        known = tuple(versions[each] for each in of if each in versions)
+        flows[name] = _Flow(known, len(physical[name]) - len(of), pairs[name])
     return flows
 
 
@@ -146,7 +150,7 @@ def _versions(lake: LakeFiles, physical: Sequence[Physical]) -> dict[Physical, T
 
 
 def _written(lake: LakeFiles, name: str, version: int, flow: _Flow, after_ts: int, left: int) -> WrittenTable:
-    path = tables.silver_path(*name.split(".", 1))
+    path = tables.silver_path(*flow.pair)
     log = DeltaLog(lake.uri(path), lake.storage_options, keep=_none)
     columns: tuple[tuple[str, str], ...] = ()
     rows = size = None

@@ -30,7 +30,7 @@ def record(lake: LakeFiles, report: Report) -> None:
 
 
 def _rows(result: TableResult) -> Iterator[dict[str, Any]]:
-    database, _, table = result.table.partition(".")
+    database, table = result.pair
     names = {"source": result.source, "database": database, "table": table, "silver": result.silver}
     counts = {"seemed": 0, "different": 0, "unsettled": 0, "verified_through": result.verified_through}
     for number, compared in enumerate(result.ranges, 1):

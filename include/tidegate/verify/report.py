@@ -45,7 +45,8 @@ class RangeResult:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """table: database.table at the source; source: its name in the pipeline file; silver: the logical table.
+    """table: database.table at the source, database: its first part; source: its name in the pipeline file; silver: the
+    logical table.
 
     Rows and hashes (16 hex digits, in any order) are of the first comparison: under load they differ by the changes
     between the two reads. seemed: its suspicious keys; different: really different rows; unsettled: keys without a
@@ -68,6 +69,13 @@ class TableResult:
     verified_through: int = 0
     differences: tuple[Difference, ...] = ()
     ranges: tuple[RangeResult, ...] = ()
+    database: str = ""
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Database and table."""
+        database = self.database or self.table.partition(".")[0]
+        return database, self.table[len(database) + 1 :]
 
 
 @dataclass(frozen=True, slots=True)

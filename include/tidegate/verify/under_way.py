@@ -109,6 +109,7 @@ class TableUnderWay:
         return f"{self.database}.{self.name}"
 
     def result(self, outcome: Outcome, reason: str = "", **more: Any) -> TableResult:
+        more["database"] = self.database
         return TableResult(self.source, self.name_there, self.logical, outcome, reason, **more)
 
 
