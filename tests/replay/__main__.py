@@ -1,4 +1,4 @@
-"""`make replay FILES=n SEED=s FLAVOUR=mariadb|mysql9`: MariaDB's own test files, replayed and compared in silver.
+"""`make replay FILES=n SEED=s FLAVOUR=mariadb|mariadb118|mysql9`: MariaDB's own test files, replayed and compared in silver.
 
 In:  --files, --seed (a random one when empty), --flavour, --every (files between two applies), --only (an expression on
      the files' paths), --kill (apply is killed and started again at a point of the seed's choice).
@@ -27,7 +27,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from tests.kit import mysql9
+from tests.kit import mariadb118, mysql9
 from tests.kit.road import Road
 from tests.kit.spark import session
 from tests.readers.lake import check
@@ -51,7 +51,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make replay", description=__doc__)
     parser.add_argument("--files", type=int, default=30)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
-    parser.add_argument("--flavour", choices=("mariadb", "mysql9"), default="mariadb")
+    parser.add_argument("--flavour", choices=("mariadb", "mariadb118", "mysql9"), default="mariadb")
     parser.add_argument("--every", type=int, default=10, help="files between two applies")
     parser.add_argument("--only", default="", help="only files whose path matches this expression")
     parser.add_argument(
@@ -64,6 +64,8 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 def _server(flavour: str, folder: Path) -> Server:
     if flavour == "mariadb":
         return mariadb.MariaDB(folder / "server", mariadb.install(ROOT))
+    if flavour == "mariadb118":
+        return mariadb118.MariaDB118(folder / "server", mariadb118.install(ROOT))
     return mysql9.MySQL9(folder / "server", mysql9.install(ROOT))
 
 

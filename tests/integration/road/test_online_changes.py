@@ -172,6 +172,52 @@ def test_a_shadow_from_before_capture_is_not_believed(
     assert "DROP and CREATE it" in held(app)[f"{database}.t"]
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_gh_ost_revert_is_a_rename_where_the_patterns_name_its_table_and_else_lacks_rows(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, named: bool
+) -> None:
+    """`gh-ost --revert` makes the table of before equal again, by what was logged since, and brings it back."""
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.t" + (f"', '{database}._t_del" if named else ""))
+    road.capture()
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        for statement in (
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(60) NOT NULL, n BIGINT)",
+            "INSERT INTO t (name, n) VALUES ('a', 1), ('b', 2), ('c', 3)",
+            "CREATE TABLE _t_gho LIKE t",
+            "ALTER /* gh-ost */ TABLE _t_gho ADD COLUMN more INT NOT NULL DEFAULT 7",
+            "INSERT INTO _t_gho (id, name, n) SELECT id, name, n FROM t",
+            "RENAME TABLE t TO _t_del, _t_gho TO t",
+            "UPDATE t SET name = 'since' WHERE id = 1",
+            "DELETE FROM t WHERE id = 2",
+            "INSERT INTO t (name, n) VALUES ('d', 4)",
+        ):
+            cursor.execute(statement)
+            connection.commit()
+    road.capture()
+    assert not held(road.apply(spark))
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        for statement in (
+            "REPLACE INTO _t_del (id, name, n) VALUES (1, 'since', 1)",
+            "DELETE FROM _t_del WHERE id = 2",
+            "INSERT IGNORE INTO _t_del (id, name, n) SELECT id, name, n FROM t",
+            "RENAME TABLE t TO _t_rev_del, _t_del TO t",
+            "INSERT INTO t (name, n) VALUES ('behind', 5)",
+        ):
+            cursor.execute(statement)
+            connection.commit()
+    road.capture()
+    app = road.apply(spark)
+    standing = app.states.get(f"{database}.t")
+    if named:
+        assert not held(app)
+        assert road.assert_equal()["t"] == 4
+    else:
+        assert standing is not None
+        assert standing.lacks_rows
+        assert standing.state == "held"
+
+
 def _until_done(connection: pymysql.Connection[pymysql.cursors.Cursor], sql: str) -> None:
     """As the tools do: a deadlock is tried again."""
     for _ in range(50):
