@@ -1,4 +1,4 @@
-"""`make replay FILES=n SEED=s FLAVOUR=mariadb|mariadb118|mysql9`: MariaDB's own test files, replayed and compared in silver.
+"""`make replay FILES=n SEED=s FLAVOUR=mariadb|mariadb118|mysql9`: MariaDB's own test files, compared in silver.
 
 In:  --files, --seed (a random one when empty), --flavour, --every (files between two applies), --only (an expression on
      the files' paths), --kill (apply is killed and started again at a point of the seed's choice).
