@@ -112,7 +112,7 @@ class Rebuild:
         """Whether a CREATE or TRUNCATE of it leaves nothing of what was in silver before."""
         ddl = self.pipeline.ddl
         follows = Policy.IGNORE not in (ddl.truncate, ddl.drop_table)
-        return len(self.physical) == 1 and follows and not self.pipeline.tables.keeps_deleted(self.database, self.name)
+        return len(self.physical) == 1 and follows and not self.pipeline.tables.keeps_past(self.database, self.name)
 
     def application(self, spark: BackgroundSession, scratch: str) -> Application:
         """An apply of this table alone, in a lake of its own that stands where the table begins."""

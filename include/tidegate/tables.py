@@ -352,9 +352,9 @@ COMMIT_TS: Final = "_tg_commit_ts"  # long: commit_ts of the change that wrote t
 ROW_HASH: Final = "_tg_row_hash"  # string: tables without a key only
 OCCURRENCE: Final = "_tg_occurrence"  # long, from 1: which of the equal rows; tables without a key only
 DELETED: Final = "_tg_deleted"  # boolean: the source has deleted the row; tables under soft_delete only
-SHARD_SOURCE: Final = "_tg_source"  # string: routed tables only
-SHARD_DATABASE: Final = "_tg_database"
-SHARD_TABLE: Final = "_tg_table"
+# Of tables under history: [from, to) in commit_ts, to NULL in the current version; whether a change made it at `from`.
+VALID_FROM, VALID_TO, IS_CURRENT, FROM_KNOWN = "_tg_valid_from", "_tg_valid_to", "_tg_is_current", "_tg_from_known"
+SHARD_SOURCE, SHARD_DATABASE, SHARD_TABLE = "_tg_source", "_tg_database", "_tg_table"  # string: routed tables only
 SHARDS: Final = (SHARD_SOURCE, SHARD_DATABASE, SHARD_TABLE)
 
 # --- changes: what decode hands to merge ----------------------------------------------------------

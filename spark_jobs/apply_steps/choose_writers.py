@@ -21,9 +21,10 @@ from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, TablePlan, TableWriter
 from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
+from spark_jobs.window.shape.history import check_history
 from spark_jobs.window.shape.kept import Kept, check_moved, check_same, check_silver, in_silver, left_out
 from spark_jobs.window.shape.moves import partners
-from spark_jobs.window.shape.shapes import keeps_deleted, kept_of, planned_phases
+from spark_jobs.window.shape.shapes import keeps_deleted, keeps_history, kept_of, planned_phases
 from spark_jobs.window.standing.silver_guard import check
 from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
@@ -95,7 +96,10 @@ def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequ
     check(app, entry.name, snapshot)
     keeps = keeps_deleted(app, entry)
     phases = planned_phases(app, entry, changes, window.cut_ts)
-    plan = TablePlan(phases, keeps, frozenset(partners(window.moves, entry.name)), changes=changes)
+    linked = frozenset(partners(window.moves, entry.name))
+    plan = TablePlan(phases, keeps, keeps_history(app, entry), linked, changes=changes)
+    if plan.history:
+        check_history(app, entry, plan)
     _check_rules(app, window, entry, plan, snapshot)
     if any(entry.name in (move.giver, move.taker) for move in window.moves):
         return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
@@ -126,7 +130,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
     first, olds = plan.phases[0], list[TableVersion]()
     before = first.shape
     if isinstance(first.phase, DdlPhase):
-        if _is_made_anew(first.phase) and not entry.routed and not plan.keeps_deleted:
+        if _is_made_anew(first.phase) and not entry.routed and not plan.keeps_past:
             return  # no row stays, and it gets its columns there
         before, olds = first.before, [old for old, _ in first.phase.changes if old is not None]
     if (shape := before or first.shape) is not None:
@@ -173,11 +177,13 @@ def _chosen(app: Application, entry: TableWindow, plan: TablePlan, snapshot: Tab
     else:
         choice = cost.choose(_load(snapshot, known[-1], share), keys_bytes_max=limits.UPSERT_KEYS_BYTES_MAX)
     keyless = not known[-1].key
-    if keyless and share > limits.HASHED_ROWS_BYTES_MAX:
-        choice = cost.Choice(positional=False, why="no key, and much to change")
+    if share > limits.HASHED_ROWS_BYTES_MAX and (keyless or plan.history):
+        choice = cost.Choice(positional=False, why=f"{'no key' if keyless else 'history'}, and much to change")
     if not choice.positional:
         return replace(plan, why=choice.why)
     writer = TableWriter.COUNTED if keyless else TableWriter.POSITIONAL
+    if plan.history:
+        writer = TableWriter.VERSIONED
     return replace(plan, writer=writer, why=choice.why, target=target, creates=known[0] if missing else None)
 
 

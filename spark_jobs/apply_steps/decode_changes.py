@@ -218,6 +218,9 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
     with ChunkFiles(plan.lake) as files:
         for chunk in sorted(chunks, key=lambda by: by.low_ts):
             source, database, table = chunk.physical
+            if plan.versioned and chunk.read_upto_ts != stage.read_upto_ts:
+                yield from stage.flush()
+                stage.read_upto_ts = chunk.read_upto_ts
             try:
                 batches = snapshot_chunk.changes_of(files.read(chunk.ref), chunk.low_ts)
             except StreamCorrupt as error:

@@ -25,6 +25,7 @@ from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.sweep import sweep_whole_tables
 from spark_jobs.positional.rows import write_counted
+from spark_jobs.positional.versions import write_versions
 from spark_jobs.positional.writer import GivenBack, KeyFiles, Outcome, upsert_of, write_upserts
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
@@ -170,6 +171,8 @@ def _write_rows(writer: SilverWriter, keys: KeyFiles, planned: PlannedPhase) -> 
     match work.plan.writer:
         case TableWriter.COUNTED:
             write_counted(app, work, upto_ts)
+        case TableWriter.VERSIONED:
+            write_versions(app, work, upto_ts)
         case TableWriter.POSITIONAL:
             if upsert := upsert_of(app, work, upto_ts):
                 outcome = write_upserts(app, keys, [upsert])[work.name]

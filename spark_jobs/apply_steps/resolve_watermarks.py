@@ -104,7 +104,7 @@ def _obeyed(app: Application, window: Window, waves: TakenWaves, begun: Begun, s
         _again_from(entry, physical, wave, version)
         if entry.routed and begins_with(version, wave):
             _take_dropped(app, entry, wave)
-        chunks = [WaveChunk(ref, version.version, wave.low_ts, wave.exact) for ref in share.refs]
+        chunks = [WaveChunk(ref, version.version, wave.low_ts, wave.exact, wave.high_ts) for ref in share.refs]
         entry.chunks += chunks if not damaged else []
     if not damaged:
         waves.taken.append((name, answer(app, physical, EventKind.APPLIED, wave)))

@@ -46,6 +46,8 @@ def silver_rows(
             if tables.DELETED in rows.column_names:
                 alive = np.array([mark is not True for mark in rows.column(tables.DELETED).to_pylist()])
                 rows = rows.filter(pa.array(alive))
+            if tables.IS_CURRENT in rows.column_names:
+                rows = rows.filter(rows.column(tables.IS_CURRENT))
             yield from rows_of(rows, looked, store.add(IN_SILVER, rows, rule.child))
     except Terminal as error:
         raise Doubt(f"silver's rows can't be looked through: {error.line}", rule.child) from error

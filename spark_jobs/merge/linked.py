@@ -16,7 +16,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from spark_jobs.merge.marked import with_marked
+from spark_jobs.merge.marked import with_marked, with_versions
 from spark_jobs.merge.moves import only_shards, take_rows, taken_rows, version_before
 from spark_jobs.merge.partitions import partial_taker, refuse_doubts
 from spark_jobs.merge.rows import write_rows
@@ -122,11 +122,13 @@ class LinkedWriter:
             """The rows that it gets and, of its own rows, those that stay."""
             if partly:
                 self._refuse_partial(shape, own, moves)
-            elif shape.keeps_deleted and own is not None:
+            if shape.history and own is not None:
+                return with_versions(writer, shape, given, own, replaced)
+            if shape.keeps_deleted and own is not None:
                 return with_marked(writer, shape, given, own, replaced, carried=carried)
             return given
 
-        if partly or shape.keeps_deleted:
+        if partly or shape.keeps_past:
             beside(writer.rows())
         takes.append((work.name, partial(take_rows, writer, shape, beside, replaced, moves[0].commit_ts)))
 

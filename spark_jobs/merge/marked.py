@@ -1,4 +1,4 @@
-"""Deleted rows that stay (soft delete) in the silver table of a name that a rename gives other rows.
+"""Rows of the past (deleted ones, old versions) in silver, where a rename gives their name other rows.
 
 In:  the name's new rows, and its silver as it is.
 Out: both as one: of the name's own rows those that don't come back stay, marked.
@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spark_jobs.merge.moves import only_shards
+from spark_jobs.merge.moves import only_shards, replaced_rows
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import numbered
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
+from tidegate.merge.past import BEGUN
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
 from tidegate.spark_sql import quote
@@ -62,6 +63,34 @@ def with_marked(
         rows.select(*map(quote, merge_key)), on=merge_key, how="left_anti"
     )
     return rows.unionByName(kept)
+
+
+def with_versions(
+    writer: SilverWriter, shape: SilverShape, rows: DataFrame, own: DataFrame, replaced: Sequence[TableVersion]
+) -> DataFrame:
+    """rows, and all versions of the name's own: the replaced ones end there.
+
+    replaced: as take_rows has it. Raises SchemaMismatch when they have another key or other types.
+    """
+    new = replaced[0]
+    if not (_same_key(writer, shape, own, new) and _fits(own, shape)):
+        if count := own.count():
+            raise SchemaMismatch(
+                f"{new.ddl[:120]}: silver keeps {count} versions of rows of this name, with another key or other types",
+                where=new.where,
+                remedy="delete them, then release the table",
+            )
+        return rows
+    ends = f"{tables.IS_CURRENT} AND ({replaced_rows(replaced, routed=False)})"
+    fixed = {
+        tables.VALID_TO: f"if({ends}, {new.commit_ts}, {tables.VALID_TO})",
+        tables.IS_CURRENT: f"{tables.IS_CURRENT} AND NOT ({ends})",
+    }
+    select = []
+    for column in shape.all_columns:
+        known = quote(column.name) if column.name in own.columns else BEGUN.get(column.name, "NULL")
+        select.append(f"CAST({fixed.get(column.name, known)} AS {column.type}) AS {quote(column.name)}")
+    return rows.unionByName(own.selectExpr(*select))
 
 
 def _same_key(writer: SilverWriter, shape: SilverShape, own: DataFrame, new: TableVersion) -> bool:

@@ -31,6 +31,7 @@ from tidegate import tables
 from tidegate.delta.state import Action
 from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
+from tidegate.merge.past import BEGUN, DELETED_ROWS, past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
 from tidegate.schema.follow.silver_change import AddSilverColumn, diff
@@ -108,8 +109,9 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     if app.names.logical(old.database, old.table)[2]:
         rows = rows.where(silver_sql.only_shard(old))
     rows = partition_given(rows, move)
-    if tables.DELETED in rows.columns and not shape.keeps_deleted:
-        rows = rows.where(f"NOT {tables.DELETED}")
+    past = past_of(rows.columns)
+    if past is not None and not (past is DELETED_ROWS and shape.keeps_deleted):
+        rows = rows.where(past.live)
     _refuse_more_columns(app, rows, move)
     recasts = recast_values(rows, actions, new)
     names, given = {column.id: column.silver for column in old.columns}, set(rows.columns)
@@ -122,8 +124,10 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
         value = fixed.get(column.name) or added.get(column.name) or recasts.get(column.name) or known
         if column.name == tables.COMMIT_TS or (column.name == tables.DELETED and column.name in given):
             value = quote(column.name)
-        elif column.name == tables.DELETED:
-            value = "false"
+        elif column.name in (tables.VALID_FROM, tables.FROM_KNOWN):  # they are another name's rows from the move on
+            value = str(move.commit_ts) if column.name == tables.VALID_FROM else "true"
+        elif column.name in BEGUN:
+            value = BEGUN[column.name]
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
     return rows.selectExpr(*select)
 
@@ -174,6 +178,11 @@ def only_shards(versions: Sequence[TableVersion]) -> str:
     return " OR ".join(f"({silver_sql.only_shard(version)})" for version in versions)
 
 
+def replaced_rows(versions: Sequence[TableVersion], *, routed: bool) -> str:
+    """SQL condition: a taker's rows that go as others come."""
+    return " OR ".join(f"({_replaced(version, routed=routed)})" for version in versions)
+
+
 def _replaced(version: TableVersion, *, routed: bool) -> str:
     """SQL condition: the rows of a taker that go as others come."""
     own = silver_sql.only_shard(version) if routed else "true"
@@ -190,11 +199,11 @@ def take_rows(
     """Commit them: instead of all that an unrouted table has, or of the rows of the `replaced`
     shards or partitions.
 
-    rows: what the taker gets, given its own rows.
+    rows: what the taker gets, given its own rows; of a table with history, all versions.
     """
-    whole = not shape.routed and not any(partial_taker(version) for version in replaced)
+    whole = shape.history or (not shape.routed and not any(partial_taker(version) for version in replaced))
     (writer.ensure if whole else writer.ensure_columns)(shape)
-    where = " OR ".join(f"({_replaced(version, routed=shape.routed)})" for version in replaced)
+    where = replaced_rows(replaced, routed=shape.routed)
 
     def work(private: PrivateLog) -> None:
         taken = rows(private.rows())

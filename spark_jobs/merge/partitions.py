@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_jobs.window.window import Move
-from tidegate import tables
 from tidegate.errors import SchemaMismatch
+from tidegate.merge.past import past_of
 from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.partition_rows import RowsWhere, rows_where
@@ -28,12 +28,11 @@ def delete_statement(rows: DataFrame, target: str, shard: str, old: TableVersion
     """
     assert new.moved is not None, "asked of statements that delete rows"
     where = rows_where(old.columns, old.partitioning, new.moved.partitions)
-    marks = tables.DELETED in rows.columns
-    own = f"{shard} AND NOT {tables.DELETED}" if marks else shard
+    past = past_of(rows.columns)
+    own = shard if past is None else f"{shard} AND {past.live}"
     refuse_doubts(rows.where(own), where, new)
-    if marks:
-        assign = f"{tables.DELETED} = true, {tables.COMMIT_TS} = {new.commit_ts}"
-        return f"UPDATE {target} SET {assign} WHERE {own} AND {where.condition}"
+    if past is not None:
+        return f"UPDATE {target} SET {past.ended(new.commit_ts)} WHERE {own} AND {where.condition}"
     return f"DELETE FROM {target} WHERE {own} AND {where.condition}"
 
 

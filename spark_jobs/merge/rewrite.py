@@ -17,6 +17,7 @@ from tidegate.delta.actions import clustering
 from tidegate.delta.state import TableState
 from tidegate.delta.types import sql_type
 from tidegate.lake.silver_tables import check_constraints, features_added, owners_columns
+from tidegate.merge.past import BEGUN
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.follow.silver_change import AddSilverColumn, RenameSilverColumn, SilverAction, ValuesRewritten
 from tidegate.schema.model.types import canonical
@@ -52,8 +53,9 @@ def rewrite(
             value = f"CASE WHEN {own} THEN {added[column.name]} ELSE {known} END"
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
     select += [*map(quote, tables.SHARDS if shape.routed else ()), quote(tables.COMMIT_TS)]
-    if shape.keeps_deleted:
-        select.append(tables.DELETED if tables.DELETED in rows.columns else f"false AS {tables.DELETED}")
+    for column in shape.system:
+        if (begun := BEGUN.get(column.name)) is not None:
+            select.append(column.name if column.name in rows.columns else f"{begun} AS {column.name}")
     select += map(quote, more)
     overwrite(private, numbered(rows.selectExpr(*select), shape), shape, more)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
-from spark_jobs.merge.soft_delete import follow_soft_delete
+from spark_jobs.merge.soft_delete import follow_past
 from spark_jobs.merge.values import staged_schema
 from spark_jobs.merge.widen import widen
 from spark_jobs.session.spark import DELETION_VECTORS
@@ -26,9 +26,12 @@ from tidegate.limits import REWRITE_BYTES_MAX
 from tidegate.merge import silver_sql
 from tidegate.merge.phases import RowsPhase
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.merge.version_sql import READ_UPTO, merge_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_VIEW: Final = "_tg_changes"
 
 
 @dataclass(slots=True)
@@ -55,21 +58,31 @@ def write_rows(writer: SilverWriter, planned: PlannedPhase) -> None:
     writer.entry.check_follows(phase.after_ts, applied)
     assert shape is not None, "staged rows have a version in force"
     writer.ensure(shape)
-    follow_soft_delete(writer, shape)
+    follow_past(writer, shape)
     widen(writer, shape)
-    view = "_tg_changes"
-    _changes(writer, files, phase, shape).createOrReplaceTempView(view)
+    _changes(writer, files, phase, shape).createOrReplaceTempView(_VIEW)
 
     def merge(private: PrivateLog) -> None:
         writer.entry.check_follows(phase.after_ts, private.state.transaction(writer.app_id))
-        if shape.key:
-            source = silver_sql.latest_per_key(view, shape) if len(files) > 1 else f"SELECT * FROM {view}"
-        else:
-            source = silver_sql.net_rows(view, private.uri, shape)
         writer.session.conf.set(DELETION_VECTORS, str(_is_large(writer, private.state)).lower())
-        writer.session.sql(silver_sql.merge(private.uri, source, shape))
+        writer.session.sql(_statement(writer, private, files, phase, shape))
 
     writer.change(merge, (writer.app_id, phase.upto_ts))
+
+
+def _statement(
+    writer: SilverWriter, private: PrivateLog, files: Sequence[StagedFile], phase: RowsPhase, shape: SilverShape
+) -> str:
+    """The MERGE of the view of a phase's changes."""
+    if shape.history:
+        applied_ts = writer.entry.applied_again(phase.after_ts, private.state.transaction(writer.app_id))
+        reads = any(file.read_upto_ts for file in files)
+        return merge_versions(_VIEW, private.uri, shape, applied_ts, reads=reads)
+    if not shape.key:
+        source = silver_sql.net_rows(_VIEW, private.uri, shape)
+    else:
+        source = silver_sql.latest_per_key(_VIEW, shape) if len(files) > 1 else f"SELECT * FROM {_VIEW}"
+    return silver_sql.merge(private.uri, source, shape)
 
 
 def _is_large(writer: SilverWriter, state: TableState) -> bool:
@@ -84,15 +97,17 @@ def _changes(writer: SilverWriter, files: Sequence[StagedFile], phase: RowsPhase
     from pyspark.sql import functions as sql_functions
 
     frames, kept = [], kept_of(writer.app, writer.entry)
-    by_version: dict[tuple[str, str, str, int], list[StagedFile]] = {}
+    by_version: dict[tuple[str, str, str, int, int], list[StagedFile]] = {}
     for file in files:
-        by_version.setdefault((file.source, file.database, file.table, file.version), []).append(file)
-    for (source, database, table, number), group in by_version.items():
+        by_version.setdefault((*file.owner, file.read_upto_ts), []).append(file)
+    for (source, database, table, number, read_upto_ts), group in by_version.items():
         version = next(v for v in writer.app.histories[source].versions(database, table) if v.version == number)
         frame = writer.session.read.schema(staged_schema(in_silver(kept, version), shape)).parquet(
             *(writer.app.lake.spark_uri(f.path) for f in group)
         )
         frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
+        if shape.history:
+            frame = frame.withColumn(READ_UPTO, sql_functions.lit(read_upto_ts).cast("bigint"))
         if writer.entry.routed:
             for name, value in zip(tables.SHARDS, (source, database, table), strict=True):
                 frame = frame.withColumn(name, sql_functions.lit(value))

@@ -21,7 +21,7 @@ from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.rewrite import keeps_values, rewrite
 from spark_jobs.merge.shard_rows import empty_of_no_shard, empty_shard
 from spark_jobs.merge.silver_writer import SilverWriter
-from spark_jobs.merge.soft_delete import check_marked, follow_soft_delete, mark_all
+from spark_jobs.merge.soft_delete import check_past, end_all, follow_past
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
@@ -61,7 +61,7 @@ def change_schema(writer: SilverWriter, planned: PlannedPhase) -> None:
     assert isinstance(phase, DdlPhase), "asked of those"
     writer.app.check_claim()
     if planned.before:
-        follow_soft_delete(writer, planned.before)
+        follow_past(writer, planned.before)
     anew = {_name(of): of.version for _, of in phase.changes if of.kind == SNAPSHOT}
     for old, new in phase.changes:
         # A quiet server's view has the last statement's own commit_ts. What was read knows of that statement.
@@ -103,8 +103,8 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
         return
     if shape is not None:
         (writer.ensure_columns if writer.entry.routed else writer.ensure)(shape)
-    if writer.work.plan.keeps_deleted:
-        mark_all(writer, old, version, shape)
+    if writer.work.plan.keeps_past:
+        end_all(writer, old, version, shape)
     elif writer.entry.routed:
         empty_shard(writer, version)
     else:
@@ -141,7 +141,7 @@ def _follow(
             where=new.where,
             remedy=REFILL.after("bring all shards to one shape"),
         )
-    check_marked(writer, writer.rows, writer.log.state(), old, new, shape)
+    check_past(writer, writer.rows, writer.log.state(), old, new, shape)
     if actions and writer.columns() is None:
         writer.ensure(shape)
     elif actions and only_adds and (shape.key or not _gives_values(actions)):  # NULL changes no row's hash
@@ -150,7 +150,7 @@ def _follow(
 
         def work(private: PrivateLog) -> bool:
             recasts = recast_values(private.rows(), actions, new)
-            check_marked(writer, private.rows, private.state, old, new, shape)
+            check_past(writer, private.rows, private.state, old, new, shape)
             stays = all(keeps_values(private.state, action, recasts) for action in actions)
             if not stays:
                 own = silver_sql.only_shard(new) if writer.entry.routed else "true"
@@ -220,7 +220,7 @@ def _had(writer: SilverWriter, old: TableVersion, name: str) -> bool:
     or an earlier table of the name, whose rows or columns silver keeps (soft_delete, an ignored
     DDL).
     """
-    if writer.entry.routed or writer.work.plan.keeps_deleted:
+    if writer.entry.routed or writer.work.plan.keeps_past:
         return True
     versions = writer.app.histories[old.source].versions(old.database, old.table)
     before = (version for version in versions if version.commit_ts <= old.commit_ts)

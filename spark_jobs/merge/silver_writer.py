@@ -18,7 +18,7 @@ from spark_jobs.session.spark import table_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
 from spark_jobs.window.shape.kept import in_silver, masks_of
-from spark_jobs.window.shape.shapes import described, kept_of, shape_of
+from spark_jobs.window.shape.shapes import described, kept_of, shape_in
 from spark_jobs.window.standing import silver_guard
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
@@ -111,8 +111,7 @@ class SilverWriter:
         return f"{self.app_id}/ddl/{version.source}.{version.name}/{what}"
 
     def shape_of(self, version: TableVersion) -> SilverShape:
-        kept = kept_of(self.app, self.entry)
-        return shape_of([version], routed=self.entry.routed, keeps_deleted=self.work.plan.keeps_deleted, kept=kept)
+        return shape_in(self.app, self.entry, [version])
 
     def ensure_columns(self, shape: SilverShape) -> None:
         """Create silver when it isn't there, or add the columns that a further shard brings."""

@@ -1,7 +1,8 @@
-"""Deleted rows that stay (soft delete) in a silver table: its mark comes and goes, and a statement marks all.
+"""Rows of the past in a silver table: deleted ones (soft delete), and old versions of rows (history). Their columns
+come and go, and a statement ends all live rows.
 
-In:  a table that soft_delete names, or named.
-Out: the mark's column, rows marked; SchemaMismatch where marked rows can't stay.
+In:  a table that soft_delete or history names, or named.
+Out: the columns, rows ended; SchemaMismatch where rows of the past can't stay.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.rewrite import rewrite, types_of
 from spark_jobs.merge.silver_writer import SilverWriter
-from tidegate import tables
+from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
-from tidegate.errors import SchemaMismatch
+from tidegate.errors import CommitConflict, SchemaMismatch
+from tidegate.merge.past import DELETED_ROWS, OLD_VERSIONS, past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
 
@@ -22,21 +24,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def follow_soft_delete(writer: SilverWriter, shape: SilverShape) -> None:
-    """Give silver the mark when soft_delete names the table from now on; take it back when nothing is marked."""
+def follow_past(writer: SilverWriter, shape: SilverShape) -> None:
+    """Give silver the columns when soft_delete or history names the table from now on; take them back when nothing
+    of the past is kept.
+    """
+    wanted = past_of([column.name for column in shape.system])
 
     def fits(columns: Sequence[str] | None) -> bool:
-        return columns is None or (tables.DELETED in columns) == shape.keeps_deleted
+        return columns is None or past_of(columns) is wanted
 
     def work(private: PrivateLog) -> bool:
         rows = private.rows()
         if fits(rows.columns):
             return False
-        if not shape.keeps_deleted and (count := _marked(rows)):
+        had = past_of(rows.columns)
+        if had is not None and (count := _ended(rows)):
+            section = "soft_delete" if had is DELETED_ROWS else "history"
             raise SchemaMismatch(
-                f"silver keeps {count} deleted rows, and soft_delete doesn't name the table any more",
+                f"silver keeps {count} {had.kept}, and {section} doesn't name the table any more",
                 where=writer.entry.name,
-                remedy=f"name it again, or delete the rows that {tables.DELETED} marks; then release it",
+                remedy=f"name it again, or delete the rows that aren't live ({had.live}); then release it",
             )
         rewrite(private, (), shape, {})
         return True
@@ -45,31 +52,45 @@ def follow_soft_delete(writer: SilverWriter, shape: SilverShape) -> None:
         writer.change(work)
 
 
-def mark_all(writer: SilverWriter, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
+def end_all(writer: SilverWriter, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
     """TRUNCATE and DROP TABLE delete every row (of this shard); those that are gone already keep their time.
 
-    They are marked even when silver can't take the shape then: whoever is told to delete marked rows finds them so.
+    They end even when silver can't take the shape then: whoever is told to delete ended rows finds them so.
     """
-    assign = f"{tables.DELETED} = true, {tables.COMMIT_TS} = {version.commit_ts}"
-    where = f"{writer.only(version) or ' WHERE true'} AND NOT {tables.DELETED}"
-    writer.once("marks", version, lambda private: f"UPDATE {private.target} SET {assign}{where}")
+    past = OLD_VERSIONS if writer.work.plan.history else DELETED_ROWS
+    where = f"{writer.only(version) or ' WHERE true'} AND {past.live}"
+    assign = past.ended(version.commit_ts)
+    if not _nothing_ended(writer, version):
+        writer.once("marks", version, lambda private: f"UPDATE {private.target} SET {assign}{where}")
     if shape is None:
         return
 
     def work(private: PrivateLog) -> bool:
-        check_marked(writer, private.rows, private.state, old, version, shape)
+        check_past(writer, private.rows, private.state, old, version, shape)
         fits = writer.is_as(shape, private.state)
         if not fits:
             rewrite(private, (), shape, {}, sources=writer.sources_of(old))
         return not fits
 
     state = writer.log.state()
-    check_marked(writer, writer.rows, state, old, version, shape)
+    check_past(writer, writer.rows, state, old, version, shape)
     if not writer.is_as(shape, state):
         writer.change(work, (writer.ddl_id("shape", version), version.commit_ts))
 
 
-def check_marked(
+def _nothing_ended(writer: SilverWriter, version: TableVersion) -> bool:
+    """Record the statement, without Spark, of a table without rows. False: it may have some."""
+    state, done = writer.log.state(), (writer.ddl_id("marks", version), version.commit_ts)
+    if state.files or state.transaction(done[0]) >= done[1]:
+        return False
+    try:
+        writer.log.commit(state, Change([], "UPDATE", dict([done])))
+    except CommitConflict:
+        return False
+    return True
+
+
+def check_past(
     writer: SilverWriter,
     rows: Callable[[], DataFrame | None],
     state: TableState,
@@ -81,19 +102,21 @@ def check_marked(
 
     rows, state: silver's, the rows read only when there is a doubt.
     """
-    if not shape.keeps_deleted:
+    if not shape.keeps_past:
         return
     fits = old is not None and writer.shape_of(old).key == shape.key
     if new.kind != "alter":
         types = dict(types_of(state))
         fits = fits and all(types.get(column.name, column.type) == column.type for column in shape.columns)
-    if not fits and (own := rows()) is not None and (count := _marked(own)):
+    if not fits and (own := rows()) is not None and (count := _ended(own)):
+        past = OLD_VERSIONS if shape.history else DELETED_ROWS
         raise SchemaMismatch(
-            f"{new.ddl[:120]}: silver keeps {count} deleted rows, which have another key or other types",
+            f"{new.ddl[:120]}: silver keeps {count} {past.kept}, which have another key or other types",
             where=new.where,
-            remedy=f"delete the rows that {tables.DELETED} marks, then release the table",
+            remedy=f"delete the rows that aren't live ({past.live}), then release the table",
         )
 
 
-def _marked(rows: DataFrame) -> int:
-    return rows.where(tables.DELETED).count() if tables.DELETED in rows.columns else 0
+def _ended(rows: DataFrame) -> int:
+    past = past_of(rows.columns)
+    return 0 if past is None else rows.where(f"NOT ({past.live})").count()

@@ -1,8 +1,8 @@
 """Removal of rows that aren't at the source, when a table was snapshotted in place and its snapshot has ended.
 
 In:  the window's Sweeps, silver with all rows of the window.
-Out: rows with a commit_ts below the snapshot's first low mark deleted, or marked under soft_delete; of a routed table
-     those of the one shard; the Delta versions.
+Out: rows with a commit_ts below the snapshot's first low mark deleted, or ended where rows of the past stay; of a
+     routed table those of the one shard; the Delta versions.
 
 From that mark on each row of the source was written by a wave or by the log. No range of keys is compared: how they are
 ordered only the server's collation knows. Done again, it finds nothing.
@@ -16,13 +16,13 @@ from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
-from spark_jobs.window.shape.shapes import keeps_deleted
 from spark_jobs.window.window import Sweep, TableWindow, Window
 from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.merge import silver_sql
+from tidegate.merge.past import past_of
 from tidegate.snapshot.progress.events import TableKey
 
 
@@ -62,9 +62,9 @@ def _sweep(writer: SilverWriter, sweep: Sweep) -> int | None:
         where += f" AND {silver_sql.shard_is(sweep.physical)}"
 
     def work(private: PrivateLog) -> None:
-        if keeps_deleted(writer.app, writer.entry):
-            assign = f"{tables.DELETED} = true, {tables.COMMIT_TS} = {sweep.end_ts}"
-            writer.session.sql(f"UPDATE {private.target} SET {assign} WHERE {where} AND NOT {tables.DELETED}")
+        if (past := past_of(writer.columns() or ())) is not None:
+            ended = past.ended(sweep.end_ts)
+            writer.session.sql(f"UPDATE {private.target} SET {ended} WHERE {where} AND {past.live}")
         else:
             writer.session.sql(f"DELETE FROM {private.target} WHERE {where}")
 

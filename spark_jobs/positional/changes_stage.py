@@ -44,7 +44,10 @@ class InDriver:
 
 
 class ChangesStage:
-    """Decoded changes per table version, netted and written when they grow large."""
+    """Decoded changes per table version, netted and written when they grow large.
+
+    read_upto_ts: of added rows, as StagedFile's.
+    """
 
     def __init__(self, plan: DecodePlan, here: InDriver | None, bytes_max: int) -> None:
         self._plan = plan
@@ -53,6 +56,7 @@ class ChangesStage:
         self._upserts = UpsertStage(plan.lake, plan.folder, plan.seed, kept, pool)
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
+        self.read_upto_ts = 0
 
     def add(self, source: str, changes: TableChanges) -> Iterator[Staged]:
         if changes.batch.num_rows == 0:
@@ -84,7 +88,12 @@ class ChangesStage:
             merged = pa.Table.from_batches(batches).combine_chunks()
             key = self._key(source, (database, table), version)
             for batch in merged.to_batches():
-                net = net_last_per_key(batch, key) if key else self._hashed(batch, Physical(source, database, table))
+                if not key:
+                    net = self._hashed(batch, Physical(source, database, table))
+                elif (database, table) in self._plan.versioned.get(source, ()):
+                    net = net_last_per_key(batch, (*key, tables.COMMIT_TS))
+                else:
+                    net = net_last_per_key(batch, key)
                 yield self._write((source, database, table, version), net)
         yield from self._upserts.flush()
         self._held.clear()
@@ -112,6 +121,5 @@ class ChangesStage:
             compression="snappy",
             use_dictionary=False,
         )
-        source, database, table, version = owner
         low, high = stamps["min"].as_py(), stamps["max"].as_py()
-        return StagedFile(source, database, table, version, path, batch.num_rows, batch.nbytes, low, high)
+        return StagedFile(*owner, path, batch.num_rows, batch.nbytes, low, high, self.read_upto_ts)

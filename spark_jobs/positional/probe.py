@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from spark_jobs.window.application import Application
@@ -23,8 +24,11 @@ from tidegate.errors import TidegateError, unexpected
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import PROBE_DRIVER_ROWS_MAX, PROBE_TASK_ROWS
 from tidegate.upsert import roaring
+from tidegate.upsert.keys.file import DELETED, KeyFile
+from tidegate.upsert.keys.hash import Seed, key_hashes, leads
 from tidegate.upsert.keys.table import KeyTable
 from tidegate.upsert.probe_file import Hits, probe_file
+from tidegate.upsert.resolve import resolve
 
 # A file whose statistics don't say: as if it had this many rows per byte.
 _ROW_BYTES = 32
@@ -65,6 +69,26 @@ class _Packed:
 
     def hits(self, file: LiveFile) -> Hits:
         return Hits(file, roaring.decode(self.fresh), roaring.decode(self.dead), self.rows)
+
+
+def key_table(keys: pa.Table, seed: Seed) -> KeyTable:
+    """The table of keys to look for, of their columns; none is twice. Raises UnsupportedValue for one with a NULL."""
+    count = keys.num_rows
+    zeros = np.zeros(count, np.int64)
+    file = KeyFile(
+        source="",
+        key_schema=keys.schema,
+        seed=seed,
+        hashes=key_hashes(keys.columns, seed),
+        commit_ts=zeros,
+        seq=zeros,
+        ordinal=zeros,
+        file=np.zeros(count, np.int32),
+        row=np.full(count, DELETED, np.int64),
+        leads=np.vstack([leads(column) for column in keys.columns]),
+        adds=(),
+    )
+    return resolve([file]).table
 
 
 def probe_all(app: Application, probes: Sequence[Probe]) -> None:

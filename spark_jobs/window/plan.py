@@ -26,6 +26,7 @@ class TableWriter(StrEnum):
     MERGE = "merge"
     POSITIONAL = "positional"  # changes are staged as rows in silver's folder, and keys
     COUNTED = "counted"  # by position, of a table without a key; staged as for MERGE
+    VERSIONED = "versioned"  # by position, of a table that keeps its history; staged as for MERGE
     LINKED = "linked"  # by MERGE, together with the tables that a rename links it with
 
 
@@ -54,12 +55,18 @@ class TablePlan:
 
     phases: tuple[PlannedPhase, ...] = ()
     keeps_deleted: bool = False
+    history: bool = False
     links: frozenset[str] = frozenset()
     writer: TableWriter = TableWriter.MERGE
     why: str = ""
     target: UpsertTarget | None = None
     creates: SilverShape | None = None
     changes: Sequence[Change] = ()
+
+    @property
+    def keeps_past(self) -> bool:
+        """Whether silver has rows of the source's past."""
+        return self.keeps_deleted or self.history
 
 
 class MergeOnly(dict[str, str]):

@@ -46,7 +46,10 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A Parquet file of decoded changes of one version of one physical table; path is relative to the lake."""
+    """A Parquet file of decoded changes of one version of one physical table; path is relative to the lake.
+
+    read_upto_ts: of a snapshot's rows, as WaveChunk's; 0 of changes.
+    """
 
     source: str
     database: str
@@ -57,6 +60,12 @@ class StagedFile:
     bytes: int
     min_commit_ts: int
     max_commit_ts: int
+    read_upto_ts: int = 0
+
+    @property
+    def owner(self) -> tuple[str, str, str, int]:
+        """Whose changes they are: source, database, table, version."""
+        return self.source, self.database, self.table, self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +89,19 @@ class Accounted:
 @dataclass(frozen=True, slots=True)
 class WaveChunk:
     """A chunk of a window: as rows of its table's `version`, with low_ts as their commit_ts. exact:
-    the wave's chunks are the whole table as it was there.
+    the wave's chunks are the whole table as it was there. high_ts: commit_ts of its high mark.
     """
 
     ref: ChunkRef
     version: int
     low_ts: int
     exact: bool = False
+    high_ts: int = 0
+
+    @property
+    def read_upto_ts(self) -> int:
+        """A change above it isn't in the rows."""
+        return self.low_ts if self.exact else self.high_ts
 
     @property
     def physical(self) -> Physical:
@@ -149,6 +164,13 @@ class TableWindow:
             return self.after_ts
         return self.shards.get(physical, max(self.after_ts, self.again_ts))
 
+    def _begun(self, after_ts: int) -> int:
+        return after_ts + (after_ts != self.after_ts)
+
+    def applied_again(self, after_ts: int, applied_ts: int) -> int:
+        """Changes of the rows phase from after_ts on, up to here, are in silver already: they come once more."""
+        return applied_ts if applied_ts > self._begun(after_ts) else after_ts
+
     def check_follows(self, after_ts: int, applied_ts: int) -> None:
         """Raises Overtaken when silver has a part of the rows phase from after_ts on: they would be
         in it twice.
@@ -156,7 +178,7 @@ class TableWindow:
         applied_ts: silver's, below the phase's end. A phase behind a DDL begins before it, for rows
         of the same commit_ts, and the DDL may have recorded its own.
         """
-        if applied_ts > max(after_ts + (after_ts != self.after_ts), self.again_ts):
+        if applied_ts > max(self._begun(after_ts), self.again_ts):
             raise Overtaken(
                 f"silver has all up to {applied_ts}, where this window saw {after_ts}: another apply wrote to it",
                 where=self.name,

@@ -65,6 +65,11 @@ class Tables(Section):
         description="Patterns of silver tables that keep deleted rows, marked by _tg_deleted, after DELETE, TRUNCATE"
         " and DROP TABLE. The log must hold whole rows (binlog_row_image FULL or FULL_NODUP)",
     )
+    history: tuple[str, ...] = Field(
+        (),
+        description="Patterns of silver tables that keep every version of each row, with the commit_ts of its"
+        " beginning and end: see docs/history.md. Several changes of a row in one transaction are one version",
+    )
     routes: tuple[Route, ...] = Field(
         (), description="Shards into one table, told apart by _tg_source, _tg_database, _tg_table"
     )
@@ -79,7 +84,7 @@ class Tables(Section):
     masks: tuple[MaskRule, ...] = Field((), description="Columns whose values silver has masked: see docs/masks.md")
     rows: tuple[RowRule, ...] = Field((), description="Rows that silver has of some tables; else it has all")
 
-    @field_validator("include", "exclude", "soft_delete", "changelog")
+    @field_validator("include", "exclude", "soft_delete", "history", "changelog")
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
@@ -116,6 +121,14 @@ class Tables(Section):
     def keeps_deleted(self, database: str, table: str) -> bool:
         """Whether silver keeps the deleted rows of a logical table."""
         return matches(self.soft_delete, database, table)
+
+    def keeps_history(self, database: str, table: str) -> bool:
+        """Whether silver keeps all versions of the rows of a logical table."""
+        return matches(self.history, database, table)
+
+    def keeps_past(self, database: str, table: str) -> bool:
+        """Whether silver has rows of a logical table from the source's past."""
+        return self.keeps_deleted(database, table) or self.keeps_history(database, table)
 
     def keeps_changelog(self, database: str, table: str) -> bool:
         """Whether every change of a logical table is kept."""

@@ -95,7 +95,7 @@ def all_versions(lake: LakeFiles, wanted: Collection[Physical]) -> dict[Physical
 
 def keeps_rows(tables: Tables, ddl: Ddl, database: str, table: str) -> bool:
     """Whether something from before a CREATE or TRUNCATE stays in a silver table."""
-    return tables.keeps_deleted(database, table) or Policy.IGNORE in (ddl.truncate, ddl.drop_table)
+    return tables.keeps_past(database, table) or Policy.IGNORE in (ddl.truncate, ddl.drop_table)
 
 
 def _anew(version: TableVersion) -> bool:

@@ -13,6 +13,7 @@ the live occurrences come first and the marked ones behind them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tidegate import tables
 from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
@@ -59,13 +60,21 @@ class SilverColumn:
         return {key: text for key, text in said.items() if text}
 
 
+VERSION_COLUMNS: Final = (
+    SilverColumn(tables.VALID_FROM, "bigint", "commit_ts from which the source had this version of the row"),
+    SilverColumn(tables.VALID_TO, "bigint", "commit_ts from which it had it no more; null: it has it"),
+    SilverColumn(tables.IS_CURRENT, "boolean", "whether the source has this version"),
+    SilverColumn(tables.FROM_KNOWN, "boolean", "false: the version was seen first then, and may be older"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SilverShape:
     """The form of a silver table: the source's columns in order, then the system columns.
 
     key: names of the key columns (shard columns included for a routed table); () means no key.
     keeps_deleted: rows that the source deleted stay, marked. where: the condition that is true of
-    its rows, as text; "" for all.
+    its rows, as text; "" for all. history: every version of a row stays.
     """
 
     columns: tuple[SilverColumn, ...]
@@ -73,6 +82,12 @@ class SilverShape:
     routed: bool = False
     keeps_deleted: bool = False
     where: str = ""
+    history: bool = False
+
+    @property
+    def keeps_past(self) -> bool:
+        """Whether it has rows of the source's past."""
+        return self.keeps_deleted or self.history
 
     @property
     def properties(self) -> dict[str, str]:
@@ -93,7 +108,7 @@ class SilverShape:
         stamp = (SilverColumn(tables.COMMIT_TS, "bigint", "commit_ts of the change that wrote the row"),)
         mark = (SilverColumn(tables.DELETED, "boolean", "whether the source has deleted the row"),)
         optional = (shard if self.routed else ()) + (() if self.key else hashed)
-        return optional + stamp + (mark if self.keeps_deleted else ())
+        return optional + stamp + (mark if self.keeps_deleted else ()) + (VERSION_COLUMNS if self.history else ())
 
     @property
     def all_columns(self) -> tuple[SilverColumn, ...]:

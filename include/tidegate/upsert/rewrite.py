@@ -74,6 +74,19 @@ def live_rows(
                 yield layout.fit(_whole(rows, file, layout))
 
 
+def rows_at(
+    lake: LakeFiles, table_path: str, file: LiveFile, layout: FileLayout, positions: Positions
+) -> Iterator[pa.Table]:
+    """A file's rows at these ascending positions in the layout, in their order; of a piece of the file at a time."""
+    with opened(lake, f"{table_path}/{file.local_path}") as parquet:
+        at = 0
+        for piece in _pieces(parquet, [name for name in parquet.schema_arrow.names if name in layout.schema.names]):
+            first, last = np.searchsorted(positions, [at, at + piece.num_rows])
+            if first < last:
+                yield layout.fit(_whole(piece.take(pa.array(positions[first:last] - at)), file, layout))
+            at += piece.num_rows
+
+
 def _without(rows: pa.Table, dead: Positions) -> pa.Table:
     if not len(dead):
         return rows

@@ -20,6 +20,7 @@ from typing import Final
 
 from tidegate.delta.live_file import LiveFile
 from tidegate.limits import MIB
+from tidegate.tables import VALID_TO
 
 # This many files of one tier are rewritten into the next; each tier is as many times larger.
 TIER_FILES: Final = 8
@@ -41,14 +42,17 @@ class Rewrite:
         return sum(file.size for file in self.files)
 
 
-def choose(files: Sequence[LiveFile], budget_bytes: int, key: Sequence[str] = ()) -> list[Rewrite]:
+def choose(
+    files: Sequence[LiveFile], budget_bytes: int, key: Sequence[str] = (), *, versions: bool = False
+) -> list[Rewrite]:
     """The files to rewrite now, at most budget_bytes in all; smallest tiers first, then the files that are most dead.
 
-    key: names of the key; files come in the order of its first column, so a split stays in order.
+    key: names of the key; files come in the order of its first column, so a split stays in order. versions: files of
+    ended versions alone stay apart, so windows needn't look through them.
     """
     chosen: list[Rewrite] = []
     left = budget_bytes
-    for group in _tiers(files):
+    for group in _tiers(files, versions=versions):
         if len(group) < TIER_FILES:
             continue
         taken = _fitting(group, left)
@@ -83,13 +87,14 @@ def tier(size: int) -> int:
     return number
 
 
-def _tiers(files: Sequence[LiveFile]) -> list[list[LiveFile]]:
+def _tiers(files: Sequence[LiveFile], *, versions: bool) -> list[list[LiveFile]]:
     """Files that aren't full, by tier and partition; the lowest tier first."""
-    by_tier: dict[tuple[int, str], list[LiveFile]] = {}
+    by_tier: dict[tuple[int, str, bool], list[LiveFile]] = {}
     for file in files:
         size = live_bytes(file)
         if size < FULL_BYTES:
-            by_tier.setdefault((tier(size), str(sorted(file.partition_values.items()))), []).append(file)
+            apart = str(sorted(file.partition_values.items())), versions and file.nulls(VALID_TO) == 0
+            by_tier.setdefault((tier(size), *apart), []).append(file)
     return [by_tier[name] for name in sorted(by_tier)]
 
 

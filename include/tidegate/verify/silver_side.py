@@ -99,8 +99,11 @@ class SilverSide:
     def _live(self, silver: Silver) -> str:
         """Its rows that the source has."""
         tests = [f'"{name}" = {literal(value)}' for name, value in silver.only]
-        if tables.DELETED in self._names(silver.address, silver.version):
+        names = self._names(silver.address, silver.version)
+        if tables.DELETED in names:
             tests.append(f"NOT {tables.DELETED}")
+        if tables.IS_CURRENT in names:
+            tests.append(tables.IS_CURRENT)
         where = " AND ".join(tests) or "true"
         return f"(SELECT * FROM {scan(silver.address, silver.version)} WHERE {where})"
 

@@ -226,7 +226,7 @@ def _versions(app: Application, joined: Collection[Physical]) -> dict[Physical, 
 def _emptied(app: Application, name: str) -> bool:
     """Whether a CREATE or TRUNCATE leaves nothing of silver's older rows."""
     ddl = app.pipeline.ddl
-    return Policy.IGNORE not in (ddl.truncate, ddl.drop_table) and not app.pipeline.tables.keeps_deleted(
+    return Policy.IGNORE not in (ddl.truncate, ddl.drop_table) and not app.pipeline.tables.keeps_past(
         *app.names.pair(name)
     )
 

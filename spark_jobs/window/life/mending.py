@@ -154,7 +154,7 @@ class _Hold:
 
     def _ends(self, name: str, standing: Standing, emptied: TableVersion) -> bool:
         app = self._app
-        keeps_deleted = app.pipeline.tables.keeps_deleted(*app.names.pair(name))
+        keeps_deleted = app.pipeline.tables.keeps_past(*app.names.pair(name))
         ends = standing.ends_by_emptying(
             emptied.commit_ts,
             first=name == self._root,

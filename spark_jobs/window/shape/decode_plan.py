@@ -43,7 +43,7 @@ class DecodePlan:
     targets: of the positional writer, per source and physical table. seed: of key hashes. routed:
     physical tables of routed ones. known: other facts of each source. left_out: columns missing in
     silver, by source, physical table and version. masks: likewise, by column. rows: likewise, the
-    condition of silver's rows.
+    condition of silver's rows. versioned: physical tables with history.
     """
 
     lake: LakeFiles
@@ -57,6 +57,7 @@ class DecodePlan:
     left_out: dict[VersionKey, frozenset[str]] = field(default_factory=dict)
     masks: dict[VersionKey, dict[str, Mask]] = field(default_factory=dict)
     rows: dict[VersionKey, Condition] = field(default_factory=dict)
+    versioned: dict[str, set[Name]] = field(default_factory=dict)
 
     @property
     def stays_here(self) -> bool:
@@ -86,6 +87,7 @@ def plan_decode(
     missing: dict[VersionKey, frozenset[str]] = {}
     masks: dict[VersionKey, dict[str, Mask]] = {}
     rows: dict[VersionKey, Condition] = {}
+    versioned: dict[str, set[Name]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         plan = plans[entry.name]
@@ -93,6 +95,8 @@ def plan_decode(
             name, begin_ts = (database, table), entry.begins(Physical(source, database, table))
             if plan.writer is TableWriter.POSITIONAL and plan.target is not None:
                 targets.setdefault(source, {})[name] = plan.target
+            if plan.history:
+                versioned.setdefault(source, set()).add(name)
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
             windows.setdefault(source, {})[name] = CommitSpan(begin_ts, window.cut_ts, zero_dates, plan.keeps_deleted)
@@ -106,7 +110,8 @@ def plan_decode(
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, routed, missing, masks, rows)
+    shapes = (routed, missing, masks, rows, versioned)
+    return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, *shapes)
 
 
 def _known(app: Application, window: Window, source: str) -> Known:

@@ -8,7 +8,7 @@ Out: SilverShapes, the version changes inside the window, its phases. Nothing is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import Change, PlannedPhase
@@ -102,6 +102,17 @@ def keeps_deleted(app: Application, entry: TableWindow) -> bool:
     return app.pipeline.tables.keeps_deleted(entry.database, entry.table)
 
 
+def keeps_history(app: Application, entry: TableWindow) -> bool:
+    """Whether all versions of the table's rows stay in silver, by the pipeline file."""
+    return app.pipeline.tables.keeps_history(entry.database, entry.table)
+
+
+def shape_in(app: Application, entry: TableWindow, versions: Sequence[TableVersion]) -> SilverShape:
+    """As shape_of, by the pipeline file's rules for the table."""
+    shape = shape_of(versions, routed=entry.routed, keeps_deleted=keeps_deleted(app, entry), kept=kept_of(app, entry))
+    return replace(shape, history=True) if keeps_history(app, entry) else shape
+
+
 def kept_of(app: Application, entry: TableWindow) -> Kept:
     """The table's columns as the pipeline file keeps them."""
     return Kept(app.pipeline.tables.columns_of(entry.database, entry.table), app.mask_keys)
@@ -126,19 +137,19 @@ def planned_phases(
     app: Application, entry: TableWindow, changes: Sequence[Change], cut_ts: int
 ) -> tuple[PlannedPhase, ...]:
     """The table's window, cut where its schema changes. Raises SchemaMismatch."""
-    parts = phases(entry.after_ts, cut_ts, changes, rows_stay=entry.routed or keeps_deleted(app, entry))
+    keeps_past = app.pipeline.tables.keeps_past(entry.database, entry.table)
+    parts = phases(entry.after_ts, cut_ts, changes, rows_stay=entry.routed or keeps_past)
     return tuple(_planned(app, entry, phase) for phase in parts)
 
 
 def _planned(app: Application, entry: TableWindow, phase: Phase) -> PlannedPhase:
-    look = partial(shape_of, routed=entry.routed, keeps_deleted=keeps_deleted(app, entry), kept=kept_of(app, entry))
     versions = tuple(versions_at(app, entry, phase.upto_ts))
-    shape = look(versions) if versions else None
+    shape = shape_in(app, entry, versions) if versions else None
     if not isinstance(phase, DdlPhase):
         return PlannedPhase(phase, versions, shape)
     # Of a table that was dropped: what it looked like last.
     before = versions_at(app, entry, phase.upto_ts - 1) or [old for old, _ in phase.changes if old is not None][:1]
-    return PlannedPhase(phase, versions, shape, look(before) if before else None)
+    return PlannedPhase(phase, versions, shape, shape_in(app, entry, before) if before else None)
 
 
 def _all_physical(app: Application, entry: TableWindow) -> set[Physical]:

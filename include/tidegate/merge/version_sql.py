@@ -1,0 +1,65 @@
+"""The SQL of MERGE for the history of rows: every version with the commit_ts of its beginning and end.
+
+In:  a view of a phase's staged changes, with READ_UPTO; silver's shape.
+Out: one MERGE statement. versions.py has the rules, and is the positional writer's.
+
+A change is one row of the source, or two: the end of the current version, and its own version.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidegate import tables
+from tidegate.merge.silver_sql import VERSION_COLUMNS, SilverShape
+from tidegate.spark_sql import quote, table_at
+
+READ_UPTO: Final = "_tg_read_upto"  # long: of a row that a snapshot read: when its reading ended; 0 of a change
+_ENDS: Final = "_tg_ends"
+_OWN: Final = frozenset(column.name for column in VERSION_COLUMNS)
+
+
+def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, *, reads: bool) -> str:
+    """applied_ts: silver has the changes up to there. reads: whether some rows were read by a snapshot."""
+    keys = ", ".join(map(quote, shape.key))
+    stamp, op = quote(tables.COMMIT_TS), quote(tables.OP)
+    names = [column.name for column in shape.all_columns if column.name not in _OWN and column.name != tables.COMMIT_TS]
+    of_key = f"PARTITION BY {keys} ORDER BY {stamp}"
+    last = f"PARTITION BY {keys}, {stamp} ORDER BY {READ_UPTO} = 0 DESC, {tables.SEQ} DESC, {tables.ORDINAL} DESC"
+    same, held = "false", ""
+    if reads:
+        equal = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
+        same = f"t.{tables.IS_CURRENT} IS NOT NULL AND s.{op} <> {tables.OP_DELETE} AND {equal}"
+        on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.key)
+        current = f"(SELECT * FROM {table_at(uri)} WHERE {tables.IS_CURRENT})"
+        held = f" LEFT JOIN {current} t ON s._tg_nth = 1 AND s.{READ_UPTO} > 0 AND {on}"
+    # Without ends: the version itself. Of a row read again as it is, the current version goes on.
+    ended = f"if({_ENDS} AND NOT _tg_same, {stamp}, _tg_next)"
+    values = {
+        tables.COMMIT_TS: f"if({_ENDS} AND NOT _tg_same, NULL, {stamp})",
+        tables.VALID_FROM: stamp,
+        tables.VALID_TO: ended,
+        tables.IS_CURRENT: f"{ended} IS NULL",
+        tables.FROM_KNOWN: f"{READ_UPTO} = 0",
+    }
+    selected = ", ".join([*map(quote, names), *(f"{value} AS {name}" for name, value in values.items()), _ENDS])
+    rows = (
+        f"WITH ranked AS (SELECT *, row_number() OVER ({last}) AS _tg_rank FROM {quote(changes)}),"
+        f" ordered AS (SELECT *, lead({stamp}) OVER ({of_key}) AS _tg_behind FROM ranked WHERE _tg_rank = 1),"
+        f" kept AS (SELECT * FROM ordered WHERE if({READ_UPTO} > 0,"
+        f" _tg_behind IS NULL OR _tg_behind > {READ_UPTO}, {stamp} > {applied_ts})),"
+        f" spans AS (SELECT *, row_number() OVER ({of_key}) AS _tg_nth, lead({stamp}) OVER ({of_key}) AS _tg_next"
+        f" FROM kept), compared AS (SELECT s.*, {same} AS _tg_same FROM spans s{held})"
+        f" SELECT {selected} FROM compared LATERAL VIEW explode(if(_tg_nth = 1, array(true, false), array(false))) e"
+        f" AS {_ENDS} WHERE {_ENDS} OR ({op} <> {tables.OP_DELETE} AND NOT _tg_same)"
+    )
+    on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.key)
+    every = [quote(column.name) for column in shape.all_columns]
+    return (
+        f"MERGE INTO {table_at(uri)} t USING ({rows}) s ON {on} AND t.{tables.IS_CURRENT} AND s.{_ENDS}"
+        f" WHEN MATCHED THEN UPDATE SET t.{tables.VALID_TO} = s.{tables.VALID_TO},"
+        f" t.{tables.IS_CURRENT} = s.{tables.IS_CURRENT},"
+        f" t.{tables.COMMIT_TS} = coalesce(s.{tables.COMMIT_TS}, t.{tables.COMMIT_TS})"
+        f" WHEN NOT MATCHED AND NOT s.{_ENDS} THEN INSERT ({', '.join(every)})"
+        f" VALUES ({', '.join(f's.{name}' for name in every)})"
+    )

@@ -1,0 +1,75 @@
+"""The versions of rows, as a phase's changes make them: the commit_ts of the beginning and end of each.
+
+In:  a phase's changes in any order: a number for the key of each, and its place.
+Out: Spans: the counting changes in order, with the commit_ts of the end of each.
+
+Of several changes of a row in one transaction the last counts, so no version is empty. A row read by a snapshot stands
+at its low mark, and was read by the high mark: where a change lies between, its values may be those of the change, so
+the row read doesn't count. Changes already in silver don't count, either: a wave has them read again. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+OPEN: Final = np.iinfo(np.int64).max  # the end of a version that is valid
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """n changes. codes: equal for equal keys. read_upto: 0; of a row read by a snapshot, when its reading ended."""
+
+    codes: Int64s
+    commit_ts: Int64s
+    seq: Int64s
+    ordinal: Int64s
+    read_upto: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The m counting changes, by key and commit_ts. at: index of the change. ends: OPEN, or the commit_ts of the
+    key's next one. first: whether it is the key's first one, and ends silver's version.
+    """
+
+    at: Int64s
+    ends: Int64s
+    first: npt.NDArray[np.bool_]
+
+
+def spans_of(places: Places, applied_ts: int) -> Spans:
+    """applied_ts: silver has the changes up to there."""
+    is_change = places.read_upto == 0
+    order = np.lexsort((places.ordinal, places.seq, is_change, places.commit_ts, places.codes))
+    at = order[_last_of(places.codes[order], places.commit_ts[order])]
+    upto, stamps = places.read_upto[at], places.commit_ts[at]
+    counts = np.where(upto == 0, stamps > applied_ts, _next(places.codes[at], stamps) > upto)
+    at = at[counts]
+    codes = places.codes[at]
+    first = np.ones(len(at), np.bool_)
+    first[1:] = codes[1:] != codes[:-1]
+    return Spans(at, _next(codes, places.commit_ts[at]), first)
+
+
+def _last_of(*sorted_columns: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether a row is the last of several with equal values in all columns."""
+    last = np.ones(len(sorted_columns[0]), np.bool_)
+    same: Any = np.True_
+    for column in sorted_columns:
+        same = same & (column[1:] == column[:-1])
+    last[:-1] = ~same
+    return last
+
+
+def _next(codes: Int64s, stamps: Int64s) -> Int64s:
+    """commit_ts of the key's next row; OPEN behind the last."""
+    behind = np.full(len(codes), OPEN, np.int64)
+    same = codes[1:] == codes[:-1]
+    behind[:-1][same] = stamps[1:][same]
+    return behind

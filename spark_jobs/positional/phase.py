@@ -1,0 +1,120 @@
+"""A table's phase by position, of changes staged as for MERGE: few enough for the driver to hold.
+
+In:  a reader of the phase's changes, and their effect on silver as it is.
+Out: one Delta commit, data and applied_ts together; again on the next state as long as others come first.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_jobs.positional.staging import laid_out, within
+from spark_jobs.positional.writer import CONFLICT_WAIT, check_fit, upserted
+from spark_jobs.window.abandoned import delete_files
+from spark_jobs.window.application import Application
+from spark_jobs.window.made import TableToWrite
+from spark_jobs.window.standing import silver_guard
+from spark_jobs.window.window import StagedFile
+from tidegate import tables
+from tidegate.delta.state import TableState
+from tidegate.errors import CommitConflict
+from tidegate.failpoint import failpoint
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import COMMIT_ATTEMPTS_MAX
+from tidegate.table_names import Physical
+from tidegate.upsert.actions import Actions, replaced
+from tidegate.upsert.data_file import order, write
+from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.probe_file import Hits
+from tidegate.upsert.target import StagePhase
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """dying: silver's rows that go. rows: new ones in the phase's layout; each table is written to files of its own."""
+
+    dying: Sequence[Hits]
+    rows: Sequence[pa.Table]
+
+
+def write_phase(
+    app: Application,
+    work: TableToWrite,
+    upto_ts: int,
+    read: Callable[[StagePhase], _T],
+    replacement: Callable[[_T, StagePhase, TableState], Replacement],
+) -> None:
+    """Write a phase if anything is staged for it. read: its changes, once. Raises as write_upserts' outcomes."""
+    target = work.plan.target
+    assert target is not None, "chosen by choose_writers"
+    phase = next((phase for phase in target.phases if phase.upto_ts == upto_ts), None)
+    if phase is None or not any(_touches(file, phase) for file in work.staged.files):
+        return
+    app_id = tables.app_id(app.pipeline.pipeline, work.name)
+    changes: _T | None = None
+    for attempt in range(1, COMMIT_ATTEMPTS_MAX + 1):
+        snapshot = app.lake.log(target.path).state()
+        applied = snapshot.transaction(app_id)
+        if applied >= phase.upto_ts:
+            return
+        silver_guard.check(app, work.name, snapshot)
+        work.entry.check_follows(phase.after_ts, applied)
+        check_fit(snapshot, phase.layout)
+        changes = read(phase) if changes is None else changes
+        try:
+            _commit(app, target.path, (app_id, phase), replacement(changes, phase, snapshot), snapshot)
+        except CommitConflict:
+            if attempt == COMMIT_ATTEMPTS_MAX:
+                raise
+            time.sleep(CONFLICT_WAIT * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+        else:
+            return
+    raise AssertionError("the loop returns or raises")
+
+
+def _touches(file: StagedFile, phase: StagePhase) -> bool:
+    return file.max_commit_ts > phase.after_ts and file.min_commit_ts <= phase.upto_ts
+
+
+def _commit(
+    app: Application, path: str, place: tuple[str, StagePhase], made: Replacement, snapshot: TableState
+) -> None:
+    app_id, phase = place
+    with VectorWriter(app.lake, path) as vectors:
+        actions = replaced(made.dying, vectors)
+    for table in made.rows:
+        indices = order(table, phase.layout)
+        ordered = table if indices is None else table.take(pa.array(indices))
+        actions.extend(Actions(adds=list(write(app.lake, path, ordered, phase.layout))))
+    own_files = [add for add in actions.adds if "deletionVector" not in add]
+    failpoint("apply_before_commit")
+    try:
+        app.lake.log(path).commit(snapshot, upserted(actions, (app_id, phase.upto_ts)))
+    except CommitConflict:
+        delete_files(app.lake, (f"{path}/{unquote(add['path'])}" for add in own_files))
+        raise
+    failpoint("apply_after_commit")
+
+
+def staged_rows(
+    lake: LakeFiles, staged: Sequence[StagedFile], phase: StagePhase
+) -> Iterator[tuple[StagedFile, pa.Table]]:
+    """A phase's changes in silver's columns, as laid_out gives them, with the file of each table."""
+    for file in staged:
+        if not _touches(file, phase):
+            continue
+        with lake.open(file.path) as handle:
+            read = pq.read_table(handle, use_threads=False).combine_chunks()
+        for batch in read.to_batches():
+            inside = within(batch, phase)
+            yield file, laid_out(inside, phase.layout, Physical(file.source, file.database, file.table))

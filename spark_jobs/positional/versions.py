@@ -1,0 +1,193 @@
+"""Tables with their history, by position: the current version of each changed row ends, and the new ones come.
+
+In:  a phase's staged changes (decode_changes), few enough for the driver.
+Out: one Delta commit, data and applied_ts together, as by version_sql.py.
+
+Ended and current versions are written to files of their own. A file without a current version is known by its
+statistics, and isn't looked through for the keys of later windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.positional.phase import Replacement, staged_rows, write_phase
+from spark_jobs.positional.probe import Probe, key_table, probe_all
+from spark_jobs.window.application import Application
+from spark_jobs.window.made import TableToWrite
+from tidegate import tables
+from tidegate.delta.state import TableState
+from tidegate.merge.versions import OPEN, Int64s, Places, Spans, spans_of
+from tidegate.upsert.candidates import candidates
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.keys.hash import Hashes, key_hashes
+from tidegate.upsert.probe_file import Hits
+from tidegate.upsert.rewrite import rows_at
+from tidegate.upsert.target import StagePhase
+
+_READ_UPTO: Final = "_tg_read_upto"
+_OWN: Final = (tables.COMMIT_TS, tables.VALID_FROM, tables.VALID_TO, tables.IS_CURRENT, tables.FROM_KNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """n changes in silver's columns, with op, seq, ordinal and read_upto. codes: int64[n], equal for equal keys.
+    words: of each code, ascending, its key's hash as bytes.
+    """
+
+    rows: pa.Table
+    codes: Int64s
+    words: npt.NDArray[Any]
+
+    def numbers(self, name: str, at: Int64s | None = None) -> Int64s:
+        """A column's values, of all rows or of some."""
+        values: Int64s = self.rows.column(name).to_numpy().astype(np.int64, copy=False)
+        return values if at is None else values[at]
+
+
+@dataclass(frozen=True, slots=True)
+class _Current:
+    """Silver's current versions of changed keys. hits: the place of each. span: of each, the index of its key's first
+    change in Spans.
+    """
+
+    hits: list[Hits]
+    rows: pa.Table
+    span: Int64s
+
+
+def write_versions(app: Application, work: TableToWrite, upto_ts: int) -> None:
+    """Write a phase, if anything is staged for it. Raises as write_upserts' outcomes."""
+
+    def read(phase: StagePhase) -> _Changes:
+        return _read(app, work, phase)
+
+    def replacement(changes: _Changes, phase: StagePhase, snapshot: TableState) -> Replacement:
+        return _replacement(app, work, changes, phase, snapshot)
+
+    write_phase(app, work, upto_ts, read, replacement)
+
+
+def _read(app: Application, work: TableToWrite, phase: StagePhase) -> _Changes:
+    parts = []
+    for file, rows in staged_rows(app.lake, work.staged.files, phase):
+        read_upto = pa.array(np.full(rows.num_rows, file.read_upto_ts, np.int64))
+        parts.append(rows.append_column(_READ_UPTO, read_upto))
+    changes = pa.concat_tables(parts).combine_chunks()
+    words, codes = np.unique(_words(changes, phase.layout, app), return_inverse=True)
+    return _Changes(changes, codes.astype(np.int64), words)
+
+
+def _words(rows: pa.Table, layout: FileLayout, app: Application) -> npt.NDArray[Any]:
+    hashes: Hashes = key_hashes([rows.column(name) for name in layout.key], app.key_seed)
+    return np.ascontiguousarray(hashes).view([("high", np.uint64), ("low", np.uint64)]).reshape(-1)
+
+
+def _replacement(
+    app: Application, work: TableToWrite, changes: _Changes, phase: StagePhase, snapshot: TableState
+) -> Replacement:
+    applied = snapshot.transaction(tables.app_id(app.pipeline.pipeline, work.name))
+    order = (changes.numbers(name) for name in (tables.COMMIT_TS, tables.SEQ, tables.ORDINAL, _READ_UPTO))
+    spans = spans_of(Places(changes.codes, *order), work.entry.applied_again(phase.after_ts, applied))
+    current = _current(app, work, changes, spans, phase, snapshot)
+    same = _read_again(changes, spans, current)
+    ended = _ended(changes, spans, current, same)
+    made = _made(changes, spans, phase.layout, np.setdiff1d(np.arange(len(spans.at)), current.span[same]))
+    rows = pa.concat_tables([phase.layout.fit(ended), phase.layout.fit(made)])
+    is_current = rows.column(tables.IS_CURRENT)
+    return Replacement(current.hits, [rows.filter(pc.invert(is_current)), rows.filter(is_current)])
+
+
+def _current(
+    app: Application,
+    work: TableToWrite,
+    changes: _Changes,
+    spans: Spans,
+    phase: StagePhase,
+    snapshot: TableState,
+) -> _Current:
+    """Look them up by the keys of the counting changes."""
+    layout, path = phase.layout, tables.silver_path(work.entry.database, work.entry.table)
+    none = _Current([], layout.stored.empty_table(), np.zeros(0, np.int64))
+    first = np.flatnonzero(spans.first)
+    if not len(first):
+        return none
+    keys = changes.rows.select(layout.key).take(pa.array(spans.at[first])).combine_chunks()
+    files = [file for file in snapshot.files if file.nulls(tables.VALID_TO) != 0]
+    table = key_table(keys, app.key_seed)
+    probe = Probe(path, table, candidates(files, table))
+    probe_all(app, [probe])
+    if probe.error is not None:
+        raise probe.error
+    span_of = np.full(len(changes.words), -1, np.int64)
+    span_of[changes.codes[spans.at[first]]] = first
+    hits, parts = list[Hits](), list[pa.Table]()
+    for hit in probe.hits:
+        rows = pa.concat_tables(rows_at(app.lake, path, hit.file, layout, hit.fresh))
+        is_current = rows.column(tables.IS_CURRENT).combine_chunks().fill_null(False)
+        hits.append(replace(hit, fresh=hit.fresh[is_current.to_numpy(zero_copy_only=False)]))
+        parts.append(rows.filter(is_current))
+    if not parts:
+        return none
+    held = pa.concat_tables(parts).combine_chunks()
+    codes = np.searchsorted(changes.words, _words(held, layout, app))
+    return _Current(hits, held, span_of[codes])
+
+
+def _read_again(changes: _Changes, spans: Spans, current: _Current) -> npt.NDArray[np.bool_]:
+    """Whether a snapshot has read a current version as silver has it: it goes on."""
+    at = spans.at[current.span]
+    reads: npt.NDArray[np.bool_] = (changes.numbers(_READ_UPTO, at) > 0) & (
+        changes.numbers(tables.OP, at) != tables.OP_DELETE
+    )
+    if not reads.any():
+        return reads
+    which = pa.array(np.flatnonzero(reads))
+    silver, source = current.rows.take(which), changes.rows.take(pa.array(at)).take(which)
+    names = [name for name in current.rows.column_names if name not in _OWN]
+    equal = reduce(np.logical_and, (_equal(silver.column(name), source.column(name)) for name in names))
+    same = np.zeros(len(at), np.bool_)
+    same[np.flatnonzero(reads)[equal]] = True
+    return same
+
+
+def _equal(left: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Per row; NULL and NULL are equal, and so are NaN and NaN."""
+    if pa.types.is_nested(left.type):
+        pairs = zip(left.to_pylist(), other.to_pylist(), strict=True)
+        return np.fromiter((one_side == its for one_side, its in pairs), np.bool_, len(left))
+    equal = pc.fill_null(pc.equal(left, other), False)
+    both = pc.and_(pc.is_null(left, nan_is_null=True), pc.is_null(other, nan_is_null=True))
+    return np.asarray(pc.or_(equal, both).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _ended(changes: _Changes, spans: Spans, current: _Current, same: npt.NDArray[np.bool_]) -> pa.Table:
+    """Silver's current versions as they are from here on."""
+    stamps = changes.numbers(tables.COMMIT_TS, spans.at[current.span])
+    ends = np.where(same, spans.ends[current.span], stamps)
+    seen = np.where(same, stamps, current.rows.column(tables.COMMIT_TS).to_numpy())
+    kept = current.rows.column(tables.VALID_FROM), current.rows.column(tables.FROM_KNOWN)
+    return _with(current.rows, pa.array(seen), kept[0], ends, kept[1])
+
+
+def _made(changes: _Changes, spans: Spans, layout: FileLayout, which: npt.NDArray[np.int64]) -> pa.Table:
+    """New versions. which: indices into spans of changes with a new version."""
+    which = which[changes.numbers(tables.OP, spans.at[which]) != tables.OP_DELETE]
+    rows = changes.rows.take(pa.array(spans.at[which]))
+    stamps, known = rows.column(tables.COMMIT_TS), pc.equal(rows.column(_READ_UPTO), 0)
+    return _with(rows.select(layout.schema.names), stamps, stamps, spans.ends[which], known)
+
+
+def _with(rows: pa.Table, stamps: Any, begins: Any, ends: Int64s, known: Any) -> pa.Table:
+    is_open = ends == OPEN
+    values = (stamps, begins, pa.array(ends, mask=is_open), pa.array(is_open), known)
+    for name, column in zip(_OWN, values, strict=True):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows

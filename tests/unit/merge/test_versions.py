@@ -1,0 +1,97 @@
+"""The versions that changes make, against a plain replay of the changes in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.merge.versions import OPEN, Places, spans_of
+
+
+@dataclass(frozen=True)
+class Change:
+    """gone: a delete. read_upto: 0 of a change."""
+
+    key: int
+    commit_ts: int
+    ordinal: int
+    gone: bool
+    read_upto: int = 0
+
+
+@st.composite
+def logs(draw: Any) -> list[Change]:
+    """Changes of few keys, several in a transaction."""
+    drawn = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 12), st.booleans()), max_size=40))
+    return [Change(key, commit_ts, at, gone) for at, (key, commit_ts, gone) in enumerate(drawn)]
+
+
+def versions(changes: Sequence[Change], applied_ts: int = 0) -> list[tuple[int, int, int, int]]:
+    """(key, from, to, ordinal of the change) of what is there in between; and the starts of ends of older versions."""
+    columns = ("key", "commit_ts", "ordinal", "ordinal", "read_upto")
+    arrays = [np.array([getattr(change, name) for change in changes], np.int64) for name in columns]
+    spans = spans_of(Places(*arrays), applied_ts)
+    firsts: dict[int, int] = {}
+    made = []
+    for at, end, first in zip(spans.at.tolist(), spans.ends.tolist(), spans.first.tolist(), strict=True):
+        change = changes[at]
+        assert first == (change.key not in firsts)
+        firsts.setdefault(change.key, change.commit_ts)
+        if not change.gone:
+            made.append((change.key, change.commit_ts, end, change.ordinal))
+    return made
+
+
+def replayed(changes: Sequence[Change], at: int) -> dict[int, int]:
+    """Key -> ordinal of the change that says what the row is like."""
+    state: dict[int, int] = {}
+    for change in sorted(changes, key=lambda change: (change.commit_ts, change.ordinal)):
+        if change.commit_ts > at:
+            break
+        if change.gone:
+            state.pop(change.key, None)
+        else:
+            state[change.key] = change.ordinal
+    return state
+
+
+@given(logs(), st.randoms(use_true_random=False))
+def test_each_moment_is_a_replay_whatever_order_changes_are_staged_in(log: list[Change], rng: Any) -> None:
+    shuffled = list(log)
+    rng.shuffle(shuffled)
+    made = versions(shuffled)
+    assert all(begin < end for _, begin, end, _ in made)
+    for at in range(14):
+        valid = [(key, ordinal) for key, begin, end, ordinal in made if begin <= at < end]
+        assert len(valid) == len(dict(valid))
+        assert dict(valid) == replayed(log, at)
+
+
+@given(logs(), st.integers(0, 13))
+def test_changes_that_come_once_more_make_nothing_anew(log: list[Change], applied: int) -> None:
+    assert versions(log, applied) == versions([change for change in log if change.commit_ts > applied])
+
+
+@given(logs(), st.integers(0, 12), st.integers(1, 4), st.integers(0, 12))
+def test_a_row_read_counts_from_its_low_mark_unless_a_change_came_while_it_was_read(
+    log: list[Change], low: int, length: int, applied: int
+) -> None:
+    """A wave's low mark is a transaction of its own, so no change has its commit_ts."""
+    reads = [Change(key, low * 10 + 5, 100 + key, gone=False, read_upto=(low + length) * 10 + 5) for key in range(4)]
+    changes = [Change(c.key, c.commit_ts * 10, c.ordinal, c.gone) for c in log]
+    made = versions([*reads, *changes], applied * 10)
+    again = {change.key for change in changes if reads[0].commit_ts < change.commit_ts <= reads[0].read_upto}
+    counting = [read for read in reads if read.key not in again]
+    kept = [change for change in changes if change.commit_ts > applied * 10]
+    assert sorted(made) == sorted(versions([*kept, *counting]))
+    assert {ordinal - 100 for _, _, _, ordinal in made if ordinal >= 100} == {read.key for read in counting}
+
+
+def test_no_change_makes_no_version() -> None:
+    assert versions([]) == []
+    assert versions([Change(1, 5, 0, gone=False)]) == [(1, 5, OPEN, 0)]
