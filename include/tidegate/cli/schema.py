@@ -2,7 +2,7 @@
 
 In:  a pipeline file; for refresh the source's connection in AIRFLOW_CONN_<ID>, and a held table; for judge a place in
      a source's log with held tables.
-Out: log: each version with its time, place, statement and changes, as a table or JSON. refresh: a version in
+Out: log: each version with its time, place, statement and changes, as text or JSON. refresh: a version in
      control/schema_history and a `released` event, so that the next window takes the table up again from bronze. judge:
      a row of control/judgements, and `released` events.
 """
@@ -17,6 +17,7 @@ import typer
 
 from tidegate.cli.lake import open_desk, open_lake
 from tidegate.errors import UsageError
+from tidegate.limits import STATEMENT_SHOWN_CHARACTERS_MAX
 
 schema = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Show the versions of a table, and the statements behind them."
@@ -32,19 +33,16 @@ def log(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per version")] = False,
 ) -> None:
     """List the versions of a table: when, where, which statement, what changed."""
-    from rich.console import Console
-    from rich.table import Table
-
     from tidegate.commit_ts import physical_ms
     from tidegate.lake.schema_changes import with_effects
     from tidegate.lake.schema_rows import table_rows
     from tidegate.tables import splits
+    from tidegate.text_layout import paragraph
 
     loaded, lake = open_lake(pipeline)
     rows = [row for name in splits(table) for row in table_rows(lake, *name)]
     if not rows:
         raise UsageError(f"schema_history has no table {table}", where=loaded.pipeline, remedy="give database.table")
-    shown = Table("source", "version", "from", "position", "kind", "changes", "statement", title=table)
     for row, change in zip(rows, with_effects(rows), strict=True):
         version, lines = change.version, change.effect
         at = datetime.fromtimestamp(physical_ms(version.commit_ts) / 1000, UTC).isoformat() if version.commit_ts else ""
@@ -52,15 +50,11 @@ def log(
             keys = ("source", "version", "commit_ts", "file", "pos", "kind", "ddl", "status")
             facts = {key: row[key] for key in keys}
             print(json.dumps({**facts, "time": at, "changes": lines}, ensure_ascii=False))
-        place = f"{version.file}:{version.pos}"
-        number, statement = str(version.version), version.ddl[:120]
-        cells = (version.source, number, at, place, version.kind, "\n".join(lines), statement)
-        shown.add_row(*cells)
-    if not as_json:
-        for column in shown.columns:
-            column.overflow = "fold"  # narrow as a pipe is, all is there
-        shown.columns[3].no_wrap = True  # a place is copied
-        Console().print(shown)
+            continue
+        place = f", {version.file}:{version.pos}" if version.file else ""
+        head = f"{version.source}, version {version.version}: {version.kind}, {at or 'when capture began'}{place}"
+        statement = version.ddl[:STATEMENT_SHOWN_CHARACTERS_MAX]
+        print(*paragraph(head, statement), *(f"    {line}" for line in lines), sep="\n")
 
 
 @schema.command("refresh")

@@ -15,6 +15,8 @@ MARKER_WAIT_SECONDS: Final = 120.0
 MESSAGE_CHARACTERS_MAX: Final = 500
 # `tidegate status` sums up markers of the last minutes.
 LATENCY_SUMMED_SECONDS: Final = 300
+# Of a statement in `tidegate schema log`; --json has all of it.
+STATEMENT_SHOWN_CHARACTERS_MAX: Final = 400
 
 # --- Airflow's tasks ------------------------------------------------------------------------------
 # A line of progress in a task's log, so often.

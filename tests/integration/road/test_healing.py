@@ -91,6 +91,10 @@ def test_with_full_metadata_a_hidden_ddl_is_healed_and_its_table_catches_up(
     told = [json.loads(line) for line in _run(road, "schema", "log", f"{database}.a", "--json").output.splitlines()]
     assert [(line["kind"], line["version"]) for line in told] == [("create", 1), ("healed", 2)]
     assert "- gone" in told[1]["changes"]
+    shown = _run(road, "schema", "log", f"{database}.a").output.splitlines()
+    assert shown[0].startswith("one, version 1: create, 20")
+    assert f"  {before['ddl'].split('(')[0]}" in shown[1], "a statement is readable in a narrow terminal"
+    assert "    - gone" in shown
     _a_later_ddl_goes_on_from_the_healed_version(road, spark, database)
 
 
