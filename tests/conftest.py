@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.support.capture_process import nursery
 from tests.support.schedule import Scheduler, rank
 from tests.support.seeds import QUICK, many
 from tests.support.servers import ROOT, any_server, fresh_database, log_settings_put_back, mariadb, mysql9
+from tidegate.query import duck
 
 __all__ = ["any_server", "fresh_database", "log_settings_put_back", "mariadb", "mysql9", "nursery", "s3", "spark"]
 
@@ -40,6 +42,16 @@ gc.disable()
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _extensions_of_duckdb_loaded_at_once() -> Iterator[None]:
+    """DuckDB reads the 78 MB of its Delta extension for their signature at each of a suite's hundreds of connections,
+    0.4 CPU-s each. tests/unit/query/test_duck.py holds that the library's own connections look at it.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(duck._OFFLINE, "allow_unsigned_extensions", "true")
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,25 @@
+"""Connections to DuckDB take an extension only as its makers signed it.
+
+In:  the Delta extension that is installed, with a byte changed.
+Out: a connection to it is refused. (tests/conftest.py lets the suite's other connections load it unread.)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tidegate.query import duck
+
+
+def test_an_extension_that_is_not_as_it_was_signed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    data = bytearray(duck.extension_file("delta").read_bytes())
+    data[len(data) // 2] ^= 1
+    changed = tmp_path / "delta.duckdb_extension"
+    changed.write_bytes(data)
+    monkeypatch.setattr(duck, "extension_file", lambda _name: changed)
+    monkeypatch.delitem(duck._OFFLINE, "allow_unsigned_extensions")
+    with pytest.raises(duckdb.Error, match="signature"):
+        duck.connect(1 << 26)
