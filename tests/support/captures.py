@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tests.kit.events import ROWS_TYPES
+from tests.kit.reached import run_to
 from tidegate.binlog.events import EventType, read_header, type_name
 from tidegate.capture.progress import CaptureResult
 from tidegate.capture.run import CaptureRun
@@ -24,10 +25,12 @@ from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.reader import BinlogSource, binlog_run
+from tidegate.position import Position
 from tidegate.segments.segment import Segment
 from tidegate.tables import SEGMENTS, SegmentFlag, SegmentKind
 
 FRAME = {3, 4, 15, 35, 161, 163}
+_QUIET_SECONDS = 1.0
 IN_USE = 1  # flag of a FORMAT_DESCRIPTION event: set on disk while the file is open, never sent
 
 
@@ -73,7 +76,14 @@ def source_of(server: Server, lake: Path, **settings: Any) -> BinlogSource:
 
 def capture_until_quiet(server: Server, lake: Path, **settings: Any) -> CaptureResult:
     """Run until a second passes without news."""
-    return capture_run(server, lake, **settings).run(300, idle_seconds=1)
+    return capture_run(server, lake, **settings).run(300, idle_seconds=_QUIET_SECONDS)
+
+
+def capture_to_end(server: Server, lake: Path, **settings: Any) -> CaptureResult:
+    """Run until bronze has the log as far as it goes now."""
+    return run_to(
+        capture_run(server, lake, **settings), Position.of(*binlog_end(server)), 300, idle_seconds=_QUIET_SECONDS
+    )
 
 
 def begin_capture(server: Server, lake: Path, **settings: Any) -> None:

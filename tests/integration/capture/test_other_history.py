@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.captures import bronze_segments, capture_run, capture_until_quiet, source_of
+from tests.support.captures import bronze_segments, capture_run, capture_to_end, source_of
 from tests.support.own_server import own_server_or_skip
 from tests.support.replica_pair import replica_pair
 from tidegate.capture.captured import Captured
@@ -42,11 +42,11 @@ def test_a_server_with_the_same_gtids_and_a_history_of_its_own_is_refused(
         for server in (first, second):
             server.query("CREATE DATABASE shop")
             server.query("CREATE TABLE shop.orders (id INT PRIMARY KEY, name VARCHAR(20))")
-        capture_until_quiet(first, one)
+        capture_to_end(first, one)
         _insert(first, 0, 1, name="production")
-        capture_until_quiet(first, one)
+        capture_to_end(first, one)
         _insert(first, 2, name="production")
-        capture_until_quiet(first, one)
+        capture_to_end(first, one)
         captured = bronze_segments(one)
         time.sleep(1.1)
         _insert(second, 100, 101, 102, 103, 104, name="staging")
@@ -62,7 +62,7 @@ def test_a_server_with_the_same_gtids_and_a_history_of_its_own_is_refused(
         value_log.close()
         assert gap is not None
         assert gap.segment.tables, "what differs is named, not passed over"
-        capture_until_quiet(first, one)
+        capture_to_end(first, one)
 
 
 def test_rows_that_differ_in_one_moment_are_told_apart(tmp_path: Path) -> None:
@@ -72,13 +72,13 @@ def test_rows_that_differ_in_one_moment_are_told_apart(tmp_path: Path) -> None:
         for server in (first, second):
             server.query("CREATE DATABASE shop")
             server.query("CREATE TABLE shop.orders (id INT PRIMARY KEY, name VARCHAR(20))")
-        capture_until_quiet(first, one)
+        capture_to_end(first, one)
         for server, name in ((first, "ours"), (second, "them")):
             for number in (0, 1):
                 with server.connect("shop") as connection, connection.cursor() as cursor:
                     cursor.execute("SET timestamp = 1700000000")
                     cursor.execute("INSERT INTO orders VALUES (%s, %s)", (number, name))
-        capture_until_quiet(first, one)
+        capture_to_end(first, one)
         with pytest.raises(PositionLost, match=r"GTID 0-11-4 is another transaction there: it has other rows"):
             capture_run(second, one).run(60)
 
@@ -125,16 +125,16 @@ def test_a_replica_is_gone_on_with_whatever_came_last(
         pair.primary.query("CREATE DATABASE shop")
         pair.primary.query("CREATE TABLE shop.a (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT)")
         pair.primary.query("CREATE TABLE shop.m (id INT PRIMARY KEY, v TEXT) ENGINE = MyISAM")
-        capture_until_quiet(pair.primary, lake)
+        capture_to_end(pair.primary, lake)
         pair.primary.query("INSERT INTO shop.a (v) VALUES ('first')")
         for last in LAST:
             with pair.primary.connect("shop") as connection, connection.cursor() as cursor:
                 last(cursor)
-            capture_until_quiet(pair.primary, lake)
+            capture_to_end(pair.primary, lake)
             pair.replicated()
             caplog.clear()
-            capture_until_quiet(pair.replica, lake)
+            capture_to_end(pair.replica, lake)
             assert "is read from another server now" in caplog.text
             assert "compare" not in caplog.text
             pair.primary.query("INSERT INTO shop.a (v) VALUES ('back again')")
-            capture_until_quiet(pair.primary, lake)
+            capture_to_end(pair.primary, lake)

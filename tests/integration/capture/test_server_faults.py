@@ -20,7 +20,7 @@ from tests.support.captures import (
     binlog_end,
     bronze_segments,
     capture_run,
-    capture_until_quiet,
+    capture_to_end,
     wait_for_bronze,
 )
 from tests.support.own_server import own_server_or_skip
@@ -71,14 +71,14 @@ def test_a_server_that_lost_captured_transactions_and_wrote_others_stops_capture
     """The others have the same GTIDs and lie in the same file at the same positions, and there are more of them."""
     server = own_server
     for dump in DUMPS:
-        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        capture_to_end(server, tmp_path / dump / "lake", dump=dump)
     _insert(server, "other", ["kept"])
     for dump in DUMPS:
-        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        capture_to_end(server, tmp_path / dump / "lake", dump=dump)
     past = Past(server, tmp_path)
     _insert(server, "orders", ["lost " * 10] * 5)
     for dump in DUMPS:
-        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        capture_to_end(server, tmp_path / dump / "lake", dump=dump)
     captured = {dump: bronze_segments(tmp_path / dump / "lake") for dump in DUMPS}
     file, end = captured["gtid"][-1].file, captured["gtid"][-1].end_pos
     assert_equals_binlog(captured["gtid"], server)
@@ -126,14 +126,14 @@ def test_a_binlog_file_that_lost_its_end_in_a_crash_stops_capture(own_server: Se
     server = own_server
     for _ in range(2):
         for dump in DUMPS:
-            capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+            capture_to_end(server, tmp_path / dump / "lake", dump=dump)
         _insert(server, "other", ["kept"])
     for dump in DUMPS:
-        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        capture_to_end(server, tmp_path / dump / "lake", dump=dump)
     name, end = binlog_end(server)
     _insert(server, "orders", ["lost"] * 3)
     for dump in DUMPS:
-        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        capture_to_end(server, tmp_path / dump / "lake", dump=dump)
     captured = {dump: bronze_segments(tmp_path / dump / "lake") for dump in DUMPS}
     server.kill()
     os.truncate(server.data / "data" / name, end if cut == "at an event" else end + 30)
@@ -150,9 +150,9 @@ def test_a_binlog_file_that_lost_its_end_in_a_crash_stops_capture(own_server: Se
 def test_a_server_that_was_reset_has_other_files_under_the_same_names(own_server: Server, tmp_path: Path) -> None:
     server, lake = own_server, tmp_path / "lake"
     _insert(server, "other", ["before"])
-    capture_until_quiet(server, lake)
+    capture_to_end(server, lake)
     _insert(server, "other", ["captured"])
-    capture_until_quiet(server, lake)
+    capture_to_end(server, lake)
     captured = bronze_segments(lake)
     server.query("RESET MASTER" if server.flavour == "mariadb" else "RESET BINARY LOGS AND GTIDS")
     for _ in range(12):
@@ -170,7 +170,7 @@ def test_a_byte_that_flipped_in_the_servers_file_stops_capture_at_its_place(
     """Servers send their files as they lie there, unless they are told to look; capture always looks."""
     server, lake = own_server, tmp_path / "lake"
     variable = f"{'master' if server.flavour == 'mariadb' else 'source'}_verify_checksum"
-    capture_until_quiet(server, lake)
+    capture_to_end(server, lake)
     file, sound = binlog_end(server)
     _insert(server, "orders", ["a value that was sound", "and another"])
     path = server.data / "data" / file
@@ -186,7 +186,7 @@ def test_a_byte_that_flipped_in_the_servers_file_stops_capture_at_its_place(
     finally:
         _put(path, at, data[at : at + 1])
         server.query(f"SET GLOBAL {variable} = OFF")
-    capture_until_quiet(server, lake)
+    capture_to_end(server, lake)
     segments = bronze_segments(lake)
     assert_equals_binlog(segments, server)
     assert segments[-1].end_pos > sound
@@ -205,12 +205,12 @@ def test_checksums_switched_between_runs_change_nothing(own_server: Server, tmp_
         for algorithm in ("CRC32", "NONE", "NONE", "CRC32", "NONE"):
             server.query(f"SET GLOBAL binlog_checksum = {algorithm}")
             for dump in DUMPS:
-                capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+                capture_to_end(server, tmp_path / dump / "lake", dump=dump)
             _insert(server, "orders", [algorithm] * 2)
     finally:
         server.query("SET GLOBAL binlog_checksum = CRC32")
     for dump in DUMPS:
-        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        capture_to_end(server, tmp_path / dump / "lake", dump=dump)
         segments = bronze_segments(tmp_path / dump / "lake")
         assert_equals_binlog(segments, server)
         assert (segments[-1].file, segments[-1].end_pos) == binlog_end(server)
@@ -221,15 +221,15 @@ def test_the_file_that_a_restarted_server_began_is_known_again(own_server: Serve
     """By GTID the server leaves out when it started, by position, as it is asked once more, it doesn't."""
     lake = tmp_path / "lake"
     own_server.query("INSERT INTO shop.orders (name) VALUES ('before')")
-    capture_until_quiet(own_server, lake, dump=dump)
+    capture_to_end(own_server, lake, dump=dump)
     own_server.restart()
     own_server.query("INSERT INTO shop.orders (name) VALUES ('after')")
-    capture_until_quiet(own_server, lake, dump=dump)
+    capture_to_end(own_server, lake, dump=dump)
     newest = [segment for segment in bronze_segments(lake) if segment.has_bytes][-1]
     if (own_server.flavour, dump) != ("mariadb", "gtid"):  # it leaves out what frames transactions
         assert newest.start_pos == 4
     own_server.query("INSERT INTO shop.orders (name) VALUES ('later')")
-    capture_until_quiet(own_server, lake, dump=dump)
+    capture_to_end(own_server, lake, dump=dump)
     last = [segment for segment in bronze_segments(lake) if segment.has_bytes][-1]
     assert (last.file, last.end_pos) == binlog_end(own_server)
 
@@ -240,10 +240,10 @@ def test_the_same_server_under_another_name_of_its_log_goes_on_by_gtid_where_the
     """Numbers of files begin anew then. MariaDB's GTIDs do as well: that is a server that lost its log."""
     server = own_server
     for dump in DUMPS:
-        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        capture_to_end(server, tmp_path / dump / "lake", dump=dump)
     server.query("INSERT INTO shop.orders (name) VALUES ('before')")
     for dump in DUMPS:
-        capture_until_quiet(server, tmp_path / dump / "lake", dump=dump)
+        capture_to_end(server, tmp_path / dump / "lake", dump=dump)
     options = server.options
     try:
         server.options = (*options, "--log-bin=renamed")
@@ -255,7 +255,7 @@ def test_the_same_server_under_another_name_of_its_log_goes_on_by_gtid_where_the
             with pytest.raises(PositionLost, match="doesn't have transactions that were captured"):
                 capture_run(server, tmp_path / "gtid" / "lake").run(300)
         else:
-            capture_until_quiet(server, tmp_path / "gtid" / "lake")
+            capture_to_end(server, tmp_path / "gtid" / "lake")
             last = [segment for segment in bronze_segments(tmp_path / "gtid" / "lake") if segment.has_bytes][-1]
             assert (last.file, last.end_pos) == binlog_end(server)
             assert last.file == "renamed.000001"
