@@ -56,7 +56,7 @@ def explore(model: Model[S], states_max: int) -> Result[S]:
         for state in layer:
             what = model.broken(state)
             if what:
-                return Result(len(came_from), what, _trace(came_from, state), state)
+                return Result(len(came_from), what, trace_to(came_from, state), state)
             for name, after in model.steps(state):
                 if after not in came_from:
                     came_from[after] = (state, name)
@@ -67,7 +67,8 @@ def explore(model: Model[S], states_max: int) -> Result[S]:
     return Result(len(came_from))
 
 
-def _trace(came_from: dict[S, tuple[S, str] | None], state: S) -> tuple[str, ...]:
+def trace_to(came_from: dict[S, tuple[S, str] | None], state: S) -> tuple[str, ...]:
+    """Names of the steps to a state."""
     names = []
     step = came_from[state]
     while step is not None:

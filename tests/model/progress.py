@@ -1,8 +1,9 @@
-"""Whether every table that waits has a way to go on.
+"""Whether every table that waits has a way to go on, and no promise is broken.
 
 In:  a Life.
-Out: stuck(): the trace to a state from which no way leads, without a kill or a person where none is needed, to one
-     where nobody waits for more than what isn't in any log, or for a cut that isn't there yet.
+Out: stuck(): the trace to a state that breaks a promise, else to one from which no way leads, without a kill or a
+     person where none is needed, to one where nobody waits for more than what isn't in any log, or for a cut that isn't
+     there yet.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from tests.model import asked
-from tests.model.checker import Result, TooLargeError
+from tests.model.checker import Result, TooLargeError, trace_to
 from tests.model.life import UNNEEDED, Life
 from tests.model.world import Bounds, State, is_there, is_unlogged
 from tidegate.standing.causes import Cause
@@ -20,7 +21,7 @@ _TICKS = 2  # how often the cut may go on with nothing new
 
 
 def stuck(bounds: Bounds, states_max: int) -> Result[State]:
-    """Look at all states, then backwards from those where nobody waits."""
+    """Look at all states, as checker.explore does, then backwards from those where nobody waits."""
     life = Life(bounds, _TICKS)
     first = life.first()
     came: dict[State, tuple[State, str] | None] = {first: None}
@@ -29,6 +30,8 @@ def stuck(bounds: Bounds, states_max: int) -> Result[State]:
     while at < len(order):
         state = order[at]
         at += 1
+        if not state.ticks and (what := life.broken(state)):
+            return Result(len(came), what, trace_to(came, state), state)
         for name, after in life.steps(state):
             if "killed" not in name and UNNEEDED not in name:
                 backwards[after].append(state)
@@ -51,11 +54,7 @@ def stuck(bounds: Bounds, states_max: int) -> Result[State]:
     bad = next((state for state in looked if state not in good), None)
     if bad is None:
         return Result(len(order))
-    trace, step = [], came[bad]
-    while step is not None:
-        trace.append(step[1])
-        step = came[step[0]]
-    return Result(len(order), f"nobody gets {_who(life, bad)} to go on", tuple(reversed(trace)), bad)
+    return Result(len(order), f"nobody gets {_who(life, bad)} to go on", trace_to(came, bad), bad)
 
 
 def is_settled(life: Life, state: State) -> bool:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.model.__main__ import CASES, breaks
+from tests.model.__main__ import CASES, breaks, looked
 from tests.model.checker import TooLargeError, explore
 from tests.model.life import Life
-from tests.model.progress import stuck
 from tests.model.scenarios import LARGE, MUTATIONS, SMALL
 from tests.support.seeds import LONG, share
 
 _STATES_MAX = 100_000
 _STATES_LONG = 1_500_000
-_LIVES = list(SMALL)
 # The ways on are looked for in all states: of the two largest bounds by `make model` and `make test-long`.
-_TO_THEIR_END = [
-    bounds for bounds in SMALL if LONG or (bounds.is_followed and bounds.name not in ("routed, killed", "rename, held"))
-]
+_NOT_TO_THEIR_END = () if LONG else ("routed, killed", "rename, held")
 
 
 @pytest.mark.parametrize("case", share(CASES), ids=lambda case: case.name)
@@ -30,15 +26,10 @@ def test_no_state_breaks_its_promise(case) -> None:
     assert not seen.what, f"{seen.what}: {seen.trace}"
 
 
-@pytest.mark.parametrize("bounds", share(_LIVES), ids=lambda bounds: bounds.name)
-def test_no_life_breaks_a_promise(bounds) -> None:
-    seen = explore(Life(bounds), _STATES_MAX)
-    assert not seen.what, f"{seen.what}: {seen.trace}"
-
-
-@pytest.mark.parametrize("bounds", share(_TO_THEIR_END), ids=lambda bounds: bounds.name)
-def test_nobody_waits_for_what_cannot_come(bounds) -> None:
-    seen = stuck(bounds, _STATES_LONG)
+@pytest.mark.parametrize("bounds", share(SMALL), ids=lambda bounds: bounds.name)
+def test_no_life_breaks_a_promise_and_nobody_waits_for_what_cannot_come(bounds) -> None:
+    followed = LONG or (bounds.is_followed and bounds.name not in _NOT_TO_THEIR_END)
+    seen = looked(bounds, _STATES_LONG if followed else _STATES_MAX, followed=followed)
     assert not seen.what, f"{seen.what}: {seen.trace}"
 
 
