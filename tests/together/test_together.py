@@ -9,13 +9,14 @@ import sys
 
 import pytest
 
-from tests.support.seeds import many, seed
+from tests.support.seeds import LONG, many, seed
 from tests.support.servers import ROOT
 
 
 @pytest.mark.server
 @pytest.mark.spark
 @pytest.mark.long
+@pytest.mark.skipif(not LONG, reason="it looks for what meets by chance: make test-long")
 def test_silver_is_equal_while_everybody_writes_to_the_lake() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.together", "--minutes", str(many(1, 10)), "--every", "1", "--seed", str(seed())],

@@ -115,7 +115,7 @@ def test_years_that_are_shown_with_two_digits_have_all_four_in_silver(
     assert found == {key: [2001, 1999, 2000] for key in ("stays", "four")} | {"number": [1, 99, 0]}
 
 
-@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
+@pytest.mark.parametrize(("any_server", "key"), [("mariadb", "PRIMARY KEY"), ("mysql9", "")], indirect=["any_server"])
 def test_char_columns_that_leave_their_type_padded_are_read_anew(
     key: str, any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

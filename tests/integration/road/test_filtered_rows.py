@@ -91,7 +91,8 @@ def filled(server: Server, database: str, folder: Path, writer: str) -> Road:
     return road
 
 
-@pytest.mark.parametrize("writer", ["auto", "merge"])
+# Writers see decoded rows, and no server: each server and each writer once.
+@pytest.mark.parametrize(("any_server", "writer"), [("mariadb", "merge"), ("mysql9", "auto")], indirect=["any_server"])
 def test_rows_come_and_go_as_they_come_under_the_condition_and_leave_it(
     any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, writer: str
 ) -> None:

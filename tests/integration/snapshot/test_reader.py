@@ -55,6 +55,8 @@ TABLES = {
     "listed": "e ENUM('b', 'a', 'c'), id INT, v VARCHAR(40), PRIMARY KEY (e, id)",
 }
 ROWS = 400
+PLACES = ["before landing", "before the high mark", "before the events", "before the end's events"]
+DEATHS = [*zip(["mariadb", "mysql9"] * 2, PLACES, strict=True)]
 SMALL = ReaderSettings(parallel=3, chunk=ChunkBounds(40, 1 << 20, 2.0), wave_bytes=8000, wave_seconds=5.0)
 
 
@@ -244,9 +246,7 @@ def test_a_snapshot_beside_writes_is_the_table(world: World) -> None:
         assert applied[table] == world.truth(table), table
 
 
-@pytest.mark.parametrize(
-    "place", ["before landing", "before the high mark", "before the events", "before the end's events"]
-)
+@pytest.mark.parametrize(("any_server", "place"), DEATHS, indirect=["any_server"])
 def test_a_reader_that_dies_is_gone_on_with_and_nothing_is_lost(
     world: World, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
