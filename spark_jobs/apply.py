@@ -148,7 +148,7 @@ def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[],
         else:
             time.sleep(settings.poll_seconds)
         if not batch:
-            app.background.begin()  # the first window is done, and the next ones may be larger
+            app.background.begin_ahead()  # the first window is done, and the next ones may be larger
         now = time.monotonic()
         if not batch and (now - started > settings.run_for_seconds or now - last_work > settings.idle_seconds):
             return windows

@@ -3,9 +3,9 @@
 In:  a function that makes the session, as spark.py does.
 Out: BackgroundSession: the session, or the one error that starting it ended with.
 
-Small windows are written without the JVM, so the first of a new application needn't wait for Spark. On a small machine
-it would even suffer from its start, which takes both cores for three seconds: apply begins it when a window needs it,
-or once the first window is done and it goes on looking.
+Most windows are written without the JVM. Where Spark is one machine, its start takes all cores for three seconds and
+memory for as long as the application lives: apply begins it when a window needs it. The executors of a cluster take
+long to come: apply begins it once the first window is done and it goes on looking.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class BackgroundSession:
         self._thread: threading.Thread | None = None
         self._session: SparkSession | None = None
         self._error: TidegateError | None = None
+        self._is_asked = False
         if _YARN_CONTAINER in os.environ:  # YARN takes a driver without a Spark context for one that failed
             self.begin()
 
@@ -50,6 +51,13 @@ class BackgroundSession:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._start, name="spark", daemon=True)
                 self._thread.start()
+
+    def begin_ahead(self) -> None:
+        """Start Spark before a window needs it, unless its executors are this machine's cores. Asked once."""
+        if not self._is_asked:
+            self._is_asked = True
+            if _GATEWAY not in os.environ or not self.is_local():
+                self.begin()
 
     def _start(self) -> None:
         try:

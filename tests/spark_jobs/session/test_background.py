@@ -47,6 +47,33 @@ def test_what_was_never_asked_for_is_not_begun() -> None:
     background.stop()
 
 
+@pytest.mark.parametrize(("master", "begun"), [("local[2]", []), ("yarn", [1]), ("spark://host:7077", [1])])
+def test_ahead_of_the_windows_only_a_cluster_is_started(
+    master: str, begun: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    asked, made = [], list[int]()
+
+    def submitted() -> str:
+        asked.append(1)
+        return master
+
+    def make() -> SparkSession:
+        made.append(1)
+        session: Any = SimpleNamespace(stop=lambda: None)
+        return session
+
+    monkeypatch.setattr("spark_jobs.session.background._submitted_master", submitted)
+    background = BackgroundSession(make)
+    background.begin_ahead()
+    background.begin_ahead()
+    assert len(asked) == 1, "the gateway is asked once"
+    background.stop()
+    assert made == begun
+    assert background.session is not None
+    assert made == [1], "who needs it has it"
+
+
 def test_a_failed_start_is_one_error_for_all_who_ask_and_none_of_them_hangs() -> None:
     def make() -> SparkSession:
         raise OSError("no memory\nfor the JVM")
