@@ -58,6 +58,10 @@ class FileSource:
             file.write("".join(f"{self._last + number} {text}\n" for number, text in enumerate(texts)))
             self._last += len(texts)
 
+    def has_begun(self) -> bool:
+        """It records nothing at a first start."""
+        return True
+
     def connect(self) -> FileReader:
         if not self.path.exists():
             raise SourceUnavailable("isn't there", where=str(self.path))

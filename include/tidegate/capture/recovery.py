@@ -11,6 +11,7 @@ begins is looked at before the first segment lands (lander._attach).
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,18 +38,29 @@ class Recovered(NamedTuple):
     tail: Segment | None
 
 
+def _begun() -> bool:
+    """Of a source that records nothing at its first start."""
+    return True
+
+
 def open_and_recover(
-    bronze: Bronze, folder: Path, budget: Budget, nothing: Checkpoint[Any], *, promised: bool
+    bronze: Bronze,
+    folder: Path,
+    budget: Budget,
+    nothing: Checkpoint[Any],
+    *,
+    promised: bool,
+    has_begun: Callable[[], bool] = _begun,
 ) -> tuple[ValueLog, Recovered]:
     """The value log in a folder, and the result of recover().
 
     When capture went on elsewhere, and is back, a log not following bronze is of no use: the server
-    has the next events, or says so if it hasn't. Its folder is moved aside, unless commits were
-    acknowledged on its strength: promised. Raises Fenced, LakeUnavailable.
+    has the next events, or says so if it hasn't. So is a log of another lake. Its folder is moved
+    aside, unless commits were acknowledged on its strength: promised. Raises Fenced, LakeUnavailable.
     """
     log_there = ValueLog(folder, budget=budget)
     try:
-        return log_there, recover(bronze, log_there, nothing)
+        return log_there, recover(bronze, log_there, nothing, has_begun)
     except StrayValueLog as error:
         log_there.close()
         if promised:
@@ -59,23 +71,33 @@ def open_and_recover(
     except BaseException:
         log_there.close()
         raise
-    return open_and_recover(bronze, folder, budget, nothing, promised=True)
+    return open_and_recover(bronze, folder, budget, nothing, promised=True, has_begun=has_begun)
 
 
-def recover(bronze: Bronze, value_log: ValueLog, nothing: Checkpoint[Any]) -> Recovered:
-    """Nothing is written. nothing: the checkpoint of a source never captured, seq 0.
+def recover(
+    bronze: Bronze, value_log: ValueLog, nothing: Checkpoint[Any], has_begun: Callable[[], bool] = _begun
+) -> Recovered:
+    """Nothing is written. nothing: the checkpoint of a source never captured, seq 0. has_begun:
+    whether the lake has what a first start records.
 
     Raises Fenced, LakeUnavailable.
     """
+    newest = value_log.newest()
     try:
         in_bronze = bronze.last_segments()
+        is_of_another = not in_bronze and newest is not None and not has_begun()
     except LakeUnavailable as error:
         return _without_bronze(value_log, nothing, error)
+    if is_of_another:  # its first segments need not follow a baseline that this lake has
+        raise StrayValueLog(
+            f"this value log is of another lake: {bronze.source} has not begun in this one",
+            where=str(value_log.folder),
+            remedy="move it away, or put that lake back",
+        )
     checkpoint = nothing
     for segment in in_bronze:
         checkpoint = checkpoint.after(segment)
     first, last, size, tail = None, None, 0, None
-    newest = value_log.newest()
     ahead = newest is not None and newest.seq > checkpoint.seq
     if newest is not None and not ahead:  # where bronze ends behind it, capture went on elsewhere
         theirs = in_bronze[-1] if newest.seq == checkpoint.seq else bronze.segment(newest.seq)

@@ -156,7 +156,12 @@ class _Loop:
         )
         remove_left(folder)
         self.value_log, self.recovered = open_and_recover(
-            self.bronze, folder, budget, source.nothing, promised=source.promises or owes(folder)
+            self.bronze,
+            folder,
+            budget,
+            source.nothing,
+            promised=source.promises or owes(folder),
+            has_begun=source.has_begun,
         )
         owing, owes_newly = Owing(run.lake, name), False
         try:

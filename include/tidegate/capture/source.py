@@ -195,6 +195,10 @@ class Source(Protocol):
     @property
     def clock(self) -> ClockState: ...
 
+    def has_begun(self) -> bool:
+        """Whether the lake has what a first start records of it. Raises LakeUnavailable."""
+        ...
+
     def connect(self) -> SourceReader:
         """Connect, and refuse a source unfit for capture, before anything is written.
 

@@ -63,6 +63,10 @@ class ChangefeedSource:
         self.settings = settings
         self._falls = Falls(f"{settings.source} at {settings.path}")
 
+    def has_begun(self) -> bool:
+        """It records nothing at a first start."""
+        return True
+
     def connect(self) -> ChangefeedReader:
         """Raises SourceUnavailable, SourceRefused, StreamCorrupt."""
         return ChangefeedReader(self.settings, self._falls)

@@ -36,6 +36,7 @@ from tidegate.mysql.second_connection import SecondConnection
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.source_clock import SourceClock
 from tidegate.mysql.start.position import check_sends, dump_request, first_checkpoint, going_on
+from tidegate.mysql.start.recorded import recorded_start
 from tidegate.mysql.stream.cutter import Cutter
 from tidegate.mysql.stream.cutter_settings import CutterSettings
 from tidegate.mysql.stream.dump_stream import DumpStream
@@ -101,6 +102,10 @@ class BinlogSource:
     def clock(self) -> ClockState:
         clock = self.server_clock
         return ClockState(clock.ahead_seconds, clock.doubted, clock.lowered)
+
+    def has_begun(self) -> bool:
+        """By its baseline; what on_first_start records isn't known here."""
+        return self.on_first_start is not None or recorded_start(self.lake, self.source_name) is not None
 
     def connect(self) -> BinlogReader:
         """The first host that can be captured from. Raises SourceRefused, SourceUnavailable."""

@@ -92,6 +92,10 @@ class PumpSource:
         self.server = server
         self.registration = registration  # None: TiDB is given the address
 
+    def has_begun(self) -> bool:
+        """It records nothing at a first start."""
+        return True
+
     def connect(self) -> PumpReader:
         """Raises SourceUnavailable, SourceRefused."""
         return PumpReader(self)
