@@ -24,6 +24,7 @@ from tidegate.lake.bronze.table import check_writable
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import captured_server
 from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
+from tidegate.mysql.branches import prepared_branches
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.hosts import host_of
 from tidegate.mysql.idle_rules import idle_rules
@@ -217,6 +218,7 @@ class _Source:
         if facts.position is not None and not refused:
             yield from self._tables(facts, began)
             yield from self._marks(facts)
+            yield from self._branches()
 
     def beside(self, others: Mapping[str, _Source]) -> Iterator[Line]:
         """Other sources of the pipeline that bring the same rows."""
@@ -336,6 +338,17 @@ class _Source:
         else:
             text = f"snapshots are read without marks in the log, each wave when capture has come to its end: {why}"
             yield self._line(SourceVerdict.NOTE, text)
+
+    def _branches(self) -> Iterator[Line]:
+        """MySQL shows prepared transactions only to an account with a right of its own."""
+        with self.connection.cursor() as cursor:
+            try:
+                prepared_branches(cursor)
+            except pymysql.err.MySQLError as error:
+                account, _ = marks_of(cursor)
+                why = f"XA RECOVER is refused ({error.args[-1]}), which tells answered XA transactions from others"
+                grant = f"where applications use XA: GRANT XA_RECOVER_ADMIN ON *.* TO {account}"
+                yield self._line(SourceVerdict.NOTE, f"{why}; {grant}")
 
     def _by_snapshot(self, what: str) -> tuple[SourceVerdict, str]:
         """The verdict on tables whose rows a snapshot reads."""

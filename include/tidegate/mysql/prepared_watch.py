@@ -41,11 +41,12 @@ class PreparedWatch:
         self._timeout_seconds = timeout_seconds
         self._look_at = time.monotonic() + min(timeout_seconds, PREPARED_ASKED_SECONDS)
         self._asks = _ASKS
+        self._seen = False  # rows of a prepared transaction
 
     def note(self, segments: Iterable[Segment]) -> None:
         """Segments that were cut."""
         if any(segment.flags & SegmentFlag.HAS_PREWRITE for segment in segments):
-            self._asks = _ASKS
+            self._asks, self._seen = _ASKS, True
 
     def look(self, ask: Callable[[Callable[[Any], Reply | None]], Reply | None]) -> None:
         """Ask when it is time, and some may be prepared. Raises what `ask` does."""
@@ -62,7 +63,8 @@ class PreparedWatch:
             names = prepared_branches(cursor)
         except pymysql.err.OperationalError as error:
             if not error.args or error.args[0] < _CLIENT_ERRORS:
-                log.warning("%s: XA RECOVER is refused (%s); GRANT XA_RECOVER_ADMIN", self._where, error.args[-1])
+                if self._seen:  # else it matters to nobody; `tidegate check` says it once
+                    log.warning("%s: XA RECOVER is refused (%s); GRANT XA_RECOVER_ADMIN", self._where, error.args[-1])
                 return None
             raise
         position = current_position(cursor)

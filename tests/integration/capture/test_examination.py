@@ -171,6 +171,13 @@ def test_a_start_that_was_changed_later_is_said_to_have_no_effect(checked: Check
     assert any("start: earliest has no effect any more" in line["text"] for line in found["caution"])
 
 
+def test_an_account_that_may_not_see_prepared_transactions_is_told_once_by_check(checked: Checked) -> None:
+    checked.server.query("CREATE TABLE t (a INT PRIMARY KEY)", database=checked.database)
+    _, found = checked.findings()
+    told = [line["text"] for line in found["note"] if "GRANT XA_RECOVER_ADMIN ON *.* TO" in line["text"]]
+    assert len(told) == (checked.server.flavour == "mysql"), "MariaDB shows them to everybody"
+
+
 def test_patterns_that_match_nothing_and_a_wrong_password_are_refused(checked: Checked) -> None:
     checked.write(include="nosuch.*")
     code, found = checked.findings()
