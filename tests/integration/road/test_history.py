@@ -53,10 +53,29 @@ def test_every_moment_is_what_the_server_showed(
         assert not [state.reason for state in app.states.values() if state.state == "held"]
         road.assert_equal()
     assert past.check(road) > 40
+    prepared_beside(any_server, past)
+    past.done("ALTER TABLE t MODIFY amount DECIMAL(12,2), DROP COLUMN note")
+    past.done("UPDATE t SET amount = 1234567890.5 WHERE id = 500")
+    road.capture()
+    app = road.apply(spark)
+    assert not [state.reason for state in app.states.values() if state.state == "held"]
+    past.check(road)
     past.done("DROP TABLE t")
     road.capture()
     road.apply(spark)
     past.check(road)
+
+
+def prepared_beside(server: Server, past: Past) -> None:
+    """A transaction is prepared, another one commits, and then the first: its rows are of its commit."""
+    with server.connect(past.database) as connection, connection.cursor() as cursor:
+        cursor.execute("XA START 'beside'")
+        cursor.execute("INSERT INTO t (id, code) VALUES (500, 'prepared')")
+        cursor.execute("XA END 'beside'")
+        cursor.execute("XA PREPARE 'beside'")
+        past.done("INSERT INTO t (id, code) VALUES (501, 'sooner')")
+        cursor.execute("XA COMMIT 'beside'")
+    past.done("DELETE FROM t WHERE id = 501")
 
 
 @pytest.mark.parametrize("writer", ["positional", "merge"])

@@ -15,7 +15,7 @@ from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.shape.moves import find_moves
 from spark_jobs.window.shape.shapes import version_changes
 from spark_jobs.window.window import TableWindow, Window
-from tidegate import config, tables
+from tidegate import config, limits, tables
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.phases import DdlPhase, RowsPhase
@@ -33,7 +33,7 @@ def planned(
     """The window (0, 50] over these statements, up to prepare_silver."""
     text = (
         f"pipeline: shop\nlake: {{path: {folder}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
-        "tables: {include: ['d.*'], routes: [{match: 'd.s_.*', to: d.s}]}\n"
+        "tables: {include: ['d.*'], history: [d.kept], routes: [{match: 'd.s_.*', to: d.s}]}\n"
         f"apply: {{writer: {writer}}}\n"
     )
     lake = LakeFiles(str(folder))
@@ -86,6 +86,17 @@ def test_a_new_table_that_goes_by_position_is_made_before_its_rows_are_decoded(
     app, _, plans = planned(tmp_path, "positional", (10, sql))
     assert plans["d.t"].writer is writer
     assert created(app, "t")
+
+
+def test_a_table_with_its_history_goes_by_position_unless_its_window_is_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = (10, CREATE.replace("TABLE t", "TABLE kept"))
+    _, _, plans = planned(tmp_path / "small", "positional", create)
+    assert plans["d.kept"].writer is TableWriter.VERSIONED
+    monkeypatch.setattr(limits, "HASHED_ROWS_BYTES_MAX", -1)
+    _, _, plans = planned(tmp_path / "large", "positional", create)
+    assert (plans["d.kept"].writer, plans["d.kept"].why) == (TableWriter.MERGE, "history, and much to change")
 
 
 def test_merge_makes_its_tables_itself_and_choosing_writes_nothing(tmp_path: Path) -> None:
