@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import BoundedSemaphore
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -180,9 +181,13 @@ def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> in
         if isinstance(probe.error, LakeRefused) and app.lake.log(upsert.path).state().version != snapshot.version:
             raise CommitConflict("other files are live by now", where=upsert.path) from probe.error
         raise probe.error
-    with VectorWriter(app.lake, upsert.path) as vectors:
+    with VectorWriter(app.lake, upsert.path, named=False) as vectors:
         actions = replaced(probe.hits, vectors)
-        actions.extend(adopted(_new_files(app, upsert, resolved, rewriting), vectors))
+        files = _new_files(app, upsert, resolved, rewriting)
+        actions.extend(adopted(files, vectors))
+    # What a commit names is on disk before it, with its name: files were synced when they were written, here or by
+    # decode, and their folders are now, once for all of them. After a power cut a commit then has all its files.
+    app.lake.settle_names(upsert.path, (unquote(file.add["path"]) for file in files))
     failpoint("apply_before_commit")
     upsert.adopted = True  # from here on it isn't known that no commit names them
     try:

@@ -165,25 +165,25 @@ class LakeFiles:
             if not any(part.startswith((".", "_")) for part in name.split("/"))
         }
 
-    def settle(self, path: str) -> None:
-        """The written file is on disk with its name, and a folder with all in it: before a commit
-        names it.
+    def settle_file(self, path: str) -> None:
+        """A written file's bytes are on disk; its name not yet (settle_names). A store's objects are there for good
+        once they are written.
+        """
+        if self.is_local:
+            sync(self.uri(path))
 
-        A store's objects are there for good once they are written.
+    def settle_names(self, path: str, names: Iterable[str]) -> None:
+        """The names of files in a folder or below it, and all in that folder, are on disk: once for all before a
+        commit. Folders below it are already (make_folder).
         """
         if not self.is_local:
             return
-        place = self.uri(path)
-        for folder, _, names in os.walk(place):
-            for name in names:
-                sync(f"{folder}/{name}")
+        base = self.uri(path)
+        for folder in sorted({base, *(f"{base}/{name}".rpartition("/")[0] for name in names)}):
             sync(folder)
-        if not os.path.isdir(place):  # noqa: PTH112
-            sync(place)
-        sync(place.rpartition("/")[0])
 
     def settle_files(self, path: str, names: Iterable[str]) -> None:
-        """As settle, of these files in a folder or below it, and of the folders between."""
+        """These files in a folder or below it are on disk with their names, and the folders between."""
         if not self.is_local:
             return
         base, folders = PurePosixPath(self.uri(path)), set[PurePosixPath]()

@@ -67,15 +67,18 @@ def gathered(rows: pa.Table, indices: npt.NDArray[np.int64]) -> pa.Table:
     return pa.concat_tables([rows.slice(first, length) for first, length in runs])
 
 
-def write(lake: LakeFiles, table_path: str, rows: pa.Table, layout: FileLayout) -> list[dict[str, Any]]:
+def write(
+    lake: LakeFiles, table_path: str, rows: pa.Table, layout: FileLayout, *, named: bool = True
+) -> list[dict[str, Any]]:
     """Write rows (in order(); of layout.fit()) as files of at most FILE_BYTES each, per partition.
 
-    table_path: relative to the lake. Gives `add` actions whose files hold the rows one after the other.
+    table_path: relative to the lake. named: False where the caller puts their names on disk before a commit
+    (LakeFiles.settle_names). Gives `add` actions whose files hold the rows one after the other.
     """
     actions = []
     for start, stop in _partitions(rows, layout.partition_columns):
         pieces = _pieces(rows.slice(start, stop - start))
-        actions += [_write_file(lake, table_path, piece, layout) for piece in pieces]
+        actions += [_write_file(lake, table_path, piece, layout, named=named) for piece in pieces]
     return actions
 
 
@@ -98,9 +101,9 @@ def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
         yield rows.slice(at, step)
 
 
-def _write_file(lake: LakeFiles, table_path: str, rows: pa.Table, layout: FileLayout) -> dict[str, Any]:
+def _write_file(lake: LakeFiles, table_path: str, rows: pa.Table, layout: FileLayout, *, named: bool) -> dict[str, Any]:
     values = {name: partition_text(rows.column(name)[0].as_py()) for name in layout.partition_columns}
-    written = write_pieces(lake, table_path, [rows], values, layout)
+    written = write_pieces(lake, table_path, [rows], values, layout, named=named)
     assert written is not None, "there are rows"
     return written
 
@@ -111,10 +114,12 @@ def write_pieces(
     pieces: Iterable[pa.Table],
     values: Mapping[str, str | None],
     layout: FileLayout,
+    *,
+    named: bool = True,
 ) -> dict[str, Any] | None:
     """One file of rows that come in pieces (of layout.fit()), in their order; None when none come.
 
-    table_path: relative to the lake. values: of the partition that all rows are of, as the log has them. Gives the
+    table_path, named: as write's. values: of the partition that all rows are of, as the log has them. Gives the
     file's `add` action. Memory is that of one piece. Raises UnsupportedValue.
     """
     coming = iter(pieces)
@@ -138,7 +143,9 @@ def write_pieces(
         with suppress(OSError):  # VACUUM takes what stays
             lake.filesystem.delete_file(lake.local(f"{table_path}/{path}"))
         raise
-    lake.settle(f"{table_path}/{path}")
+    lake.settle_file(f"{table_path}/{path}")
+    if named:
+        lake.settle_names(table_path, [path])
     return {
         "path": quote(path, safe="/=-_.~!$&'()*+,;:@"),
         "partitionValues": dict(values),

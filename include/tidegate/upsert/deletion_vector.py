@@ -90,9 +90,11 @@ class VectorWriter:
     with VectorWriter(lake, "silver/shop/orders") as vectors: descriptor = vectors.add(positions)
     """
 
-    def __init__(self, lake: LakeFiles, table_path: str) -> None:
+    def __init__(self, lake: LakeFiles, table_path: str, *, named: bool = True) -> None:
+        """named: as data_file.write's."""
         self._lake = lake
         self._table_path = table_path
+        self._named = named
         self._name = uuid.uuid4()
         self._parts: list[bytes] = [_VERSION]
         self._size = len(_VERSION)
@@ -113,7 +115,9 @@ class VectorWriter:
             return
         path = f"{self._table_path}/deletion_vector_{self._name}.bin"
         self._lake.write(path, self._parts)
-        self._lake.settle(path)
+        self._lake.settle_file(path)
+        if self._named:
+            self._lake.settle_names(self._table_path, [])
         self._parts = [_VERSION]
 
     def __enter__(self) -> Self:

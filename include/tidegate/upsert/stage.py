@@ -51,7 +51,8 @@ def stage(target: Target, changes: pa.Table, source: str, key_path: str) -> KeyF
 def staged(target: Target, changes: pa.Table, source: str, last: npt.NDArray[np.int64] | None = None) -> KeyFile:
     """stage() without the key file: for what is resolved in the same process.
 
-    last: which of the changes count, ascending; None: all. Wide columns are moved once, into their final order.
+    The files' names aren't on disk yet: the commit sees to that. last: which of the changes count, ascending; None:
+    all. Wide columns are moved once, into their final order.
     """
     layout = target.layout
     wide = changes.drop_columns(list(_ORDER))
@@ -73,7 +74,7 @@ def staged(target: Target, changes: pa.Table, source: str, last: npt.NDArray[np.
     moves = order is not None or last is not None or deletes.any()
     rows = data_file.gathered(wide, kept if last is None else last[kept]) if moves else wide
     rows = layout.fit(rows)
-    adds = data_file.write(target.lake, target.table_path, rows, layout)
+    adds = data_file.write(target.lake, target.table_path, rows, layout, named=False)
     counts = [rows_of(add) for add in adds]
     file, row = np.zeros(len(deletes), np.int32), np.full(len(deletes), DELETED, np.int64)
     file[kept] = np.repeat(np.arange(len(adds), dtype=np.int32), counts)

@@ -23,16 +23,22 @@ def test_a_vector_is_on_disk_with_its_name_when_it_is_written(tmp_path: Path, mo
     assert synced == [written, tmp_path / "t"]
 
 
-def test_a_folder_is_settled_with_all_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_settled_one_by_one_and_their_names_once_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced, lake = watched(monkeypatch), LakeFiles(str(tmp_path))
     lake.make_folder("t/copy/p=1")
     assert tmp_path in synced, "new folders have their names"
-    (tmp_path / "t/copy/p=1/a").write_bytes(b"a")
-    (tmp_path / "t/copy/b").write_bytes(b"b")
+    names = ["p=1/a", "p=1/b", "c"]
     synced.clear()
-    lake.settle("t/copy")
+    for name in names:
+        (tmp_path / "t/copy" / name).write_bytes(b"a")
+        lake.settle_file(f"t/copy/{name}")
     folder = tmp_path / "t/copy"
-    assert set(synced) == {folder / "p=1/a", folder / "b", folder / "p=1", folder, tmp_path / "t"}
+    assert synced == [folder / name for name in names]
+    synced.clear()
+    lake.settle_names("t/copy", names)
+    assert sorted(synced) == [folder, folder / "p=1"]
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
