@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 import textwrap
 from contextlib import closing, redirect_stdout
@@ -193,13 +194,14 @@ def _yaml(text: str) -> str:
 
 def _next_steps(pipeline: str, conn_id: str, *, asked: bool) -> str:
     name = variable(conn_id)
+    tidegate = "tidegate" if shutil.which("tidegate") else sys.argv[0]  # to be pasted: as it was called
     keep = (
-        f'  export {name}="$(tidegate connection)"   # in each terminal; or Airflow: Admin > Connections, {conn_id}\n'
+        f'  export {name}="$({tidegate} connection)"   # in each terminal; or Airflow: Admin > Connections, {conn_id}\n'
     )
     return (
         "\nTo go on:\n\n"
         + (keep if asked else "")
-        + f"  tidegate check {pipeline}    # again, until nothing is refused\n"
-        + f"  tidegate up {pipeline}       # Airflow on this computer; your own: docs/how-to/own-airflow.md\n"
-        + f"  tidegate status {pipeline}   # the lag, and the tables that wait"
+        + f"  {tidegate} check {pipeline}    # again, until nothing is refused\n"
+        + f"  {tidegate} up {pipeline}       # Airflow on this computer; your own: docs/how-to/own-airflow.md\n"
+        + f"  {tidegate} status {pipeline}   # the lag, and the tables that wait"
     )

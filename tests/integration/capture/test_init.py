@@ -86,9 +86,12 @@ def test_what_init_prints_is_all_that_the_server_needs(
     assert checked.exit_code == EXIT_OK, checked.output
 
     (folder / "p.yaml").unlink()
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("sys.argv", [".venv/bin/tidegate"])
     again = _run("init", "p", "--tables", "shop.*", "--lake", str(tmp_path / "lake"), answers=[])
     assert again.exit_code == EXIT_OK, again.output
     assert "An administrator" not in again.output
+    assert "\n  .venv/bin/tidegate up p " in again.output, "as a person called it, to be pasted"
     refused = _run("init", "p", answers=[])
     assert refused.exit_code != EXIT_OK
     assert "already" in str(refused.exception)
