@@ -32,6 +32,7 @@ from tidegate import config, limits, tables
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver_tables import new_silver
+from tidegate.merge.past import past_of
 from tidegate.merge.phases import DdlPhase, Phase, empties
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
@@ -200,9 +201,9 @@ def _misfit(snapshot: TableState, plan: TablePlan, target: UpsertTarget) -> str:
     """How silver differs from the layout of rows; with DDL in the window it is seen at each
     phase.
     """
-    marks = any(field["name"] == tables.DELETED for field in snapshot.schema["fields"])
-    if any((tables.DELETED in phase.layout.schema.names) != marks for phase in target.phases):
-        return "soft delete begins or ends"
+    past = past_of([field["name"] for field in snapshot.schema["fields"]])
+    if any(past_of(phase.layout.schema.names) is not past for phase in target.phases):
+        return "soft delete or history begins or ends"
     if not any(isinstance(planned.phase, DdlPhase) for planned in plan.phases):
         return (misfit(snapshot, target.phases[-1].layout) if target.phases else None) or ""
     return "DDL of a partitioned table" if snapshot.partition_columns else ""

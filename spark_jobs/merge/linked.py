@@ -22,6 +22,7 @@ from spark_jobs.merge.partitions import partial_taker, refuse_doubts
 from spark_jobs.merge.rows import write_rows
 from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
+from spark_jobs.merge.soft_delete import follow_past
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
 from spark_jobs.window.plan import PlannedPhase
@@ -113,6 +114,7 @@ class LinkedWriter:
         work, shape = step[0], step[1].shape
         writer = self._writers[work.name]
         assert shape is not None, "a taker has columns"
+        follow_past(writer, step[1].before or shape)
         given = taken_rows(writer, shape, moves, versions)
         partly = any(partial_taker(move.new) for move in moves)
         gave = {move.old.physical for move in self._window.moves if move.commit_ts == moves[0].commit_ts}

@@ -47,7 +47,7 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
         f"WITH ranked AS (SELECT *, row_number() OVER ({last}) AS _tg_rank FROM {quote(changes)}),"
         f" ordered AS (SELECT *, lead({stamp}) OVER ({of_key}) AS _tg_behind FROM ranked WHERE _tg_rank = 1),"
         f" kept AS (SELECT * FROM ordered WHERE if({READ_UPTO} > 0,"
-        f" _tg_behind IS NULL OR _tg_behind > {READ_UPTO}, {stamp} > {applied_ts})),"
+        f" _tg_behind IS NULL OR _tg_behind > greatest({READ_UPTO}, {applied_ts}), {stamp} > {applied_ts})),"
         f" spans AS (SELECT *, row_number() OVER ({of_key}) AS _tg_nth, lead({stamp}) OVER ({of_key}) AS _tg_next"
         f" FROM kept), compared AS (SELECT s.*, {same} AS _tg_same FROM spans s{held})"
         f" SELECT {selected} FROM compared LATERAL VIEW explode(if(_tg_nth = 1, array(true, false), array(false))) e"

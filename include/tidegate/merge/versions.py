@@ -5,7 +5,8 @@ Out: Spans: the counting changes in order, with the commit_ts of the end of each
 
 Of several changes of a row in one transaction the last counts, so no version is empty. A row read by a snapshot stands
 at its low mark, and was read by the high mark: where a change lies between, its values may be those of the change, so
-the row read doesn't count. Changes already in silver don't count, either: a wave has them read again. Pure.
+the row read doesn't count. Changes already in silver don't count, either: a wave has them read again. Nor does a row
+read before one of them, for silver has it as it was later. Pure.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def spans_of(places: Places, applied_ts: int) -> Spans:
     order = np.lexsort((places.ordinal, places.seq, is_change, places.commit_ts, places.codes))
     at = order[_last_of(places.codes[order], places.commit_ts[order])]
     upto, stamps = places.read_upto[at], places.commit_ts[at]
-    counts = np.where(upto == 0, stamps > applied_ts, _next(places.codes[at], stamps) > upto)
+    behind = _next(places.codes[at], stamps)
+    counts = np.where(upto == 0, stamps > applied_ts, behind > np.maximum(upto, applied_ts))
     at = at[counts]
     codes = places.codes[at]
     first = np.ones(len(at), np.bool_)
