@@ -45,13 +45,14 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _extensions_of_duckdb_loaded_at_once() -> Iterator[None]:
-    """DuckDB reads the 78 MB of its Delta extension for their signature at each of a suite's hundreds of connections,
-    0.4 CPU-s each. tests/unit/query/test_duck.py holds that the library's own connections look at it.
+def settings_of_duckdb() -> Iterator[dict[str, str]]:
+    """The library's own. Tests' connections load the Delta extension unread: to look at its signature DuckDB reads all
+    of its 78 MB each time, 0.4 CPU-s. tests/unit/query/test_duck.py holds that the library's connections do look.
     """
+    own = duck._OFFLINE
     with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(duck._OFFLINE, "allow_unsigned_extensions", "true")
-        yield
+        patched.setattr(duck, "_OFFLINE", own | {"allow_unsigned_extensions": "true"})
+        yield own
 
 
 @pytest.fixture(autouse=True)

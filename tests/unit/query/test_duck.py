@@ -14,12 +14,14 @@ import pytest
 from tidegate.query import duck
 
 
-def test_an_extension_that_is_not_as_it_was_signed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_extension_that_is_not_as_it_was_signed_is_refused(
+    settings_of_duckdb: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     data = bytearray(duck.extension_file("delta").read_bytes())
     data[len(data) // 2] ^= 1
     changed = tmp_path / "delta.duckdb_extension"
     changed.write_bytes(data)
     monkeypatch.setattr(duck, "extension_file", lambda _name: changed)
-    monkeypatch.delitem(duck._OFFLINE, "allow_unsigned_extensions")
+    monkeypatch.setattr(duck, "_OFFLINE", settings_of_duckdb)
     with pytest.raises(duckdb.Error, match="signature"):
         duck.connect(1 << 26)
