@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from tests.kit.reached import position_of, run_to
+from tests.kit.reached import position_of
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.lake.bronze.index import BronzeIndex
@@ -30,7 +30,6 @@ from tidegate.verify.verification import verify
 _IDLE_SECONDS = 0.3
 _FIRST_IDLE_SECONDS = 0.8  # more than between two heartbeats
 _RUNS_MAX = 10
-_SECONDS = 60.0
 
 
 class Road:
@@ -73,20 +72,13 @@ class Road:
         server = self.server
         return ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
 
-    def capture(self, *, seconds: float | None = None) -> None:
-        """Capture until all is there that the server has now; in a lake without anything, a heartbeat.
-
-        seconds: so long at most, and on until the server is quiet.
-        """
+    def capture(self, *, seconds: float = 60) -> None:
+        """Capture until all is there that the server has now; in a lake without anything, a heartbeat."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             goal = current_position(cursor)
         for _ in range(_RUNS_MAX):  # a busy machine may need several to get there
             run = binlog_run(self.pipeline, "one", self.info, self.folder / "state")
-            idle_seconds = _IDLE_SECONDS if self._begun else _FIRST_IDLE_SECONDS
-            if seconds is None:
-                found = run_to(run, goal, _SECONDS, idle_seconds=idle_seconds)
-            else:
-                found = run.run(seconds, idle_seconds=idle_seconds)
+            found = run.run(seconds, idle_seconds=_IDLE_SECONDS if self._begun else _FIRST_IDLE_SECONDS)
             self._begun = found.last_seq > 0
             if self._begun and (goal is None or position_of(found.position) >= goal):
                 break

@@ -35,9 +35,9 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 class Quiet(Road):
     """Each capture waits for a heartbeat."""
 
-    def capture(self, *, seconds: float | None = None) -> None:
+    def capture(self, *, seconds: float = 60) -> None:
         self._begun = False
-        super().capture(seconds=60 if seconds is None else seconds)  # not only to where the log ends
+        super().capture(seconds=seconds)
 
 
 @contextmanager
