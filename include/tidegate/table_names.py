@@ -1,7 +1,7 @@
 """The names of a table: at its source, and in silver.
 
 In:  nothing; these are the values.
-Out: Physical, Logical. They are tuples: a plain one of the same texts is equal to them, and finds them in a dict.
+Out: splits(); Physical, Logical. They are tuples: a plain one of the same texts is equal to them, and finds them.
 """
 
 from __future__ import annotations
@@ -37,3 +37,9 @@ class Logical(NamedTuple):
     def name(self) -> str:
         """`database.table`: the key of states and windows."""
         return f"{self.database}.{self.table}"
+
+
+def splits(text: str) -> list[tuple[str, str]]:
+    """Every way to read `database.table`; only names that hold a dot themselves have more than one."""
+    parts = text.split(".")
+    return [(".".join(parts[:i]), ".".join(parts[i:])) for i in range(1, len(parts))]

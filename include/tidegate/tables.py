@@ -22,6 +22,7 @@ from tidegate.actions_table import ACTIONS
 from tidegate.format_table import FORMAT
 from tidegate.prewrites_table import PREWRITES
 from tidegate.subscriptions_table import SUBSCRIPTIONS
+from tidegate.table_names import splits as splits  # noqa: PLC0414 - readers of names ask for it here
 from tidegate.tables_form import Table
 from tidegate.tables_form import field as _field
 from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION
@@ -367,12 +368,6 @@ SEQ: Final = "_tg_seq"  # int64: segment
 # In a segment's `tables`, names that nobody can give: look at it for every table; its rows name tables by ids.
 EVERY_TABLE: Final = "*"
 TABLES_BY_ID: Final = "#"
-
-
-def splits(text: str) -> list[tuple[str, str]]:
-    """Every way to read `database.table`; only names that hold a dot themselves have more than one."""
-    parts = text.split(".")
-    return [(".".join(parts[:i]), ".".join(parts[i:])) for i in range(1, len(parts))]
 
 
 def app_id(pipeline: str, table: str) -> str:

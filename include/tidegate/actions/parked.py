@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate.tables import splits
+from tidegate.table_names import splits
 
 if TYPE_CHECKING:
     from tidegate.config import Pipeline

@@ -30,6 +30,7 @@ VALUES: dict[str, Any] = {
     "apply.stalled_seconds": 1200,
     "apply.driver_decode_bytes": 1 << 20,
     "maintain.keep_bronze_days": 7,
+    "maintain.purge_days": 9,
     "maintain.keep_records_days": 8,
     "maintain.keep_changelog_days": 9,
 }
