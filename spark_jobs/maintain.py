@@ -36,6 +36,7 @@ from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake import control
 from tidegate.lake.kept_cuts import needed
+from tidegate.table_names import splits
 
 BEFORE: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_cuts,)
 # For each silver table, in this order: what clustering and purging leave behind is removed by a later run's VACUUM.
@@ -104,7 +105,7 @@ def silver_tables(job: Maintenance, only: str | None) -> list[SilverTable]:
     chosen = []
     for name, of in sorted(kept.items()):
         if only in (None, "", name):
-            database, table = pairs.get(name) or tables.splits(name)[0]
+            database, table = pairs.get(name) or splits(name)[0]
             chosen.append(SilverTable(name, tables.silver_path(database, table), of.versions, of.gone, of.newest))
     if only and not chosen:
         raise ConfigError(

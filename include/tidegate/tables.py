@@ -22,7 +22,6 @@ from tidegate.actions_table import ACTIONS
 from tidegate.format_table import FORMAT
 from tidegate.prewrites_table import PREWRITES
 from tidegate.subscriptions_table import SUBSCRIPTIONS
-from tidegate.table_names import splits as splits  # noqa: PLC0414 - readers of names ask for it here
 from tidegate.tables_form import Table
 from tidegate.tables_form import field as _field
 from tidegate.tables_snapshot import CHUNKS, SNAPSHOTS, VERIFICATION

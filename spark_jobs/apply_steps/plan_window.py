@@ -38,8 +38,8 @@ from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
 from tidegate.standing import shown
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
-from tidegate.table_names import Physical
-from tidegate.tables import TABLES_BY_ID, WATERMARK, State, splits
+from tidegate.table_names import Physical, splits
+from tidegate.tables import TABLES_BY_ID, WATERMARK, State
 
 
 def next_window(app: Application) -> Window | None:

@@ -50,7 +50,8 @@ from tidegate.standing.causes import Cause
 from tidegate.standing.events import LoggedAgain, Refused
 from tidegate.standing.lacking import lacking
 from tidegate.standing.standing import Place
-from tidegate.tables import SegmentFlag, State, splits
+from tidegate.table_names import splits
+from tidegate.tables import SegmentFlag, State
 
 Name = tuple[str, str]  # database, table
 

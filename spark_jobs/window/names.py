@@ -14,8 +14,7 @@ from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
-from tidegate.table_names import Logical, Physical
-from tidegate.tables import splits
+from tidegate.table_names import Logical, Physical, splits
 
 # A shadow with no other version was there before the log was followed.
 _NOT_BORN: Final = (VersionStatus.UNPROVEN, VersionStatus.DROPPED)

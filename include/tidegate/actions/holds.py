@@ -32,7 +32,8 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.standing.causes import Cause
 from tidegate.standing.shown import way_out
 from tidegate.standing.standing import Place, Standing
-from tidegate.tables import State, splits
+from tidegate.table_names import splits
+from tidegate.tables import State
 
 
 def held_table(desk: Desk, table: str, seen: datetime | None = None) -> Standing:

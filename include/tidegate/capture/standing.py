@@ -28,7 +28,8 @@ from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.position import Position
-from tidegate.tables import State, splits
+from tidegate.table_names import splits
+from tidegate.tables import State
 
 # The name of a source -> what it answers; every failure is an answer too.
 Ask = Callable[[str], "SourceAnswer"]

@@ -36,7 +36,7 @@ def log(
     from tidegate.commit_ts import physical_ms
     from tidegate.lake.schema_changes import with_effects
     from tidegate.lake.schema_rows import table_rows
-    from tidegate.tables import splits
+    from tidegate.table_names import splits
     from tidegate.text_layout import paragraph
 
     loaded, lake = open_lake(pipeline)
@@ -89,7 +89,7 @@ def judge(
     """Say the effect of a statement or event that tidegate couldn't follow. Tables that it doesn't change continue."""
     from tidegate.actions.holds import Judgement
     from tidegate.actions.holds import judge as record_judgement
-    from tidegate.tables import splits
+    from tidegate.table_names import splits
 
     desk = open_desk(pipeline)
     if nothing == any(splits(text) for text in holds or ()):

@@ -37,7 +37,7 @@ from tidegate.schema.ddl.tree import (
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.tables import splits
+from tidegate.table_names import splits
 
 # The first word of a statement, behind comments and at the front of versioned ones.
 _FIRST: Final = re.compile(

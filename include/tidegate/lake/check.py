@@ -31,7 +31,7 @@ from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.standing.silver import AT_REST, CATCHES_UP, GOES_ON, Answer, Said, answer, catches_up, told
 from tidegate.standing.standing import Standing
-from tidegate.table_names import Physical
+from tidegate.table_names import Physical, splits
 
 Touched = Callable[[Physical, int], bool]
 
@@ -129,7 +129,7 @@ class _Bronze:
 
     def pair(self, name: str) -> tuple[str, str]:
         """Database and table of a logical table."""
-        return self._pairs.get(name) or tables.splits(name)[0]
+        return self._pairs.get(name) or splits(name)[0]
 
     def of(self, name: str) -> FromBronze | None:
         """None for one with several physical tables, or with its source behind."""

@@ -37,6 +37,7 @@ from tidegate.commit_ts import last_at, time_text
 from tidegate.errors import CutForgotten, CutNotYet, DeltaUnsupported, LakeRefused, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.table_names import splits
 from tidegate.tables import State
 
 _COLUMNS: Final = ["cut_ts", "table", "delta_version", "applied_ts", "state", "published_at", "silver_id"]
@@ -216,7 +217,7 @@ def _is_over(state: State) -> bool:
 
 
 def _table(lake: LakeFiles, name: str, version: int) -> CutTable:
-    pairs = tables.splits(name)
+    pairs = splits(name)
     if len(pairs) > 1:  # a name with a dot in it: the one that silver has
         pairs = [pair for pair in pairs if _has_log(lake, tables.silver_path(*pair))] or pairs
     database, table = pairs[0]

@@ -15,6 +15,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.segments.result import EventPlace
 from tidegate.standing.standing import Place
+from tidegate.table_names import splits
 
 Judged = dict[EventPlace, tuple[tuple[str, str], ...]]
 
@@ -23,7 +24,7 @@ def read(lake: LakeFiles) -> dict[str, Judged]:
     """Source -> place -> the changed physical tables, () when none; the last word counts."""
     judged: dict[str, Judged] = {}
     for row in control.read(lake, tables.JUDGEMENTS).sort_by("judged_at").to_pylist():
-        names = tuple(pair for text in row["tables"] for pair in tables.splits(text))
+        names = tuple(pair for text in row["tables"] for pair in splits(text))
         judged.setdefault(row["source"], {})[(row["file"], row["pos"], row["commit_ts"])] = names
     return judged
 

@@ -31,7 +31,7 @@ from tidegate.limits import (
 )
 from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.table_names import Physical
+from tidegate.table_names import Physical, splits
 from tidegate.tables import CUTS, LEDGER, SCHEMA_HISTORY, State
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _some(names: list[str], cut_ts: int) -> list[str]:
 def _flows(pipeline: Pipeline, lake: LakeFiles, names: Collection[str]) -> dict[str, _Flow]:
     """The newest versions of the tables at the sources behind each name."""
     physical: dict[str, list[Physical]] = {name: [] for name in names}
-    pairs = {name: tables.splits(name)[0] for name in names}
+    pairs = {name: splits(name)[0] for name in names}
     columns = [*_NAMES, "status"]
     history = control.newest(lake, SCHEMA_HISTORY, by=_NAMES, order=["commit_ts", "version"], columns=columns)
     for row in history.to_pylist() if names else ():

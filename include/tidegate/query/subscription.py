@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate import tables
 from tidegate.changelog.reading import Place, changes_after, place_of
 from tidegate.changelog.table import BEGIN, GAP, changelog
 from tidegate.errors import ChangesMissing, QueryRefused, UsageError
@@ -34,6 +33,7 @@ from tidegate.lake.status import cut_ts
 from tidegate.limits import QUERY_MEMORY_BYTES, TAIL_POLL_SECONDS
 from tidegate.query import duck
 from tidegate.subscriptions_table import SUBSCRIPTIONS
+from tidegate.table_names import splits
 
 if TYPE_CHECKING:
     import duckdb
@@ -69,7 +69,7 @@ class Subscription:
         """name: database.table. Raises UsageError when the table keeps no changelog."""
         self.name = name
         self._lake, self._options = lake, options or Options()
-        pairs = [pair for pair in tables.splits(name) if control.exists(lake, changelog(*pair))]
+        pairs = [pair for pair in splits(name) if control.exists(lake, changelog(*pair))]
         if not pairs:
             raise UsageError(
                 f"{name} has no changelog",

@@ -30,6 +30,7 @@ from tidegate.limits import (
     VERIFY_TABLE_ATTEMPTS_MAX,
 )
 from tidegate.silver_names import silver_column
+from tidegate.table_names import splits
 from tidegate.tables import State
 from tidegate.verify.copies import Copies
 from tidegate.verify.cut import LakeReader
@@ -151,7 +152,7 @@ class Check:
 
     def _path(self, logical: str) -> str:
         table = self.cut.tables.get(logical)
-        return table.path if table is not None else tables.silver_path(*tables.splits(logical)[0])
+        return table.path if table is not None else tables.silver_path(*splits(logical)[0])
 
     def _at(self, logical: str, version: int, only: tuple[tuple[str, str], ...] = ()) -> Silver:
         """A silver table as DuckDB can read it: where it lies, or a copy of it."""

@@ -30,7 +30,7 @@ from tidegate.segments.segment import may_name
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.marks.watermark import Mark, MarkKind, watermark_version
 from tidegate.snapshot.waves import EndedWave, OpenWave, SeenMark, follow
-from tidegate.table_names import Physical
+from tidegate.table_names import Physical, splits
 from tidegate.tables import (
     COMMIT_TS,
     OP,
@@ -41,7 +41,6 @@ from tidegate.tables import (
     WATERMARK_TABLE,
     SegmentFlag,
     SegmentKind,
-    splits,
 )
 
 Name = tuple[str, str]

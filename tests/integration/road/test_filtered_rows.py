@@ -22,6 +22,7 @@ from tests.kit.spark import no_spark
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.local.server import Server
+from tidegate.table_names import splits
 from tidegate.verify.report import Outcome
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
@@ -47,7 +48,7 @@ def filtering(server: Server, folder: Path, rules: dict[str, str], *, more: str 
 
 
 def silver_of(spark: SparkSession, road: Road, name: str, columns: str = "id") -> list[tuple[Any, ...]]:
-    rows = spark.read.format("delta").load(road.lake.uri(tables.silver_path(*tables.splits(name)[0])))
+    rows = spark.read.format("delta").load(road.lake.uri(tables.silver_path(*splits(name)[0])))
     return sorted((tuple(row) for row in rows.select(*columns.split(", ")).collect()), key=repr)
 
 

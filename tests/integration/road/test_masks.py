@@ -28,6 +28,7 @@ from tests.support.stored import places_of
 from tidegate import config, tables
 from tidegate.errors import ConfigError
 from tidegate.local.server import Server
+from tidegate.table_names import splits
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -65,7 +66,7 @@ Kinds = dict[str, Callable[[Any], Any]]
 
 
 def silver_of(spark: SparkSession, road: Road, name: str, columns: str) -> list[tuple[Any, ...]]:
-    rows = spark.read.format("delta").load(road.lake.uri(tables.silver_path(*tables.splits(name)[0])))
+    rows = spark.read.format("delta").load(road.lake.uri(tables.silver_path(*splits(name)[0])))
     return sorted((tuple(row) for row in rows.select(*columns.split(", ")).collect()), key=repr)
 
 

@@ -19,7 +19,7 @@ from tidegate.mysql.start.shown_tables import server_settings
 from tidegate.position import Position
 from tidegate.schema.ddl.reader import tables_named
 from tidegate.schema.model.types import UNKNOWN
-from tidegate.tables import splits
+from tidegate.table_names import splits
 
 _FRAME: Final = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA)\b", re.IGNORECASE)
 _STATEMENTS: Final = {"Query", "Query_compressed"}

@@ -43,7 +43,7 @@ from tidegate.schema.replay.logged_effects import check_base_table
 from tidegate.schema.replay.shape import Shape
 from tidegate.schema.replay.unplaced import read_placed
 from tidegate.schema.replay.work import Work
-from tidegate.tables import splits
+from tidegate.table_names import splits
 
 __all__ = ["BASELINE", "DEFAULTS", "SchemaHistory"]
 

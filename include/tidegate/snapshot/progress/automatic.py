@@ -31,8 +31,8 @@ from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.snapshot.progress.shown import ShownSnapshots
-from tidegate.table_names import Physical
-from tidegate.tables import State, splits
+from tidegate.table_names import Physical, splits
+from tidegate.tables import State
 
 _DAY: Final = timedelta(days=1)
 _GROWS: Final = 4
