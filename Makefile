@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo mariadb wheel test test-quick test-long lint docs site lock bench soak size together replay model tidb clean
+.PHONY: help environment jars jars-s3 demo mariadb wheel test test-all test-quick test-long lint docs site lock bench soak size together replay model tidb clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -21,7 +21,10 @@ demo: environment jars ## a MariaDB shop kept equal in Delta by Airflow and Spar
 mariadb: environment ## a MariaDB to practise with, until Ctrl-C (PORT=3307): docs/tutorial.md
 	@$(BIN)/python tools/practice_mariadb.py $(or $(PORT),3307)
 
-test: environment jars ## every test, with real servers, Spark and Airflow (ARGS="-k words")
+test: environment jars ## the gate: each behaviour once, with real servers, Spark and Airflow; a quarter of an hour (ARGS="-k words")
+	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --reruns 1 -raR -m "not nightly" $(ARGS)
+
+test-all: environment jars ## every test, on each server and by each writer, and the long runs of tests/nightly.toml: an hour
 	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --reruns 1 -raR $(ARGS)
 
 test-quick: environment ## every test that starts no server, Spark or Airflow, with fewer random examples and cases: about a minute of CPU

@@ -18,6 +18,7 @@ from hypothesis import settings
 
 from tests.kit.s3 import s3
 from tests.kit.spark import spark
+from tests.support import tiers
 from tests.support.capture_process import nursery
 from tests.support.schedule import Scheduler, rank
 from tests.support.seeds import QUICK, many
@@ -76,12 +77,13 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What asks for a server or Spark is marked so; what takes long comes first, or a worker is left alone with it."""
     for item in items:
         for fixture, marker in _STARTED_BY.items():
             if fixture in getattr(item, "fixturenames", ()) and item.get_closest_marker(marker) is None:
                 item.add_marker(marker)
+    tiers.mark(items, whole=not QUICK and config.args_source is config.ArgsSource.TESTPATHS)
     files: dict[Path, int] = {}  # a file's tests stay together, where its first one is
     for item in items:
         files.setdefault(item.path, rank(item.nodeid, starts_server=item.get_closest_marker("server") is not None))

@@ -95,6 +95,11 @@ def test_spark_reads_a_commit_its_history_and_the_table_before_it(spark: SparkSe
     assert (after.version, after.transaction(APP), after.transaction("another")) == (3, 7, 0)
     assert log.state() == after == DeltaLog(uri).state()
     assert spark.sql(f"SELECT count(*) FROM delta.`{uri}` VERSION AS OF 2").collect()[0][0] == 20
+
+
+def test_spark_packs_deletes_and_vacuums_behind_a_commit(spark: SparkSession, uri: str) -> None:
+    log = DeltaLog(uri)
+    upsert(log, log.state())
     for statement in (f"OPTIMIZE delta.`{uri}`", f"DELETE FROM delta.`{uri}` WHERE id < 5", f"VACUUM delta.`{uri}`"):
         spark.sql(statement)
     assert ids(spark, uri) == list(range(5, 20))

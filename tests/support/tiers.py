@@ -1,0 +1,100 @@
+"""Which tests only `make test-all` runs, and why: tests/nightly.toml, as the marker `nightly`.
+
+In:  tests/nightly.toml: tests by name with a reason; what the gate runs on both servers, or on MySQL.
+Out: mark(): marks the collected items. Raises UsageError if all tests were collected and an entry matches none:
+     a renamed test would be back in the gate unseen.
+
+`make test` is the gate, `-m "not nightly"`. `make test-all` chooses nothing, so each test is in it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.support.own_server import ROOT
+
+FILE: Final = ROOT / "tests" / "nightly.toml"
+MARKER: Final = "nightly"
+_MARIADB: Final = "mariadb"
+_MYSQL: Final = ("mysql9", "mysql")
+
+
+class Entry(NamedTuple):
+    """tests: a folder, a file, file::test, or file::test[case], where `*` is any text."""
+
+    tests: str
+    why: str
+
+
+class Tiers(NamedTuple):
+    """entries: what is nightly; both: what is in the gate on both servers; mysql: what is there on MySQL."""
+
+    entries: tuple[Entry, ...]
+    both: tuple[Entry, ...]
+    mysql: tuple[Entry, ...]
+
+
+def load() -> Tiers:
+    document = tomllib.loads(FILE.read_text())
+    return Tiers(_entries(document["nightly"]), _entries(document["both"]), _entries(document["mysql"]))
+
+
+def mark(items: Sequence[pytest.Item], *, whole: bool) -> None:
+    """whole: items are all tests, so that each entry of the file must match one."""
+    tiers = load()
+    names = {item.nodeid for item in items}
+    matched: set[str] = set()
+    for item in items:
+        why = _match(item.nodeid, tiers.entries, matched) or _on_another_server(item.nodeid, names, tiers, matched)
+        if why:
+            item.add_marker(pytest.mark.nightly(why))
+    unmatched = sorted(entry.tests for entries in tiers for entry in entries if entry.tests not in matched)
+    if whole and unmatched:
+        raise pytest.UsageError(f"{FILE.name} names what is no test, or what it has said: {', '.join(unmatched)}")
+
+
+def _entries(groups: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
+    return tuple(Entry(name, group["why"]) for group in groups for name in group["tests"])
+
+
+def _match(nodeid: str, entries: Iterable[Entry], matched: set[str]) -> str:
+    """The reason of the first entry that names this test; "" without."""
+    why = ""
+    for entry in entries:
+        if _named(nodeid, entry.tests):
+            matched.add(entry.tests)
+            why = why or entry.why
+    return why
+
+
+def _named(nodeid: str, tests: str) -> bool:
+    name, bracket, case = nodeid.partition("[")
+    wanted, cases, wanted_case = tests.partition("[")
+    if cases:
+        return name == wanted and bool(bracket) and fnmatchcase(case[:-1], wanted_case[:-1].replace("[", "[[]"))
+    return name == wanted or name.startswith((f"{wanted}::", f"{wanted}/"))
+
+
+def _on_another_server(nodeid: str, names: set[str], tiers: Tiers, matched: set[str]) -> str:
+    """A case that there is on both servers, and else alike, is in the gate on one of them."""
+    name, _, case = nodeid.partition("[")
+    words = case[:-1].split("-")
+    for place, word in enumerate(words):
+        others = _MYSQL if word == _MARIADB else (_MARIADB,) if word in _MYSQL else ()
+        for other in others:
+            twin = "-".join([*words[:place], other, *words[place + 1 :]])
+            if f"{name}[{twin}]" in names:
+                return _left_to(word, nodeid, tiers, matched)
+    return ""
+
+
+def _left_to(server: str, nodeid: str, tiers: Tiers, matched: set[str]) -> str:
+    if _match(nodeid, tiers.both, matched):
+        return ""
+    by_mysql = bool(_match(nodeid, tiers.mysql, matched))
+    return "" if by_mysql == (server in _MYSQL) else "in the gate on the other server"
