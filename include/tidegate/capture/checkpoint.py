@@ -10,11 +10,12 @@ stored ones.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, Self, TypeVar
 
-from tidegate.errors import StrayValueLog
+from tidegate.errors import Fenced, StrayValueLog
 from tidegate.segments.segment import NO_SERVER, Segment, Server
 
 
@@ -99,3 +100,24 @@ def check_belongs(first: Segment, newest: Segment | None, source: str, folder: P
         where=str(folder),
         remedy="another capture went on, or it belongs to another lake: move it away",
     )
+
+
+def check_attaches(log_end: Sequence[Segment], newest: Segment | None, source: str, folder: Path) -> None:
+    """A value log, on which a run began without the lake, fits bronze as that is now.
+
+    log_end: the log's segments from the number of bronze's newest on, or its last one; newest:
+    bronze's. Raises Fenced.
+    """
+    seq = newest.seq if newest is not None else 0
+    for segment in log_end:
+        if segment.seq == seq:  # equal numbers prove nothing: capture may have gone on elsewhere
+            check_alike(segment, newest, folder)
+        elif segment.seq > seq:
+            check_belongs(segment, newest, source, folder)
+            return
+    if not log_end or log_end[-1].seq != seq:
+        raise Fenced(
+            f"bronze ends at seq {seq}, the value log has none that follows it",
+            where=str(folder),
+            remedy="it belongs to another lake, or another capture went on: move it away",
+        )

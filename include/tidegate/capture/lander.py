@@ -20,13 +20,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple, Self
 
 from tidegate.capture.chaser import ChaserStatus, SlowChaser
-from tidegate.capture.checkpoint import check_belongs
+from tidegate.capture.checkpoint import check_attaches
 from tidegate.capture.value_log.file import Pointer
 from tidegate.capture.value_log.log import ValueLog
-from tidegate.errors import Fenced, LakeUnavailable
+from tidegate.errors import LakeUnavailable
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.table import Bronze
 from tidegate.limits import LAKE_AGAIN_SECONDS_MAX
@@ -365,15 +366,14 @@ class Lander:
             except LakeUnavailable as error:
                 wait = self._after_failure(error, wait)
         seq = newest[-1].seq if newest else 0
-        first = next((record for record in self._value_log.heads(seq)), None)
-        if first is not None:
-            check_belongs(first.segment, newest[-1] if newest else None, self._bronze.source, self._value_log.folder)
-        elif self._value_log.last_seq != seq:
-            raise Fenced(
-                f"bronze ends at seq {seq}, the value log has none that follows it",
-                where=str(self._value_log.folder),
-                remedy="it belongs to another lake, or another capture went on: move it away",
-            )
+        shared = list(islice(self._value_log.heads(max(seq - 1, 0)), 2))
+        check_attaches(
+            [record.segment for record in shared],
+            newest[-1] if newest else None,
+            self._bronze.source,
+            self._value_log.folder,
+        )
+        first = next((record for record in shared if record.segment.seq > seq), None)
         with self._changed:
             self.lake_error = ""
             self.committed_seq = seq

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 VALUE_LOGS: Final = "control/value_logs"
 _NOTED: Final = "owes"
+_PUT_BACK: Final = "put-back"  # in place of a log's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,14 @@ class Debt:
         except (ValueError, KeyError, TypeError):
             return cls(name, "", "", 0)
 
+    @property
+    def is_of_lost_lake(self) -> bool:
+        """The lake was put back to an earlier state: commits since then were in the lost one alone."""
+        return self.log == _PUT_BACK
+
     def told(self) -> str:
+        if self.is_of_lost_lake:
+            return f"the lake that its backup {self.folder} replaced (id {self.log})"
         since = f"{datetime.fromtimestamp(self.since_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
         return f"value log {self.log} ({self.folder} on {self.host}, since {since})"
 
@@ -83,6 +91,8 @@ class Owing:
             self.check_none_elsewhere(value_log)
             debt = {"host": socket.gethostname(), "folder": str(value_log.folder), "since_ms": int(time.time() * 1000)}
             is_new = self._store.create(f"{value_log.id}.json", json.dumps(debt).encode()) and not noted.exists()
+            failpoint("capture_debt_written")
+            self._check_still_none(value_log, is_new=is_new)
         except LakeUnavailable as error:
             if not noted.exists():
                 raise
@@ -103,6 +113,22 @@ class Owing:
         others = [debt for debt in self.debts() if debt.log != value_log.id]
         if others:
             raise self._owed_elsewhere(others, value_log.folder)
+
+    def _check_still_none(self, value_log: ValueLog, *, is_new: bool) -> None:
+        """Of two logs that begin at once, one at least sees the other: it looks behind its own word.
+        Raises as check_none_elsewhere.
+        """
+        try:
+            self.check_none_elsewhere(value_log)
+        except StrayValueLog:
+            if is_new:
+                self.forget(value_log.id)
+            raise
+
+    def note_put_back(self, backup: str) -> None:
+        """The lake is put back to a backup: nobody knows what was acknowledged between the two."""
+        debt = {"host": socket.gethostname(), "folder": backup, "since_ms": int(time.time() * 1000)}
+        self._store.create(f"{_PUT_BACK}.json", json.dumps(debt).encode())
 
     def settle(self, value_log: ValueLog) -> None:
         """All of the log is in bronze, and nothing more is acknowledged. The next run tries again after a failure."""
@@ -125,11 +151,17 @@ class Owing:
         self._store.delete([f"{log_id}.json"])
 
     def _owed_elsewhere(self, others: list[Debt], folder: Path) -> StrayValueLog:
+        forget = f"`tidegate vlog owed PIPELINE --source {self._source} --forget {others[0].log}` accepts"
+        if others[0].is_of_lost_lake:
+            return StrayValueLog(
+                f"{others[0].told()} had acknowledged commits that this one may lack; nobody can send them again",
+                where=str(folder),
+                remedy=f"{forget} the loss. Then read the tables again: `tidegate snapshot start`",
+            )
         return StrayValueLog(
             f"{', '.join(debt.told() for debt in others)} has acknowledged commits that bronze may lack;"
             " nobody can send them again",
             where=str(folder),
             remedy="start capture on that log's machine, or move that folder here in place of this one. If it is"
-            f" lost for good, `tidegate vlog owed PIPELINE --source {self._source} --forget {others[0].log}` accepts"
-            " the loss",
+            f" lost for good, {forget} the loss",
         )

@@ -100,7 +100,8 @@ def restore(
     from tidegate.copies.restore import Restore
 
     loaded, lake = open_lake(pipeline)
-    work = Restore(loaded.pipeline, _other(loaded, lake, source, conn_id), lake, _say)
+    pumps = [name for name, entry in loaded.sources.items() if isinstance(entry, config.TidbSource)]
+    work = Restore(loaded.pipeline, _other(loaded, lake, source, conn_id), lake, _say, pumps)
     made = work.check()
     with _alone(loaded, lake):
         work.check()
@@ -191,6 +192,12 @@ def _not_in_it(loaded: config.Pipeline, pipeline: str, made: Manifest) -> str:
 
 def _next_of(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str:
     """The next step of a source's capture, for people."""
+    if isinstance(loaded.sources[name], config.TidbSource):
+        forget = f"tidegate vlog owed {loaded.pipeline} --source {name} --forget"
+        return (
+            "TiDB can't send again what it committed since the backup, so this Pump waits for your word."
+            f" `{forget} put-back` accepts the loss. Then read the tables again: `tidegate snapshot start`"
+        )
     if not isinstance(loaded.sources[name], config.MysqlSource):
         return "capture goes on behind what the backup has; see `tidegate check`"
     try:

@@ -8,10 +8,12 @@ Out: the lake, as it was when the backup ended. Until all of it is there it says
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
+from tidegate.capture.owing import Owing
 from tidegate.copies.backup import Report, check_apart, contents
 from tidegate.copies.manifest import Copied, Manifest
 from tidegate.copies.place import GoneMeanwhileError, copy_file
@@ -61,6 +63,7 @@ class Restore:
     backup: LakeFiles
     lake: LakeFiles
     report: Report
+    unasked: Collection[str] = ()  # sources that can't send again what they were acknowledged
     brought_files: int = 0
     _made: Manifest = field(init=False)
 
@@ -101,6 +104,8 @@ class Restore:
         finally:
             tables.shutdown(cancel_futures=True)
             between.pool.shutdown(cancel_futures=True)
+        for source in self.unasked:
+            Owing(self.lake, source).note_put_back(self.backup.root)
         failpoint("restore_before_end")
         store.delete([NAME])
         return self._made

@@ -244,3 +244,24 @@ def test_without_the_lake_only_a_log_that_it_knows_may_acknowledge(
     Owing(lake, "one").settle(log)
     assert not Owing(lake, "one").debts()
     log.close()
+
+
+def test_of_two_logs_that_begin_at_once_one_acknowledges_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One slept, or had no lease, between its look and its word in the lake."""
+    logs = [ValueLog(tmp_path / name) for name in "ab"]
+    lake = LakeFiles(str(tmp_path / "lake"))
+    sleeps = Owing(lake, "one")
+    create = sleeps._store.create
+
+    def late(name: str, data: bytes) -> bool:
+        Owing(lake, "one").begin(logs[1])
+        return create(name, data)
+
+    monkeypatch.setattr(sleeps._store, "create", late)
+    with pytest.raises(StrayValueLog, match=logs[1].id):
+        sleeps.begin(logs[0])
+    assert [debt.log for debt in Owing(lake, "one").debts()] == [logs[1].id]
+    for log in logs:
+        log.close()

@@ -93,9 +93,11 @@ def test_it_is_moved_aside_unless_commits_were_acknowledged_on_its_strength(
     kept.close()
 
 
-def test_the_same_when_the_lake_could_be_asked_only_later(bronze: Bronze, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ends", [3, 5])
+def test_the_same_when_the_lake_could_be_asked_only_later(bronze: Bronze, tmp_path: Path, ends: int) -> None:
+    """ends: the log's last seq; 3 is bronze's, too, of another segment."""
     bronze.append(THEIRS)
-    log = written(tmp_path, OURS)
+    log = written(tmp_path, OURS[:ends])
     try:
         lander = Lander(bronze, log, SETTINGS)
         lander.begin(Backlog(None, list(log.heads())[-1].pointer, 0))

@@ -12,11 +12,14 @@ import pytest
 from tests.kit.s3 import S3
 from tests.unit.copies.lakes import CUTS_ID, FakeLake, backup, restore
 from tidegate import tables
+from tidegate.capture.owing import Owing
+from tidegate.capture.value_log.log import ValueLog
 from tidegate.copies import place, table
 from tidegate.copies.backup import Backup
+from tidegate.copies.restore import Restore
 from tidegate.delta.actions import add
 from tidegate.delta.log import Change
-from tidegate.errors import LakeRefused, UsageError
+from tidegate.errors import LakeRefused, StrayValueLog, UsageError
 from tidegate.lake.unfinished import FOLDER, NAME
 
 
@@ -201,6 +204,24 @@ def test_a_value_log_that_owes_is_remembered_whenever_it_began(
     assert [file.path for file in again.place.files("control/value_logs")] == ["one/late.json", "one/log.json"]
     backup(lake, target)
     assert [file.path for file in target.place.files("control/value_logs")] == ["one/late.json"]
+
+
+def test_a_source_that_cannot_send_again_waits_for_a_person_once_its_lake_is_put_back(
+    lake: FakeLake, target: FakeLake, again: FakeLake, tmp_path: Path
+) -> None:
+    """What a Pump got between the backup and the loss of the lake was acknowledged, and landed there alone."""
+    backup(lake, target)
+    work = Restore("shop", target.files, again.files, [].append, ["pump"])
+    work.check()
+    work.run()
+    owing, log = Owing(again.files, "pump"), ValueLog(tmp_path / "log")
+    with pytest.raises(StrayValueLog, match=f"backup {target.files.root} replaced") as raised:
+        owing.begin(log)
+    (debt,) = owing.debts()
+    assert f"--source pump --forget {debt.log}`" in raised.value.remedy
+    owing.forget(debt.log)
+    assert owing.begin(log)
+    log.close()
 
 
 def test_without_silver(lake: FakeLake, target: FakeLake, again: FakeLake) -> None:
