@@ -1,10 +1,16 @@
-"""One Spark session per test process: starting it costs more than any test."""
+"""One Spark session per test process, started by the first test that uses it: its start costs more than any test.
+
+In:  nothing.
+Out: `spark`, which most roads hand to apply, and apply leaves alone; session(); no_spark().
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,8 +25,24 @@ _LONG_LIVED = "-XX:CompileThresholdScaling=0.2 -XX:-DontCompileHugeMethods -Xms1
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The process' one session."""
-    with session(jvm=_LONG_LIVED) as made:
-        yield made
+    with ExitStack() as stack:
+        yield cast("SparkSession", LateSession(lambda: stack.enter_context(session(jvm=_LONG_LIVED))))
+
+
+class LateSession:
+    """A session that starts when something of it is asked for."""
+
+    def __init__(self, start: Callable[[], SparkSession]) -> None:
+        self._start = start
+        self._lock = threading.Lock()
+        self._started: SparkSession | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """What the object itself hasn't: everything of a session."""
+        with self._lock:
+            if self._started is None:
+                self._started = self._start()
+        return getattr(self._started, name)
 
 
 def no_spark() -> SparkSession:

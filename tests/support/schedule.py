@@ -1,7 +1,7 @@
 """Which worker of `make test` runs which test file: Spark's in one that has started it, the longest first.
 
 In:  node ids, as pytest-xdist's controller knows them, in the order that pytest_collection_modifyitems gave them.
-Out: Scheduler. A worker starts one JVM at most, and keeps it; whoever has none takes Spark's files only when nothing
+Out: Scheduler. A worker starts one JVM at most, and keeps it; a worker without takes Spark's files only when nothing
      else is left and so many of them are that a second JVM is worth its start. Airflow's instances come one after the
      other.
 
@@ -10,6 +10,7 @@ Out: Scheduler. A worker starts one JVM at most, and keeps it; whoever has none 
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +40,13 @@ _LONG = (
     "tests/integration/road/test_shop.py",
     "tests/spark_jobs/positional/test_writers_agree.py",
 )
+# What Spark's own statements are the subject of, and roads whose windows move or rewrite silver. Others hand apply a
+# session that it leaves alone (tests/kit/spark.py): any worker runs them.
+_SPARK_FOLDERS = ("tests/spark_jobs/", "tests/integration/lake/", "tests/resume/", "tests/readers/", "tests/replay/")
+_SPARK_NAMES = re.compile(
+    r"/test_(\w*(mask|rename|partition|owner|history|cascade|shard|erased|maintain|rewritten|reshaped|online|columns)\w*"
+    r"|wider|branches|silver_asked|random_ddl|soft_delete|filtered_rows|chunks|holds|keyless|by_themselves|cuts)\.py$"
+)
 # Starting a JVM and loading what Spark needs costs as much as several files of tests.
 _FILES_WORTH_A_JVM = 6
 
@@ -61,7 +69,9 @@ def rank(nodeid: str, *, starts_server: bool) -> int:
 
 @cache
 def _asks_for_spark(scope: str) -> bool:
-    return scope != AIRFLOW and "spark: SparkSession" in (ROOT / scope).read_text()
+    if scope == AIRFLOW or "spark: SparkSession" not in (ROOT / scope).read_text():
+        return False
+    return scope.startswith(_SPARK_FOLDERS) or _SPARK_NAMES.search(scope) is not None
 
 
 class Scheduler(LoadScopeScheduling):
