@@ -1,6 +1,6 @@
 # Everything starts here: `make help`. The first run makes the environment; later ones start at once, offline.
 .DEFAULT_GOAL := help
-.PHONY: help environment jars jars-s3 demo mariadb wheel test test-all test-quick test-long lint docs site lock bench soak size together replay model tidb clean
+.PHONY: help environment jars jars-s3 demo mariadb wheel test test-all test-quick test-long lint docs site lock bench soak size together topology replay model tidb clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -66,6 +66,9 @@ size: environment jars ## a database that holds much is snapshotted by itself, u
 
 together: environment $(if $(filter s3,$(STORE)),jars-s3,jars) ## apply, maintain, rebuild, verify and people's OPTIMIZE and DELETE on one lake at once (MINUTES=30 STORE=s3 READERS=1)
 	@$(BIN)/python -m tests.together --minutes $(or $(MINUTES),30) $(if $(STORE),--store $(STORE)) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(READERS),--readers)
+
+topology: environment ## Airflow on Postgres and Celery, a Spark cluster, an S3 server: each killed, is silver equal? (ONLY=redis,scheduler)
+	@$(BIN)/python -m tests.topology $(if $(ONLY),--only $(ONLY))
 
 replay: environment jars ## MariaDB's own test files on a real server, then: is silver equal? (FILES=30 SEED=7 FLAVOUR=mysql9 ONLY=gcol READERS=1)
 	@$(BIN)/python -m tests.replay --files $(or $(FILES),30) $(if $(SEED),--seed $(SEED)) $(if $(FLAVOUR),--flavour $(FLAVOUR)) $(if $(ONLY),--only '$(ONLY)') $(if $(READERS),--readers)

@@ -13,7 +13,6 @@ Both are in one Airflow, so that its start is paid for once.
 from __future__ import annotations
 
 import datetime as dt
-import decimal
 import importlib
 import itertools
 import json
@@ -25,12 +24,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import TableNotFoundError
+from deltalake import DeltaTable
 
 from tests.dags.airflow_instance import AirflowInstance
 from tests.dags.browser import browser, click, log_in, see
 from tests.dags.pages import look_at_maintain_form, look_for_held_table
+from tests.kit.shop import DATABASE, TABLES, Shop
 from tidegate import config, tables
 from tidegate.binlog.warm import warm
 from tidegate.config import Apply
@@ -42,13 +41,10 @@ from tidegate_airflow.params import ON_THE_FORM
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.server, pytest.mark.timeout(3600)]
 
-DATABASE = "e2e_shop"
 WORKLOAD_SECONDS = 12
 EQUAL_SECONDS_MAX = 900
 # How long anything may take: two Spark applications at a time start slowly on two cores beside other tests.
 PATIENCE_SECONDS = 800
-LATE_TABLE = "late"
-TABLES = ("customers", "orders", "order_lines", "visits", LATE_TABLE)
 
 PIPELINE = """
 pipeline: {name}
@@ -63,119 +59,6 @@ capture:
 apply:
   {{mode: {mode}, run_for_seconds: 40, idle_seconds: 8, quiet_seconds: 3600, poll_seconds: 0.3, driver_memory: 768m}}
 """
-
-SCHEMA = (
-    "CREATE TABLE customers (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(60) CHARACTER SET utf8mb4, since DATE)",
-    "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, buyer INT, paid DECIMAL(9,2), at DATETIME(6))",
-    "CREATE TABLE order_lines (order_id BIGINT, line SMALLINT, item VARCHAR(40), n INT, PRIMARY KEY (order_id, line))",
-    "CREATE TABLE visits (page VARCHAR(40), seconds INT)",  # no key
-)
-
-
-class Shop:
-    """One server's shop: its workload, and what of it should be in silver."""
-
-    def __init__(self, name: str, server: Server, lake: Path, file: Path) -> None:
-        self.name = name
-        self.server = server
-        self.lake = lake
-        self.file = file
-
-    def create(self) -> None:
-        self.server.query(f"DROP DATABASE IF EXISTS `{DATABASE}`")
-        self.server.query(f"CREATE DATABASE `{DATABASE}`")
-        with self.server.connect(DATABASE) as connection, connection.cursor() as cursor:
-            for statement in SCHEMA:
-                cursor.execute(statement)
-
-    def work(self, seconds: float) -> None:
-        """Transactions for some seconds, with DDL in between; a statement per table and kind in each round."""
-        with self.server.connect(DATABASE, autocommit=False) as connection, connection.cursor() as cursor:
-            end = time.monotonic() + seconds
-            round_number = 0
-            while time.monotonic() < end or round_number < 12:
-                round_number += 1
-                self._round(cursor, round_number)
-                connection.commit()
-                cursor.execute("INSERT INTO visits VALUES ('rolled back', 0)")
-                connection.rollback()
-                if round_number == 5:
-                    cursor.execute("ALTER TABLE orders ADD COLUMN note VARCHAR(30) DEFAULT 'none'")
-                if round_number == 8:
-                    cursor.execute(f"CREATE TABLE {LATE_TABLE} (k VARCHAR(20) PRIMARY KEY, v DOUBLE)")
-                time.sleep(0.15)
-
-    def _round(self, cursor: Any, n: int) -> None:
-        cursor.execute(
-            "INSERT INTO customers (name, since) VALUES (%s, %s)", (f"Zoë {n} 🚲", f"2026-01-{n % 28 + 1:02d}")
-        )
-        cursor.execute(
-            "INSERT INTO orders (buyer, paid, at) VALUES (%s, %s, %s)",
-            (n, n * 1.25, f"2026-02-03 04:05:06.{n:06d}"),
-        )
-        order = cursor.lastrowid
-        lines = [(order, line, f"item {line}", n) for line in range(3)]
-        cursor.executemany("INSERT INTO order_lines VALUES (%s, %s, %s, %s)", lines)
-        cursor.execute("UPDATE order_lines SET n = n + 1 WHERE line = 1")
-        cursor.execute("UPDATE order_lines SET line = line + 10 WHERE order_id = %s AND line = 2", (order,))
-        cursor.execute("DELETE FROM orders WHERE id = %s", (order - 3,))
-        cursor.executemany("INSERT INTO visits VALUES (%s, %s)", [("home", 1), ("home", 1), (f"page {n}", n)])
-        cursor.execute("DELETE FROM visits WHERE page = 'home' LIMIT 1")
-        if n > 5:
-            cursor.execute("UPDATE orders SET note = %s WHERE id = %s", (f"note {n}", order - 1))
-        if n > 8:
-            cursor.execute(f"INSERT INTO {LATE_TABLE} VALUES (%s, %s)", (f"k{n}", n / 7))
-
-    def differences(self) -> dict[str, str]:
-        """Table -> how silver differs from the server right now; {} when all are equal."""
-        found = {}
-        for table in TABLES:
-            wanted = self._source_rows(table)
-            got = self._silver_rows(table, list(wanted[0]) if wanted else [])
-            if sorted(map(_text, wanted)) != sorted(map(_text, got)):
-                found[table] = f"{len(wanted)} rows at the source, {len(got)} in silver"
-        return found
-
-    def _source_rows(self, table: str) -> list[dict[str, Any]]:
-        with self.server.connect(DATABASE) as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM `{table}`")
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-    def _silver_rows(self, table: str, columns: list[str]) -> list[dict[str, Any]]:
-        try:
-            opened = DeltaTable(str(self.lake / tables.silver_path(DATABASE, table)))
-        except TableNotFoundError:
-            return []
-        answer = QueryBuilder().register("silver", opened).execute("SELECT * FROM silver").read_all()
-        rows: list[dict[str, Any]] = answer.to_struct_array().to_pylist()
-        return [{name: row.get(name) for name in columns} for row in rows]
-
-    def table_states(self) -> list[dict[str, Any]]:
-        """For a failure's message: which tables are held, and why."""
-        try:
-            opened = DeltaTable(str(self.lake / tables.TABLE_STATES.path))
-        except TableNotFoundError:
-            return []
-        answer = QueryBuilder().register("states", opened).execute("SELECT * FROM states").read_all()
-        found: list[dict[str, Any]] = answer.to_struct_array().to_pylist()
-        return found
-
-
-def _text(row: dict[str, Any]) -> str:
-    """A row in one spelling, whichever client it came from."""
-
-    def spell(value: Any) -> Any:
-        if isinstance(value, decimal.Decimal):
-            return str(value.normalize())
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(decimal.Decimal(value).normalize())
-        if isinstance(value, dt.datetime | dt.date):
-            return value.isoformat()
-        return value
-
-    return json.dumps({name: spell(value) for name, value in row.items()}, sort_keys=True)
-
 
 World = tuple[AirflowInstance, dict[str, Shop]]
 
@@ -194,7 +77,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             server = request.getfixturevalue(fixture)
         except pytest.skip.Exception:
             continue  # its own test says so
-        shops[flavour] = Shop(f"e2e_{flavour}", server, tmp / "lakes" / flavour, folder / f"{flavour}.yaml")
+        shops[flavour] = Shop(f"e2e_{flavour}", server, str(tmp / "lakes" / flavour), folder / f"{flavour}.yaml")
     for flavour, shop in shops.items():
         shop.create()
         batch = flavour == "mariadb"
@@ -219,7 +102,9 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
                 airflow.unpause(f"{shop.name}__approve")
         for shop in shops.values():
             airflow.wait_for(
-                lambda shop=shop: _has(shop.lake / tables.SEGMENTS.path), PATIENCE_SECONDS, f"{shop.name} captures"
+                lambda shop=shop: _has(Path(shop.lake) / tables.SEGMENTS.path),
+                PATIENCE_SECONDS,
+                f"{shop.name} captures",
             )
         workers = [threading.Thread(target=shop.work, args=(WORKLOAD_SECONDS,)) for shop in shops.values()]
         for worker in workers:
@@ -260,7 +145,7 @@ def test_silver_equals_the_source_after_a_workload_with_ddl(world: World, flavou
     assert not [run for run in runs if run["state"] == "failed"]
     _assert_one_at_a_time(runs)
     known = {"main": ConnectionInfo.from_airflow_text("e2e", _uri(shop.server))}
-    report = verify(config.load(shop.file), known, str(shop.lake), options=VerifyOptions(timeout_seconds=90))
+    report = verify(config.load(shop.file), known, shop.lake, options=VerifyOptions(timeout_seconds=90))
     assert report.equal, report
     assert {result.table for result in report.tables} == {f"{DATABASE}.{name}" for name in TABLES}
     if flavour == "mysql":  # what follows is about the other one, which needs the machine
@@ -360,7 +245,7 @@ def test_an_approved_ddl_is_followed_and_its_table_catches_up(world: World) -> N
     _, _, answer = _question(airflow, shop)
     airflow.call("PATCH", answer, {"chosen_options": ["Approve"], "params_input": {}})
     _wait_until_equal(airflow, shop)
-    silver = DeltaTable(str(shop.lake / tables.silver_path(DATABASE, "customers")))
+    silver = DeltaTable(f"{shop.lake}/{tables.silver_path(DATABASE, 'customers')}")
     assert "since" not in {field.name for field in silver.schema().fields}
     reasons = [row["reason"] for row in shop.table_states() if row["state"] == "released"]
     assert reasons == [f"approved in Airflow by {airflow.user}"]

@@ -246,13 +246,27 @@ def test_the_grants_that_are_asked_for_are_those_that_the_tests_run_with() -> No
 
 
 def test_compose_file_uses_only_what_is_there() -> None:
-    compose = yaml.safe_load(text_of("docker/compose.yaml"))
+    text = text_of("docker/compose.yaml")
+    compose = yaml.safe_load(text)
     for name, service in compose["services"].items():
         for volume in service.get("volumes", ()):
             source = volume.split(":")[0]
             assert source in compose["volumes"] or (ROOT / "docker" / source).exists(), f"{name}: {source}"
-    copied = re.findall(r"^COPY (.*) \S+$", text_of("docker/Dockerfile"), re.MULTILINE)
-    assert all((ROOT / path).exists() for line in copied for path in line.split())
+    asked = set(re.findall(r"\$\{([A-Z0-9_]+)", text))
+    assert asked == set(re.findall(r"^([A-Z0-9_]+)=$", text_of("docker/example.env"), re.MULTILINE))
+
+
+def test_compose_and_chart_have_the_parts_that_make_topology_kills() -> None:
+    services = yaml.safe_load(text_of("docker/compose.yaml"))["services"]
+    commands = {service.get("command") for service in services.values() if isinstance(service.get("command"), str)}
+    chart = text_of("docker/helm/templates/airflow.yaml")
+    for part in ("scheduler", "dag-processor", "triggerer"):
+        assert f"airflow {part}" in commands
+        assert f'"airflow" "{part}"' in chart
+    topology = text_of("tests/topology/services.py")
+    for program in ("redis-server", "versitygw", "org.apache.spark.deploy.worker.Worker"):
+        assert program in topology
+        assert program in text_of("docker/compose.yaml")
 
 
 def test_readme_opens_with_demo_and_test() -> None:

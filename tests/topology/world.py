@@ -1,0 +1,156 @@
+"""The whole topology of docker/compose.yaml on one machine, without containers, with a pipeline in it.
+
+In:  an image's folder (docker/install.sh), a folder for everything else.
+Out: Topology, a context manager; kill(name): that part dies and comes back, work goes on, and silver becomes equal.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, Self
+
+from tests.kit.shop import DATABASE, Shop
+from tests.support.own_server import own_server
+from tests.topology import services
+from tests.topology.airflow import Parts
+from tests.topology.part import Part
+from tidegate import config
+from tidegate.mysql.connection import ConnectionInfo
+from tidegate.verify.under_way import VerifyOptions
+from tidegate.verify.verification import verify
+
+PIPELINE: Final = "topology"
+_EQUAL_SECONDS: Final = 600.0
+_DOWN_SECONDS: Final = 5.0
+_WORK_SECONDS: Final = 4.0
+_DAGS: Final = ("capture", "apply", "snapshot", "maintain")
+SOURCE: Final = "source"
+
+_FILE: Final = """
+pipeline: {pipeline}
+lake: {{path: 's3://{bucket}/{pipeline}', conn_id: the_lake}}
+sources:
+  main: {{conn_id: source_db, flavour: mariadb}}
+tables: {{include: ["{database}.*"]}}
+capture: {{run_for_seconds: 120, land_seconds: 0.5, heartbeat_seconds: 1, value_log_path: {value_log}}}
+apply:
+  mode: micro_batch
+  run_for_seconds: 120
+  idle_seconds: 30
+  poll_seconds: 0.5
+  driver_memory: 768m
+  spark_conn_id: spark_cluster
+  spark_conf:
+    spark.executor.cores: "1"
+    spark.executor.memory: 512m
+    spark.driver.host: 127.0.0.1
+    spark.driver.bindAddress: 127.0.0.1
+"""
+
+
+class UnequalError(Exception):
+    """Silver didn't become equal; the text says which tables, and which are held."""
+
+
+class Topology:
+    """parts: by name, in the order of their start."""
+
+    def __init__(self, image: Path, folder: Path) -> None:
+        self._image, self._folder = image, folder
+        self._stack = ExitStack()
+        self.parts: dict[str, Part] = {}
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._begin(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _begin(self, stack: ExitStack) -> None:
+        self._source = stack.enter_context(own_server("mariadb", self._folder / "source"))
+        database, login = services.postgres(self._folder, secrets.token_hex(12))
+        broker, address = services.redis(self._folder, secrets.token_hex(12))
+        store, options = services.store(self._folder, secrets.token_hex(12))
+        source = f"mysql://{self._source.user}:{self._source.password}@127.0.0.1:{self._source.port}/"
+        cluster = services.spark(self._image, self._folder)
+        connections = {
+            "source_db": source,
+            "the_lake": json.dumps({"conn_type": "generic", "extra": dict(options)}),
+            "spark_cluster": json.dumps(
+                {"conn_type": "spark", "host": f"spark://{cluster.host}", "port": cluster.port}
+            ),
+        }
+        pipelines = self._folder / "pipelines"
+        pipelines.mkdir()
+        file = pipelines / f"{PIPELINE}.yaml"
+        file.write_text(
+            _FILE.format(
+                pipeline=PIPELINE, bucket=services.BUCKET, database=DATABASE, value_log=self._folder / "value_log"
+            )
+        )
+        self.airflow = Parts(self._folder, self._image, pipelines, connections, database=login, broker=address)
+        self.shop = Shop(PIPELINE, self._source, f"s3://{services.BUCKET}/{PIPELINE}", file, options)
+        self._options, self._known = options, {"main": ConnectionInfo.from_airflow_text("source_db", source)}
+        self.shop.create()
+        for part in (database, broker, store, *cluster.parts):
+            self._start(stack, part)
+        self.airflow.migrate()
+        for part in self.airflow.parts:
+            self._start(stack, part)
+        for dag in _DAGS:
+            self.airflow.unpause(f"{PIPELINE}__{dag}")
+
+    def _start(self, stack: ExitStack, part: Part) -> None:
+        self.parts[part.name] = part
+        stack.callback(part.stop)
+        part.start()
+
+    @contextmanager
+    def down(self, name: str) -> Iterator[None]:
+        """The part is dead meanwhile, and starts again at the end. The source's server recovers from its crash."""
+        if name == SOURCE:
+            self._source.kill()
+            yield
+            self._source.start()
+        else:
+            self.parts[name].kill()
+            yield
+            self.parts[name].start()
+
+    def kill(self, name: str) -> float:
+        """Work before, meanwhile and after; then the seconds until silver is equal. Raises UnequalError, PartError."""
+        self.shop.work(_WORK_SECONDS)
+        with self.down(name):
+            if name != SOURCE:
+                self.shop.work(_DOWN_SECONDS)
+        self.shop.work(_WORK_SECONDS)
+        return self.wait_equal()
+
+    def wait_equal(self) -> float:
+        """Seconds until silver equals the source's own SELECT. Raises UnequalError, PartError."""
+        began = time.monotonic()
+        while differences := self.shop.differences():
+            self.airflow.check_running()
+            if time.monotonic() - began > _EQUAL_SECONDS:
+                raise UnequalError(f"{differences}; states: {self.shop.table_states()}")
+            time.sleep(1.0)
+        return time.monotonic() - began
+
+    def verify(self) -> bool:
+        """What tidegate's own comparison of every row says."""
+        report = verify(
+            config.load(self.shop.file),
+            self._known,
+            self.shop.lake,
+            options=VerifyOptions(timeout_seconds=90),
+            storage_options=dict(self._options),
+        )
+        return report.equal
