@@ -34,7 +34,7 @@ from spark_jobs.window.standing.standings import hold, met_in
 from spark_jobs.window.window import PrewrittenSegment, StagedFile, TableWindow, Window
 from tidegate import limits
 from tidegate.cascades.follow import Cascades, Effect, Logged, Order, Row
-from tidegate.cascades.rules import Rule
+from tidegate.cascades.rules import Rule, links_of, rules_of
 from tidegate.cascades.values import Doubt
 from tidegate.errors import Terminal, Transient, unexpected
 from tidegate.merge.phases import empties
@@ -211,8 +211,9 @@ class _Played:
         return rules_by_time
 
     def _rules_at(self, table: Name, commit_ts: int) -> list[Rule]:
+        made_of = rules_of if table in self._children else links_of
         try:
-            return rules_at(self._app, self._source, table, max(commit_ts, self._from[table]))
+            return rules_at(self._app, self._source, table, max(commit_ts, self._from[table]), made_of)
         except Doubt as doubt:
             raise Doubt(doubt.why, table) from None
 

@@ -56,6 +56,22 @@ def rules_of(child: TableVersion, parents: Mapping[Name, TableVersion | None]) -
     return [_rule(child, key, parent) for key, parent in with_parent if parent.status is not VersionStatus.DROPPED]
 
 
+def links_of(table: TableVersion, parents: Mapping[Name, TableVersion | None]) -> list[Rule]:
+    """The same for a table whose own rows nobody follows: when a parent's change may have reached it, and nothing more.
+
+    So neither its key, its partitions nor how values are compared matter. Raises Doubt.
+    """
+    links = []
+    for key in table.foreign_keys:
+        parent = parents.get(key.parent)
+        if key.acts_unseen and parent is not None and parent.status is not VersionStatus.DROPPED:
+            _check_columns(key)
+            own_columns, theirs = _columns(table, key, parent)
+            likenesses = (Likeness.EXACT,) * len(theirs)
+            links.append(_made(table, key, own_columns, theirs, likenesses))
+    return links
+
+
 def check_definition(child: TableVersion) -> None:
     """Whether a version's own keys can be followed at all, whatever their parents are. Raises Doubt."""
     keys = [key for key in child.foreign_keys if key.acts_unseen]
@@ -81,6 +97,17 @@ def _check_child(child: TableVersion) -> None:
 def _rule(child: TableVersion, key: ForeignKey, parent: TableVersion) -> Rule:
     named = f"foreign key {key.name}"
     _check_key(key)
+    own_columns, theirs = _columns(child, key, parent)
+    generated = [column.name for column in child.columns if column.generated is not Generated.NO]
+    if generated and (key.on_update or key.on_delete == "SET NULL"):
+        raise Doubt(f"{named} changes values, and {generated[0]} is generated")
+    likenesses = tuple(likeness(own, other) for own, other in zip(own_columns, theirs, strict=True))
+    return _made(child, key, own_columns, theirs, likenesses)
+
+
+def _columns(child: TableVersion, key: ForeignKey, parent: TableVersion) -> tuple[list[Column], list[Column]]:
+    """Of the child and of its parent, whose rows the log has. Raises Doubt."""
+    named = f"foreign key {key.name}"
     if parent.status is VersionStatus.UNPROVEN:
         raise Doubt(f"the columns of {'.'.join(key.parent)}, the parent of {named}, aren't known")
     if parent.engine:
@@ -88,10 +115,12 @@ def _rule(child: TableVersion, key: ForeignKey, parent: TableVersion) -> Rule:
     if any(index.hidden_end for index in parent.indexes):
         raise Doubt(f"{parent.name}, the parent of {named}, is system-versioned")
     own_columns = [_column(child, name, named) for name in key.columns]
-    theirs = [_column(parent, name, named) for name in key.parent_columns]
-    generated = [column.name for column in child.columns if column.generated is not Generated.NO]
-    if generated and (key.on_update or key.on_delete == "SET NULL"):
-        raise Doubt(f"{named} changes values, and {generated[0]} is generated")
+    return own_columns, [_column(parent, name, named) for name in key.parent_columns]
+
+
+def _made(
+    child: TableVersion, key: ForeignKey, own_columns: list[Column], theirs: list[Column], like: tuple[Likeness, ...]
+) -> Rule:
     return Rule(
         f"{child.database}/{key.name}",
         (child.database, child.table),
@@ -100,14 +129,18 @@ def _rule(child: TableVersion, key: ForeignKey, parent: TableVersion) -> Rule:
         tuple(column.silver for column in theirs),
         key.on_delete,
         key.on_update,
-        tuple(likeness(own, other) for own, other in zip(own_columns, theirs, strict=True)),
+        like,
         frozenset(column.silver for column in own_columns if column.type.startswith("char")),
     )
 
 
-def _check_key(key: ForeignKey) -> None:
+def _check_columns(key: ForeignKey) -> None:
     if not key.columns or len(key.columns) != len(key.parent_columns):
         raise Doubt(f"which columns foreign key {key.name} is of was never recorded")
+
+
+def _check_key(key: ForeignKey) -> None:
+    _check_columns(key)
     for rule in (key.on_delete, key.on_update):
         if rule not in _FOLLOWED:
             raise Doubt(f"foreign key {key.name} has {rule}")

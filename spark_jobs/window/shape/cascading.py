@@ -7,7 +7,7 @@ Out: children of a physical table, ancestors of one; the rules in force at a com
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
@@ -19,6 +19,7 @@ from tidegate.schema.replay.history import SchemaHistory
 from tidegate.table_names import Physical
 
 Name = tuple[str, str]
+RulesOf = Callable[[TableVersion, Mapping[Name, TableVersion | None]], list[Rule]]
 
 
 @dataclass(slots=True)
@@ -81,8 +82,10 @@ def _reached(links: dict[Name, set[Name]], first: Name) -> Collection[Name]:
     return sorted(reached)
 
 
-def rules_at(app: Application, source: str, child: Name, commit_ts: int) -> list[Rule]:
-    """A child's rules for transactions with this commit_ts. Raises Doubt."""
+def rules_at(app: Application, source: str, child: Name, commit_ts: int, made_of: RulesOf = rules_of) -> list[Rule]:
+    """A child's rules for transactions with this commit_ts. made_of: links_of for a table whose own rows aren't
+    followed. Raises Doubt.
+    """
     history = app.histories[source]
     version = history.version_at(*child, commit_ts)
     if version is None or version.status is VersionStatus.DROPPED:
@@ -91,7 +94,7 @@ def rules_at(app: Application, source: str, child: Name, commit_ts: int) -> list
     for parent in sorted(parents):
         check_parent(app, source, parent)
         _check_known(history, parent, commit_ts)
-    return rules_of(version, {parent: history.version_at(*parent, commit_ts) for parent in parents})
+    return made_of(version, {parent: history.version_at(*parent, commit_ts) for parent in parents})
 
 
 def _check_known(history: SchemaHistory, parent: Name, commit_ts: int) -> None:

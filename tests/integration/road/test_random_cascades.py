@@ -37,23 +37,22 @@ _POINTS: Final = (
     *("apply_after_merge", "apply_in_merge", "apply_before_commit", "apply_after_commit", "delta_before_commit"),
     *("delta_after_commit", "apply_after_prewrites", "apply_in_chunks", "apply_after_watermarks"),
 )
+# What apply is told, and the schemas of `make test-long`: 501 on three servers. MERGE takes seconds for each table.
 _STYLES: Final = {
-    "auto": ", writer: auto",
-    "small": ", window_bytes: 1048576",
-    "merge": ", writer: merge",
+    "auto": (", writer: auto", 90),
+    "small": (", window_bytes: 1048576", 60),
+    "merge": (", writer: merge", 17),
 }
 
 
-@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+@pytest.fixture(scope="module", params=["mariadb", "mariadb118", "mysql9"])
 def unlogging(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that carries out foreign keys below its log: MariaDB, MySQL with InnoDB's own."""
-    flavour = request.param
-    folder = tmp_path_factory.mktemp(flavour)
-    name, options = ("mariadb", ()) if flavour == "mariadb" else ("mysql9", _NATIVE)
-    with own_server_or_skip(name, folder, options=options) as server:
+    options = _NATIVE if request.param == "mysql9" else ()
+    with own_server_or_skip(request.param, tmp_path_factory.mktemp(request.param), options=options) as server:
         rights = "CREATE, SELECT, INSERT, UPDATE"
         server.query(f"GRANT {rights} ON {WATERMARK_DATABASE}.* TO '{server.user}'@'%'")
-        if flavour == "mysql":
+        if server.flavour == "mysql":
             server.query(f"GRANT XA_RECOVER_ADMIN ON *.* TO '{server.user}'@'%'")
         yield server
 
@@ -74,7 +73,7 @@ class Batch:
             self.workloads[name] = ForeignKeyWorkload(server, name, number, before)
         extra = ", exclude: ['*.out[0-9]+'], soft_delete: ['*.soft[0-9]+'], changelog: ['*.t[02]']"
         include = f"({'|'.join(self.workloads)}).*"
-        self.road = Road(server, folder, include=include, extra=extra, apply=_STYLES[style])
+        self.road = Road(server, folder, include=include, extra=extra, apply=_STYLES[style][0])
         self.road.capture()
 
     def __enter__(self) -> Self:
@@ -131,12 +130,14 @@ class Batch:
         """What a snapshot can end is ended by one that comes by itself."""
         for workload in self.workloads.values():
             workload.answer()
-        for _ in range(3):
+        for attempt in range(3):
             self.road.capture()
             app = self.road.apply(self.spark)
-            if not any(state.lacks_rows for state in app.states.values()):
+            lacking = [name for name, state in app.states.items() if state.lacks_rows]
+            if not lacking:
                 break
-            Reading(self.road, self.spark).run(steps=60)
+            asked = lacking if attempt else []  # one that failed comes by itself after a pause
+            Reading(self.road, self.spark).run(*asked, steps=60)
             self.tally["snapshots by themselves"] += 1
         self.check("the end")
         waits = {name: state.reason for name, state in app.states.items() if state.state is State.HELD}
@@ -188,9 +189,9 @@ class Batch:
 @pytest.mark.timeout(7000)
 @pytest.mark.parametrize("style", _STYLES if LONG else ["auto"])
 def test_silver_follows_random_foreign_keys(style: str, unlogging: Server, spark: SparkSession, tmp_path: Path) -> None:
-    schemas = int(os.environ.get("TIDEGATE_CASCADE_SEEDS") or many(3, 84))
+    schemas = int(os.environ.get("TIDEGATE_CASCADE_SEEDS") or many(3, _STYLES[style][1]))
     rounds = int(os.environ.get("TIDEGATE_CASCADE_ROUNDS") or many(3, 5))
-    first = seed() + list(_STYLES).index(style) * schemas
+    first = seed() + list(_STYLES).index(style) * 1000
     with Batch(unlogging, spark, tmp_path, first, schemas, style) as batch:
         try:
             for number in range(rounds):
