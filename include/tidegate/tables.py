@@ -379,9 +379,12 @@ def capture_app_id(source: str) -> str:
     return f"tidegate/capture/{source}"
 
 
+SILVER_FOLDER: Final = "silver"
+
+
 def silver_path(database: str, table: str) -> str:
     """Path under the lake of a logical table; odd characters become ~hex~, so that every name fits every store."""
-    return f"silver/{_safe(database)}/{_safe(table)}"
+    return f"{SILVER_FOLDER}/{_safe(database)}/{_safe(table)}"
 
 
 @lru_cache(maxsize=4096)

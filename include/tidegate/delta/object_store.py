@@ -26,6 +26,7 @@ from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.limits import (
     STORE_AGAIN_SECONDS,
     STORE_CREATE_ATTEMPTS_MAX,
+    STORE_PAGE_FILES,
     STORE_PAUSE_SECONDS_MAX,
     STORE_RETRY_SECONDS_MAX,
 )
@@ -44,6 +45,8 @@ _CLIENT_OPTIONS: Final = {
     *("http2_keep_alive_while_idle", "pool_idle_timeout", "pool_max_idle_per_host", "randomize_addresses"),
     *("proxy_url", "proxy_ca_certificate", "proxy_excludes", "root_certificate"),
 }
+# Azure lists from the beginning, and its client leaves out what isn't wanted.
+_LIST_FROM_A_NAME: Final = ("s3://", "s3a://", "gs://")
 _PREFIX: Final = re.compile(r"^(?:aws|azure|google)_")
 _QUERY: Final = re.compile(r"\?\S+")  # of an address in an error's text: Azure's signatures stand there
 _MADE: Final = "made"
@@ -114,6 +117,13 @@ class ObjectStore:
         return sorted(
             entry for entry in entries if "/" not in entry.name and entry.name >= start and entry.name[:1] != "."
         )
+
+    def below(self, behind: str) -> list[Entry] | None:
+        if not self.where.startswith(_LIST_FROM_A_NAME):
+            return None
+        with self._asked("listed", "", expected=False):
+            pages = self._client.list(self._path or None, offset=self._path + behind, chunk_size=STORE_PAGE_FILES)
+            return [self._entry(meta) for meta in next(iter(pages), ())]
 
     def delete(self, names: Sequence[str]) -> None:
         if not names:

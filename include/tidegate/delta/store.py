@@ -68,6 +68,12 @@ class LogStore(Protocol):
     def names(self, start: str = "") -> list[Entry]:
         """Objects of this folder (not of folders in it) with name >= start, in the order of their names."""
 
+    def below(self, behind: str) -> list[Entry] | None:
+        """Objects of this folder and of folders in it, their paths > behind, in that order: one page, by one request.
+
+        Fewer than STORE_PAGE_FILES: there are no more. None where the store can't begin a listing at a name.
+        """
+
     def delete(self, names: Sequence[str]) -> None:
         """Remove objects; one that is missing is no error."""
 
@@ -162,6 +168,10 @@ class LocalStore:
         except OSError as error:
             self._raise("listed", "", error)
         return sorted(listed)
+
+    def below(self, behind: str) -> list[Entry] | None:
+        del behind  # a disk has no such order
+        return None
 
     def delete(self, names: Sequence[str]) -> None:
         for name in names:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import commit_name, commit_version
 from tidegate.delta.state import Action, TableState
-from tidegate.delta.store import LocalStore
+from tidegate.delta.store import Entry, LocalStore
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.standing.silver import NO_SILVER, Said, Shown, is_same_log
@@ -61,12 +61,18 @@ def is_quiet(log: DeltaLog, said: Said) -> bool:
     change of the name within a second of its row, or by a store's clock as far behind ours, isn't
     seen; a table's next write sees it.
     """
-    at_ms = said.published_ms + _CLOCKS_MS
     if isinstance(log.store, LocalStore):
         newest = log.store.changed_ms(commit_name(said.version))
-        return 0 < newest <= at_ms and log.store.stat(commit_name(said.version + 1)) is None
-    entries = [e for e in log.store.names(commit_name(said.version)) if commit_version(e.name) is not None]
-    return [commit_version(e.name) for e in entries] == [said.version] and entries[0].modified_ms <= at_ms
+        return 0 < newest <= said.published_ms + _CLOCKS_MS and log.store.stat(commit_name(said.version + 1)) is None
+    return is_newest(log.store.names(commit_name(said.version)), said)
+
+
+def is_newest(listed: Iterable[Entry], said: Said) -> bool:
+    """listed: of a log, from the published version on; whether that commit is alone, and no newer than its row."""
+    commits = [entry for entry in listed if commit_version(entry.name) is not None]
+    if [commit_version(entry.name) for entry in commits] != [said.version]:
+        return False
+    return commits[0].modified_ms <= said.published_ms + _CLOCKS_MS
 
 
 def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -> Shown:

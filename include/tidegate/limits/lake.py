@@ -27,6 +27,14 @@ STORE_PAUSE_SECONDS_MAX: Final = 2.0
 PUT_BYTES_MAX: Final = 32 * MIB
 # A name that is taken and isn't there: S3's 409 says so while another request for it is under way.
 STORE_CREATE_ATTEMPTS_MAX: Final = 4
+# Objects in a page of a listing: S3 and GCS give no more by one request.
+STORE_PAGE_FILES: Final = 1000
+# Tables that one thread asks about by such pages as an apply starts. Ten thousand quiet ones of 20 objects cost 250
+# requests, so a batch apply that starts each minute makes 360,000 a day; with one each it made 14 million. A table
+# whose log or data fill pages costs one of its own. Azure can't list from a name on: there each costs one.
+# A segment of any table (EVERY_TABLE: a statement that can't be read, or more than SEGMENT_TABLES_MAX tables) isn't in
+# it: it costs the state of every log, some four requests for each table.
+SILVER_LISTED_TABLES: Final = 256
 # A lease that isn't renewed for so long is free: what a machine's death costs, three times what a renewal may wait.
 LEASE_SECONDS_DEFAULT: Final = 30.0
 # Who wants a lease looks this often: what its release is seen late by.

@@ -7,7 +7,8 @@ Out: tables catching up from the position proved by silver's own transaction, or
 
 Where a table is asked, and the cost:
 - all going on or waiting for rows, when an apply starts: one listing behind the published version,
-  on a disk two looks, and no more for an untouched table. They are recorded before the first
+  on a disk two looks, and no more for an untouched table; in S3 and GCS dozens of them share a
+  listing (lake/quiet_tables.py). Those that differ are recorded before the first
   window, in control/table_states and in a row of control/cuts with the log as it is now: the next
   cut then tells the truth.
 - a released one, as soon as it is met.
@@ -24,7 +25,7 @@ planned for another log. The next apply, or a snapshot, goes on with it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -39,6 +40,8 @@ from tidegate.delta.state import TableState
 from tidegate.errors import SilverForeign, SilverUnlike, Terminal
 from tidegate.lake.as_published import is_quiet, own_ts, said_by, said_of_all, shown_by
 from tidegate.lake.from_bronze import FromBronze
+from tidegate.lake.quiet_tables import quiet_tables
+from tidegate.limits import SILVER_LISTED_TABLES
 from tidegate.remedy import REFILL, Needs
 from tidegate.standing import shown as words
 from tidegate.standing.causes import Cause, cause_of
@@ -148,7 +151,9 @@ def note_published(app: Application, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def _take(app: Application, names: Iterable[str]) -> None:
     """Ask these tables, and record the new standings of those that differ from control."""
-    asked = {name: app.pool.submit(_asked, app, name) for name in names if not _is_dropped(app, name)}
+    kept = [name for name in names if not _is_dropped(app, name)]
+    quiet = _quiet(app, kept)
+    asked = {name: app.pool.submit(_asked, app, name) for name in kept if name not in quiet}
     unlike = {name: answered for name, done in asked.items() if (answered := done.result()) is not None}
     if not unlike:
         return
@@ -176,6 +181,28 @@ def _take(app: Application, names: Iterable[str]) -> None:
     if rows:
         app.publish(rows)
     app.reload()  # versions of tables from below the cut are wanted now
+
+
+def _quiet(app: Application, names: Sequence[str]) -> set[str]:
+    """Those that are as published, by listings of many at once; the others are asked by themselves."""
+    known = app.memory(_Said).known(app)
+    by_path = []
+    for name in names:
+        if name in known and known[name].version != NO_SILVER:
+            path = tables.silver_path(*app.names.pair(name))
+            by_path.append((path.removeprefix(f"{tables.SILVER_FOLDER}/"), name))
+    by_path.sort()
+    store = app.lake.store(tables.SILVER_FOLDER)
+
+    def listed(begin: int) -> set[str]:
+        part = dict(by_path[begin : begin + SILVER_LISTED_TABLES])
+        try:
+            quiet = quiet_tables(store, {path: known[name] for path, name in part.items()})
+        except Terminal:
+            return set()
+        return set(map(part.__getitem__, quiet))
+
+    return set().union(*app.pool.map(listed, range(0, len(by_path), SILVER_LISTED_TABLES)))
 
 
 def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
