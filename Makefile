@@ -28,7 +28,7 @@ test-all: environment jars ## every test, on each server and by each writer, and
 	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --reruns 1 -raR $(ARGS)
 
 test-quick: environment ## every test that starts no server, Spark or Airflow, with fewer random examples and cases: about a minute of CPU
-	@TIDEGATE_QUICK=1 $(BIN)/pytest -n 0 -m "not server and not spark and not airflow" $(ARGS)
+	@TIDEGATE_QUICK=1 $(BIN)/pytest -n 0 -m "not server and not spark and not airflow and not nightly" $(ARGS)
 
 test-long: environment jars ## the random tests with many more examples, an hour and more (TIDEGATE_SEED=random)
 	@TIDEGATE_LONG=1 $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --timeout 7200 -m long $(ARGS)
