@@ -46,7 +46,7 @@ def home() -> Path:
     configured = os.environ.get(HOME_ENV)
     if configured:
         return Path(configured)
-    return _TREE if (_TREE / "spark_jobs").is_dir() and (_TREE / "dags").is_dir() else Path.home() / "tidegate"
+    return _TREE if _is_checkout() else Path.home() / "tidegate"
 
 
 def pipelines_folder() -> Path:
@@ -55,9 +55,15 @@ def pipelines_folder() -> Path:
 
 
 def folder_of(part: str) -> Path:
-    """A folder of the project: dags, plugins, spark_jobs or include/pipelines. home() may have one of its own."""
-    own = home() / part
-    return own if own.is_dir() else Path(__file__).resolve().parents[1] / _INSTALLED[part]
+    """A folder of the code that runs: dags, plugins, spark_jobs or include/pipelines.
+
+    home() isn't asked: it may be AIRFLOW_HOME, whose dags/ is its owner's.
+    """
+    return _TREE / part if _is_checkout() else Path(__file__).resolve().parents[1] / _INSTALLED[part]
+
+
+def _is_checkout() -> bool:
+    return (_TREE / "spark_jobs").is_dir() and (_TREE / "dags").is_dir()
 
 
 def state_folder() -> Path:

@@ -115,6 +115,17 @@ def test_an_installed_package_has_its_dags_its_jobs_and_the_demo_s_pipeline(site
     assert lake.startswith(str(tmp_path / "tidegate"))
 
 
+def test_a_home_with_a_dags_folder_of_its_owner_changes_no_dag(site: Path, tmp_path: Path) -> None:
+    """TIDEGATE_HOME may be AIRFLOW_HOME."""
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "dags" / "mine.py").touch()
+    code = (
+        f"import os; os.environ['TIDEGATE_HOME'] = {str(tmp_path)!r}\n"
+        "from tidegate.home import folder_of; print(*sorted(file.name for file in folder_of('dags').glob('*.py')))\n"
+    )
+    assert _run(site, tmp_path, code).split() == sorted(file.name for file in (ROOT / "dags").glob("*.py"))
+
+
 def test_airflow_is_told_of_the_plugin_by_an_entry_point(site: Path) -> None:
     entries = next(site.glob("*.dist-info")) / "entry_points.txt"
     assert "[airflow.plugins]\ntidegate = tidegate_airflow.plugin:TidegatePlugin" in entries.read_text()
