@@ -83,7 +83,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for fixture, marker in _STARTED_BY.items():
             if fixture in getattr(item, "fixturenames", ()) and item.get_closest_marker(marker) is None:
                 item.add_marker(marker)
-    tiers.mark(items, whole=not QUICK and config.args_source is config.ArgsSource.TESTPATHS)
+    config.stash[tiers.UNMATCHED] = tiers.mark(items)
     files: dict[Path, int] = {}  # a file's tests stay together, where its first one is
     for item in items:
         files.setdefault(item.path, rank(item.nodeid, starts_server=item.get_closest_marker("server") is not None))
