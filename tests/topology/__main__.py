@@ -39,7 +39,7 @@ def _install(image: Path) -> None:
 def _run(image: Path, folder: Path, only: list[str]) -> int:
     """How many parts were killed."""
     with Topology(image, folder) as topology:
-        print(f"{len(topology.parts)} parts run; silver equal after {topology.wait_equal():.0f} s", flush=True)
+        print(f"{len(topology.parts)} parts run; silver equal after {topology.first():.0f} s", flush=True)
         names = only or [*topology.parts, SOURCE]
         for name in names:
             print(f"{name} was killed and came back; silver equal after {topology.kill(name):.0f} s", flush=True)

@@ -125,6 +125,11 @@ class Topology:
             yield
             self.parts[name].start()
 
+    def first(self) -> float:
+        """Work, with DDL; then the seconds until silver is equal for the first time. Raises UnequalError, PartError."""
+        self.shop.work(_WORK_SECONDS)
+        return self.wait_equal()
+
     def kill(self, name: str) -> float:
         """Work before, meanwhile and after; then the seconds until silver is equal. Raises UnequalError, PartError."""
         self.shop.work(_WORK_SECONDS)
