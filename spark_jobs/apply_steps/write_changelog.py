@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import TypeVar
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import tables
 from tidegate.binlog.table_rows import HeldError
 from tidegate.changelog.rows import Name, segment_changes
+from tidegate.changelog.share import Reached, log_share
 from tidegate.changelog.table import BEGIN, GAP, SNAPSHOT, Appending, app_id, as_rows, changelog, finer, told
 from tidegate.columnar.decoded import RowsError
 from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
@@ -41,6 +41,7 @@ from tidegate.schema.model.types import ZeroDates
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
+from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
 from tidegate.tables import State
 
@@ -87,7 +88,9 @@ def write_changelog(
     """Append to each changelog; nothing is looked at when no table of the window asks for one."""
     keeps = app.pipeline.tables.keeps_changelog
     asked = [entry for entry in window.tables.values() if keeps(entry.database, entry.table)]
-    logs = [log for entry in asked if (log := _own(app, window, entry, partial(_begun, app, entry))) is not None]
+    logs = [
+        log for entry in asked if (log := _own(app, window, entry, partial(_begun, app, window, entry))) is not None
+    ]
     if not logs:
         return
     of = {physical: log for log in logs for physical in log.entry.physical if log.after_ts < window.cut_ts}
@@ -106,7 +109,7 @@ def write_changelog(
         for rows in by_keys.told.get(log.entry.name, ()):
             log.appending.add(rows.filter(pc.greater(rows["commit_ts"], log.after_ts)))
         log.lost = log.lost or by_keys.lacking.get(log.entry.name, "")
-        _own(app, window, log.entry, partial(_finish, window, plans[log.entry.name], log))
+        _own(app, window, log.entry, partial(_finish, app, window, plans[log.entry.name], log))
     failpoint("apply_after_changelog")
 
 
@@ -121,39 +124,32 @@ def _own(app: Application, window: Window, entry: TableWindow, step: Callable[[]
         return None
 
 
-def _begun(app: Application, entry: TableWindow) -> _Log:
-    table = changelog(entry.database, entry.table)
-    appending = Appending(app.lake, table, app_id(app.pipeline.pipeline, entry.name))
+def _begun(app: Application, window: Window, entry: TableWindow) -> _Log:
+    table, name = changelog(entry.database, entry.table), entry.name
+    appending = Appending(app.lake, table, app_id(app.pipeline.pipeline, name))
     silver = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
-    in_silver = silver.transaction(tables.app_id(app.pipeline.pipeline, entry.name))
-    source = min(entry.physical).source
-    place, at = Physical(source, entry.database, entry.table), appending.from_ts
+    in_silver, at = silver.transaction(tables.app_id(app.pipeline.pipeline, name)), appending.from_ts
+    reached = Reached(at, in_silver, window.low_ts, entry.after_ts)
+    begins = log_share(reached, _standings(app, name) if at is not None and at < entry.after_ts else ())
+    place = Physical(min(entry.physical).source, entry.database, entry.table)
+    upto_ts = begins.lacks_upto
+    if upto_ts is None:
+        return _Log(entry, appending, begins.after_ts, [])
     if at is None:
-        return _Log(entry, appending, entry.after_ts, [told(BEGIN, place, entry.after_ts)])
-    if at < in_silver:  # windows that took the table didn't write it: it wasn't asked for meanwhile
-        note = f"changes above {at} up to {in_silver} aren't here: the table had no changelog then"
-        return _Log(entry, appending, max(in_silver, entry.after_ts), [told(GAP, place, in_silver, note=note)])
-    after_ts = max(entry.after_ts, at)
-    if at < after_ts and _begins_anew(app, entry.name, after_ts):
-        note = f"changes above {at} up to {after_ts} may be missing: the table was held, and goes on without them"
-        return _Log(entry, appending, after_ts, [told(GAP, place, after_ts, note=note)])
-    return _Log(entry, appending, after_ts, [])
+        return _Log(entry, appending, begins.after_ts, [told(BEGIN, place, upto_ts)])
+    note = f"changes above {at} up to {upto_ts} aren't here: the table had no changelog then"
+    if begins.was_asked:
+        note = f"changes above {at} up to {upto_ts} may be missing: the table was held, and goes on without them"
+    return _Log(entry, appending, begins.after_ts, [told(GAP, place, upto_ts, note=note)])
 
 
-def _begins_anew(app: Application, name: str, after_ts: int) -> bool:
-    """Whether a table on hold or left out goes on from later than where it stood: emptied since, or
-    by a snapshot. The changes between are in no window.
-    """
+def _standings(app: Application, name: str) -> Sequence[Standing]:
+    """In order, the present one last; read only of a table that may have gone on from later."""
     state = app.states.get(name)
-    if state is None or state.state not in (State.RELEASED, State.SNAPSHOT) or state.applied_ts != after_ts:
-        return False
+    if state is None or state.state not in (State.RELEASED, State.SNAPSHOT):
+        return ()
     rows = control.read(app.lake, tables.TABLE_STATES, filters=[("table", "=", name)]).sort_by("recorded_at")
-    events = [*(from_row(row) for row in rows.to_pylist()), state]
-    return any(
-        before.state in (State.HELD, State.LEFT) and before.applied_ts < then.applied_ts == after_ts
-        for before, then in pairwise(events)
-        if then.state in (State.RELEASED, State.SNAPSHOT)
-    )
+    return [*map(from_row, rows.to_pylist()), state]
 
 
 def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Sequence[_Asked]) -> Iterator[_Changes]:
@@ -217,10 +213,13 @@ def _lose(logs: Iterable[_Log], error: Terminal) -> None:
         log.lost = log.lost or str(error)
 
 
-def _finish(window: Window, plan: TablePlan, log: _Log) -> None:
+def _finish(app: Application, window: Window, plan: TablePlan, log: _Log) -> None:
     """Statements, and words about the changelog itself; then the commit."""
-    entry = log.entry
-    for _, version in plan.changes:
+    entry, statements = log.entry, [version for _, version in plan.changes]
+    for physical in sorted(entry.physical) if log.after_ts < entry.after_ts else ():  # it begins anew above them
+        made = app.histories[physical.source].versions(*physical.pair)
+        statements += [version for version in made if version.commit_ts <= entry.after_ts]
+    for version in statements:
         if log.after_ts < version.commit_ts <= window.cut_ts:
             place = version.physical
             more = {"file": version.file, "pos": version.pos, "version": version.version, "note": version.ddl}

@@ -2,7 +2,7 @@
 
 In:  control/ledger, latency, maintenance, actions, table_states, prewrites, snapshots and verification;
      maintain.keep_records_days.
-Out: each without its old rows; of table_states the last event of each table stays; of prewrites those with their
+Out: each without its old rows; of table_states the last two events of each table stay; of prewrites those with their
      answer in bronze, and those without one; of snapshots the list of tidegate/snapshot/worth_keeping.py; of
      verification each table's newest result.
 
@@ -70,8 +70,10 @@ def _young(column: str, oldest: pa.Scalar, rows: pa.Table) -> pa.Table:
 def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
     young = rows.filter(pc.greater_equal(rows["recorded_at"], oldest))
     old = rows.filter(pc.less(rows["recorded_at"], oldest))
-    last = last_of(rows, _EVENT[:2], _EVENT[2:])
-    return pa.concat_tables([old.join(last.select(_EVENT), keys=_EVENT, join_type="left semi"), young])
+    last = last_of(rows, _EVENT[:2], _EVENT[2:]).select(_EVENT)
+    before = last_of(rows.join(last, keys=_EVENT, join_type="left anti"), _EVENT[:2], _EVENT[2:]).select(_EVENT)
+    last = pa.concat_tables([last, before])  # a changelog tells by the two whether a table went on from later
+    return pa.concat_tables([old.join(last, keys=_EVENT, join_type="left semi"), young])
 
 
 def _newest(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:

@@ -115,8 +115,8 @@ class Owing:
             raise self._owed_elsewhere(others, value_log.folder)
 
     def _check_still_none(self, value_log: ValueLog, *, is_new: bool) -> None:
-        """Of two logs that begin at once, one at least sees the other: it looks behind its own word.
-        Raises as check_none_elsewhere.
+        """Look behind our own word: two logs that begin at once can't both miss the other's. Raises as
+        check_none_elsewhere.
         """
         try:
             self.check_none_elsewhere(value_log)

@@ -76,6 +76,7 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
     assert sorted((row["table"], row["recorded_at"]) for row in left) == [
         ("d.a", ago(9)),
         ("d.a", ago(1)),
+        ("d.b", ago(19)),
         ("d.b", ago(11)),
     ]
     assert [(row["table"], row["files_before"], row["files_after"]) for row in job.rows] == [
@@ -83,7 +84,7 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
         ("control/latency", 4, 2),
         ("control/maintenance", 4, 2),
         ("control/actions", 4, 2),
-        ("control/table_states", 8, 3),
+        ("control/table_states", 8, 4),
     ]
     forget_records(job)
     assert len(job.rows) == 5, "nothing is left to do"

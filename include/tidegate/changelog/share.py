@@ -1,0 +1,72 @@
+"""From where on a window's changes go into a changelog, and what it can't have of those before. Pure.
+
+In:  where the changelog, silver and the window stand; the last standings of the table.
+Out: LogShare.
+
+A changelog that is behind its table may lack nothing: windows without a change of the table don't
+write it. It lacks changes where silver has more, as nobody asked for the changelog meanwhile; and
+where the table went on from later than where it had stopped, after a hold. A whole table may begin
+anew, too, when a snapshot replaces all of its rows. Its windows had taken it up to this one, which
+has the changes before the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tidegate.standing.standing import Standing
+from tidegate.tables import State
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Positions, each a commit_ts up to which all is taken. log: the changelog's; None of a new one.
+    silver: its transaction version. window: the low end of the window; table: of the table's share of it.
+    """
+
+    log: int | None
+    silver: int
+    window: int
+    table: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogShare:
+    """Changes above after_ts are appended. lacks_upto: those above the changelog's end up to there
+    aren't in it, or may not be; None: it lacks nothing. was_asked: whether it was asked for then.
+    """
+
+    after_ts: int
+    lacks_upto: int | None = None
+    was_asked: bool = True
+
+
+def log_share(reached: Reached, standings: Sequence[Standing]) -> LogShare:
+    """standings: of the table, in order, the present one last; none of a table that was always active."""
+    at = reached.log
+    if at is None:
+        return LogShare(reached.table, reached.table, was_asked=False)
+    known, was_asked = max(at, reached.silver), at >= reached.silver
+    if known < reached.table and goes_on_later(standings, reached.table):
+        return LogShare(reached.table, reached.table, was_asked)
+    is_filled = bool(standings) and standings[-1].state is State.SNAPSHOT
+    stood = max(reached.window, reached.silver) if is_filled else reached.table
+    return LogShare(max(known, min(reached.table, stood)), None if was_asked else reached.silver, was_asked)
+
+
+def goes_on_later(standings: Sequence[Standing], after_ts: int) -> bool:
+    """Whether a table on hold or left out goes on from later than where it stood: emptied since, or by a
+    snapshot. The changes between are in no window.
+    """
+    if not standings or not _goes_on(standings[-1], after_ts):
+        return False
+    return any(
+        before.state in (State.HELD, State.LEFT) and before.applied_ts < then.applied_ts and _goes_on(then, after_ts)
+        for before, then in pairwise(standings)
+    )
+
+
+def _goes_on(standing: Standing, after_ts: int) -> bool:
+    return standing.state in (State.RELEASED, State.SNAPSHOT) and standing.applied_ts == after_ts
