@@ -8,7 +8,7 @@ Out: silver, written by the job; the silver asset's event with how far it is and
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate import pipelines
 from tidegate.errors import TidegateError
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
     from tidegate_airflow.lineage import Lineage
+
+
+_NAMED_MAX: Final = 5
 
 
 class ApplyOperator(SparkJobOperator):
@@ -61,11 +64,18 @@ class ApplyOperator(SparkJobOperator):
 
 
 def silver_event(lake: LakeFiles) -> dict[str, Any]:
-    """The content of the silver asset's event: {"cut_ts", "cut_at", "held": {table: reason}}."""
+    """The content of the silver asset's event: {"cut_ts", "cut_at", "held": {table: reason}, "text": a sentence}."""
     from tidegate.commit_ts import time_text
     from tidegate.lake.held import held_tables
     from tidegate.lake.status import cut_ts
+    from tidegate.text_layout import counted
 
     newest = cut_ts(lake)
+    cut_at = time_text(newest)
     held = {table: state.reason for table, state in sorted(held_tables(lake).items())}
-    return {"cut_ts": newest, "cut_at": time_text(newest), "held": held}
+    text = f"Silver is complete up to {cut_at}"
+    if held:
+        more = f" and {len(held) - _NAMED_MAX} more" if len(held) > _NAMED_MAX else ""
+        first = ", ".join(list(held)[:_NAMED_MAX]) + more
+        text += f", but for {counted(len(held), 'held table', 'held tables')}: {first}"
+    return {"cut_ts": newest, "cut_at": cut_at, "held": held, "text": f"{text}."}

@@ -57,9 +57,9 @@ def rules_of(child: TableVersion, parents: Mapping[Name, TableVersion | None]) -
 
 
 def links_of(table: TableVersion, parents: Mapping[Name, TableVersion | None]) -> list[Rule]:
-    """The same for a table whose own rows nobody follows: when a parent's change may have reached it, and nothing more.
+    """The keys of a table whose own rows nobody follows: each says of a parent's change that it may have reached them.
 
-    So neither its key, its partitions nor how values are compared matter. Raises Doubt.
+    Its key, its partitions and the comparison of values don't matter here. Raises Doubt.
     """
     links = []
     for key in table.foreign_keys:

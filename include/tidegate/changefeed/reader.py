@@ -64,7 +64,7 @@ class ChangefeedSource:
         self._falls = Falls(f"{settings.source} at {settings.path}")
 
     def has_begun(self) -> bool:
-        """It records nothing at a first start."""
+        """Its log begins with the changefeed's first files: a new lake takes it from seq 1 on, or not at all."""
         return True
 
     def connect(self) -> ChangefeedReader:

@@ -26,6 +26,7 @@ from tidegate.config.ticdc import TicdcSource
 from tidegate.config.verify import Verify
 from tidegate.config.xa import Orphans, Xa
 from tidegate.errors import ConfigError
+from tidegate.table_names import splits
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 
@@ -63,15 +64,16 @@ class Pipeline(Section):
         """Whoever waits for an hour that never comes isn't told why."""
         part = self.completeness
         for name in part.tables:
-            pair = name.split(".", 1)
-            unrouted = self.tables.keeps(*pair) and self.tables.logical(*pair).name == name
-            if not unrouted and not self.tables.is_target(name):
+            if not self.tables.is_target(name) and not any(self._is_unrouted(pair, name) for pair in splits(name)):
                 raise ValueError(
                     f"completeness.tables: {name} is no table of silver by tables.include and tables.routes"
                 )
         if part.verified and not self.verify.each_table_hours:
             raise ValueError("completeness.verified needs verify.each_table_hours: else no hour is ever verified")
         return self
+
+    def _is_unrouted(self, pair: tuple[str, str], name: str) -> bool:
+        return self.tables.keeps(*pair) and self.tables.logical(*pair).name == name
 
     def owner(self, source: str) -> str:
         """The source under whose name tables of a source stand: of a cluster with several Pumps the first one's."""

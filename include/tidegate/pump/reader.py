@@ -93,7 +93,7 @@ class PumpSource:
         self.registration = registration  # None: TiDB is given the address
 
     def has_begun(self) -> bool:
-        """It records nothing at a first start."""
+        """Its log begins with the tables that were there: a new lake takes it from seq 1 on, or not at all."""
         return True
 
     def connect(self) -> PumpReader:

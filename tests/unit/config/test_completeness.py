@@ -16,7 +16,7 @@ pipeline: shop
 lake: {path: lakes/shop}
 sources: {db: {conn_id: shop_db, flavour: mariadb}}
 tables:
-  include: ["shop.*"]
+  include: ["shop.*", 'my\.shop.*']
   exclude: ["shop.log"]
   routes:
     - {match: 'shop.orders_(\d+)', to: shop.orders}
@@ -28,7 +28,9 @@ def with_hours(tables: str, more: str = "") -> str:
     return f"{TEXT}completeness: {{hourly: true, tables: [{tables}]{more}}}\n"
 
 
-@pytest.mark.parametrize("name", ["shop.orders", "shop.customers", "shop_all.items", "shop.a.b", "shop.order_s"])
+@pytest.mark.parametrize(
+    "name", ["shop.orders", "shop.customers", "shop_all.items", "shop.a.b", "shop.order_s", "my.shop.t"]
+)
 def test_a_table_that_may_be_in_silver_has_hours(name: str) -> None:
     assert parse(with_hours(name), where="p").completeness.tables == (name,)
 

@@ -1,0 +1,36 @@
+"""The event of the silver asset: how far silver is and what is held, as values and as a sentence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tidegate import tables
+from tidegate.lake import control
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import to_row
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
+
+pytestmark = pytest.mark.airflow
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+
+
+def test_the_event_says_in_a_sentence_how_far_silver_is(tmp_path: Path) -> None:
+    from tidegate_airflow.apply_operator import silver_event
+
+    lake = LakeFiles(str(tmp_path))
+    cut = {"cut_ts": 1_795_694_400_000 << 18, "applied_ts": 1, "state": "active", "published_at": NOW}
+    control.append(lake, tables.CUTS, [cut | {"table": "", "delta_version": -1}])
+    assert silver_event(lake)["text"] == "Silver is complete up to 2026-11-26 12:00:00 UTC."
+
+    names = [f"shop.t{number}" for number in range(6)]
+    waits = Standing(tables.State.HELD, "it waits", Cause.UNLOGGED)
+    control.append(lake, tables.TABLE_STATES, [to_row(waits, "shop", name, NOW) for name in names])
+    event = silver_event(lake)
+    assert list(event["held"]) == names
+    assert event["text"].partition(", but")[2] == (
+        " for 6 held tables: shop.t0, shop.t1, shop.t2, shop.t3, shop.t4 and 1 more."
+    )
