@@ -19,12 +19,12 @@ import pyarrow as pa
 from spark_jobs.merge.moves import given_version
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
-from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, TablePlan, TableWriter
+from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter
 from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
 from spark_jobs.window.shape.history import check_history
 from spark_jobs.window.shape.kept import Kept, check_moved, check_same, check_silver, in_silver, left_out
 from spark_jobs.window.shape.moves import partners
-from spark_jobs.window.shape.shapes import keeps_deleted, keeps_history, kept_of, planned_phases
+from spark_jobs.window.shape.shapes import keeps_deleted, keeps_history, kept_of, planned_phases, there_at
 from spark_jobs.window.standing.silver_guard import check
 from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
@@ -136,10 +136,20 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
         before, olds = first.before, [old for old, _ in first.phase.changes if old is not None]
     if (shape := before or first.shape) is not None:
         applied = snapshot.transaction(tables.app_id(app.pipeline.pipeline, entry.name))
-        # Silver that is ahead may have later statements' columns.
-        is_there = before is not None and applied <= entry.after_ts
-        check_silver(shape, left_out(kept, olds or first.versions), snapshot, has_all=is_there)
+        due = _due_columns(app, entry, first, applied) if before is not None else frozenset[str]()
+        check_silver(shape, left_out(kept, olds or first.versions), snapshot, due)
         check_same_condition(shape.where, snapshot)
+
+
+def _due_columns(app: Application, entry: TableWindow, first: PlannedPhase, applied: int) -> frozenset[str]:
+    """Columns before the first phase that silver, which has all up to `applied`, must have already."""
+    if applied > entry.after_ts:
+        return frozenset()  # silver that is ahead may have later statements' columns
+    shape = first.before if isinstance(first.phase, DdlPhase) else first.shape
+    names = frozenset(column.name for column in shape.columns) if shape is not None else frozenset[str]()
+    if _is_made_anew(first.phase):  # columns that came while it waited come to silver with its rows
+        names &= {column.silver for version in there_at(app, entry, applied) for column in version.columns}
+    return names
 
 
 def _check_moves(app: Application, window: Window, entry: TableWindow) -> None:

@@ -141,7 +141,7 @@ def _follow(
             where=new.where,
             remedy=REFILL.after("bring all shards to one shape"),
         )
-    check_past(writer, writer.rows, writer.log.state(), old, new, shape)
+    check_past(writer, writer, old, new, shape)
     if actions and writer.columns() is None:
         writer.ensure(shape)
     elif actions and only_adds and (shape.key or not _gives_values(actions)):  # NULL changes no row's hash
@@ -150,7 +150,7 @@ def _follow(
 
         def work(private: PrivateLog) -> bool:
             recasts = recast_values(private.rows(), actions, new)
-            check_past(writer, private.rows, private.state, old, new, shape)
+            check_past(writer, private, old, new, shape)
             stays = all(keeps_values(private.state, action, recasts) for action in actions)
             if not stays:
                 own = silver_sql.only_shard(new) if writer.entry.routed else "true"

@@ -128,6 +128,11 @@ class SilverWriter:
             return False
         return same_types and list(masks_of(state).values()) == [column.mask for column in shape.all_columns]
 
+    @property
+    def state(self) -> TableState:
+        """Silver's newest."""
+        return self.log.state()
+
     def rows(self) -> DataFrame | None:
         """Silver as it is, to be looked at; None when there is none."""
         if self.columns() is None:
@@ -141,6 +146,14 @@ class SilverWriter:
     def only(self, version: TableVersion) -> str:
         """WHERE clause that keeps a statement to one shard; nothing for an unrouted table."""
         return f" WHERE {silver_sql.only_shard(version)}" if self.entry.routed else ""
+
+    def written(self, version: TableVersion | None) -> TableVersion | None:
+        """The version that silver's rows have, of a table that may have waited below this one; it, if none is known."""
+        if version is None or self.entry.routed:
+            return version
+        history = self.app.histories[version.source]
+        written_ts = min(self.log.state().transaction(self.app_id), version.commit_ts)
+        return history.version_at(version.database, version.table, written_ts) or version
 
     def sources_of(self, version: TableVersion | None) -> frozenset[str] | None:
         """Silver's names of the columns that the source had since silver was written last, up to a version.

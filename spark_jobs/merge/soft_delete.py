@@ -7,8 +7,8 @@ Out: the columns, rows ended; SchemaMismatch where rows of the past can't stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.rewrite import rewrite, types_of
@@ -18,10 +18,20 @@ from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, SchemaMismatch
 from tidegate.merge.past import DELETED_ROWS, OLD_VERSIONS, past_of
 from tidegate.merge.silver_sql import SilverShape
+from tidegate.schema.follow.silver_change import RenameSilverColumn
 from tidegate.schema.model.columns import TableVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+class SilverRows(Protocol):
+    """Silver as it is, or as a private log has it."""
+
+    @property
+    def state(self) -> TableState: ...
+    def rows(self) -> DataFrame | None:
+        """None when there is none."""
 
 
 def follow_past(writer: SilverWriter, shape: SilverShape) -> None:
@@ -55,7 +65,8 @@ def follow_past(writer: SilverWriter, shape: SilverShape) -> None:
 def end_all(writer: SilverWriter, old: TableVersion | None, version: TableVersion, shape: SilverShape | None) -> None:
     """TRUNCATE and DROP TABLE delete every row (of this shard); those that are gone already keep their time.
 
-    They end even when silver can't take the shape then: whoever is told to delete ended rows finds them so.
+    They end even when silver can't take the shape then: whoever is told to delete ended rows finds them so. A table
+    that is read anew may have waited below some DDLs: ended rows keep their values under the columns' new names.
     """
     past = OLD_VERSIONS if writer.work.plan.history else DELETED_ROWS
     where = f"{writer.only(version) or ' WHERE true'} AND {past.live}"
@@ -65,17 +76,31 @@ def end_all(writer: SilverWriter, old: TableVersion | None, version: TableVersio
     if shape is None:
         return
 
+    written = writer.written(old)
+    renames = _renames(written, old)
+
     def work(private: PrivateLog) -> bool:
-        check_past(writer, private.rows, private.state, old, version, shape)
+        check_past(writer, private, written, version, shape, renames)
         fits = writer.is_as(shape, private.state)
         if not fits:
-            rewrite(private, (), shape, {}, sources=writer.sources_of(old))
+            rewrite(private, renames, shape, {}, sources=writer.sources_of(old))
         return not fits
 
-    state = writer.log.state()
-    check_past(writer, writer.rows, state, old, version, shape)
-    if not writer.is_as(shape, state):
-        writer.change(work, (writer.ddl_id("shape", version), version.commit_ts))
+    done = (writer.ddl_id("shape", version), version.commit_ts)
+    if writer.state.transaction(done[0]) >= done[1]:
+        return
+    check_past(writer, writer, written, version, shape, renames)
+    if not writer.is_as(shape, writer.state):
+        writer.change(work, done)
+
+
+def _renames(written: TableVersion | None, old: TableVersion | None) -> list[RenameSilverColumn]:
+    """The columns of silver's version that have other names in a later one."""
+    if written is None or old is None:
+        return []
+    names = {column.id: column.silver for column in old.columns}
+    pairs = [(column.silver, names.get(column.id, column.silver)) for column in written.columns]
+    return [RenameSilverColumn(name, later) for name, later in pairs if name != later]
 
 
 def _nothing_ended(writer: SilverWriter, version: TableVersion) -> bool:
@@ -92,23 +117,24 @@ def _nothing_ended(writer: SilverWriter, version: TableVersion) -> bool:
 
 def check_past(
     writer: SilverWriter,
-    rows: Callable[[], DataFrame | None],
-    state: TableState,
+    silver: SilverRows,
     old: TableVersion | None,
     new: TableVersion,
     shape: SilverShape,
+    renames: Sequence[RenameSilverColumn] = (),
 ) -> None:
     """Raises SchemaMismatch when marked rows can't stay beside rows of another key or of other types.
 
-    rows, state: silver's, the rows read only when there is a doubt.
+    Silver's rows are read only when there is a doubt. renames: of old's columns, which the rows follow.
     """
     if not shape.keeps_past:
         return
-    fits = old is not None and writer.shape_of(old).key == shape.key
+    later = {rename.old_name: rename.new_name for rename in renames}
+    fits = old is not None and tuple(later.get(name, name) for name in writer.shape_of(old).key) == shape.key
     if new.kind != "alter":
-        types = dict(types_of(state))
+        types = {later.get(name, name): kind for name, kind in types_of(silver.state)}
         fits = fits and all(types.get(column.name, column.type) == column.type for column in shape.columns)
-    if not fits and (own := rows()) is not None and (count := _ended(own)):
+    if not fits and (own := silver.rows()) is not None and (count := _ended(own)):
         past = OLD_VERSIONS if shape.history else DELETED_ROWS
         raise SchemaMismatch(
             f"{new.ddl[:120]}: silver keeps {count} {past.kept}, which have another key or other types",

@@ -1,9 +1,11 @@
-"""`make replay FILES=n SEED=s FLAVOUR=mariadb|mariadb118|mysql9`: MariaDB's own test files, compared in silver.
+"""`make replay FILES=n SEED=s FLAVOUR=mariadb|mariadb118|mysql9 HOSTILE=1`: test files, compared in silver.
 
 In:  --files, --seed (a random one when empty), --flavour, --every (files between two applies), --only (an expression on
-     the files' paths), --kill (apply is killed and started again at a point of the seed's choice).
-Out: on stdout how many tables are equal, held (by reason) and different, and each that differs; exit code 0 when none
-     differs, 1 else. The folder with everything stays when something differs or with --keep.
+     the files' paths), --hostile (between two applies apply is killed, people edit the pipeline file, write to silver,
+     lose it or put older copies back, set the server's variables; sessions set their own).
+Out: on stdout how many tables are equal, held (by reason) and different, and each that differs or waits for what a
+     snapshot or a person's release should have ended; exit code 0 when there is none, 1 else. The folder with
+     everything stays when something is wrong or with --keep.
 
 Statements are the servers' own tests: what nobody who writes a replication tool would think of. The server is the
 oracle: what it accepted it has, and its SELECT says what silver must have.
@@ -32,15 +34,17 @@ from tests.kit.road import Road
 from tests.kit.spark import session
 from tests.readers.lake import check
 from tests.readers.lake import report as readers_report
+from tests.replay.companions import ReplayCompanions, companions_of
 from tests.replay.compare import Found, compare
 from tests.replay.player import Player
 from tests.replay.scripts import chosen, install, label, statements, text_of
+from tests.soak.witness import Wrong
 from tests.support.servers import ROOT
 from tidegate.errors import TidegateError
 from tidegate.local import mariadb
 from tidegate.local.server import Server
 
-_WRONG: Final = ("different", "ghost", "missing")
+_WRONG: Final = ("different", "ghost", "missing", "waits")
 _HELD_SHARE_MAX: Final = 0.02
 # What a reason says of one table or one statement alone.
 _OWN: Final = re.compile(r"`[^`]*`|'[^']*'|\([^()]*\)|\S*[:.]\S*|\d+")
@@ -52,13 +56,16 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--files", type=int, default=30)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--flavour", choices=("mariadb", "mariadb118", "mysql9"), default="mariadb")
-    parser.add_argument("--every", type=int, default=10, help="files between two applies")
+    parser.add_argument("--every", type=int, help="files between two applies; 10, of a hostile run 4")
     parser.add_argument("--only", default="", help="only files whose path matches this expression")
+    parser.add_argument("--hostile", action="store_true", help="others do something between two applies")
     parser.add_argument(
         "--readers", action="store_true", help="read the lake by all readers in the end (tests/readers)"
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
-    return parser.parse_args(argv)
+    given = parser.parse_args(argv)
+    given.every = given.every or (4 if given.hostile else 10)
+    return given
 
 
 def _server(flavour: str, folder: Path) -> Server:
@@ -73,13 +80,29 @@ def replay(given: argparse.Namespace, server: Server, spark: SparkSession, folde
     """Play the files, capture and apply beside them, compare at the end."""
     tree = install(ROOT)
     files = chosen(tree, given.seed, given.files, given.only)
-    road = Road(server, folder, include="*.*", start="earliest")
-    player = Player(server, given.seed)
+    beside = ReplayCompanions(server, spark, folder, given.seed)
+    player = Player(server, given.seed, beside.variable if given.hostile else bytes)
+    companions = iter(companions_of(given.seed, len(files)) if given.hostile else ())
     for at, path in enumerate(files, 1):
         player.play(label(tree, path), statements(text_of(tree, path)))
         if at % given.every == 0 or at == len(files):
-            _apply(road, spark, player, at)
-    return compare(server, folder / "lake")
+            if companion := next(companions, None):
+                print(companion, file=sys.stderr, flush=True)
+                beside.between(companion)
+            _apply(beside.road, spark, player, at)
+    wrong_before = [] if given.hostile else _waits_yet(compare(server, folder / "lake"))
+    beside.settle()
+    unnamed = beside.unnamed()
+    results = {item.table: item for item in compare(server, folder / "lake")}
+    results |= {name: Found(name, "waits", words) for name, words in unnamed.items()}
+    return list((results | {item.table: item for item in wrong_before}).values())
+
+
+def _waits_yet(found: list[Found]) -> list[Found]:
+    """Say what a person and snapshots are to end now; the tables that no wait explains."""
+    for reason, count in _reasons(found).most_common():
+        print(f"waits {count}: {reason}", file=sys.stderr)
+    return [item for item in found if item.outcome in _WRONG]
 
 
 def _apply(road: Road, spark: SparkSession, player: Player, files: int) -> None:
@@ -97,12 +120,15 @@ def _apply(road: Road, spark: SparkSession, player: Player, files: int) -> None:
     )
 
 
+def _reasons(found: list[Found]) -> collections.Counter[str]:
+    return collections.Counter(_OWN.sub("_", item.detail)[:100] for item in found if item.outcome == "held")
+
+
 def report(found: list[Found]) -> int:
     """Print what came of it; the exit code."""
     outcomes = collections.Counter(item.outcome for item in found)
     rows = sum(item.rows for item in found if item.outcome == "equal")
-    reasons = collections.Counter(_OWN.sub("_", item.detail)[:100] for item in found if item.outcome == "held")
-    for reason, count in reasons.most_common():
+    for reason, count in _reasons(found).most_common():
         print(f"held {count}: {reason}")
     for item in found:
         if item.outcome in _WRONG:
@@ -124,7 +150,7 @@ def main() -> int:
         with _server(given.flavour, folder) as server, session() as spark:
             found = replay(given, server, spark, folder)
             read = check(folder / "lake", spark, copy=folder / "copy") if given.readers else []
-    except TidegateError as error:
+    except (TidegateError, Wrong) as error:
         print(f"replay stopped: {type(error).__name__}: {error}\nstate in {folder}")
         return 1
     (folder / "found.json").write_text(json.dumps([asdict(item) for item in found], indent=1))
@@ -132,6 +158,7 @@ def main() -> int:
     if read and readers_report(read):
         code = 1
     again = f"make replay FILES={given.files} SEED={given.seed} FLAVOUR={given.flavour}"
+    again += " HOSTILE=1" if given.hostile else ""
     if code:
         print(f"again: {again}{f' ONLY={given.only}' if given.only else ''}; state in {folder}")
     elif not given.keep:

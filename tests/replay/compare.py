@@ -24,7 +24,7 @@ from tidegate import tables
 from tidegate.local.server import Server
 
 Rows = Counter[tuple[str | None, ...]]
-_SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema")
+_SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema", tables.WATERMARK_DATABASE)
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "decimal"})
 _MOMENTS: Final = frozenset({"date", "datetime", "timestamp"})
 _WORDS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
@@ -47,7 +47,7 @@ def compare(server: Server, lake: Path) -> list[Found]:
     """Every table of the source, and every one that silver shows as live."""
     states = _states(lake)
     found = []
-    at_source = set(_tables(server))
+    at_source = set(tables_at(server))
     for name in sorted(at_source):
         state = states.get(f"{name[0]}.{name[1]}", {})
         if state.get("state") in ("held", "released"):
@@ -114,7 +114,8 @@ def _named(folder: str) -> str:
     return "".join(part if at % 2 == 0 else chr(int(part, 16)) for at, part in enumerate(parts))
 
 
-def _tables(server: Server) -> Iterator[tuple[str, str]]:
+def tables_at(server: Server) -> Iterator[tuple[str, str]]:
+    """(database, table) of all base tables that are not the server's own."""
     rows = server.query(
         "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type IN"
         " ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema NOT IN %s",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -63,8 +63,10 @@ class Played:
 class Player:
     """One server; one connection per file."""
 
-    def __init__(self, server: Server, seed: int) -> None:
+    def __init__(self, server: Server, seed: int, variable: Callable[[], bytes] = bytes) -> None:
+        """variable: a statement for a session before its next one, or nothing."""
         self.server = server
+        self._variable = variable
         self.played = Played()
         self._random = random.Random(seed)
 
@@ -80,6 +82,8 @@ class Player:
                     number += 1
                     database = self._database(connection, name, number)
                     continue
+                if sets := self._variable():
+                    self._send(connection, sets)
                 self._send(connection, _for_database(statement, database))
         except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError):
             self.played.lost_connections += 1

@@ -96,8 +96,9 @@ def test_no_statement_about_views_triggers_routines_events_or_accounts_holds_a_t
 
 @pytest.mark.server
 @pytest.mark.spark
-def test_a_few_files_are_equal_and_a_difference_is_seen(spark: SparkSession, tmp_path: Path) -> None:
-    given = arguments(["--seed", "1", "--files", "5"])
+@pytest.mark.parametrize("more", [[], pytest.param(["--hostile", "--every", "2"], marks=pytest.mark.long)])
+def test_a_few_files_are_equal_and_a_difference_is_seen(spark: SparkSession, tmp_path: Path, more: list[str]) -> None:
+    given = arguments(["--seed", "1", "--files", "5", *more])
     with mariadb.MariaDB(tmp_path / "server", mariadb.install(ROOT)) as server:
         found = replay(given, server, spark, tmp_path)
         assert {item.outcome for item in found} <= {"equal", "held", "dropped", "empty"}, found

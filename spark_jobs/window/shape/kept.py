@@ -223,11 +223,11 @@ def _changes(before: Kept, old: TableVersion, after: Kept, new: TableVersion) ->
             yield column, _MASKS, "doesn't mask" if rule is None else begins
 
 
-def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState, *, has_all: bool) -> None:
+def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState, due: frozenset[str]) -> None:
     """Raise SchemaMismatch where silver was made by other rules.
 
     It must not have a column for some of its rows. missing: names of the source's columns kept out
-    of silver. has_all: whether it is to have all of the shape's columns already.
+    of silver. due: the names of those that it must have already.
     """
     if not state.created:
         return
@@ -235,7 +235,7 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
     why, section = "", _COLUMNS
     if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
-    elif has_all and (lacking := {column.name for column in shape.columns if column.name.lower() not in own}):
+    elif lacking := {column.name for column in shape.columns if column.name in due and column.name.lower() not in own}:
         why = f"silver lacks column {_listed(lacking)}, which the source has and no rule leaves out"
     elif other := sorted(_otherwise(shape, state)):
         section, why = _MASKS, f"silver's values of column {_listed(other)} are masked by other rules, or not at all"

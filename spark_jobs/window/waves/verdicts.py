@@ -178,7 +178,9 @@ def _anew(app: Application, window: Window, share: Share) -> Verdict:
     version = _version(app, share, state)
     if version is None:
         return Verdict(refused="its columns aren't known here, and control/snapshots doesn't tell them")
-    if reason := unlogged_reason(app, version) or _unfit_anew(app, version, share):
+    if reason := unlogged_reason(app, version):
+        return Verdict(refused=reason, fails=True)
+    if reason := _unfit_anew(app, version, share):
         return Verdict(refused=reason)
     if not routed:
         return Verdict(version, begins=True, made=(version,))

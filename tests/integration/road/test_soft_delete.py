@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
+from tests.kit.snapshots import Reading
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
 from tidegate import tables
@@ -84,3 +85,30 @@ def test_deleted_rows_stay_as_the_server_last_showed_them(
     app = road.apply(spark)
     assert "a deleted row lacks column code" in app.states[f"{database}.keyed"].reason
     assert silver(road, database, "keyed")[True] == kept, "its rows wait in bronze"
+
+
+def test_a_held_table_whose_columns_changed_meanwhile_is_read_anew_and_keeps_deleted_rows(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", soft_delete: ['{database}.*']")
+    road.capture()
+    with mariadb.connect(database, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, code INT)")
+        cursor.execute("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+        cursor.execute("DELETE FROM t WHERE id = 3")
+        road.capture()
+        road.apply(spark)
+        cursor.execute("SET SESSION binlog_row_image = MINIMAL")
+        cursor.execute("DELETE FROM t WHERE id = 2")
+        road.capture()
+        assert "a deleted row lacks column code" in road.apply(spark).states[f"{database}.t"].reason
+        cursor.execute("ALTER TABLE t ADD COLUMN later INT DEFAULT 7, CHANGE id number INT")
+        cursor.execute("INSERT INTO t VALUES (4, 4, 4)")
+    app = Reading(road, spark).run()
+    assert app.states[f"{database}.t"].state == "active", app.states[f"{database}.t"].reason
+    assert road.assert_equal() == {"t": 2}
+    rows = READERS["DuckDB"](road.lake.uri(tables.silver_path(database, "t"))).to_pylist()
+    assert sorted((row["number"], row["code"], row["later"], row[tables.DELETED]) for row in rows) == [
+        (1, 1, 7, False), (2, 2, None, True), (3, 3, None, True), (4, 4, 4, False),
+    ]  # fmt: skip

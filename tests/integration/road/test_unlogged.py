@@ -8,10 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
+from tests.kit.snapshots import Reading
 from tests.support.servers import ROOT, FreshDatabase
 from tidegate.errors import SourceRefused
 from tidegate.local import mariadb as mariadb_package
 from tidegate.local.server import Server
+from tidegate.snapshot.progress.events import SnapshotState
+from tidegate.snapshot.progress.requests import told
 from tidegate.standing.causes import Cause
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -110,3 +113,26 @@ def test_names_in_any_case_are_one_table_where_the_server_folds_them(tmp_path: P
         server.restart()
         with pytest.raises(SourceRefused, match="lower_case_table_names was on"):
             road.capture()
+
+
+def test_a_snapshot_of_a_table_that_none_can_mend_fails_at_once(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its rows aren't read again and again."""
+    database = fresh_database(mariadb)
+    road = Road.begun(
+        mariadb,
+        tmp_path,
+        database,
+        "CREATE TABLE under (a INT PRIMARY KEY) ENGINE=MyISAM",
+        "CREATE TABLE merged (a INT NOT NULL) ENGINE=MERGE UNION=(under) INSERT_METHOD=LAST",
+        "INSERT INTO merged VALUES (1)",
+    )
+    road.capture()
+    name = f"{database}.under"
+    assert road.apply(spark).states[name].cause is Cause.UNLOGGED
+    app = Reading(road, spark).run(name)
+    assert app.states[name].cause is Cause.UNLOGGED
+    (progress,) = told(road.lake, "road")
+    assert (progress.state, len(progress.refused)) == (SnapshotState.FAILED, 1)
+    assert "the MERGE table" in progress.reason

@@ -31,11 +31,12 @@ from tidegate.verify.verification import verify
 NAMED: Final = (
     (Cause.FAULT, r"of the key holds .*, which no calendar has"),
     (Cause.UNLOGGED, r"foreign key .* it can't be followed: "),
+    (Cause.UNLOGGED, r"its engine is \w+: |through the MERGE table"),
 )
 # Why a snapshot can't read a table.
 UNREAD: Final = (
     r"it has no key whose columns are all NOT NULL, and \w+ can't show it as it was at one moment"
-    r"|column .* of the key holds .*, which no calendar has"
+    r"|column .* of the key holds .*, which no calendar has|rows come to it through the MERGE table"
 )
 _WRONG: Final = ("different", "ghost", "missing")
 _MORE: Final = "columns differ: missing in silver [], only in silver"
@@ -63,15 +64,11 @@ class Ends:
         ]
         wrong += [f"verify: {words}" for words in self._by_verify()]
         wrong += [f"changelog of {words}" for words in self._changelogs()]
-        standings, unread = held.held_tables(self._road.lake), self._unread()
-        wrong += [
-            f"waits: {name}: {_said(state)}; its snapshot: {unread.get(name, 'none')}"
-            for name, state in standings.items()
-            if not _is_named(state, standings) and not re.search(UNREAD, unread.get(name, ""))
-        ]
+        wrong += [f"waits: {name}: {words}" for name, words in self.waiting().items()]
         if wrong:
             raise SilverDiffers("\n".join(wrong), len(wrong))
         equal = [item for item in results if item.outcome == "equal"]
+        standings = held.held_tables(self._road.lake)
         named = f", {len(standings)} wait for what is named" if standings else ""
         return f"{len(equal)} tables with {sum(item.rows for item in equal)} rows equal in silver{named}"
 
@@ -80,6 +77,15 @@ class Ends:
         road = self._road
         last = newest(told(road.lake, road.pipeline.pipeline))
         return {logical_name(road.pipeline, it): it.reason for it in last if it.state is SnapshotState.FAILED}
+
+    def waiting(self) -> dict[str, str]:
+        """Tables that wait for nothing that is named, and what for."""
+        standings, unread = held.held_tables(self._road.lake), self._unread()
+        return {
+            name: f"{_said(state)}; its snapshot: {unread.get(name, 'none')}"
+            for name, state in standings.items()
+            if not is_named(state, standings) and not re.search(UNREAD, unread.get(name, ""))
+        }
 
     def _by_verify(self) -> list[str]:
         road = self._road
@@ -106,8 +112,8 @@ def _said(state: Standing) -> str:
     return f"{state.cause} {state.fault} {state.needs} {state.partner}: {state.reason}"
 
 
-def _is_named(state: Standing, standings: Mapping[str, Standing]) -> bool:
-    """Of a table that waits with another: whether that one is."""
+def is_named(state: Standing, standings: Mapping[str, Standing]) -> bool:
+    """Whether no snapshot can end it. Of a table that waits with another: whether that one is."""
     if state.cause is Cause.WAITS_WITH and state.partner in standings:
-        return _is_named(standings[state.partner], {})
+        return is_named(standings[state.partner], {})
     return any(state.cause is cause and re.search(reason, state.reason) for cause, reason in NAMED)

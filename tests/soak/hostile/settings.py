@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.soak.hostile.tables import HOSTILE
-
 _DDL: Final = ("add_column", "drop_column", "rename_column", "change_type", "change_key", "rename_table", "truncate")
 _MORE_DDL: Final = ("drop_table", "drop_partition", "move_partition")
 
@@ -21,8 +19,8 @@ _MORE_DDL: Final = ("drop_table", "drop_partition", "move_partition")
 class Settings:
     """excluded, soft_delete, changelog: silver's tables by name, as the file has them now."""
 
-    def __init__(self, file: Path, head: str) -> None:
-        self._file, self._head = file, head
+    def __init__(self, file: Path, head: str, include: Sequence[str]) -> None:
+        self._file, self._head, self._include = file, head, include
         self.excluded: set[str] = set()
         self.soft_delete: set[str] = set()
         self.changelog: set[str] = set()
@@ -84,7 +82,7 @@ class Settings:
     def write(self) -> None:
         """Replace the file."""
         tables = {
-            "include": [f"{database}.*" for database in HOSTILE],
+            "include": self._include,
             "exclude": [_pattern(name) for name in sorted(self.excluded)],
             "soft_delete": [_pattern(name) for name in sorted(self.soft_delete)],
             "changelog": [_pattern(name) for name in sorted(self.changelog)],
