@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.support.seeds import LONG
 from tests.support.servers import ROOT
@@ -77,6 +78,9 @@ def test_demo_ends_with_every_table_equal_and_nothing_left_running(root: Path) -
         assert (source_rows, source_hash) == (silver_rows, silver_hash), name
         assert int(source_rows) > 0, name
     assert {"shop.page_views", "shop.reviews", "shop.orders"} <= {name for name, *_ in equal}
+    recorded = DeltaTable(root / ".tidegate" / "demo" / "lake" / "control" / "verification").to_pyarrow_table()
+    assert set(recorded["outcome"].to_pylist()) <= {"equal", "dropped"}, "the page shows when it was verified"
+    assert recorded.num_rows >= len(equal)
     assert running(root) == []
     passwords = (root / ".tidegate" / "airflow" / "passwords.json").stat()
     assert passwords.st_mode & 0o077 == 0, "others may read the password"

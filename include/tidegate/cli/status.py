@@ -140,7 +140,7 @@ def _source_lines(source: SourceStanding) -> list[str]:
         if source.nothing_missing:
             wrote = f"its last change was at {source.changed_at}"
             wrote = wrote if captured.max_commit_ts else "it has written nothing since capture began"
-            state = f"nothing is missing; {wrote}"
+            state = f"all of it is captured; {wrote}"
         elif source.nothing_missing is None:
             state = f"complete up to {age_text(source.lag_seconds)} ago"  # whoever can't be asked is named below
         else:

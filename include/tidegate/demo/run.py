@@ -37,6 +37,7 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.position import MariadbGtidPosition
 from tidegate.tables import WATERMARK_DATABASE
 from tidegate.verify.report import Report
+from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
 _PARTS: Final = ("capture", "apply", "snapshot")
@@ -173,11 +174,12 @@ class Demo:
         return Airflow(home, self._root, self.state / "pipelines", {CONN_ID: self._connection})
 
     def _verify(self) -> Report:
-        """The source's own SELECT against silver read by DuckDB."""
+        """The source's own SELECT against silver read by DuckDB; recorded, so that the page shows it."""
         self._say("comparing every row")
         (source,) = self.pipeline.sources
         connections = {source: ConnectionInfo.from_airflow_text(CONN_ID, self._connection)}
-        return verify(self.pipeline, connections, self.lake.root, self.lake.storage_options)
+        options = VerifyOptions.of(self.pipeline.verify)
+        return verify(self.pipeline, connections, self.lake.root, self.lake.storage_options, options)
 
     def _workload(self, server: mariadb.MariaDB) -> Workload:
         options = self._options

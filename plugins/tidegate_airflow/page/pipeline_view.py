@@ -97,7 +97,7 @@ def _source(source: SourceStanding, stands: CaptureStanding, now: float) -> str:
             f"{_ARROW}<div class='stop'><b>Bronze of {name}</b><span class='bad'>nothing is captured yet</span></div>"
         )
     else:
-        said = "nothing is missing" if source.nothing_missing else f"{age_text(source.lag_seconds)} behind"
+        said = "all of it is captured" if source.nothing_missing else f"{age_text(source.lag_seconds)} behind"
         left = f"<span>{size_text(source.behind_bytes)} of binlog wait</span>" if source.behind_bytes else ""
         heard = age_text(max(0.0, now - captured.heard_at)) if captured.heard_at else "-"
         slow = " slow" * _is_slowest(stands, Hop.CAPTURE, source.source)
