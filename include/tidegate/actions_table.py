@@ -29,6 +29,7 @@ class Act(StrEnum):
     RESUME = "resume"
     CANCEL = "cancel"
     ACCEPT = "accept"  # a source's lost log
+    ERASE = "erase"  # a person's rows leave the lake
 
 
 class ActionOutcome(StrEnum):
@@ -50,7 +51,11 @@ ACTIONS: Final = Table(
             field("pipeline", pa.string(), "pipeline"),
             field("action", pa.string(), f"{' | '.join(Act)}"),
             field("tables", pa.list_(pa.string()), "logical tables, database.table; accept: []"),
-            field("subject", pa.string(), "the statement, place, transaction or source; '' where there is none"),
+            field(
+                "subject",
+                pa.string(),
+                "the statement, place, transaction or source; erase: a hash; '' where there is none",
+            ),
             field("user", pa.string(), "name of the user"),
             field("place", pa.string(), "command line (the operating system's user) | Airflow (Airflow's)"),
             field("outcome", pa.string(), f"{' | '.join(ActionOutcome)}"),

@@ -48,6 +48,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "maintain",
         "Keep silver and bronze small and quick to read.",
     ),
+    "erase": ("tidegate.cli.erase", "erase", "Erase a person's rows from the whole lake, at once."),
     "rebuild": ("tidegate.cli.rebuild", "rebuild", "Rebuild a silver table from bronze alone."),
     "check": (
         "tidegate.cli.check",

@@ -104,3 +104,7 @@ CODEGEN_BYTES_MIN: Final = 64 << 20
 # A window that fails by what may pass is tried so often by the application itself.
 WINDOW_ATTEMPTS_MAX: Final = 3
 MASK_KEY_BYTES_MIN = 16  # shorter keys can be guessed
+
+# --- erase ----------------------------------------------------------------------------------------
+# Between looks whether an apply that runs has ended.
+ERASE_LEASE_POLL_SECONDS: Final = 2.0

@@ -120,7 +120,7 @@ def pack(lake: LakeFiles, run: Sequence[BronzeFile], compression: str) -> dict[s
             with opened(sink, compression) as writer:
                 for group in _groups(_pieces(lake, run)):
                     writer.write_table(group, row_group_size=group.num_rows)
-                    _widen(bounds, group)
+                    widen(bounds, group)
                     rows += group.num_rows
                     failpoint("bronze_in_compaction")
             size = sink.tell()
@@ -185,7 +185,8 @@ def _cut(piece: pa.Table) -> Iterator[pa.Table]:
         yield piece.slice(at, BRONZE_GROUP_ROWS_MAX)
 
 
-def _widen(bounds: dict[str, tuple[int, int]], group: pa.Table) -> None:
+def widen(bounds: dict[str, tuple[int, int]], group: pa.Table) -> None:
+    """Take the statistics of a row group of bronze/segments into those of its file."""
     for name in STATISTICS:
         extremes = pc.min_max(group[name]).as_py()
         low, high = bounds.get(name, (extremes["min"], extremes["max"]))

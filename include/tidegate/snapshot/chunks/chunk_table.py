@@ -167,9 +167,9 @@ class ChunkWriter:
         folder = "/".join(f"{name}={value}" for name, value in partition.items())
         path = f"{folder}/{uuid.uuid4().hex}.parquet"
         with created(self._lake, f"{CHUNKS.path}/{path}") as file:
-            _write(file, chunks)
+            write_chunks(file, chunks)
             size = int(file.tell())
-        return actions.add(added(path, size, partition, _statistics(chunks)), data_change=True)
+        return actions.add(added(path, size, partition, chunk_statistics(chunks)), data_change=True)
 
 
 def chunk_refs(lake: LakeFiles, source: str, tokens: Collection[str]) -> list[ChunkRef]:
@@ -180,13 +180,13 @@ def chunk_refs(lake: LakeFiles, source: str, tokens: Collection[str]) -> list[Ch
     try:
         for file in lake.log(CHUNKS.path).state().files:
             if file.action["partitionValues"]["source"] == source and _may_hold(file, tokens):
-                refs += [ref for ref in _refs(lake, source, unquote(file.path)) if ref.chunk.low_token in tokens]
+                refs += [ref for ref in refs_in(lake, source, unquote(file.path)) if ref.chunk.low_token in tokens]
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.uri(CHUNKS.path)) from error
     return sorted(refs, key=lambda ref: (ref.chunk.wave, ref.chunk.name, ref.chunk.chunk))
 
 
-def _refs(lake: LakeFiles, source: str, path: str) -> list[ChunkRef]:
+def refs_in(lake: LakeFiles, source: str, path: str) -> list[ChunkRef]:
     place = f"{CHUNKS.path}/{path}"
     try:
         with lake.open(place) as handle:
@@ -200,10 +200,10 @@ def _refs(lake: LakeFiles, source: str, path: str) -> list[ChunkRef]:
 
 def chunks_in(lake: LakeFiles, source: str, path: str) -> list[Chunk]:
     """A file's chunks without their bytes. Raises StreamCorrupt, OSError."""
-    return [ref.chunk for ref in _refs(lake, source, path)]
+    return [ref.chunk for ref in refs_in(lake, source, path)]
 
 
-def _write(sink: Any, chunks: Sequence[Chunk]) -> None:
+def write_chunks(sink: Any, chunks: Sequence[Chunk]) -> None:
     """Each chunk in a row group; its payload is packed already."""
     with pq.ParquetWriter(
         sink, _FILE_SCHEMA, use_dictionary=False, compression="none", write_statistics=False, write_page_checksum=True
@@ -214,7 +214,7 @@ def _write(sink: Any, chunks: Sequence[Chunk]) -> None:
             writer.write_table(pa.Table.from_arrays(columns, schema=_FILE_SCHEMA))
 
 
-def _statistics(chunks: Sequence[Chunk]) -> str:
+def chunk_statistics(chunks: Sequence[Chunk]) -> str:
     cells = {name: [getattr(chunk, name) for chunk in chunks] for name in _BOUNDED}
     short = {name: of for name, of in cells.items() if not any(len(str(cell)) > _BOUNDED_CHARS_MAX for cell in of)}
     return json.dumps(

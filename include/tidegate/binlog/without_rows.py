@@ -1,0 +1,287 @@
+"""A segment without some of its rows, and otherwise as it was captured.
+
+In:  a segment; per piece of it the rows that go.
+Out: a segment with the same length, events at the same places, the same transactions; with the same CRC-32C where
+     there are free bytes for it (same_crc.py).
+
+A place in the log is `start_pos` and an offset in the payload, and places stand in schema_history, changelogs and
+ledgers. A captured event that gets shorter is therefore filled up to its length:
+- by an event of type IGNORABLE behind it, where there is so much room;
+- else by the extra data that rows events of version 2 may have in front of their rows (version 1 becomes 2);
+- a TRANSACTION_PAYLOAD by the width of the integers in its header.
+An event that lost all its rows stays, without any: it may end its statement.
+
+Texts of statements whose rows follow (ROWS_QUERY, ANNOTATE_ROWS) become blanks in a segment that loses rows, or may
+have: nothing reads them. An event that isn't compressed as well as before, and has no room left, is refused.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.binlog.event_index import EventIndex, index_pieces
+from tidegate.binlog.events import CHECKSUM_BYTES, HEADER_BYTES, EventFlag, EventType, type_name
+from tidegate.binlog.expand import captured_events
+from tidegate.binlog.format_description import parse_format_description
+from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of constants
+from tidegate.binlog.kernel import index as K  # noqa: N812
+from tidegate.binlog.logged_rows import Span
+from tidegate.binlog.same_crc import FREE_BYTES, FreeBytes, keep_crc
+from tidegate.columnar.cursor import ByteCursor
+from tidegate.errors import UnsupportedValue
+from tidegate.segments.crc32c import crc32c
+from tidegate.segments.segment import Segment
+
+# An index -> number of an event -> where rows lie that go.
+Chooser = Callable[[EventIndex], Mapping[int, Sequence[Span]]]
+_ANNOTATIONS: Final = (EventType.ROWS_QUERY, EventType.MARIADB_ANNOTATE_ROWS)
+_TO_V2: Final = {
+    EventType.WRITE_ROWS_V1: EventType.WRITE_ROWS_V2,
+    EventType.UPDATE_ROWS_V1: EventType.UPDATE_ROWS_V2,
+    EventType.DELETE_ROWS_V1: EventType.DELETE_ROWS_V2,
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1: EventType.MARIADB_WRITE_ROWS_COMPRESSED,
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V1: EventType.MARIADB_UPDATE_ROWS_COMPRESSED,
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED_V1: EventType.MARIADB_DELETE_ROWS_COMPRESSED,
+}
+_V2: Final = frozenset({*_TO_V2.values(), EventType.PARTIAL_UPDATE_ROWS})
+_UPDATES: Final = (EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V1, EventType.MARIADB_UPDATE_ROWS_COMPRESSED)
+_EXTRA_AT: Final = HEADER_BYTES + 8  # of the extra data's length, behind table id and flags
+_TAG_BYTES: Final = 3  # of a tag in it: its type, its length, a format
+_U16: Final = 0xFFFF
+_ZSTD_LEVELS: Final = (3, 1, 5, 9, 12, 19)
+_ZLIB_LEVELS: Final = (9, 6, 8, 7, 5, 4)
+_WIDENINGS: Final = (0, 2, 3, 8)  # more bytes that a packed integer below 251 may take
+
+
+def without_rows(segment: Segment, choose: Chooser) -> Segment:
+    """The same value where nothing changes. Raises StreamCorrupt, UnknownEvent, UnsupportedValue, and what choose
+    raises.
+    """
+    data = np.frombuffer(segment.payload, np.uint8)
+    described = parse_format_description(
+        segment.context[: int.from_bytes(segment.context[9:13], "little")], segment.where
+    )
+    sizes = {
+        row[C.FOUND_OFFSET]: (row[C.FOUND_SIZE], row[C.FOUND_CHECKSUM])
+        for row in captured_events(data, described.checksum_bytes).tolist()
+    }
+    made = dict(_rewritten(segment, choose, sizes))
+    if not made:
+        return segment
+    payload = bytearray(segment.payload)
+    for origin, events in made.items():
+        assert len(events) == sizes[origin][0], "a rewritten event keeps its length"
+        payload[origin : origin + len(events)] = events
+    free = [place for origin, events in made.items() for place in _free(segment, origin, events, sizes[origin][1])]
+    keep_crc(payload, free, segment.payload_crc32c)
+    return replace(segment, payload=bytes(payload), payload_crc32c=crc32c(bytes(payload)))
+
+
+def _free(segment: Segment, origin: int, events: bytes, checksum_bytes: int) -> Iterator[FreeBytes]:
+    """The bytes without a meaning in events that were written in the place of one at an offset of the payload."""
+    at = 0
+    while at < len(events):
+        size, kind = int.from_bytes(events[at + 9 : at + 13], "little"), events[at + 4]
+        begin, end = at + HEADER_BYTES, at + size - checksum_bytes
+        if kind in _V2:
+            extra = _extra(events[at:])
+            added = extra - (_extra(bytes(segment.payload[origin : origin + _EXTRA_AT + 2])) or 2)
+            end = at + _EXTRA_AT + extra
+            begin = min(end, end - added + _TAG_BYTES)
+        elif kind in _ANNOTATIONS:
+            begin += kind == EventType.ROWS_QUERY
+        elif kind != EventType.IGNORABLE:
+            begin = end
+        yield FreeBytes(origin + at, origin + at + size, origin + begin, origin + end, checksum_bytes)
+        at += size
+
+
+def _extra(event: bytes) -> int:
+    """Bytes of a rows event's extra data, its length included; 0 where its version has none."""
+    return int.from_bytes(event[_EXTRA_AT : _EXTRA_AT + 2], "little") if event[4] in _V2 else 0
+
+
+def _rewritten(segment: Segment, choose: Chooser, sizes: Mapping[int, tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+    """(offset in the payload, the event there that differs, filled up to its length)."""
+    payloads = set[int]()
+    for index in index_pieces(segment):
+        for number, short in _changed(index, choose(index)).items():
+            origin = int(index.events[number, K.ORIGIN])
+            size, checksum_bytes = sizes[origin]
+            kind = segment.payload[origin + 4]
+            if kind == EventType.TRANSACTION_PAYLOAD:
+                payloads.add(origin)
+            elif kind != short[4]:
+                yield origin, _packed_event(segment, origin, size, short, checksum_bytes)
+            else:
+                yield origin, _filled(segment, short, size, checksum_bytes)
+    if payloads:
+        for origin, events in _inner_events(segment, choose, payloads).items():
+            yield origin, _payload(segment, origin, sizes[origin], events)
+
+
+def _inner_events(segment: Segment, choose: Chooser, origins: set[int]) -> dict[int, list[bytes]]:
+    """Offset of a TRANSACTION_PAYLOAD -> its events as they lie in it, without the rows that go."""
+    events: dict[int, list[bytes]] = {origin: [] for origin in origins}
+    for index in index_pieces(segment):
+        numbers = np.flatnonzero(np.isin(index.events[:, K.ORIGIN], list(origins))).tolist()
+        changed = _changed(index, choose(index)) if numbers else {}
+        for number in numbers:
+            event = changed.get(number) or index.event(number)
+            bare = _resized(event[: len(event) - index.checksum_bytes(number)])
+            events[int(index.events[number, K.ORIGIN])].append(bare)
+    return events
+
+
+def _changed(index: EventIndex, gone: Mapping[int, Sequence[Span]]) -> dict[int, bytes]:
+    """The events of an index that change, by number, as short as they get."""
+    made: dict[int, bytes] = {}
+    for number, spans in gone.items():
+        offset = int(index.events[number, K.OFFSET])
+        event, left, at = index.event(number), bytearray(), 0
+        for begin, end in sorted(spans):
+            left += event[at : begin - offset]
+            at = end - offset
+        made[number] = _resized(bytes(left + event[at:]))
+    for number in np.flatnonzero(np.isin(index.events[:, K.TYPE], _ANNOTATIONS)).tolist():
+        event, end = index.event(number), index.checksum_bytes(number)
+        first = HEADER_BYTES + (event[4] == EventType.ROWS_QUERY)  # behind the byte of its length
+        blank = event[:first] + b" " * (len(event) - end - first) + event[len(event) - end :]
+        if blank[first + FREE_BYTES :] != event[first + FREE_BYTES :]:  # these may be free bytes of a time before
+            made[number] = blank
+    return made
+
+
+def _resized(event: bytes) -> bytes:
+    """With its own length in its header."""
+    return event[:9] + len(event).to_bytes(4, "little") + event[13:]
+
+
+def _ended(event: bytes, next_pos: int, checksum_bytes: int) -> bytes:
+    """An event whose last checksum_bytes are due, with its length, its end position and its checksum."""
+    head = event[:9] + len(event).to_bytes(4, "little") + next_pos.to_bytes(4, "little") + event[17:HEADER_BYTES]
+    whole = head + event[HEADER_BYTES : len(event) - checksum_bytes]
+    return whole + (zlib.crc32(whole).to_bytes(CHECKSUM_BYTES, "little") if checksum_bytes else b"")
+
+
+def _filled(segment: Segment, short: bytes, size: int, checksum_bytes: int) -> bytes:
+    """An event that got shorter, and what fills up its length. Raises UnsupportedValue."""
+    left = size - len(short)
+    ends = int.from_bytes(short[13:17], "little")
+    if 0 < left < HEADER_BYTES + checksum_bytes + FREE_BYTES:
+        short, left = _with_extra(segment, short, left), 0
+    if left < 0:
+        raise _no_room(segment, short[4])
+    first = _ended(short, (ends - left) % (1 << 32) if ends else 0, checksum_bytes)
+    return first + _filler(short, left, ends, checksum_bytes)
+
+
+def _filler(beside: bytes, size: int, next_pos: int, checksum_bytes: int) -> bytes:
+    """An event of this size that readers ignore, of the same time and server."""
+    if not size:
+        return b""
+    flags = int(EventFlag.IGNORABLE).to_bytes(2, "little")
+    head = beside[:4] + bytes([EventType.IGNORABLE]) + beside[5:9] + bytes(8) + flags
+    return _ended(head + bytes(size - HEADER_BYTES), next_pos, checksum_bytes)
+
+
+def _with_extra(segment: Segment, event: bytes, more: int) -> bytes:
+    """A rows event that is longer by `more` bytes in front of its rows."""
+    kind = event[4]
+    if kind in _TO_V2 and more >= 2:
+        event = event[:4] + bytes([_TO_V2[EventType(kind)]]) + event[5:_EXTRA_AT] + b"\x02\x00" + event[_EXTRA_AT:]
+        kind, more = event[4], more - 2
+    if not more:
+        return event
+    extra = _extra(event) + more if kind in _V2 else _U16 + 1
+    if extra > _U16:
+        raise _no_room(segment, kind)
+    behind = _EXTRA_AT + extra - more
+    # As the server tags it: type 0, its length, a format; what follows means nothing.
+    tag = bytes([0, more - 1, 0]) + bytes(more - _TAG_BYTES) if more >= _TAG_BYTES else bytes(more)
+    return event[:_EXTRA_AT] + extra.to_bytes(2, "little") + event[_EXTRA_AT + 2 : behind] + tag + event[behind:]
+
+
+def _packed_event(segment: Segment, origin: int, size: int, plain: bytes, checksum_bytes: int) -> bytes:
+    """MariaDB's compressed form of a plain rows event, filled up. Raises UnsupportedValue."""
+    kind = EventType(segment.payload[origin + 4])
+    body = plain[: len(plain) - checksum_bytes]
+    cursor = ByteCursor(body, HEADER_BYTES, len(body))
+    cursor.take(8)
+    if kind in _V2:
+        cursor.take(max(cursor.unsigned(2), 2) - 2)
+    cursor.take((cursor.packed() + 7) // 8 * (2 if kind in _UPDATES else 1))
+    front, rows = body[: cursor.at], body[cursor.at :]
+    width = max(1, (len(rows).bit_length() + 7) // 8)
+    head = bytes([0x80 | width]) + len(rows).to_bytes(width, "big")
+    for level in _ZLIB_LEVELS:
+        short = _resized(
+            front[:4] + bytes([kind]) + front[5:] + head + zlib.compress(rows, level) + bytes(checksum_bytes)
+        )
+        left = size - len(short)
+        if left == 0 or left >= 2:
+            return _filled(segment, short, size, checksum_bytes)
+    raise _no_room(segment, kind)
+
+
+def _payload(segment: Segment, origin: int, whole: tuple[int, int], events: Sequence[bytes]) -> bytes:
+    """A TRANSACTION_PAYLOAD of these events, filled up. Raises UnsupportedValue."""
+    size, checksum_bytes = whole
+    header = bytes(segment.payload[origin : origin + HEADER_BYTES])
+    ends = int.from_bytes(header[13:17], "little")
+    inner = b"".join(events)
+    for level in _ZSTD_LEVELS:
+        packed = pa.Codec("zstd", compression_level=level).compress(inner, asbytes=True)
+        bare = HEADER_BYTES + len(_fields(len(inner), len(packed), ())) + len(packed) + checksum_bytes
+        left = size - bare
+        widths: tuple[int, ...] | None = ()
+        if 0 < left < HEADER_BYTES + checksum_bytes:
+            widths, left = _widths(left), 0
+        if left < 0 or widths is None:
+            continue
+        event = header + _fields(len(inner), len(packed), widths) + packed + bytes(checksum_bytes)
+        first = _ended(event, (ends - left) % (1 << 32) if ends else 0, checksum_bytes)
+        return first + _filler(header, left, ends, checksum_bytes)
+    raise _no_room(segment, EventType.TRANSACTION_PAYLOAD)
+
+
+def _fields(unpacked: int, packed: int, widths: Sequence[int]) -> bytes:
+    """The fields of a TRANSACTION_PAYLOAD's header. widths: more bytes of the first integers that are small."""
+    wider, made = iter(widths), b""
+    for kind, value in ((2, 0), (3, unpacked), (1, packed)):
+        text = _integer(value, 0)
+        made += _integer(kind, next(wider, 0)) + _integer(len(text), next(wider, 0)) + text
+    return made + b"\x00"
+
+
+def _widths(more: int) -> tuple[int, ...] | None:
+    """How much wider six small integers must be for so many bytes in all; None for what can't be made."""
+    if more == 0:
+        return ()
+    for step in _WIDENINGS[:0:-1]:
+        rest = more - step
+        if rest >= 0 and (others := _widths(rest)) is not None and len(others) < 6:
+            return (step, *others)
+    return None
+
+
+def _integer(value: int, more: int) -> bytes:
+    """A packed integer; more: 0, 2, 3 or 8 bytes above the one of a small value."""
+    width = {0: 0, 2: 2, 3: 3, 8: 8}[more]
+    if not width:
+        if value < 251:
+            return bytes([value])
+        width = 2 if value < 1 << 16 else 3 if value < 1 << 24 else 8
+    return bytes([{2: 0xFC, 3: 0xFD, 8: 0xFE}[width]]) + value.to_bytes(width, "little")
+
+
+def _no_room(segment: Segment, kind: int) -> UnsupportedValue:
+    return UnsupportedValue(
+        f"event {type_name(kind)} can't be written without these rows in its own length", where=segment.where
+    )

@@ -1,0 +1,52 @@
+"""`tidegate erase PIPELINE --table DB.T --where CONDITION`: a person's rows leave the whole lake at once.
+
+In:  a pipeline file; the source's connection in AIRFLOW_CONN_<ID>, the lake's keys likewise. The source has no such
+     row any more, and apply has come past that.
+Out: lines; a row of control/actions, in which the condition is a hash. Exit code 2 where nothing was changed, and the
+     line says why; 75 where another job is at work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate.cli.lake import open_desk
+
+if TYPE_CHECKING:
+    from tidegate.mysql.connection import ConnectionInfo
+
+
+def erase(
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline, or path of its file")],
+    *,
+    table: Annotated[str, typer.Option(help="The table, database.table, as at the source")],
+    where: Annotated[str, typer.Option(help='Which rows, as `tables.rows` says conditions: "id = 4711"')],
+    wait: Annotated[
+        float, typer.Option(help="Seconds to wait for capture and apply to come so far, and for apply to end", min=0)
+    ] = 600.0,
+) -> None:
+    """Erase a person's rows from bronze, snapshots and all versions of silver. Delete them at the source first."""
+    from tidegate import pipelines
+    from tidegate.actions_table import Act
+    from tidegate.erase.erasure import Erasure, Order
+
+    desk = open_desk(pipeline)
+    order = Order(table, where, wait)
+    # The condition names the person: control/actions has a hash of it, and only who has the proof can compare it.
+    proof = secrets.token_hex(16)
+    subject = hashlib.sha256(f"{proof} {table} {where}".encode()).hexdigest()
+
+    def info(source: str) -> ConnectionInfo:
+        return pipelines.sql_info(desk.pipeline, source, desk.connections, desk.lake)
+
+    with desk.recorded(Act.ERASE, (table,), subject) as result:
+        done = Erasure(desk.pipeline, desk.lake, info, order, lambda line: typer.echo(line, err=True)).run()
+        result.line = done.line
+    typer.echo(f"erased: {done.line}")
+    typer.echo(
+        f"the order is {subject[:12]}... in control/actions: the SHA-256 of {proof!r}, the table and the condition"
+    )

@@ -1,0 +1,130 @@
+"""Whether a person's rows can be erased from a table, all of them: what can't is refused before anything is changed.
+
+In:  a pipeline, its lake, a table as it is called at the source.
+Out: Reach, the table with its versions; or an error that names the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from tidegate import tables
+from tidegate.config import MysqlSource, Pipeline
+from tidegate.errors import UsageError
+from tidegate.lake import control
+from tidegate.lake.cuts import cut_at
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.schema_rows import table_rows
+from tidegate.schema.follow.renames import RENAME, renamed_here
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.types import canonical
+from tidegate.table_names import Physical, splits
+from tidegate.upsert.fitness import why_not
+
+_LATER: Final = "set the times of docs/runbooks/erase-a-person.md, and let maintain erase by age"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """versions: all of the table's, oldest first. logical: silver's name; path: silver's, within the lake."""
+
+    table: Physical
+    versions: Sequence[TableVersion]
+    logical: str
+    path: str
+
+    @property
+    def newest(self) -> TableVersion:
+        return self.versions[-1]
+
+
+def reach_of(pipeline: Pipeline, lake: LakeFiles, name: str) -> Reach:
+    """Raises UsageError."""
+    versions = _versions(pipeline, lake, name)
+    table = versions[-1].physical
+    logical = pipeline.tables.logical(*table.pair)
+    _check_versions(name, versions)
+    _check_pipeline(pipeline, table, routed=logical.routed)
+    _check_children(lake, table)
+    cut = cut_at(lake, pipeline.pipeline)
+    kept = cut.tables.get(logical.name)
+    if kept is None:
+        why = cut.missing.get(logical.name, "no cut has it")
+        raise UsageError(f"its silver isn't complete: {why}", where=name, remedy="see `tidegate status`")
+    if (other := why_not(lake.log(kept.path).state())) is not None:
+        raise _refused(name, f"its silver can't be written by position: {other}")
+    return Reach(table, versions, logical.name, kept.path)
+
+
+def _versions(pipeline: Pipeline, lake: LakeFiles, name: str) -> list[TableVersion]:
+    rows = [row for database, table in splits(name) for row in table_rows(lake, database, table)]
+    rows = [
+        row
+        for row in rows
+        if row["source"] in pipeline.sources and pipeline.tables.keeps(row["database"], row["table"])
+    ]
+    sources = {row["source"] for row in rows}
+    if not rows:
+        raise UsageError(
+            f"there is no table {name}", where=pipeline.pipeline, remedy="give database.table as at the source"
+        )
+    if len(sources) > 1 or len({(row["database"], row["table"]) for row in rows}) > 1:
+        raise _refused(name, f"several tables are called so, of {', '.join(sorted(sources))}")
+    return [TableVersion.from_row(row) for row in rows]
+
+
+def _check_versions(name: str, versions: Sequence[TableVersion]) -> None:
+    if versions[-1].status is VersionStatus.DROPPED:
+        raise _refused(name, "the source has dropped it")
+    if not versions[-1].key:
+        raise _refused(name, "it has no key")
+    for version in versions:
+        if version.kind == RENAME or renamed_here(version) or version.moved is not None:
+            raise _refused(name, f"rows came to it, or went, by {version.ddl[:80] or version.kind}")
+        if version.status.waits and version.kind == "unfollowed":
+            raise _refused(name, f"a statement about it wasn't followed: {version.ddl[:80]}")
+    keyed = [version for version in versions if version.key]
+    for before, after in pairwise(keyed):
+        if _key_types(before) != _key_types(after):
+            raise _refused(name, f"its key was another one before {after.ddl[:80] or after.kind}")
+
+
+def _key_types(version: TableVersion) -> list[str]:
+    """The types that the key's values compare as: integers of any width are the same."""
+    by_id = {column.id: column for column in version.columns}
+    types = [str(canonical(by_id[number]).arrow) for number in version.key]
+    return ["int" if kind.startswith(("int", "uint")) else kind for kind in types]
+
+
+def _check_pipeline(pipeline: Pipeline, table: Physical, *, routed: bool) -> None:
+    kept = pipeline.tables
+    database, name = kept.logical(*table.pair)[:2]
+    reasons = {
+        "its source isn't a MySQL or MariaDB": not isinstance(pipeline.sources[table.source], MysqlSource),
+        "other tables flow into its silver, too (tables.routes)": routed,
+        "its silver keeps deleted rows (tables.soft_delete)": kept.keeps_deleted(database, name),
+        "its silver keeps its history (tables.history)": kept.keeps_history(database, name),
+        "it has a changelog (tables.changelog)": kept.keeps_changelog(database, name),
+    }
+    for reason, is_so in reasons.items():
+        if is_so:
+            raise _refused(table.shown, reason)
+
+
+def _check_children(lake: LakeFiles, table: Physical) -> None:
+    """A rebuild computes what a foreign key does to children from the parent's rows in bronze: they must stay."""
+    columns = ["source", "database", "table", "foreign_keys"]
+    for row in control.read(lake, tables.SCHEMA_HISTORY, columns=columns).to_pylist():
+        for key in json.loads(row["foreign_keys"] or "[]"):
+            unseen = (key.get("on_delete") or key.get("on_update")) and not key.get("logged")
+            if unseen and row["source"] == table.source and tuple(key["parent"]) == table.pair:
+                child = f"{row['database']}.{row['table']}"
+                raise _refused(table.shown, f"a foreign key of {child} changes rows that the log doesn't show")
+
+
+def _refused(name: str, why: str) -> UsageError:
+    return UsageError(f"can't be erased from: {why}", where=name, remedy=_LATER)

@@ -1,0 +1,159 @@
+"""`tidegate erase`: a person's values are in no byte of the lake, and all else is as it was (docs/runbooks).
+
+In:  a real server; rows from before the log and behind it, keys that change, a large transaction; an order.
+Out: no file of the lake has a value of the person; verify agrees, capture and apply go on, a rebuild has the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.rebuild import Rebuild, rebuild
+from spark_jobs.session.background import BackgroundSession
+from tests.integration.road.test_renames import held, run
+from tests.kit.road import Road
+from tests.kit.snapshots import Reading
+from tests.support.servers import ROOT, FreshDatabase
+from tests.support.stored import places_of
+from tidegate.erase.erasure import Erased, Erasure, Order
+from tidegate.errors import UsageError
+from tidegate.lake.bronze.index import BronzeIndex, read_segment
+from tidegate.local.server import Server
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+PERSON = "ada-4711@example"
+POINTS = (
+    "erase_before_chunks",
+    "erase_before_chunks_commit",
+    "erase_before_bronze_commit",  # the chunks have lost the only rows that the condition is true of
+    "erase_after_bronze_commit",
+    "erase_after_purge",
+    "erase_before_files",
+)
+
+
+def filled(road: Road, spark: SparkSession, database: str) -> None:
+    """A table with rows from before the log, and one with all kinds of changes."""
+    server = road.server
+    road.capture()
+    run(server, database, f"""
+        CREATE TABLE new (id INT PRIMARY KEY, mail VARCHAR(60), note TEXT)
+        INSERT INTO new SELECT id, CONCAT('new ', id), 'x' FROM old WHERE id <= 400
+        INSERT INTO new VALUES (4711, '{PERSON} new', 'a'), (4712, 'bob', 'b')
+        CREATE TABLE other (id INT PRIMARY KEY, mail VARCHAR(60))
+        INSERT INTO other VALUES (4711, 'another person')
+    """)  # fmt: skip
+    road.capture()
+    road.apply(spark)
+    Reading(road, spark).run()
+    run(server, database, f"UPDATE new SET note = 'b of {PERSON}' WHERE id = 4711")
+    run(server, database, f"UPDATE new SET id = id + 10000, note = CONCAT(note, ' {PERSON}') WHERE id = 4711")
+    run(server, database, f"UPDATE old SET mail = '{PERSON} again' WHERE id = 250")
+    road.capture()
+    assert not held(road.apply(spark))
+    assert places_of(road.folder / "lake", PERSON) >= {"bronze", "silver"}
+
+
+def begun(server: Server, database: str, folder: Path) -> Road:
+    run(server, database, f"""
+        CREATE TABLE old (id INT PRIMARY KEY, mail VARCHAR(60))
+        INSERT INTO old VALUES (1, 'old 1'), (250, '{PERSON} old'), (251, 'old 251')
+        INSERT INTO old SELECT o.id + 300 + p.id, 'more' FROM old o, old p WHERE p.id < 3
+    """)  # fmt: skip
+    return Road(server, folder, include=f"{database}.*")
+
+
+def erased(road: Road, table: str, where: str) -> Erased:
+    return Erasure(road.pipeline, road.lake, lambda _: road.info, Order(table, where, 5), road.lines.append).run()
+
+
+def test_a_person_is_in_no_byte_of_the_lake_at_once(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(any_server)
+    road = begun(any_server, database, tmp_path)
+    filled(road, spark, database)
+    with pytest.raises(UsageError, match="still has rows"):
+        erased(road, f"{database}.new", "id = 4711 OR id = 14711")
+    run(any_server, database, "DELETE FROM new WHERE id = 14711")
+    run(any_server, database, "DELETE FROM old WHERE id = 250")
+    road.capture()
+    assert not held(road.apply(spark))
+
+    done = erased(road, f"{database}.new", "id = 4711")
+    assert done.keys == 2  # the key that it was changed to
+    assert done.segment_rows == 4
+    again = erased(road, f"{database}.new", "id = 4711")
+    assert (again.keys, again.segment_rows, again.segment_files) == (0, 0, 0)
+    done = erased(road, f"{database}.old", "id = 250")
+    assert done.chunk_rows == 1
+    assert places_of(tmp_path / "lake", PERSON) == set()
+    assert not in_payloads(road)
+
+    run(any_server, database, "UPDATE new SET note = 'later' WHERE id = 4712")
+    run(any_server, database, "INSERT INTO new VALUES (4711, 'someone else', '')")
+    road.capture()
+    assert not held(road.apply(spark))
+    assert road.assert_equal()["new"] == 6
+    plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.old", "", "")
+    assert rebuild(plan, BackgroundSession(lambda: spark), compare=True, report=road.lines.append) == 0, road.lines[-1]
+
+
+def test_killed_at_each_point_and_run_again_it_ends(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The condition isn't about the key: a run after a kill can't learn the keys from what is left."""
+    database = fresh_database(mariadb)
+    road = begun(mariadb, database, tmp_path)
+    filled(road, spark, database)
+    run(mariadb, database, "DELETE FROM old WHERE id = 250")
+    road.capture()
+    assert not held(road.apply(spark))
+    order = ["--table", f"{database}.old", "--where", f"mail = '{PERSON} old'", "--wait", "20"]
+    for point in POINTS:
+        assert erase(road, *order, TIDEGATE_FAILPOINT=point).returncode == -signal.SIGKILL, point
+    done = erase(road, *order)
+    assert (done.returncode, done.stdout.startswith("erased: 1 keys")) == (0, True), done.stderr
+    for text in (f"{PERSON} old", f"{PERSON} again"):
+        assert places_of(tmp_path / "lake", text) == set()
+        assert not any(text.encode() in payload for payload in payloads(road))
+    assert not list((tmp_path / "lake/control/erasing").iterdir())
+    road.capture()
+    assert road.assert_equal()["old"]
+
+
+def in_payloads(road: Road) -> bool:
+    """Whether a segment has the person's bytes: Parquet's pages are packed."""
+    return any(PERSON.encode() in payload for payload in payloads(road))
+
+
+def payloads(road: Road) -> list[bytes]:
+    index = BronzeIndex(road.lake)
+    index.refresh(0)
+    refs = [ref for of_source in index.refs.values() for ref in of_source]
+    return [bytes(read_segment(road.lake, ref).payload) for ref in refs]
+
+
+def erase(road: Road, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command as a user runs it."""
+    server = road.server
+    login = {"host": server.host, "port": server.port, "login": server.user, "password": server.password}
+    return subprocess.run(
+        [str(Path(sys.executable).parent / "tidegate"), "erase", str(road.file), *arguments],
+        env=os.environ
+        | {"TIDEGATE_HOME": str(ROOT), "AIRFLOW_CONN_ROAD_ONE": json.dumps({"conn_type": "mysql", **login})}
+        | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
