@@ -83,11 +83,17 @@ class Query:
 
 
 def parse_query(
-    event: bytes | memoryview, checksum_bytes: int, extra_bytes: int = 0, *, mariadb: bool = False
+    event: bytes | memoryview,
+    checksum_bytes: int,
+    extra_bytes: int = 0,
+    *,
+    mariadb: bool = False,
+    has_rows: bool = False,
 ) -> Query:
     """Read one whole event. Raises DecodeError when it is cut short.
 
-    extra_bytes: of post-header beyond QUERY's. mariadb: which server's reader of statements it went through.
+    extra_bytes: of post-header beyond QUERY's. mariadb: which server's reader of statements it went through. has_rows:
+    as statement_text.py has it.
     """
     event = bytes(event)
     header = read_header(event)
@@ -102,7 +108,7 @@ def parse_query(
     cursor.take(1)
     charset, connection = _charsets(status.get(_CHARSET))
     sql_mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
-    sql, legible = statement_text(cursor.rest(), charset, connection, sql_mode, mariadb=mariadb)
+    sql, legible = statement_text(cursor.rest(), charset, connection, sql_mode, mariadb=mariadb, has_rows=has_rows)
     micros = status.get(_MICROSECONDS_MYSQL) or status.get(_MARIADB_MICROSECONDS) or b""
     return Query(
         sql=sql,

@@ -43,7 +43,9 @@ _WIDE: Final = re.compile(rb"_(?:ucs2|utf16|utf16le|utf32|swe7)\b", re.IGNORECAS
 _INTRODUCER: Final = re.compile(rb"\b(?:_[0-9A-Za-z]+\s*|N)['\"]", re.IGNORECASE)
 # CREATE TABLE ... SELECT, or LIKE a temporary table: the server writes it anew, in UTF-8 for any client.
 _SERVER_WROTE: Final = re.compile(
-    rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)? \(\n  .*\n\)", re.DOTALL
+    rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?(?P<q>[`\"])(?:(?!(?P=q)).|(?P=q){2})*(?P=q)"
+    rb"(?:\.(?P=q)(?:(?!(?P=q)).|(?P=q){2})*(?P=q))? \(\n  .*\n\)",
+    re.DOTALL,
 )
 _START: Final = b"START TRANSACTION"
 _SHOWN: Final = b" DEFAULT CHARSET="  # in what SHOW CREATE TABLE gives, and so in dumps
@@ -56,8 +58,12 @@ class StatementText(NamedTuple):
     legible: bool
 
 
-def statement_text(raw: bytes, client: str, connection: str, sql_mode: int, *, mariadb: bool = False) -> StatementText:
-    """client, connection: names of character sets, "" for one that isn't known."""
+def statement_text(
+    raw: bytes, client: str, connection: str, sql_mode: int, *, mariadb: bool = False, has_rows: bool = False
+) -> StatementText:
+    """client, connection: names of character sets, "" for one that isn't known. has_rows: whether MariaDB logged it in
+    one transaction with rows, as it does a CREATE TABLE ... SELECT alone.
+    """
     if raw.isascii() and client != "swe7" and not _WIDE.search(raw):
         return StatementText(raw.decode("ascii"), True)
     if client in UTF8 and connection in (client, "utf8mb4") and not _INTRODUCER.search(raw):
@@ -68,7 +74,9 @@ def statement_text(raw: bytes, client: str, connection: str, sql_mode: int, *, m
     certain = True
     if client not in UTF8 and client != "binary" and (server_wrote := _SERVER_WROTE.match(raw)) and _is_utf8(raw):
         tail = raw[server_wrote.end() :]
-        if _START in tail or _SHOWN not in tail:
+        is_whole = has_rows and b"SELECT" not in tail.upper()  # with a query it is a session's own
+        is_quoted = server_wrote["q"] == b"`"  # else a dump of ANSI quotes, which names no character set
+        if is_whole or (is_quoted and (_START in tail or _SHOWN not in tail)):
             return StatementText(raw.decode(), True)
         certain = False  # a dump of names that look so, or the server's own: only the server knows
     reading = _Reading(client, connection, sql_mode, mariadb=mariadb)

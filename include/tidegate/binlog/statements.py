@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate.binlog.event_index import EventIndex
-from tidegate.binlog.events import EventType
+from tidegate.binlog.events import HEADER_BYTES, EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.binlog.query import Query, parse_query
 from tidegate.errors import DecodeError, Terminal, UnknownEvent, UnsupportedValue
@@ -69,6 +69,8 @@ _BY_EFFECTS: Final = (
     " ddl.statement_effects: named"
 )
 _LOAD_BYTES: Final = 13
+_GTID_FLAGS_AT: Final = HEADER_BYTES + 8 + 4  # behind sequence 8, domain 4
+_STANDALONE: Final = 1
 _ODD_QUOTES: Final = 0x04 | 0x100000  # sql_mode: ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 # The server's own tables are no one's data; statements on them (GRANT's old form, mysql_tzinfo) may pass.
 _SERVER_DATABASES: Final = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
@@ -114,10 +116,21 @@ def query_at(index: EventIndex, event: int) -> Query:
     extra_bytes = _LOAD_BYTES if index.events[event, K.TYPE] == EventType.EXECUTE_LOAD_QUERY else 0
     try:
         return parse_query(
-            index.event(event), index.checksum_bytes(event), extra_bytes, mariadb=index.format.is_mariadb
+            index.event(event),
+            index.checksum_bytes(event),
+            extra_bytes,
+            mariadb=index.format.is_mariadb,
+            has_rows=_opens_transaction(index, event),
         )
     except DecodeError as unread:
         raise UnknownEvent(f"QUERY event: {unread.what}", where=place(index, event), remedy=unread.remedy) from None
+
+
+def _opens_transaction(index: EventIndex, event: int) -> bool:
+    """Whether MariaDB's GTID right before it begins a transaction: that of a DDL alone has FL_STANDALONE."""
+    if event == 0 or index.events[event - 1, K.TYPE] != EventType.MARIADB_GTID:
+        return False
+    return not index.event(event - 1)[_GTID_FLAGS_AT] & _STANDALONE
 
 
 def place(index: EventIndex, event: int) -> str:

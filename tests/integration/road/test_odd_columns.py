@@ -79,3 +79,28 @@ def test_odd_columns_are_followed_under_names_that_every_reader_takes(
     comments = {field.name: field.metadata["comment"] for field in DeltaTable(uri).schema().fields}
     assert comments["Order~20~ID"] == "`Order ID` int(11): it's"
     assert comments["id"] == "int(11)"
+
+
+def test_a_table_made_from_a_query_has_the_names_that_the_server_gave_it(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """MariaDB writes CREATE ... SELECT anew in UTF-8, and says that it is in the character set of its client."""
+    database = fresh_database(mariadb)
+    road = Road.begun(mariadb, tmp_path, database)
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, `e_é` VARCHAR(20), d ENUM('a', 'é') COMMENT 'ä€')")
+        cursor.execute("INSERT INTO t VALUES (1, 'é', 'é'), (2, 'b', 'a')")
+        connection.commit()
+        cursor.execute("SET SESSION character_set_client = cp1250")
+        cursor.execute("CREATE TABLE `u_é` CHARSET=latin1 AS SELECT * FROM t")
+        cursor.execute("CREATE TABLE empty (x INT) CHARSET=latin1 AS SELECT * FROM t WHERE FALSE")
+        cursor.execute("SET SESSION sql_mode = 'ANSI_QUOTES'")
+        cursor.execute('CREATE TABLE "v_é" CHARSET=latin1 AS SELECT * FROM t')
+        cursor.execute('CREATE TABLE "w_é" AS SELECT * FROM t')
+    road.capture()
+    app = road.apply(spark)
+    assert not [state.reason for state in app.states.values() if state.state == "held"]
+    names = "t", *(f"{name}_é".encode().decode("cp1250") for name in "uvw")
+    assert road.assert_equal() == dict.fromkeys(names, 2) | {"empty": 0}
+    made = {path.name for path in (tmp_path / "lake" / "silver" / database).iterdir()}
+    assert made == {tables.silver_path(database, name).rpartition("/")[2] for name in (*names, "empty")}

@@ -73,6 +73,15 @@ def test_what_has_two_readings_or_none_is_marked(raw: bytes, client: str) -> Non
     assert not statement_text(raw, client, client, 0).legible
 
 
+def test_a_statement_in_one_transaction_with_its_rows_is_the_servers_own() -> None:
+    made = "CREATE TABLE `é` (\n  `a` int(11)\n) DEFAULT CHARSET=latin1"
+    for text in (made, made.replace("`", '"')):
+        assert statement_text(text.encode(), "latin1", "latin1", 0, mariadb=True, has_rows=True) == (text, True)
+        assert statement_text(text.encode(), "latin1", "latin1", 0, mariadb=True).text != text
+    logged_as_it_came = f"{made} SELECT 1".encode()
+    assert not statement_text(logged_as_it_came, "latin1", "latin1", 0, mariadb=True, has_rows=True).legible
+
+
 def test_a_name_of_which_mariadb_loses_a_byte_is_marked() -> None:
     raw = b"CREATE TABLE `\x85`\x81\xa9` (a INT)"
     assert statement_text(raw, "gbk", "gbk", 0).text == "CREATE TABLE `卄仼` (a INT)"
