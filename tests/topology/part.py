@@ -63,6 +63,11 @@ class Part:
         if self._process is None or self._process.poll() is not None:
             raise PartError(f"{self.name} ended\n{self.tail()}")
 
+    def revive(self) -> None:
+        """Start it again if it has ended, as Compose and Kubernetes do. Raises PartError."""
+        if self._process is not None and self._process.poll() is not None:
+            self.start()
+
     def kill(self) -> None:
         """SIGKILL to it and to all that it started, as when its machine loses power."""
         assert self._process is not None, f"{self.name} was never started"

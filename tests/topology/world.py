@@ -143,7 +143,8 @@ class Topology:
         """Seconds until silver equals the source's own SELECT. Raises UnequalError, PartError."""
         began = time.monotonic()
         while differences := self.shop.differences():
-            self.airflow.check_running()
+            for part in self.airflow.parts:
+                part.revive()  # Airflow's scheduler ends when its database does
             if time.monotonic() - began > _EQUAL_SECONDS:
                 raise UnequalError(f"{differences}; states: {self.shop.table_states()}")
             time.sleep(1.0)

@@ -19,7 +19,8 @@ from typing import Any
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.tail import LogTail
 from tidegate.lake.complete_hours import hours_before
-from tidegate.limits import NEWS_TAIL_COMMITS_MAX
+from tidegate.lake.reader_news import ReaderNews
+from tidegate.limits import NEWS_TAIL_COMMITS_MAX, READER_LOOK_SECONDS
 from tidegate.segments.frontier import cut_frontier
 
 
@@ -107,6 +108,7 @@ class FollowedBronze:
         self._hourly, self._fired_hours = hourly, 0
         self._log: DeltaLog | None = None
         self._tail: LogTail | None = None
+        self._readers: ReaderNews | None = None
         self._sources = sources
         self._quiet_seconds = quiet_seconds
         self._news = BronzeNews(sources)
@@ -119,9 +121,11 @@ class FollowedBronze:
     def open(self, lake: str, options: dict[str, str]) -> None:
         """Blocks."""
         from tidegate.tables import SEGMENTS  # imports pyarrow: in the thread of whoever looks
+        from tidegate.tables_snapshot import SNAPSHOTS
 
         self._log = DeltaLog(f"{lake.rstrip('/')}/{SEGMENTS.path}", options)
         self._tail = LogTail(self._log)
+        self._readers = ReaderNews(DeltaLog(f"{lake.rstrip('/')}/{SNAPSHOTS.path}", options))
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -145,7 +149,7 @@ class FollowedBronze:
             else:
                 self._news.add(actions)
             self._seen = number
-        quiet = self._seen > self._fired and time.monotonic() - self._fired_at >= self._quiet_seconds
+        quiet = self._seen > self._fired and self._is_due()
         hours = hours_before(self._news.frontier) if self._hourly else 0
         if not (self._news.waiting or quiet or hours > self._fired_hours):
             return None
@@ -153,3 +157,11 @@ class FollowedBronze:
         self._news.taken()
         self._fired, self._fired_at = self._seen, time.monotonic()
         return {"delta_version": self._fired}
+
+    def _is_due(self) -> bool:
+        """Whether a quiet source's proof is news: its time has come, or a snapshot is read."""
+        assert self._readers is not None
+        since = time.monotonic() - self._fired_at
+        if since >= self._quiet_seconds:
+            return True
+        return since >= READER_LOOK_SECONDS and self._readers.recent()

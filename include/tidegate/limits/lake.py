@@ -102,6 +102,10 @@ CONTROL_PLAIN_BYTES_MAX: Final = 2 << 10
 LATENCY_COMMITS_MAX: Final = 32
 # After a longer absence the log isn't read commit by commit: something will have happened.
 NEWS_TAIL_COMMITS_MAX: Final = 1000
+# What a snapshot's reader says is looked for so seldom: by one request, and by two where nothing was ever read.
+READER_LOOK_SECONDS: Final = 10.0
+# For so long after it a quiet source's proof wakes apply, each time it is looked for.
+READER_NEWS_SECONDS: Final = 120.0
 
 # --- copies of a lake -----------------------------------------------------------------------------
 # Tables that are copied at a time: each holds the names of its files, and once its newest version's.

@@ -7,17 +7,21 @@ Out: the versions with something to apply; the same frontier as the window's own
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.support.bronze import QuietBronze
 from tidegate.commit_ts import compose
+from tidegate.lake import control, news, reader_news
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.news import FollowedBronze
 from tidegate.segments.frontier import cut_frontier
 from tidegate.segments.window import resolved_everywhere
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
+from tidegate.tables import SNAPSHOTS
 
 
 def followed(lake: Path, *sources: str, kept: object = None) -> FollowedBronze:
@@ -86,3 +90,30 @@ def test_news_and_the_window_agree_on_how_far_a_cut_may_go(tmp_path: Path) -> No
     log = followed(tmp_path, "a", "b")
     log.look()
     assert cut_frontier(log.kept["resolved"], ("a", "b")) == resolved_everywhere(index.refs, ("a", "b")) == 125
+
+
+def test_a_quiet_source_is_news_while_a_reader_speaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(news, "READER_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(reader_news, "READER_LOOK_SECONDS", 0.0)
+    bronze = QuietBronze(tmp_path)
+
+    def say(kind: EventKind) -> None:
+        event = SnapshotEvent("1" * 32, "one", "main", kind, datetime.now(UTC), "d", "t", wave=1)
+        control.append(LakeFiles(str(tmp_path)), SNAPSHOTS, [event.to_row()])
+
+    say(EventKind.REQUESTED)
+    log = followed(tmp_path, "main")
+    bronze.land("main", (110,))
+    assert log.look() is None, "a request isn't for apply"
+    say(EventKind.WAVE)
+    assert log.look() is not None
+    assert log.look() is None, "the source has said nothing since"
+    bronze.land("main", (120,))
+    assert log.look() is not None, "the wave's high mark may be below that"
+    monkeypatch.setattr(reader_news, "READER_NEWS_SECONDS", 0.0)
+    bronze.land("main", (130,))
+    assert log.look() is None
+
+
+def test_events_for_apply_are_kinds_of_the_readers() -> None:
+    assert {EventKind.VIEW, EventKind.WAVE, EventKind.MARKED, EventKind.ENDED} == set(reader_news.FOR_APPLY)

@@ -1,0 +1,63 @@
+"""Whether a snapshot's reader has said something lately: apply has to take its waves even if the source is quiet.
+
+In:  control/snapshots' log, looked at seldom.
+Out: a yes for a while after each event of a reader.
+
+Where a reader may write marks into the source's log, each wave is a change of that source. Where it may not, the log
+stays quiet: rows of a quiet source would wait for the next look at quiet sources.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tidegate.delta.log import DeltaLog
+from tidegate.delta.tail import LogTail
+from tidegate.limits import NEWS_TAIL_COMMITS_MAX, READER_LOOK_SECONDS, READER_NEWS_SECONDS
+
+# Events that apply has to do something about; tests hold them to the kinds of snapshot/progress/events.py.
+FOR_APPLY: Final = ("view", "wave", "marked", "ended")
+
+
+class ReaderNews:
+    """What was said before it began counts as heard long ago."""
+
+    def __init__(self, log: DeltaLog) -> None:
+        """Blocks. Raises LakeUnavailable, LakeRefused."""
+        self._log, self._tail = log, LogTail(log)
+        self._seen = self._tail.version()
+        self._looked_at = self._heard_at = -READER_NEWS_SECONDS
+
+    def recent(self, now: float | None = None) -> bool:
+        """Whether a reader spoke within READER_NEWS_SECONDS. now: of time.monotonic(). Blocks."""
+        now = time.monotonic() if now is None else now
+        if now - self._looked_at >= READER_LOOK_SECONDS:
+            self._looked_at = now
+            if self._spoke():
+                self._heard_at = now
+        return now - self._heard_at < READER_NEWS_SECONDS
+
+    def _spoke(self) -> bool:
+        before, version = self._seen, self._tail.version()
+        self._seen = version
+        if version <= before:
+            return version < before  # a log that was made anew may say anything
+        numbers = range(max(before + 1, version - NEWS_TAIL_COMMITS_MAX), version + 1)
+        return any(map(_speaks, map(self._log.actions, numbers)))
+
+
+def _speaks(actions: list[dict[str, Any]] | None) -> bool:
+    """Whether a commit may have such an event, by its statistics; one that can't be looked at may."""
+    return actions is None or any(_may_have(action["add"]) for action in actions if "add" in action)
+
+
+def _may_have(added: Mapping[str, Any]) -> bool:
+    try:
+        statistics = json.loads(added["stats"])
+        least, most = statistics["minValues"]["event"], statistics["maxValues"]["event"]
+    except (KeyError, TypeError, ValueError):
+        return True
+    return any(least <= kind <= most for kind in FOR_APPLY)
