@@ -23,7 +23,7 @@ FOR_APPLY: Final = ("view", "wave", "marked", "ended")
 
 
 class ReaderNews:
-    """What was said before it began counts as heard long ago."""
+    """Events of before it began count as heard long ago."""
 
     def __init__(self, log: DeltaLog) -> None:
         """Blocks. Raises LakeUnavailable, LakeRefused."""
