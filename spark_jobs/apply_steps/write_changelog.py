@@ -12,7 +12,7 @@ says so in a row of its own (`gap`), and never holds its table.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -38,6 +38,7 @@ from tidegate.lake.held import from_row
 from tidegate.limits import CHANGELOG_FILE_BYTES, CHANGELOG_PENDING_BYTES
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
+from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
@@ -69,13 +70,16 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Log:
-    """A changelog in this window: (after_ts, the window's cut_ts] is to be appended."""
+    """A changelog in this window: (after_ts, the window's cut_ts] is to be appended. refilled: shards
+    whose rows a snapshot replaces, and whose changes from before it are the log's all the same.
+    """
 
     entry: TableWindow
     appending: Appending
     after_ts: int
     words: list[dict[str, object]]
     lost: str = ""  # why changes of the window are missing
+    refilled: set[Name] = field(default_factory=set)
 
 
 def write_changelog(
@@ -125,6 +129,29 @@ def _own(app: Application, window: Window, entry: TableWindow, step: Callable[[]
 
 
 def _begun(app: Application, window: Window, entry: TableWindow) -> _Log:
+    log = _begun_whole(app, window, entry)
+    for physical, begun_ts, lacked in _begin_anew(app, entry):
+        if not lacked:
+            log.refilled.add(physical.pair)
+        elif log.appending.from_ts is not None:
+            note = f"changes of {'.'.join(physical.pair)} up to {begun_ts} may be missing: this shard lacked rows"
+            log.words.append(told(GAP, physical, max(begun_ts, log.after_ts + 1), note=note))
+    return log
+
+
+def _begin_anew(app: Application, entry: TableWindow) -> Iterator[tuple[Physical, int, bool]]:
+    """Shards that begin anew in this window: above which commit_ts, and whether they lacked rows until then."""
+    for physical in sorted(entry.physical) if entry.routed else ():
+        history, begun_ts = app.histories[physical.source], entry.begins(physical)
+        before = history.version_at(*physical.pair, begun_ts)
+        version = history.version_at(*physical.pair, begun_ts + 1)
+        if before is None or version is None or version.commit_ts != begun_ts + 1:
+            continue
+        if before.status.waits or version.kind == SNAPSHOT_KIND:
+            yield physical, begun_ts, before.status.waits
+
+
+def _begun_whole(app: Application, window: Window, entry: TableWindow) -> _Log:
     table, name = changelog(entry.database, entry.table), entry.name
     appending = Appending(app.lake, table, app_id(app.pipeline.pipeline, name))
     silver = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
@@ -165,7 +192,9 @@ def _read(app: Application, window: Window, logs: dict[Name, _Log], given: Seque
         versions = {name: app.histories[wanted_of.owner].versions(*name) for name in readable}
         upto_ts = ref.upto(window.cut_ts) if wanted_of.answers is None else window.cut_ts
         afters = {
-            name: max(log.after_ts, log.entry.shards.get(Physical(wanted_of.owner, *name), 0))
+            name: max(
+                log.after_ts, 0 if name in log.refilled else log.entry.shards.get(Physical(wanted_of.owner, *name), 0)
+            )
             for name, log in logs.items()
         }
         spans = {name: CommitSpan(afters[name], upto_ts, zero_dates) for name in readable}
@@ -216,9 +245,11 @@ def _lose(logs: Iterable[_Log], error: Terminal) -> None:
 def _finish(app: Application, window: Window, plan: TablePlan, log: _Log) -> None:
     """Statements, and words about the changelog itself; then the commit."""
     entry, statements = log.entry, [version for _, version in plan.changes]
-    for physical in sorted(entry.physical) if log.after_ts < entry.after_ts else ():  # it begins anew above them
-        made = app.histories[physical.source].versions(*physical.pair)
-        statements += [version for version in made if version.commit_ts <= entry.after_ts]
+    for physical in sorted(entry.physical):
+        begun_ts = entry.begins(physical)
+        if log.after_ts < begun_ts and (not entry.routed or physical.pair in log.refilled):
+            made = app.histories[physical.source].versions(*physical.pair)
+            statements += [version for version in made if version.commit_ts <= begun_ts]
     for version in statements:
         if log.after_ts < version.commit_ts <= window.cut_ts:
             place = version.physical

@@ -147,6 +147,7 @@ def owed(
                 owing.forget(forget)
             end = f"behind {newest.end}, {time_text(newest.resolved_ts)}" if newest else "since its beginning"
             print(f"{name}: forgotten; what it acknowledged {end}, and bronze doesn't get again, is lost")
+            print(f"{name}: its tables may lack that: `tidegate snapshot start {loaded.pipeline}` reads them again")
 
 
 def _segments(paths: list[Path], seq: int) -> Iterator[Segment | None]:
