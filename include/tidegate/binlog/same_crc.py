@@ -34,19 +34,18 @@ class FreeBytes(NamedTuple):
 
 def keep_crc(payload: bytearray, places: Sequence[FreeBytes], wanted: int) -> bool:
     """Change free bytes so that the payload has this CRC-32C; False, and nothing is changed, where it can't be."""
-    place = max(places, key=lambda each: each.end - each.begin, default=None)
-    if place is None or place.end == place.begin:
-        return False
-    base = bytes(payload[place.event_begin : place.event_end])
-    behind = len(payload) - place.event_end
+    bits: list[tuple[FreeBytes, int, int]] = []
+    for place in sorted(places, key=lambda each: each.begin - each.end):
+        first, room = place.begin - place.event_begin, min(place.end - place.begin, FREE_BYTES - len(bits) // 8)
+        bits += [(place, first + at, bit) for at in range(room) for bit in range(8)]
     differs = crc32c(bytes(payload)) ^ wanted
-    first = place.begin - place.event_begin
-    bits = [(first + at, bit) for at in range(min(FREE_BYTES, place.end - place.begin)) for bit in range(8)]
-    effects = [_effect(base, _flipped(base, [bit], place.checksum_bytes), behind) for bit in bits]
-    chosen = _solved(effects, differs)
+    chosen = _solved([_effect(payload, place, at, bit) for place, at, bit in bits], differs)
     if chosen is None:
         return False
-    payload[place.event_begin : place.event_end] = _flipped(base, [bits[at] for at in chosen], place.checksum_bytes)
+    for place in {bits[number][0] for number in chosen}:
+        flips = [(at, bit) for of, at, bit in map(bits.__getitem__, chosen) if of is place]
+        event = bytes(payload[place.event_begin : place.event_end])
+        payload[place.event_begin : place.event_end] = _flipped(event, flips, place.checksum_bytes)
     return True
 
 
@@ -60,10 +59,11 @@ def _flipped(event: bytes, bits: Sequence[tuple[int, int]], checksum_bytes: int)
     return bytes(made)
 
 
-def _effect(before: bytes, after: bytes, behind: int) -> int:
-    """The effect of an event's change on the CRC-32C of a payload that has so many bytes behind it."""
-    zeros = bytes(behind)
-    return crc32c(zeros, crc32c(before)) ^ crc32c(zeros, crc32c(after))
+def _effect(payload: bytearray, place: FreeBytes, at: int, bit: int) -> int:
+    """The effect of another bit of an event on the payload's CRC-32C."""
+    event = bytes(payload[place.event_begin : place.event_end])
+    behind = bytes(len(payload) - place.event_end)
+    return crc32c(behind, crc32c(event)) ^ crc32c(behind, crc32c(_flipped(event, [(at, bit)], place.checksum_bytes)))
 
 
 def _solved(effects: Sequence[int], wanted: int) -> list[int] | None:

@@ -1,8 +1,7 @@
 """A segment without some of its rows, and otherwise as it was captured.
 
 In:  a segment; per piece of it the rows that go.
-Out: a segment with the same length, events at the same places, the same transactions; with the same CRC-32C where
-     there are free bytes for it (same_crc.py).
+Out: a segment with the same length and CRC-32C (same_crc.py), events at the same places, the same transactions.
 
 A place in the log is `start_pos` and an offset in the payload, and places stand in schema_history, changelogs and
 ledgers. A captured event that gets shorter is therefore filled up to its length:
@@ -35,7 +34,6 @@ from tidegate.binlog.logged_rows import Span
 from tidegate.binlog.same_crc import FREE_BYTES, FreeBytes, keep_crc
 from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import UnsupportedValue
-from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
 
 # An index -> number of an event -> where rows lie that go.
@@ -54,8 +52,8 @@ _UPDATES: Final = (EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V1, EventType.MARIAD
 _EXTRA_AT: Final = HEADER_BYTES + 8  # of the extra data's length, behind table id and flags
 _TAG_BYTES: Final = 3  # of a tag in it: its type, its length, a format
 _U16: Final = 0xFFFF
-_ZSTD_LEVELS: Final = (3, 1, 5, 9, 12, 19)
-_ZLIB_LEVELS: Final = (9, 6, 8, 7, 5, 4)
+_ZSTD_LEVELS: Final = (1, 3, 9, 19)
+_ZLIB_LEVELS: Final = (9, 6, 4)
 _WIDENINGS: Final = (0, 2, 3, 8)  # more bytes that a packed integer below 251 may take
 
 
@@ -79,8 +77,13 @@ def without_rows(segment: Segment, choose: Chooser) -> Segment:
         assert len(events) == sizes[origin][0], "a rewritten event keeps its length"
         payload[origin : origin + len(events)] = events
     free = [place for origin, events in made.items() for place in _free(segment, origin, events, sizes[origin][1])]
-    keep_crc(payload, free, segment.payload_crc32c)
-    return replace(segment, payload=bytes(payload), payload_crc32c=crc32c(bytes(payload)))
+    if not keep_crc(payload, free, segment.payload_crc32c):
+        raise UnsupportedValue(
+            "it would get another CRC-32C, as its rows leave too few bytes free, and capture compares it with the"
+            " server's and with its value log's",
+            where=segment.where,
+        )
+    return replace(segment, payload=bytes(payload))
 
 
 def _free(segment: Segment, origin: int, events: bytes, checksum_bytes: int) -> Iterator[FreeBytes]:
@@ -220,14 +223,17 @@ def _packed_event(segment: Segment, origin: int, size: int, plain: bytes, checks
     front, rows = body[: cursor.at], body[cursor.at :]
     width = max(1, (len(rows).bit_length() + 7) // 8)
     head = bytes([0x80 | width]) + len(rows).to_bytes(width, "big")
+    rooms: dict[int, bytes] = {}
     for level in _ZLIB_LEVELS:
         short = _resized(
             front[:4] + bytes([kind]) + front[5:] + head + zlib.compress(rows, level) + bytes(checksum_bytes)
         )
         left = size - len(short)
         if left == 0 or left >= 2:
-            return _filled(segment, short, size, checksum_bytes)
-    raise _no_room(segment, kind)
+            rooms.setdefault(left, short)
+    if not rooms:
+        raise _no_room(segment, kind)
+    return _filled(segment, rooms[max(rooms)], size, checksum_bytes)
 
 
 def _payload(segment: Segment, origin: int, whole: tuple[int, int], events: Sequence[bytes]) -> bytes:
@@ -236,8 +242,8 @@ def _payload(segment: Segment, origin: int, whole: tuple[int, int], events: Sequ
     header = bytes(segment.payload[origin : origin + HEADER_BYTES])
     ends = int.from_bytes(header[13:17], "little")
     inner = b"".join(events)
-    for level in _ZSTD_LEVELS:
-        packed = pa.Codec("zstd", compression_level=level).compress(inner, asbytes=True)
+    texts = [pa.Codec("zstd", compression_level=level).compress(inner, asbytes=True) for level in _ZSTD_LEVELS]
+    for packed in sorted(texts, key=len):  # the more room, the more bytes are free
         bare = HEADER_BYTES + len(_fields(len(inner), len(packed), ())) + len(packed) + checksum_bytes
         left = size - bare
         widths: tuple[int, ...] | None = ()

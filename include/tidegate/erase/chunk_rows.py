@@ -22,7 +22,7 @@ from tidegate.delta.actions import moved
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.delta.state import TableState, file_key
-from tidegate.erase.subject import Key, Subject
+from tidegate.erase.subject import Subject
 from tidegate.errors import CommitConflict, LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.file import added, created
@@ -40,7 +40,7 @@ _ONES: Final = 0xFFFFFFFF
 
 @dataclass(slots=True)
 class ChunkRows:
-    """rows: that were erased. bounds: how many ranges name one of the keys."""
+    """rows: that were erased."""
 
     lake: LakeFiles
     table: Physical
@@ -71,16 +71,6 @@ class ChunkRows:
             self._commit(file, add)
             self.replaced.append(unquote(file.path))
             self.files += 1
-
-    def named_bounds(self) -> int:
-        """How many ranges of keys begin or end with one of the keys."""
-        texts = {tuple(map(str, key)) for key in self.subject.keys}
-        count = 0
-        for file in self._files():
-            for chunk in self._chunks(file):
-                bounds = (chunk.key_after, chunk.key_upto) if self._is_ours(chunk) else ()
-                count += sum(bound is not None and _texts(bound) in texts for bound in bounds)
-        return count
 
     def _files(self) -> list[LiveFile]:
         state = self.lake.log(CHUNKS.path).state()
@@ -134,10 +124,6 @@ class ChunkRows:
             return Change(moved([file], [add], data_change=False), "OPTIMIZE")
 
         log.update(decide)
-
-
-def _texts(bound: Key) -> tuple[str, ...]:
-    return tuple(map(str, bound))
 
 
 def forging(data: bytes, wanted: int) -> bytes:

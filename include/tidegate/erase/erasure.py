@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from tidegate.delta.lease import Lease
 from tidegate.erase.chunk_rows import ChunkRows
 from tidegate.erase.dead_files import delete_dead
 from tidegate.erase.kept_keys import KeptKeys
+from tidegate.erase.named_keys import named_keys
 from tidegate.erase.reach import Reach, reach_of
 from tidegate.erase.segment_rows import SegmentRows
 from tidegate.erase.silver_past import SilverPast
@@ -39,6 +41,8 @@ from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.log import BronzeLog
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import take_lease
+from tidegate.lake.rebuild import SCRATCH
+from tidegate.lake.silver import STAGING
 from tidegate.limits import ERASE_LEASE_POLL_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.tables import CHUNKS, SEGMENTS
@@ -47,7 +51,7 @@ from tidegate.upsert.rewrite import live_rows
 from tidegate.verify.cut import LakeReader
 from tidegate.verify.source_side import SourceSide
 
-_JOBS = ("apply", "rebuild")  # that read what is deleted, or write beside it
+_JOBS: Final = ("apply", "rebuild")  # that read what is deleted, or write beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +143,16 @@ class Erasure:
         """Older versions of everything go, while nobody reads them."""
         for job in _JOBS:
             held.enter_context(self._lease(job))
+        for folder in (STAGING, SCRATCH):  # of killed applies and rebuilds
+            self.lake.delete_folder(folder)
         silver = SilverPast(self.lake, self.pipeline, reach.logical, reach.path)
         silver.forget()
         dead = [delete_dead(self.lake, table.path) for table in (SEGMENTS, CHUNKS)]
         left = list[str]()
         if young := sum(files.young for files in dead):
             left.append(f"{young} files of bronze without a commit, an hour old at most: run it again later")
-        if bounds := chunks.named_bounds():
-            left.append(f"{bounds} bounds of what snapshots read, in bronze/chunks and control/snapshots")
+        for path, count in named_keys(self.lake, reach.table, segments.subject.keys).items():
+            left.append(f"{count} bounds of ranges in {path} name a key")
         return Erased(
             len(segments.subject.keys),
             segments.rows,

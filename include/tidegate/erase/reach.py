@@ -19,6 +19,7 @@ from tidegate.lake import control
 from tidegate.lake.cuts import cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
+from tidegate.lake.silver import REBUILT, rebuilt_tables
 from tidegate.schema.follow.renames import RENAME, renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.types import canonical
@@ -55,6 +56,10 @@ def reach_of(pipeline: Pipeline, lake: LakeFiles, name: str) -> Reach:
     if kept is None:
         why = cut.missing.get(logical.name, "no cut has it")
         raise UsageError(f"its silver isn't complete: {why}", where=name, remedy="see `tidegate status`")
+    beside = [path for path in rebuilt_tables(lake, [kept.database]) if path.startswith(kept.path + REBUILT)]
+    if beside:
+        remedy = "remove its folder, or swap it in (tidegate rebuild --swap)"
+        raise UsageError(f"a rebuilt table may have the rows: {beside[0]}", where=name, remedy=remedy)
     if (other := why_not(lake.log(kept.path).state())) is not None:
         raise _refused(name, f"its silver can't be written by position: {other}")
     return Reach(table, versions, logical.name, kept.path)

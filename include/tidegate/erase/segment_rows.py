@@ -49,7 +49,6 @@ class SegmentRows:
     versions: Sequence[TableVersion]
     subject: Subject
     compression: str
-    newest_seq: int = 0  # of the source's newest segment with bytes
     files: int = 0
     rows: int = 0
     segments: int = 0
@@ -58,7 +57,6 @@ class SegmentRows:
 
     def look(self, files: Sequence[BronzeFile]) -> None:
         """Learn the subject's keys. Raises LakeRefused for what can't be read, or can't be erased from."""
-        self.newest_seq = self._newest(files)
         for file in files:
             for segment in self._segments(file):
                 for index in self._indexes(segment):
@@ -100,40 +98,35 @@ class SegmentRows:
         group = parquet.read_row_group(number, use_threads=False).select(FILE_SCHEMA.names)
         made: dict[int, Segment] = {}
         for at, segment in enumerate(_segments_of(group, file)):
-            if may_name(segment.tables, self.table.pair) and (changed := self._without(segment)):
+            if self._may_have(segment) and (changed := self._without(segment)):
                 self.segments += 1
                 made[at] = changed
         if not made:
             return group
-        for name in ("payload", "payload_crc32c"):
-            cells = group[name].to_pylist()
-            for at, segment in made.items():
-                cells[at] = getattr(segment, name)
-            where = group.schema.get_field_index(name)
-            group = group.set_column(where, FILE_SCHEMA.field(name), pa.array(cells, FILE_SCHEMA.field(name).type))
-        return group
+        cells = group["payload"].to_pylist()
+        for at, segment in made.items():
+            cells[at] = segment.payload
+        where = group.schema.get_field_index("payload")
+        payload = FILE_SCHEMA.field("payload")
+        return group.set_column(where, payload, pa.array(cells, payload.type))
 
     def _without(self, segment: Segment) -> Segment | None:
         """The segment without the subject's rows; None when it has none."""
-        lost = 0
+        lost: dict[tuple[int, int], int] = {}  # by its event's number in a piece: a piece may be looked at twice
 
         def choose(index: EventIndex) -> Mapping[int, Sequence[Span]]:
-            nonlocal lost
             gone: dict[int, list[Span]] = {}
             for rows in self._rows(index):
                 gone |= rows.spans(self.subject.is_of(rows))
-            lost += sum(map(len, gone.values()))
+            lost.update(((index.base, event), len(spans)) for event, spans in gone.items())
             return gone
 
         made = without_rows(segment, choose)
-        if made.payload_crc32c != segment.payload_crc32c and segment.seq >= self.newest_seq:
-            raise LakeRefused(
-                "the newest bytes of the log are of the person, and capture compares them with the server's",
-                where=segment.where,
-                remedy="wait until the source has written something else, and capture has landed it",
-            )
-        self.rows += lost
+        self.rows += sum(lost.values())
         return None if made is segment else made
+
+    def _may_have(self, segment: Segment) -> bool:
+        return len(segment.payload) > 0 and may_name(segment.tables, self.table.pair)
 
     def _segments(self, file: BronzeFile) -> Iterator[Segment]:
         """Those that may name the table, verified."""
@@ -141,18 +134,10 @@ class SegmentRows:
             for number in range(parquet.num_row_groups):
                 group = parquet.read_row_group(number, use_threads=False)
                 for segment in _segments_of(group, file):
-                    if may_name(segment.tables, self.table.pair) and len(segment.payload):
+                    if self._may_have(segment):
                         segment.verify()
                         self.bytes += len(segment.payload)
                         yield segment
-
-    def _newest(self, files: Sequence[BronzeFile]) -> int:
-        for file in reversed(files):
-            with reading(self.lake, file.path) as parquet:
-                rows = parquet.read(columns=["seq", "start_pos", "end_pos"], use_threads=False).to_pylist()
-            if with_bytes := [row["seq"] for row in rows if row["end_pos"] > row["start_pos"]]:
-                return int(max(with_bytes))
-        return 0
 
     def _indexes(self, segment: Segment) -> Iterator[EventIndex]:
         if segment.kind is not SegmentKind.BINLOG:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # What `tidegate rebuild` puts between a table's name and the cut, unless --to names the new table.
 REBUILT: Final = "__rebuilt_"
+STAGING: Final = "staging"  # the folder in which a window's changes wait for their commit
 
 
 def rebuilt_tables(lake: LakeFiles, databases: Iterable[str]) -> list[str]:

@@ -22,6 +22,7 @@ from tidegate.conditions.model import Condition
 from tidegate.config import Effects
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import ended
+from tidegate.lake.silver import STAGING
 from tidegate.masks import Mask
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
@@ -109,7 +110,7 @@ def plan_decode(
                     rows[source, name, version.version] = asked
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
-    folder = f"staging/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
+    folder = f"{STAGING}/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     shapes = (routed, missing, masks, rows, versioned)
     return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, *shapes)
 

@@ -94,6 +94,7 @@ def events_of(of: Segment) -> Iterator[bytes]:
         at += size
 
 
+TEXT_MIN = 8  # characters; a shorter row may leave too few bytes free for the segment's CRC-32C
 TEXTS = st.text(st.sampled_from("abcdefgh"), min_size=1, max_size=40)
 ROWS = st.lists(
     st.tuples(
@@ -110,7 +111,12 @@ def test_plain_events_lose_the_chosen_rows_and_nothing_else(
     rows: list[tuple[int, list[tuple[int, str]]]], keys: set[int], dress: str
 ) -> None:
     before = log_of(rows, DRESSES[dress], "")
-    after = without_rows(before, lambda index: marked(index, keys))
+    try:
+        after = without_rows(before, lambda index: marked(index, keys))
+    except UnsupportedValue:
+        shortest = min(len(text) for _, cells in rows for key, text in cells if key in keys)
+        assert shortest < TEXT_MIN
+        return
     assert len(after.payload) == len(before.payload)
     assert images(after) == [row for row in images(before) if row[1] not in keys]
     decoded = decode_segment(after, {NAME: [WIDE.version]}, {NAME: ALL_TIME})
@@ -150,9 +156,8 @@ def test_a_large_compressed_event_has_room(packing: str) -> None:
     before = log_of(rows, dress, packing)
     for key in (1, 200, 399):
         after = without_rows(before, lambda index, key=key: marked(index, {key}))
-        if packing == "rows":
-            assert after.payload_crc32c == before.payload_crc32c
         after.verify()
+        assert after.payload_crc32c == before.payload_crc32c
         assert images(after) == [row for row in images(before) if row[1] != key]
 
 
