@@ -35,7 +35,7 @@ from tests.kit.spark import session
 from tests.readers.lake import check
 from tests.readers.lake import report as readers_report
 from tests.replay.companions import ReplayCompanions, companions_of
-from tests.replay.compare import Found, compare
+from tests.replay.compare import Found, compare, use_memory_tables
 from tests.replay.player import Player
 from tests.replay.scripts import chosen, install, label, statements, text_of
 from tests.soak.witness import Wrong
@@ -89,6 +89,8 @@ def replay(given: argparse.Namespace, server: Server, spark: SparkSession, folde
             if companion := next(companions, None):
                 print(companion, file=sys.stderr, flush=True)
                 beside.between(companion)
+            if at == len(files):
+                use_memory_tables(server)
             _apply(beside.road, spark, player, at)
     wrong_before = [] if given.hostile else _waits_yet(compare(server, folder / "lake"))
     beside.settle()

@@ -7,6 +7,7 @@ Out: per table an outcome. The source's rows come by its own SELECT as text, sil
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -122,6 +123,17 @@ def tables_at(server: Server) -> Iterator[tuple[str, str]]:
         (_SYSTEM,),
     )
     return ((str(database), str(table)) for database, table in rows)
+
+
+def use_memory_tables(server: Server) -> None:
+    """A server that was started again logs at their next use that they are empty."""
+    for database, table in server.query(
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE engine = 'MEMORY'"
+        " AND table_schema NOT IN %s",
+        (_SYSTEM,),
+    ):
+        with contextlib.suppress(pymysql.err.MySQLError):
+            server.query(f"SELECT 1 FROM `{database}`.`{table}` LIMIT 1")
 
 
 # --- one value, both sides --------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tidegate.errors import Terminal
+from tidegate.mysql.tables_there import ROWS_ABOUT
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.by_view import read_by_view
 from tidegate.snapshot.chunks.key_columns import is_ordered_alike, ordered_as
@@ -87,7 +88,7 @@ def _estimates(asked: WorkerConnection, databases: Iterable[str]) -> dict[Name, 
     """
     names = ", ".join(asked.raw.escape(name) for name in sorted(databases))
     rows = asked.ask(
-        f"SELECT table_schema, table_name, table_rows FROM information_schema.tables WHERE table_schema IN ({names})"
+        f"SELECT table_schema, table_name, {ROWS_ABOUT} FROM information_schema.tables WHERE table_schema IN ({names})"
     )
     return {(str(row[0]), str(row[1])): int(row[2]) for row in rows if row[2] is not None}
 
