@@ -115,6 +115,13 @@ class Shop:
         rows: list[dict[str, Any]] = answer.to_struct_array().to_pylist()
         return [{name: row.get(name) for name in columns} for row in rows]
 
+    def silver_count(self, table: str) -> int:
+        """Rows of a table in silver; 0 where there is none."""
+        try:
+            return int(self._table(tables.silver_path(DATABASE, table)).count())
+        except TableNotFoundError:
+            return 0
+
     def table_states(self) -> list[dict[str, Any]]:
         """For a failure's message: which tables are held, and why."""
         try:

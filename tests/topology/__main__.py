@@ -40,6 +40,9 @@ def _run(image: Path, folder: Path, only: list[str]) -> int:
     """How many parts were killed."""
     with Topology(image, folder) as topology:
         print(f"{len(topology.parts)} parts run; silver equal after {topology.first():.0f} s", flush=True)
+        if not (tasks := topology.on_executors()):
+            raise UnequalError("no executor finished a task of a large window")
+        print(f"a large window was written by {tasks} tasks of Spark's workers", flush=True)
         names = only or [*topology.parts, SOURCE]
         for name in names:
             print(f"{name} was killed and came back; silver equal after {topology.kill(name):.0f} s", flush=True)

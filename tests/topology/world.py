@@ -28,6 +28,8 @@ PIPELINE: Final = "topology"
 _EQUAL_SECONDS: Final = 600.0
 _DOWN_SECONDS: Final = 5.0
 _WORK_SECONDS: Final = 4.0
+# Some 40 MB of binlog: above what the driver of a cluster decodes itself (apply.driver_decode_bytes).
+_BULK_ROWS: Final = 250_000
 _DAGS: Final = ("capture", "apply", "snapshot", "maintain")
 SOURCE: Final = "source"
 
@@ -129,6 +131,18 @@ class Topology:
         """Work, with DDL; then the seconds until silver is equal for the first time. Raises UnequalError, PartError."""
         self.shop.work(_WORK_SECONDS)
         return self.wait_equal()
+
+    def on_executors(self) -> int:
+        """A transaction that is too large for the driver alone; then the tasks that Spark's workers finished."""
+        rows = f"SELECT seq, REPEAT(MD5(seq), 4) FROM seq_1_to_{_BULK_ROWS}"
+        self._source.query(f"CREATE TABLE `{DATABASE}`.bulk (id INT PRIMARY KEY, v VARCHAR(200)) AS {rows}")
+        end = time.monotonic() + _EQUAL_SECONDS
+        while self.shop.silver_count("bulk") != _BULK_ROWS:
+            if time.monotonic() > end:
+                raise UnequalError(f"bulk has {self.shop.silver_count('bulk')} rows in silver")
+            time.sleep(1.0)
+        logs = (path.read_text(errors="replace") for path in self._folder.glob("work-*/*/*/stderr"))
+        return sum(text.count("Finished task") for text in logs)
 
     def kill(self, name: str) -> float:
         """Work before, meanwhile and after; then the seconds until silver is equal. Raises UnequalError, PartError."""
