@@ -60,6 +60,7 @@ def backup(
 ) -> None:
     """Copy the lake to another folder while everything runs; what is there already isn't copied again."""
     from tidegate.copies.backup import Backup
+    from tidegate.copies.lost import lost_tables
     from tidegate.copies.prune import Prune
     from tidegate.copies.restore import manifest_of
     from tidegate.lake.leases import take_lease
@@ -85,8 +86,15 @@ def backup(
     brought = f"{counted(work.brought_files, 'file', 'files')}, {work.brought_bytes / 1e6:,.1f} MB copied"
     _say(f"{counted(len(made.tables), 'table', 'tables')} in {to.root}, {brought}; newest cut {made.cut_ts}")
     _say(f"not in it: {_not_in_it(loaded, pipeline, made)}")
-    if made.lacks:
-        _say(f"nor {counted(len(made.lacks), 'table', 'tables')}: {', '.join(sorted(made.lacks))}")
+    lost = list[str]()
+    try:
+        lost = lost_tables(lake, {*made.tables, *made.lacks}) if silver else []
+    except TidegateError as error:  # the copy is made all the same
+        _warn(f"what was published isn't known, so tables may lack that the lake has lost: {error}")
+    for path in lost:
+        _warn(f"{path} was published, and has no log any more; `tidegate lake check` says how apply goes on with it")
+    if lacks := sorted({*made.lacks, *lost}):
+        _say(f"nor {counted(len(lacks), 'table', 'tables')}: {', '.join(lacks)}")
         raise typer.Exit(EXIT_ERROR)
 
 
