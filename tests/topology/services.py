@@ -95,7 +95,7 @@ def redis(folder: Path, password: str) -> tuple[Part, str]:
 
 def store(folder: Path, password: str) -> tuple[Part, Mapping[str, str]]:
     """VersityGW: S3's protocol over a folder; and the options for a lake in it, by delta-rs' names."""
-    server = _program("versitygw", "go install github.com/versity/versitygw/cmd/versitygw@latest")
+    server = _program("versitygw", "go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
     port = free_port()
     objects, beside = folder / "objects", folder / "beside"
     (objects / BUCKET).mkdir(parents=True)
