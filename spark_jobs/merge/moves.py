@@ -31,6 +31,7 @@ from tidegate import tables
 from tidegate.delta.state import Action
 from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
+from tidegate.merge.given import given_version_at
 from tidegate.merge.past import BEGUN, DELETED_ROWS, past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
@@ -57,22 +58,18 @@ def version_before(app: Application, name: str, commit_ts: int) -> int:
     version = state.version
     if version == _NO_TABLE or state.transaction(app_id) < commit_ts:
         return version
-    before = version
-    while version >= 0:
-        actions = log.actions(version)
+
+    def recorded(at: int) -> int | None:
+        actions = log.actions(at)
         if actions is None:
             raise LakeRefused(
-                f"version {version} of the table's log is gone, and with it how the table was before a rename",
+                f"version {at} of the table's log is gone, and with it how the table was before a rename",
                 where=log.place,
                 remedy=REFILL,
             )
-        recorded = _recorded(actions, app_id)
-        if recorded is not None and recorded < commit_ts:
-            break
-        version -= 1
-        if recorded is not None:
-            before = version
-    return before
+        return _recorded(actions, app_id)
+
+    return given_version_at(version, recorded, commit_ts)
 
 
 def _recorded(actions: Sequence[Action], app_id: str) -> int | None:

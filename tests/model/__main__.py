@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from tests.model import changelog, first_start, two_applies, two_machines
+from tests.model import changelog, first_start, moves, two_applies, two_machines
 from tests.model.checker import Model, Result, explore
 from tests.model.life import Life
 from tests.model.progress import stuck
@@ -37,6 +37,8 @@ CASES: Final = (
     Case("first start", first_start.CURES, first_start.FirstStart),
     Case("two applies", two_applies.CURES, two_applies.TwoApplies),
     Case("changelog", changelog.CURES, changelog.Changelog),
+    Case("rename", moves.CURES, partial(moves.Moves, False)),
+    Case("swap of names", moves.CURES, partial(moves.Moves, True)),
     *(
         Case(f"two machines, {world.name}", two_machines.CURES, partial(two_machines.TwoMachines, world))
         for world in two_machines.WORLDS
