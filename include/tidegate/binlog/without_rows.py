@@ -19,6 +19,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,7 @@ from tidegate.binlog.kernel import compressed as C  # noqa: N812 - a page of con
 from tidegate.binlog.kernel import index as K  # noqa: N812
 from tidegate.binlog.logged_rows import Span
 from tidegate.binlog.same_crc import FREE_BYTES, FreeBytes, keep_crc
+from tidegate.binlog.unpack import Words
 from tidegate.columnar.cursor import ByteCursor
 from tidegate.errors import UnsupportedValue
 from tidegate.segments.segment import Segment
@@ -61,14 +63,7 @@ def without_rows(segment: Segment, choose: Chooser) -> Segment:
     """The same value where nothing changes. Raises StreamCorrupt, UnknownEvent, UnsupportedValue, and what choose
     raises.
     """
-    data = np.frombuffer(segment.payload, np.uint8)
-    described = parse_format_description(
-        segment.context[: int.from_bytes(segment.context[9:13], "little")], segment.where
-    )
-    sizes = {
-        row[C.FOUND_OFFSET]: (row[C.FOUND_SIZE], row[C.FOUND_CHECKSUM])
-        for row in captured_events(data, described.checksum_bytes).tolist()
-    }
+    sizes = _CapturedSizes(segment)
     made = dict(_rewritten(segment, choose, sizes))
     if not made:
         return segment
@@ -84,6 +79,23 @@ def without_rows(segment: Segment, choose: Chooser) -> Segment:
             where=segment.where,
         )
     return replace(segment, payload=bytes(payload))
+
+
+class _CapturedSizes:
+    """Bytes of a captured event, and of its checksum, by its offset in the payload. Listed only when it is asked."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+
+    @cached_property
+    def _events(self) -> Words:
+        context = self._segment.context
+        described = parse_format_description(context[: int.from_bytes(context[9:13], "little")], self._segment.where)
+        return captured_events(np.frombuffer(self._segment.payload, np.uint8), described.checksum_bytes)
+
+    def __getitem__(self, origin: int) -> tuple[int, int]:
+        row = self._events[np.searchsorted(self._events[:, C.FOUND_OFFSET], origin)]
+        return int(row[C.FOUND_SIZE]), int(row[C.FOUND_CHECKSUM])
 
 
 def _free(segment: Segment, origin: int, events: bytes, checksum_bytes: int) -> Iterator[FreeBytes]:
@@ -110,7 +122,7 @@ def _extra(event: bytes) -> int:
     return int.from_bytes(event[_EXTRA_AT : _EXTRA_AT + 2], "little") if event[4] in _V2 else 0
 
 
-def _rewritten(segment: Segment, choose: Chooser, sizes: Mapping[int, tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+def _rewritten(segment: Segment, choose: Chooser, sizes: _CapturedSizes) -> Iterator[tuple[int, bytes]]:
     """(offset in the payload, the event there that differs, filled up to its length)."""
     payloads = set[int]()
     for index in index_pieces(segment):

@@ -57,10 +57,10 @@ def _rows(lake: LakeFiles, of: Any, table: Physical, columns: list[str]) -> list
 
 
 def _is_of(bound: Bound, key: Key) -> bool:
-    return len(bound) == len(key) and all(map(_means, bound, key))
+    return len(bound) == len(key) and all(map(means, bound, key))
 
 
-def _means(literal: str, value: Any) -> bool:
+def means(literal: str, value: Any) -> bool:
     """Whether a SQL literal may be a value; texts stand in it as they are, or their bytes in hexadecimal digits."""
     if isinstance(value, bytes):
         return value.hex() in literal.lower()
