@@ -134,8 +134,8 @@ class Topology:
 
     def on_executors(self) -> int:
         """A transaction that is too large for the driver alone; then the tasks that Spark's workers finished."""
-        rows = f"SELECT seq, REPEAT(MD5(seq), 4) FROM seq_1_to_{_BULK_ROWS}"
-        self._source.query(f"CREATE TABLE `{DATABASE}`.bulk (id INT PRIMARY KEY, v VARCHAR(200)) AS {rows}")
+        rows = f"SELECT seq AS id, REPEAT(MD5(seq), 4) AS v FROM seq_1_to_{_BULK_ROWS}"
+        self._source.query(f"CREATE TABLE bulk (id INT PRIMARY KEY, v VARCHAR(200)) AS {rows}", database=DATABASE)
         end = time.monotonic() + _EQUAL_SECONDS
         while self.shop.silver_count("bulk") != _BULK_ROWS:
             if time.monotonic() > end:
