@@ -256,6 +256,20 @@ def test_compose_file_uses_only_what_is_there() -> None:
     assert asked == set(re.findall(r"^([A-Z0-9_]+)=$", text_of("docker/example.env"), re.MULTILINE))
 
 
+def test_compose_builds_the_image_once_and_its_user_owns_every_volume() -> None:
+    services = yaml.safe_load(text_of("docker/compose.yaml"))["services"]
+    users = [service for service in services.values() if service["image"] == "tidegate"]
+    assert sum("build" in service for service in users) == 1
+    dockerfile = text_of("docker/Dockerfile")
+    owned = re.search(r"chown -R tidegate (.*)", dockerfile)
+    assert owned is not None
+    for mount in {mount for service in users for mount in service["volumes"] if not mount.startswith(".")}:
+        # A volume takes the owner of the image's folder. Where there is none, it belongs to root.
+        folder = mount.split(":")[1]
+        assert re.search(rf"mkdir .*{folder}\b", dockerfile), mount
+        assert any(folder.startswith(parent) for parent in owned[1].split()), mount
+
+
 def test_compose_and_chart_have_the_parts_that_make_topology_kills() -> None:
     services = yaml.safe_load(text_of("docker/compose.yaml"))["services"]
     commands = {service.get("command") for service in services.values() if isinstance(service.get("command"), str)}
