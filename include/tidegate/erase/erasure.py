@@ -112,7 +112,9 @@ class Erasure:
         reach = reach_of(self.pipeline, self.lake, self.order.table)
         subject = Subject(self.order.condition, reach.newest)
         with ExitStack() as held:
-            held.enter_context(self._lease("maintain"))
+            held.enter_context(self._lease(self.pipeline.pipeline, "maintain"))
+            # Who reads a snapshot has rows in its memory, and lands them later.
+            held.enter_context(self._lease(reach.table.source, "snapshot"))
             side = SourceSide(self.info(reach.table.source), self.pipeline.tables.columns_of)
             held.callback(side.close)
             self._check_past(side, reach, subject)
@@ -141,12 +143,11 @@ class Erasure:
 
     def _past(self, reach: Reach, segments: SegmentRows, chunks: ChunkRows, held: ExitStack) -> Erased:
         """Older versions of everything go, while nobody reads them."""
-        for job in _JOBS:
-            held.enter_context(self._lease(job))
+        leases = [held.enter_context(self._lease(self.pipeline.pipeline, job)) for job in _JOBS]
         for folder in (STAGING, SCRATCH):  # of killed applies and rebuilds
             self.lake.delete_folder(folder)
         silver = SilverPast(self.lake, self.pipeline, reach.logical, reach.path)
-        silver.forget()
+        silver.forget(leases)
         dead = [delete_dead(self.lake, table.path) for table in (SEGMENTS, CHUNKS)]
         left = list[str]()
         if young := sum(files.young for files in dead):
@@ -200,17 +201,19 @@ class Erasure:
         return segments, ChunkRows(self.lake, reach.table, reach.versions, subject)
 
     @contextmanager
-    def _lease(self, job: str) -> Iterator[Lease]:
-        """A job's lease, once nobody has it. Raises LeaseHeld when somebody has it all the time."""
+    def _lease(self, of: str, job: str) -> Iterator[Lease]:
+        """A job's lease, once nobody has it. of: a pipeline or a source. Raises LeaseHeld when somebody has it all
+        the time.
+        """
         until = time.monotonic() + self.order.wait_seconds
         while True:
             try:
-                lease = take_lease(self.lake, self.pipeline.pipeline, job, report=self.report)
+                lease = take_lease(self.lake, of, job, report=self.report)
                 break
             except LeaseHeld as error:
                 if time.monotonic() >= until:
                     raise
-                self.report(f"waits for {job}: {error.what}")
+                self.report(f"waits for {job} of {of}: {error.what}")
                 time.sleep(ERASE_LEASE_POLL_SECONDS)
         with lease:
             yield lease

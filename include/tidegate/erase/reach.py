@@ -50,7 +50,7 @@ def reach_of(pipeline: Pipeline, lake: LakeFiles, name: str) -> Reach:
     logical = pipeline.tables.logical(*table.pair)
     _check_versions(name, versions)
     _check_pipeline(pipeline, table, routed=logical.routed)
-    _check_children(lake, table)
+    _check_foreign_keys(lake, versions)
     cut = cut_at(lake, pipeline.pipeline)
     kept = cut.tables.get(logical.name)
     if kept is None:
@@ -120,15 +120,28 @@ def _check_pipeline(pipeline: Pipeline, table: Physical, *, routed: bool) -> Non
             raise _refused(table.shown, reason)
 
 
-def _check_children(lake: LakeFiles, table: Physical) -> None:
-    """A rebuild computes what a foreign key does to children from the parent's rows in bronze: they must stay."""
+def _check_foreign_keys(lake: LakeFiles, versions: Sequence[TableVersion]) -> None:
+    """What a server does to children without a word in its log.
+
+    A rebuild computes it from the parent's rows in bronze: they must stay. And rows get other keys by it: whose they
+    are, the log doesn't tell.
+    """
+    table = versions[-1].physical
+    keys = {name.lower() for version in versions for name in version.key_names}
     columns = ["source", "database", "table", "foreign_keys"]
     for row in control.read(lake, tables.SCHEMA_HISTORY, columns=columns).to_pylist():
+        if row["source"] != table.source:
+            continue
+        child = (row["database"], row["table"])
         for key in json.loads(row["foreign_keys"] or "[]"):
-            unseen = (key.get("on_delete") or key.get("on_update")) and not key.get("logged")
-            if unseen and row["source"] == table.source and tuple(key["parent"]) == table.pair:
-                child = f"{row['database']}.{row['table']}"
-                raise _refused(table.shown, f"a foreign key of {child} changes rows that the log doesn't show")
+            if key.get("logged"):
+                continue
+            if (key.get("on_delete") or key.get("on_update")) and tuple(key["parent"]) == table.pair:
+                why = f"a foreign key of {'.'.join(child)} changes rows that the log doesn't show"
+                raise _refused(table.shown, why)
+            moved = keys.intersection(map(str.lower, key.get("columns") or keys))
+            if key.get("on_update") and child == table.pair and moved:
+                raise _refused(table.shown, "a foreign key changes keys of its rows, and the log doesn't show it")
 
 
 def _refused(name: str, why: str) -> UsageError:

@@ -10,7 +10,7 @@ smallest and largest values of files, and the texts of statements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -23,10 +23,10 @@ from tidegate.config import Pipeline
 from tidegate.delta.actions import lines, now_ms, parsed
 from tidegate.delta.checkpoints import write as checkpoint_write
 from tidegate.delta.exchange import exchange
+from tidegate.delta.lease import Lease
 from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import LOG, SIDECARS, commit_version, expires_at
-from tidegate.delta.state import TableState
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
@@ -55,8 +55,10 @@ class SilverPast:
     cuts: int = 0
     version: int = field(default=-1)
 
-    def forget(self) -> None:
-        """All of it, in this order: what a kill leaves is done by the next run."""
+    def forget(self, leases: Sequence[Lease]) -> None:
+        """All of it, in this order: what a kill leaves is done by the next run. leases: of who else writes the table.
+        Raises Overtaken where one of them is lost.
+        """
         log = self.lake.log(self.path)
         self._purge(log)
         failpoint("erase_after_purge")
@@ -65,7 +67,7 @@ class SilverPast:
         checkpoint_write.write(log.store, state.version, now_ms=now_ms(), files=len(state.files))
         self._name_version()
         failpoint("erase_before_files")
-        self._delete_files(state)
+        self._delete_files(log, leases)
         self._redact(log, state.version)
 
     def _purge(self, log: DeltaLog) -> None:
@@ -90,13 +92,15 @@ class SilverPast:
         counts = rewrite_rows(self.lake, tables.CUTS, lambda rows: kept_rows(rows, now, timedelta(0), thin))
         self.cuts = counts[0] - counts[1] if counts is not None else 0
 
-    def _delete_files(self, state: TableState) -> None:
+    def _delete_files(self, log: DeltaLog, leases: Iterable[Lease]) -> None:
         """Whatever lies in its folder and isn't of its newest version, nor its log."""
-        live = set[str]()
-        for file in state.files:
-            live.update(_paths(self.lake, self.path, file))
         base = self.lake.local(self.path)
         listed = self.lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
+        live = set[str]()
+        for file in log.state().files:  # after the listing: what is committed meanwhile is in the state
+            live.update(_paths(self.lake, self.path, file))
+        for lease in leases:
+            lease.check()
         for info in listed:
             path = info.path[len(base) :].lstrip("/")
             if info.is_file and path not in live and path.split("/", 1)[0] != LOG:

@@ -8,7 +8,7 @@ A row whose key was changed is the same row: keys that an update connects belong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -24,7 +24,7 @@ from tidegate import tables
 from tidegate.binlog.logged_rows import LoggedRows
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE
 from tidegate.conditions.matching import check_literals, matching
-from tidegate.conditions.model import Condition, leaves
+from tidegate.conditions.model import Condition, IsNull, leaves
 from tidegate.errors import UsageError
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
@@ -58,17 +58,16 @@ class Subject:
 
     def look(self, rows: LoggedRows) -> None:
         """Learn the keys of images that the condition is true of, and which keys were changed to which."""
-        batch = rows.images.rows
-        if not batch.num_rows:
+        if not rows.images.rows.num_rows:
             return
+        batch, absent = _whole(rows)
         keys = self.key_columns(batch, rows.version)
         kinds = batch.column(tables.OP).to_numpy()
-        at = self._told_at(rows, kinds)
-        for index in np.flatnonzero(self.true_of(batch, rows.version)).tolist():
-            self.keys.add(_key(keys, int(at[index])))
+        for index in np.flatnonzero(self.true_of(batch, rows.version, absent)).tolist():
+            self.keys.add(_key(keys, index))
         before = np.flatnonzero(kinds == IMAGE_BEFORE)
-        for index in before[_differ(keys, before, at[before + 1])].tolist():
-            old, new = _key(keys, index), _key(keys, int(at[index + 1]))
+        for index in before[_differ(keys, before, before + 1)].tolist():
+            old, new = _key(keys, index), _key(keys, index + 1)
             self.links.setdefault(old, set()).add(new)
             self.links.setdefault(new, set()).add(old)
 
@@ -89,9 +88,7 @@ class Subject:
 
     def is_of(self, rows: LoggedRows) -> Mask:
         """Per image, whether it has one of the keys."""
-        batch = rows.images.rows
-        kinds = batch.column(tables.OP).to_numpy()
-        return self.has_key(batch, rows.version)[self._told_at(rows, kinds)]
+        return self.has_key(_whole(rows)[0], rows.version)
 
     def has_key(self, batch: pa.RecordBatch, version: TableVersion) -> Mask:
         """Per row, whether its key is one of the keys."""
@@ -104,12 +101,16 @@ class Subject:
             may[index] = _key(keys, index) in self.keys
         return may
 
-    def true_of(self, batch: pa.RecordBatch, version: TableVersion) -> Mask:
-        """Per row, whether the condition is true of it; a column that it lacks is NULL."""
+    def true_of(self, batch: pa.RecordBatch, version: TableVersion, absent: Collection[str] = ()) -> Mask:
+        """Per row, whether the condition is true of it; a column that it lacks is unknown. absent: those that an image
+        may lack. Raises UsageError where a condition asks whether such a column is NULL.
+        """
         names = self._names_in(version)
         columns = dict[str, pa.Array]()
         for leaf in leaves(self.condition):
             named = names[leaf.column.lower()]
+            if isinstance(leaf, IsNull) and (named in absent or named not in batch.schema.names):
+                raise self._unasked(version, f"not all of them say whether {leaf.column} was NULL")
             if named in batch.schema.names:
                 columns[leaf.column] = batch.column(named)
             else:
@@ -119,12 +120,15 @@ class Subject:
         try:
             mask: Mask = matching(self.condition, asked).to_numpy(zero_copy_only=False)
         except ValueError as error:
-            raise UsageError(
-                f"the condition can't be asked of rows of version {version.version}: {error}",
-                where=self.newest.name,
-                remedy="name the rows by their key",
-            ) from None
+            raise self._unasked(version, str(error)) from None
         return mask
+
+    def _unasked(self, version: TableVersion, why: str) -> UsageError:
+        return UsageError(
+            f"the condition can't be asked of rows of version {version.version}: {why}",
+            where=self.newest.name,
+            remedy="name the rows by their key",
+        )
 
     def key_columns(self, batch: pa.RecordBatch, version: TableVersion) -> list[pa.Array]:
         return [batch.column(name) for name in version.silver_key]
@@ -134,16 +138,23 @@ class Subject:
         by_id = {column.id: column.silver for column in version.columns}
         return {column.name.lower(): by_id.get(column.id, column.silver) for column in self.newest.columns}
 
-    def _told_at(self, rows: LoggedRows, kinds: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
-        """Per image, the image that has its key: where an after image lacks it, the one before."""
-        at = np.arange(len(kinds), dtype=np.int64)
-        present = rows.images.present
-        if present is None:
-            return at
-        names = rows.plan.schema.names
-        key = [names.index(name) for name in rows.version.silver_key]
-        lacks = ~present[key].all(axis=0) & (kinds == IMAGE_AFTER)
-        return np.where(lacks, at - 1, at)
+
+def _whole(rows: LoggedRows) -> tuple[pa.RecordBatch, frozenset[str]]:
+    """Its images, where an after image has the cells that it lacks from the one before (binlog_row_image FULL_NODUP);
+    the columns that an image lacks nevertheless.
+    """
+    batch, present = rows.images.rows, rows.images.present
+    if present is None:
+        return batch, frozenset()
+    after = batch.column(tables.OP).to_numpy() == IMAGE_AFTER
+    at, absent = np.arange(batch.num_rows, dtype=np.int64), set[str]()
+    for name, has in zip(rows.plan.schema.names, present, strict=True):
+        number = batch.schema.get_field_index(name)
+        filled = np.where(~has & after, at - 1, at)
+        if not has[filled].all():
+            absent.add(name)
+        batch = batch.set_column(number, batch.schema.field(number), batch.column(number).take(pa.array(filled)))
+    return batch, frozenset(absent)
 
 
 def _values_of(kind: pa.DataType, values: Iterable[Any]) -> pa.Array:
