@@ -206,6 +206,7 @@ class Erasure:
         the time.
         """
         until = time.monotonic() + self.order.wait_seconds
+        is_said = False
         while True:
             try:
                 lease = take_lease(self.lake, of, job, report=self.report)
@@ -213,7 +214,11 @@ class Erasure:
             except LeaseHeld as error:
                 if time.monotonic() >= until:
                     raise
-                self.report(f"waits for {job} of {of}: {error.what}")
+                if not is_said:
+                    self.report(
+                        f"waits for {job} of {of}: {error.what}; to go on sooner, pause its DAG until the run ends"
+                    )
+                is_said = True
                 time.sleep(ERASE_LEASE_POLL_SECONDS)
         with lease:
             yield lease

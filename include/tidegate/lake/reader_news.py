@@ -42,11 +42,10 @@ class ReaderNews:
 
     def _spoke(self) -> bool:
         before, version = self._seen, self._tail.version()
-        self._seen = version
-        if version <= before:
-            return version < before  # a log that was made anew may say anything
         numbers = range(max(before + 1, version - NEWS_TAIL_COMMITS_MAX), version + 1)
-        return any(map(_speaks, map(self._log.actions, numbers)))
+        spoke = version < before or any(map(_speaks, map(self._log.actions, numbers)))  # one made anew may say anything
+        self._seen = version  # last: what an error kept unread is looked at again
+        return spoke
 
 
 def _speaks(actions: list[dict[str, Any]] | None) -> bool:

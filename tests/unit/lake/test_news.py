@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.bronze import QuietBronze
 from tidegate.commit_ts import compose
+from tidegate.delta.log import DeltaLog
+from tidegate.errors import LakeUnavailable
 from tidegate.lake import control, news, reader_news
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
@@ -113,6 +115,23 @@ def test_a_quiet_source_is_news_while_a_reader_speaks(tmp_path: Path, monkeypatc
     monkeypatch.setattr(reader_news, "READER_NEWS_SECONDS", 0.0)
     bronze.land("main", (130,))
     assert log.look() is None
+
+
+def _unavailable(log: DeltaLog, version: int) -> None:
+    raise LakeUnavailable(f"no commit {version}", where=str(log))
+
+
+def test_an_event_that_an_error_kept_unread_is_heard_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_news, "READER_LOOK_SECONDS", 0.0)
+    log = DeltaLog(str(tmp_path / SNAPSHOTS.path), {})
+    heard = reader_news.ReaderNews(log)
+    event = SnapshotEvent("1" * 32, "one", "main", EventKind.WAVE, datetime.now(UTC), "d", "t", wave=1)
+    control.append(LakeFiles(str(tmp_path)), SNAPSHOTS, [event.to_row()])
+    with monkeypatch.context() as away:
+        away.setattr(DeltaLog, "actions", _unavailable)
+        with pytest.raises(LakeUnavailable):
+            heard.recent()
+    assert heard.recent()
 
 
 def test_events_for_apply_are_kinds_of_the_readers() -> None:
