@@ -64,7 +64,7 @@ class Parts(Airflow):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What all parts have."""
+        """The environment of all parts."""
         return self._environment
 
     def check_running(self) -> None:
@@ -104,7 +104,7 @@ class Parts(Airflow):
 
 
 def _settings(image: Path, database: str, broker: str) -> dict[str, str]:
-    """What differs from Airflow standalone. Keys are made here, as all parts must have the same."""
+    """Settings that differ from Airflow standalone. Keys are made here, as all parts must have the same."""
     return {
         "PATH": os.pathsep.join((str(image / "venv" / "bin"), os.environ.get("PATH", os.defpath))),
         "NUMBA_CACHE_DIR": str(image / ".tidegate" / "numba"),

@@ -1,4 +1,4 @@
-"""What stands beside Airflow: Postgres, Redis, an S3 server with its objects on disk, a Spark master and its workers.
+"""The services beside Airflow: Postgres, Redis, an S3 server with its objects on disk, a Spark master and its workers.
 
 In:  the folder of an image (docker/install.sh), a folder for data and logs.
 Out: a Part for each, and its address. HostLacks names what this machine doesn't have.

@@ -165,7 +165,7 @@ class Topology:
         return time.monotonic() - began
 
     def verify(self) -> bool:
-        """What tidegate's own comparison of every row says."""
+        """The result of tidegate's own comparison of every row."""
         report = verify(
             config.load(self.shop.file),
             self._known,

@@ -1,4 +1,4 @@
-"""Which of many silver tables are as they were published, by listings of the folder above them.
+"""The silver tables that are as they were published, by listings of the folder above them.
 
 In:  the store of that folder; the tables, as control/cuts has them.
 Out: the paths of the quiet ones (as_published.is_quiet, with the same evidence).
