@@ -38,7 +38,7 @@ class LateSession:
         self._started: SparkSession | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """What the object itself hasn't: everything of a session."""
+        """Everything of a session, which the object itself lacks."""
         with self._lock:
             if self._started is None:
                 self._started = self._start()

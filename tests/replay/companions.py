@@ -39,7 +39,7 @@ def companions_of(seed: int, count: int) -> list[Fault]:
 
 
 class ReplayCompanions(Companions):
-    """Of a pipeline that keeps all that the server has."""
+    """The answer for a pipeline that keeps all that the server has."""
 
     def __init__(self, server: Server, spark: SparkSession, folder: Path, seed: int) -> None:
         super().__init__(random.Random(f"{seed} companions"))

@@ -97,5 +97,5 @@ def test_an_entry_that_matches_no_test_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_each_entry_matches_a_test(request: pytest.FixtureRequest) -> None:
-    """Where all tests were collected, as by `make test`."""
+    """For a run that collected all tests, as `make test` does."""
     assert request.config.stash[tiers.UNMATCHED] == []

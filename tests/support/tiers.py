@@ -1,4 +1,4 @@
-"""Which tests only `make test-all` runs, and why: tests/nightly.toml, as the marker `nightly`.
+"""The tests that only `make test-all` runs, and why: tests/nightly.toml, as the marker `nightly`.
 
 In:  tests/nightly.toml: tests by name with a reason; what the gate runs on both servers, or on MySQL.
 Out: mark(): marks the collected items, and says which entries match none. tests/style/test_tiers.py allows no such
@@ -46,7 +46,7 @@ def load() -> Tiers:
 
 
 def mark(items: Sequence[pytest.Item]) -> list[str]:
-    """What the file names and no test is called, or what has no effect; [] where not all test files were collected."""
+    """Entries that match no test, or have no effect; [] where not all test files were collected."""
     tiers = load()
     names = {item.nodeid for item in items}
     matched: set[str] = set()

@@ -55,7 +55,7 @@ def open_and_recover(
     """The value log in a folder, and the result of recover().
 
     When capture went on elsewhere, and is back, a log not following bronze is of no use: the server
-    has the next events, or says so if it hasn't. So is a log of another lake. Its folder is moved
+    has the next events, or says so if it hasn't. A log of another lake isn't either. Its folder is moved
     aside, unless commits were acknowledged on its strength: promised. Raises Fenced, LakeUnavailable.
     """
     log_there = ValueLog(folder, budget=budget)

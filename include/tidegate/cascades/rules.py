@@ -106,7 +106,7 @@ def _rule(child: TableVersion, key: ForeignKey, parent: TableVersion) -> Rule:
 
 
 def _columns(child: TableVersion, key: ForeignKey, parent: TableVersion) -> tuple[list[Column], list[Column]]:
-    """Of the child and of its parent, whose rows the log has. Raises Doubt."""
+    """The columns of the child and of its parent, whose rows the log has. Raises Doubt."""
     named = f"foreign key {key.name}"
     if parent.status is VersionStatus.UNPROVEN:
         raise Doubt(f"the columns of {'.'.join(key.parent)}, the parent of {named}, aren't known")

@@ -121,7 +121,7 @@ def _check_pipeline(pipeline: Pipeline, table: Physical, *, routed: bool) -> Non
 
 
 def _check_foreign_keys(lake: LakeFiles, versions: Sequence[TableVersion]) -> None:
-    """What a server does to children without a word in its log.
+    """The changes that a server makes to children without a word in its log.
 
     A rebuild computes it from the parent's rows in bronze: they must stay. And rows get other keys by it: whose they
     are, the log doesn't tell.

@@ -1,4 +1,4 @@
-"""Who does what beside a pipeline that works: kills of apply, edits of its file, other hands on silver.
+"""Companions of a pipeline that works: kills of apply, edits of its file, other hands on silver.
 
 In:  a road and its file, Spark, a seeded random.Random; what people at the source do (work, names, note).
 Out: Companions: a method per kind, then settle(): nothing waits that a person or a snapshot can end.
