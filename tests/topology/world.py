@@ -10,12 +10,13 @@ import json
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from tests.kit.shop import DATABASE, Shop
 from tests.support.own_server import own_server
+from tests.support.whole import Whole
 from tests.topology import services
 from tests.topology.airflow import Parts
 from tests.topology.part import Part
@@ -59,25 +60,16 @@ class UnequalError(Exception):
     """Silver didn't become equal; the text says which tables, and which are held."""
 
 
-class Topology:
+class Topology(Whole):
     """parts: by name, in the order of their start."""
 
     def __init__(self, image: Path, folder: Path) -> None:
+        super().__init__()
         self._image, self._folder = image, folder
-        self._stack = ExitStack()
         self.parts: dict[str, Part] = {}
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self._begin(stack)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def _begin(self, stack: ExitStack) -> None:
-        self._source = stack.enter_context(own_server("mariadb", self._folder / "source"))
+    def _begin(self) -> None:
+        self._source = self.stack.enter_context(own_server("mariadb", self._folder / "source"))
         database, login = services.postgres(self._folder, secrets.token_hex(12))
         broker, address = services.redis(self._folder, secrets.token_hex(12))
         store, options = services.store(self._folder, secrets.token_hex(12))
@@ -103,16 +95,16 @@ class Topology:
         self._options, self._known = options, {"main": ConnectionInfo.from_airflow_text("source_db", source)}
         self.shop.create()
         for part in (database, broker, store, *cluster.parts):
-            self._start(stack, part)
+            self._start(part)
         self.airflow.migrate()
         for part in self.airflow.parts:
-            self._start(stack, part)
+            self._start(part)
         for dag in _DAGS:
             self.airflow.unpause(f"{PIPELINE}__{dag}")
 
-    def _start(self, stack: ExitStack, part: Part) -> None:
+    def _start(self, part: Part) -> None:
         self.parts[part.name] = part
-        stack.callback(part.stop)
+        self.stack.callback(part.stop)
         part.start()
 
     @contextmanager

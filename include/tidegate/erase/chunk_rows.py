@@ -9,9 +9,8 @@ A chunk's range of keys stays: what a snapshot divided the table into names keys
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -25,12 +24,11 @@ from tidegate.delta.state import TableState, file_key
 from tidegate.erase.subject import Subject
 from tidegate.errors import CommitConflict, LakeRefused
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze.file import added, created
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.crc32c import crc32c
 from tidegate.snapshot.chunks.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
-from tidegate.snapshot.chunks.chunk_table import ChunkFiles, chunk_statistics, refs_in, write_chunks
+from tidegate.snapshot.chunks.chunk_table import ChunkFiles, chunk_file, refs_in
 from tidegate.table_names import Physical
 from tidegate.tables import CHUNKS
 
@@ -48,7 +46,6 @@ class ChunkRows:
     subject: Subject
     files: int = 0
     rows: int = 0
-    replaced: list[str] = field(default_factory=list)
 
     def look(self) -> None:
         """Learn the subject's keys. Raises LakeRefused, StreamCorrupt."""
@@ -66,10 +63,9 @@ class ChunkRows:
             made = [self._without(chunk) if self._is_ours(chunk) else chunk for chunk in chunks]
             if all(new is old for new, old in zip(made, chunks, strict=True)):
                 continue
-            add = self._written(file, made)
+            add = chunk_file(self.lake, dict(file.action["partitionValues"]), made)
             failpoint("erase_before_chunks_commit")
             self._commit(file, add)
-            self.replaced.append(unquote(file.path))
             self.files += 1
 
     def _files(self) -> list[LiveFile]:
@@ -105,15 +101,6 @@ class ChunkRows:
         stream = to_payload(kept, rows.schema).to_pybytes()
         payload = stream + forging(stream, chunk.payload_crc32c)
         return replace(chunk, rows=chunk.rows - lost, payload=payload, payload_bytes=len(payload))
-
-    def _written(self, file: LiveFile, chunks: Sequence[Chunk]) -> dict[str, Any]:
-        partition = dict(file.action["partitionValues"])
-        folder = "/".join(f"{name}={value}" for name, value in partition.items())
-        path = f"{folder}/{uuid.uuid4().hex}.parquet"
-        with created(self.lake, f"{CHUNKS.path}/{path}") as sink:
-            write_chunks(sink, chunks)
-            size = int(sink.tell())
-        return added(path, size, partition, chunk_statistics(chunks))
 
     def _commit(self, file: LiveFile, add: dict[str, Any]) -> None:
         log = self.lake.log(CHUNKS.path)

@@ -131,7 +131,7 @@ class Erasure:
             check_keys(side, reach.newest, subject.keys)
             self._check_silver(reach, subject)
             affected = segments.affected(files)
-            segments.rows = segments.segments = 0
+            segments.rows = 0  # of the trial
             kept.note(subject.keys)
             failpoint("erase_before_chunks")
             chunks.erase()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,7 @@ class SegmentRows:
     compression: str
     files: int = 0
     rows: int = 0
-    segments: int = 0
     bytes: int = 0
-    replaced: list[str] = field(default_factory=list)
 
     def look(self, files: Sequence[BronzeFile]) -> None:
         """Learn the subject's keys. Raises LakeRefused for what can't be read, or can't be erased from."""
@@ -75,7 +73,6 @@ class SegmentRows:
             failpoint("erase_before_bronze_commit")
             log.commit([file], [made], data_change=False)
             failpoint("erase_after_bronze_commit")
-            self.replaced.append(file.path)
             self.files += 1
 
     def _rewritten(self, file: BronzeFile) -> dict[str, Any]:
@@ -99,7 +96,6 @@ class SegmentRows:
         made: dict[int, Segment] = {}
         for at, segment in enumerate(_segments_of(group, file)):
             if self._may_have(segment) and (changed := self._without(segment)):
-                self.segments += 1
                 made[at] = changed
         if not made:
             return group

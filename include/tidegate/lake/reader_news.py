@@ -31,9 +31,9 @@ class ReaderNews:
         self._seen = self._tail.version()
         self._looked_at = self._heard_at = -READER_NEWS_SECONDS
 
-    def recent(self, now: float | None = None) -> bool:
-        """Whether a reader spoke within READER_NEWS_SECONDS. now: of time.monotonic(). Blocks."""
-        now = time.monotonic() if now is None else now
+    def recent(self) -> bool:
+        """Whether a reader spoke within READER_NEWS_SECONDS. Blocks."""
+        now = time.monotonic()
         if now - self._looked_at >= READER_LOOK_SECONDS:
             self._looked_at = now
             if self._spoke():

@@ -164,12 +164,17 @@ class ChunkWriter:
 
     def _file(self, day: date, chunks: Sequence[Chunk]) -> Action:
         partition = {"source": self._source, "day": day.isoformat()}
-        folder = "/".join(f"{name}={value}" for name, value in partition.items())
-        path = f"{folder}/{uuid.uuid4().hex}.parquet"
-        with created(self._lake, f"{CHUNKS.path}/{path}") as file:
-            write_chunks(file, chunks)
-            size = int(file.tell())
-        return actions.add(added(path, size, partition, chunk_statistics(chunks)), data_change=True)
+        return actions.add(chunk_file(self._lake, partition, chunks), data_change=True)
+
+
+def chunk_file(lake: LakeFiles, partition: dict[str, str], chunks: Sequence[Chunk]) -> dict[str, Any]:
+    """Write chunks of one partition into a new file; its `add` body. Raises LakeUnavailable."""
+    folder = "/".join(f"{name}={value}" for name, value in partition.items())
+    path = f"{folder}/{uuid.uuid4().hex}.parquet"
+    with created(lake, f"{CHUNKS.path}/{path}") as file:
+        _write(file, chunks)
+        size = int(file.tell())
+    return added(path, size, partition, _statistics(chunks))
 
 
 def chunk_refs(lake: LakeFiles, source: str, tokens: Collection[str]) -> list[ChunkRef]:
@@ -203,7 +208,7 @@ def chunks_in(lake: LakeFiles, source: str, path: str) -> list[Chunk]:
     return [ref.chunk for ref in refs_in(lake, source, path)]
 
 
-def write_chunks(sink: Any, chunks: Sequence[Chunk]) -> None:
+def _write(sink: Any, chunks: Sequence[Chunk]) -> None:
     """Each chunk in a row group; its payload is packed already."""
     with pq.ParquetWriter(
         sink, _FILE_SCHEMA, use_dictionary=False, compression="none", write_statistics=False, write_page_checksum=True
@@ -214,7 +219,7 @@ def write_chunks(sink: Any, chunks: Sequence[Chunk]) -> None:
             writer.write_table(pa.Table.from_arrays(columns, schema=_FILE_SCHEMA))
 
 
-def chunk_statistics(chunks: Sequence[Chunk]) -> str:
+def _statistics(chunks: Sequence[Chunk]) -> str:
     cells = {name: [getattr(chunk, name) for chunk in chunks] for name in _BOUNDED}
     short = {name: of for name, of in cells.items() if not any(len(str(cell)) > _BOUNDED_CHARS_MAX for cell in of)}
     return json.dumps(
