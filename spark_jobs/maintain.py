@@ -105,8 +105,8 @@ def silver_tables(job: Maintenance, only: str | None) -> list[SilverTable]:
     chosen = []
     for name, of in sorted(kept.items()):
         if only in (None, "", name):
-            database, table = pairs.get(name) or splits(name)[0]
-            chosen.append(SilverTable(name, tables.silver_path(database, table), of.versions, of.gone, of.newest))
+            pair = pairs.get(name) or splits(name)[0]
+            chosen.append(SilverTable(name, tables.silver_path(*pair), of.versions, of.gone, of.newest, pair))
     if only and not chosen:
         raise ConfigError(
             f"no silver table {only}", where=job.pipeline.pipeline, remedy=f"known: {', '.join(sorted(kept)) or '-'}"

@@ -57,7 +57,8 @@ class Size:
 class SilverTable:
     """One silver table; path is relative to the lake. versions: the Delta versions that kept cuts need, ascending.
 
-    gone: dropped in every one of them. newest: the row of control/cuts that the newest cut resolves to.
+    gone: dropped in every one of them. newest: the row of control/cuts that the newest cut resolves to. pair: its
+    database and table in silver.
     """
 
     name: str
@@ -65,6 +66,7 @@ class SilverTable:
     versions: list[int]
     gone: bool = False
     newest: dict[str, Any] | None = None
+    pair: tuple[str, str] = ("", "")
 
 
 @dataclass(slots=True)

@@ -1,4 +1,6 @@
-"""Step 2 of maintain: few files, sorted by key, by Delta's own OPTIMIZE (on a private log).
+"""Step 2 of maintain: few files, in the order of the clustering columns, by Delta's own OPTIMIZE (on a private log).
+
+The columns are the key's, or those of tables.clustering in the pipeline file; a changed rule orders every file anew.
 
 In:  a silver table whose unclustered or small files hold more than a share of its bytes.
 Out: one commit without data changes; or none, when another writer changed those files every time.
@@ -9,24 +11,48 @@ to win: at a share of 0.2 each byte is rewritten about five times over the table
 
 from __future__ import annotations
 
+import json
 import time
+from typing import Final
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, Size
+from tidegate.delta.state import TableState
+from tidegate.lake.silver_tables import cluster_by, clustering_asked
+
+# In which Delta notes the columns that a file is in order of (ZCubeInfo).
+_ORDER_TAG: Final = "ZCUBE_ZORDER_BY"
 
 
 def cluster_files(job: Maintenance, table: SilverTable) -> None:
-    """OPTIMIZE, when the share of bytes that it would put in order is large enough."""
+    """OPTIMIZE, when the share of bytes that it would put in order is large enough, or all of them
+    are in another order than they should be.
+    """
     started = time.monotonic()
-    before = job.size(table)
-    why = _reason(job, table, before)
+    before, state = job.size(table), job.files(table)
+    names = job.pipeline.tables.clustering_of(*table.pair)
+    by = clustering_asked(state, names) or state.clustering_columns
+    anew = bool(state.files) and (by != state.clustering_columns or _in_other_order(state))
+    why = f"every file by {', '.join(by)}" if anew else _reason(job, table, before)
     if why is None:
         return
     if job.dry_run:
         job.note(table.name, "cluster", LEFT, 0.0, f"dry run: would cluster, {why}", before)
         return
-    won = job.rewrite(table, "OPTIMIZE {}".format, before)
+    cluster_by(job.log(table), names)
+    won = job.rewrite(table, ("OPTIMIZE {} FULL" if anew else "OPTIMIZE {}").format, before)
     outcome = DONE if won else GAVE_WAY
     job.note(table.name, "cluster", outcome, time.monotonic() - started, why, before, job.size(table))
+
+
+def _in_other_order(state: TableState) -> bool:
+    """Whether a file was clustered by other columns than the table's: OPTIMIZE alone passes it over.
+
+    Such files stay behind a run that was killed, and behind a person's ALTER TABLE ... CLUSTER BY.
+    """
+    if not state.clustering_columns or "columnMapping" in state.features:
+        return False
+    own = json.dumps(list(state.clustering_columns), separators=(",", ":"), ensure_ascii=False)
+    return any((file.action.get("tags") or {}).get(_ORDER_TAG, own) != own for file in state.files)
 
 
 def _reason(job: Maintenance, table: SilverTable, size: Size) -> str | None:

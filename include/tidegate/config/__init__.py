@@ -12,6 +12,7 @@ from tidegate.config.alerts import BOUNDED, Alert, Alerts, Notifier
 from tidegate.config.any_source import Flavour
 from tidegate.config.apply import Apply, ApplyMode, Writer
 from tidegate.config.capture import Capture
+from tidegate.config.cluster_rules import ClusterRule
 from tidegate.config.column_names import column_pattern
 from tidegate.config.columns import ColumnRule
 from tidegate.config.completeness import Completeness
@@ -44,6 +45,7 @@ __all__ = [
     "BinaryEncoding",
     "Capture",
     "Cascades",
+    "ClusterRule",
     "ColumnRule",
     "Completeness",
     "Csv",

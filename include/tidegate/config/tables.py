@@ -12,6 +12,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
+from tidegate.config.cluster_rules import ClusterRule
 from tidegate.config.columns import ColumnRule
 from tidegate.config.kept_columns import ALL, GHOST_LOG, KeptColumns, beside, kept_columns
 from tidegate.config.masks import MaskRule
@@ -83,6 +84,9 @@ class Tables(Section):
     columns: tuple[ColumnRule, ...] = Field((), description="Columns that silver has of some tables; else it has all")
     masks: tuple[MaskRule, ...] = Field((), description="Columns whose values silver has masked: see docs/masks.md")
     rows: tuple[RowRule, ...] = Field((), description="Rows that silver has of some tables; else it has all")
+    clustering: tuple[ClusterRule, ...] = Field(
+        (), description="Columns that silver's files are ordered by, in some tables; else by the key's"
+    )
 
     @field_validator("include", "exclude", "soft_delete", "history", "changelog")
     @classmethod
@@ -133,6 +137,11 @@ class Tables(Section):
     def keeps_changelog(self, database: str, table: str) -> bool:
         """Whether every change of a logical table is kept."""
         return matches(self.changelog, database, table)
+
+    def clustering_of(self, database: str, table: str) -> tuple[str, ...]:
+        """The columns to cluster a logical table by, by the first rule that matches; () for the key's."""
+        rules = (rule for rule in self.clustering if matches((rule.match,), database, table))
+        return next((rule.columns for rule in rules), ())
 
     def columns_of(self, database: str, table: str) -> KeptColumns:
         """The rules for a logical table: also those of the one that a schema change puts it beside."""

@@ -18,7 +18,7 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_json
 from tidegate.errors import CommitConflict, SchemaMismatch
-from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverColumn, SilverShape
+from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverColumn, SilverShape, clusterable
 from tidegate.tables import SHARDS, SYSTEM_PREFIX
 
 # What Delta itself gives a table with deletion vectors; the first two are older protocols' own.
@@ -94,6 +94,29 @@ def features_added(read: TableState, shape: SilverShape) -> list[Action]:
     none.
     """
     return _with_features(read, _asked(shape.all_columns) | (_CLUSTERED if shape.cluster_by else frozenset()))
+
+
+def clustering_asked(read: TableState, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns to cluster the table by, as its files name them: those of `names` that it can be
+    clustered by. () for none of them, and in a table with partitions.
+    """
+    if read.partition_columns:
+        return ()
+    physical = _physical_names(read.schema["fields"])
+    columns = [(str(field["name"]), field["type"]) for field in read.schema["fields"]]
+    return tuple(physical[name] for name in clusterable(names, columns))
+
+
+def cluster_by(log: DeltaLog, names: Sequence[str]) -> TableState:
+    """The table is clustered by `names` from here on, as far as it can be; no file changes."""
+
+    def decide(read: TableState) -> Change | None:
+        asked = clustering_asked(read, names)
+        if not asked or asked == read.clustering_columns:
+            return None
+        return Change([*_with_features(read, _CLUSTERED), clustering(asked)], "CLUSTER BY")
+
+    return log.update(decide)
 
 
 def describe_columns(log: DeltaLog, comments: Mapping[str, str]) -> TableState:

@@ -12,6 +12,7 @@ the live occurrences come first and the marked ones behind them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,7 +26,7 @@ from tidegate.table_names import Physical
 # So many columns of a table, the first ones, have minima and maxima per file: Delta's default of
 # delta.dataSkippingNumIndexedCols, which silver keeps.
 STATISTICS_COLUMNS = 32
-# Types that Delta can cluster by: those with min/max statistics.
+# Types that Delta can cluster by: those with min/max statistics. As Spark SQL names them, and as a schema's JSON does.
 _CLUSTERABLE = (
     "tinyint",
     "smallint",
@@ -38,6 +39,7 @@ _CLUSTERABLE = (
     "decimal",
     "float",
     "double",
+    *("byte", "short", "integer", "long"),
 )
 # A table property: the condition that is true of silver's rows.
 ROWS_PROPERTY = "tidegate.rows"
@@ -74,7 +76,8 @@ class SilverShape:
 
     key: names of the key columns (shard columns included for a routed table); () means no key.
     keeps_deleted: rows that the source deleted stay, marked. where: the condition that is true of
-    its rows, as text; "" for all. history: every version of a row stays.
+    its rows, as text; "" for all. history: every version of a row stays. clustering: the columns to
+    cluster by, as the pipeline file asks; () for the key's.
     """
 
     columns: tuple[SilverColumn, ...]
@@ -83,6 +86,7 @@ class SilverShape:
     keeps_deleted: bool = False
     where: str = ""
     history: bool = False
+    clustering: tuple[str, ...] = ()
 
     @property
     def keeps_past(self) -> bool:
@@ -120,18 +124,24 @@ class SilverShape:
 
     @property
     def cluster_by(self) -> tuple[str, ...]:
-        """Columns to cluster by: the leading key columns that carry statistics."""
-        position = {column.name: index for index, column in enumerate(self.all_columns)}
-        kind = {column.name: column.type.split("(")[0] for column in self.all_columns}
-        keys = self.key or (tables.ROW_HASH,)
-        fit = [name for name in keys if kind[name] in _CLUSTERABLE and position[name] < STATISTICS_COLUMNS]
-        return tuple(fit[:_CLUSTER_COLUMNS_MAX])
+        """Columns to cluster by: of those asked for, or else of the key's, those that carry statistics."""
+        kinds = [(column.name, column.type) for column in self.all_columns]
+        return clusterable(self.clustering, kinds) or clusterable(self.key or (tables.ROW_HASH,), kinds)
 
     @property
     def hashed_names(self) -> tuple[str, ...]:
         """The columns a row hash is made of, in an order that DDL can't disturb."""
         shard = (tables.SHARD_SOURCE, tables.SHARD_DATABASE, tables.SHARD_TABLE) if self.routed else ()
         return tuple(sorted(column.name for column in self.columns)) + shard
+
+
+def clusterable(names: Sequence[str], columns: Sequence[tuple[str, object]]) -> tuple[str, ...]:
+    """The names that Delta can cluster by: of columns with minima and maxima per file.
+
+    columns: name and type of each, in the table's order; a type that isn't text has none.
+    """
+    fit = {name for name, kind in columns[:STATISTICS_COLUMNS] if str(kind).split("(")[0] in _CLUSTERABLE}
+    return tuple(name for name in names if name in fit)[:_CLUSTER_COLUMNS_MAX]
 
 
 def create(uri: str, shape: SilverShape) -> str:

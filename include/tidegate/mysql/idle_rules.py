@@ -2,7 +2,7 @@
 mistyped.
 
 In:  the section `tables`, the tables that the sources show.
-Out: a text for each pattern of tables.columns, masks and rows that no table, or no column, has.
+Out: a text for each pattern of tables.columns, masks, rows and clustering that no table, or no column, has.
 
 A mask that is mistyped leaves values plain, and nothing else would say so.
 """
@@ -13,21 +13,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from tidegate.conditions.model import leaves
-from tidegate.config import ColumnRule, MaskRule, RowRule, Tables, column_pattern
+from tidegate.config import ClusterRule, ColumnRule, MaskRule, RowRule, Tables, column_pattern, matches
 from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.tables import SYSTEM_PREFIX
 
-Rule = ColumnRule | MaskRule | RowRule
+Rule = ClusterRule | ColumnRule | MaskRule | RowRule
 
 
 def idle_rules(tables: Tables, versions: Iterable[TableVersion]) -> Iterator[str]:
     """versions: of every table that all sources of the pipeline show."""
     columns: dict[Rule, list[Column]] = {}
     for version in versions:
-        kept = tables.columns_of(*tables.logical(version.database, version.table)[:2])
-        own: list[Rule] = [*kept.rules, *kept.masks, *kept.where]
+        name = tables.logical(version.database, version.table)[:2]
+        kept = tables.columns_of(*name)
+        clustered = (rule for rule in tables.clustering if matches((rule.match,), *name))
+        own: list[Rule] = [*kept.rules, *kept.masks, *kept.where, *clustered]
         for rule in own:
             columns.setdefault(rule, []).extend(version.columns)
     sections: dict[str, Sequence[Rule]] = {"columns": tables.columns, "masks": tables.masks, "rows": tables.rows}
+    sections["clustering"] = tables.clustering
     for section, rules in sections.items():
         for rule in rules:
             if rule not in columns:
@@ -50,6 +54,14 @@ def _patterns(rule: Rule) -> Iterator[tuple[str, Callable[[Column], bool]]]:
         case RowRule():
             for name in sorted({leaf.column for leaf in leaves(rule.condition)}):
                 yield f"the name {name}", partial(_is_called, name.lower())
+
+        case ClusterRule():
+            for name in rule.columns:
+                yield f"the name {name}", partial(_is_in_silver, name)
+
+
+def _is_in_silver(name: str, column: Column) -> bool:
+    return column.silver == name or name.startswith(SYSTEM_PREFIX)
 
 
 def _is_called(name: str, column: Column) -> bool:

@@ -110,7 +110,8 @@ def keeps_history(app: Application, entry: TableWindow) -> bool:
 def shape_in(app: Application, entry: TableWindow, versions: Sequence[TableVersion]) -> SilverShape:
     """As shape_of, by the pipeline file's rules for the table."""
     shape = shape_of(versions, routed=entry.routed, keeps_deleted=keeps_deleted(app, entry), kept=kept_of(app, entry))
-    return replace(shape, history=True) if keeps_history(app, entry) else shape
+    clustering = app.pipeline.tables.clustering_of(entry.database, entry.table)
+    return replace(shape, history=keeps_history(app, entry), clustering=clustering)
 
 
 def kept_of(app: Application, entry: TableWindow) -> Kept:

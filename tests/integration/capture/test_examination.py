@@ -231,7 +231,8 @@ def test_rules_for_columns_and_rows_that_do_nothing_are_named(checked: Checked) 
         f"columns: [{{match: '{t}', exclude: [note, note_2]}}],"
         f" masks: [{{match: '{t}', columns: [email, phnoe], how: null}},"
         " {match: '*.*', comment: pii, how: null}, {match: '*.*', comment: secret, how: null}],"
-        f" rows: [{{match: '{checked.database}.u', where: id = 1}}, {{match: '{t}', where: ID > 0 AND other = 1}}]"
+        f" rows: [{{match: '{checked.database}.u', where: id = 1}}, {{match: '{t}', where: ID > 0 AND other = 1}}],"
+        f" clustering: [{{match: '{t}', columns: [note, at, _tg_commit_ts]}}]"
     )
     checked.file.write_text(checked.file.read_text().replace("include:", f"{rules}, include:"))
     _, findings = checked.findings()
@@ -242,4 +243,5 @@ def test_rules_for_columns_and_rows_that_do_nothing_are_named(checked: Checked) 
         "tables.masks: no column of *.* has a comment with secret",
         f"tables.rows: no table flows into {checked.database}.u",
         f"tables.rows: no column of {t} has the name other",
+        f"tables.clustering: no column of {t} has the name at",
     ]

@@ -27,6 +27,7 @@ from tidegate import config, tables
 from tidegate.errors import ConfigError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.silver_tables import cluster_by
 
 pytestmark = pytest.mark.spark
 
@@ -75,8 +76,11 @@ class Lake:
     def age(self, hours: float) -> None:
         age(self.spark, self.files, hours)
 
-    def maintain(self, *, dry_run: bool = False, only: str | None = None, **settings: Any) -> Maintenance:
-        text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
+    def maintain(self, *, dry_run: bool = False, only: str | None = None, by: str = "", **settings: Any) -> Maintenance:
+        """by: the column of tables.clustering."""
+        rule = f", clustering: [{{match: 'd.*', columns: [{by}]}}]" if by else ""
+        text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\n"
+        text += f"tables: {{include: ['d.*']{rule}}}\n"
         pipeline = config.parse(text, where="p.yaml")
         part = config.Maintain.model_validate(settings)
         session = maintenance_session(self.spark, part.file_bytes)
@@ -94,6 +98,12 @@ class Lake:
     def outcomes(self, job_rows: list[dict[str, Any]] | None = None) -> list[tuple[str, str]]:
         rows = job_rows or control.read(self.files, tables.MAINTENANCE).to_pylist()
         return [(row["step"], row["outcome"]) for row in rows if row["table"] == NAME]
+
+    def order(self) -> set[str]:
+        """The columns that Delta has put its files in order of, as it notes them."""
+        return {
+            (file.action.get("tags") or {}).get("ZCUBE_ZORDER_BY", "") for file in self.files.log(PATH).state().files
+        }
 
     def data_files(self) -> set[str]:
         return {path.name for path in Path(self.path).glob("*") if path.is_file() and not path.name.startswith(".")}
@@ -203,6 +213,22 @@ def test_small_files_are_clustered_and_deleted_rows_purged(lake: Lake) -> None:
     assert not again.rows
     assert lake.outcomes().count(("cluster", "done")) == 1, "an ordered table is left as it is"
     assert lake.at(lake.cut) == lake.model
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["asked", "killed behind the first commit"])
+def test_files_come_into_the_order_that_the_pipeline_file_asks_for(lake: Lake, killed: bool) -> None:
+    for number in range(4):
+        lake.window(number * 100, number * 100 + 100, 4 - number)
+    lake.maintain()
+    assert lake.order() == {'["id"]'}
+    if killed:
+        cluster_by(lake.files.log(PATH), ["note"])
+    assert lake.maintain(by="nowhere").rows == [], "a column that the table lacks changes nothing"
+    lake.maintain(by="note")
+    assert lake.order() == {'["note"]'}
+    assert lake.at(lake.cut) == lake.model
+    assert lake.files.log(PATH).state().clustering_columns == ("note",)
+    assert lake.maintain(by="note").rows == []
 
 
 def test_deleted_rows_leave_a_clustered_table_which_reorg_would_skip(lake: Lake) -> None:

@@ -28,6 +28,8 @@ SHAPES = {
     "keyed": SilverShape(PLAIN, ("id", "at")),
     "without a key, deleted rows kept": SilverShape(PLAIN, (), keeps_deleted=True),
     "shards": SilverShape(PLAIN, ("_tg_source", "id"), routed=True),
+    "clustered as asked": SilverShape(PLAIN, ("id",), clustering=("nowhere", "at")),
+    "clustered by its key, as what is asked for isn't there": SilverShape(PLAIN, ("id",), clustering=("nowhere",)),
     "no column to cluster by": SilverShape((SilverColumn("id", "binary"),), ("id",)),
     "every type": SilverShape(COLUMNS, ("ü2",)),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate import config
+from tidegate.errors import ConfigError
 
 FILE = """
 pipeline: p
@@ -77,3 +78,26 @@ def test_tables_beside_a_table_have_its_rows_but_ghosts_log_has_all_of_its_own()
     names = ("t", "_t_gho", "_t_ghc", "u", "odd_ghc")
     conditions = [str(tables.columns_of("shop", name).condition) for name in names]
     assert conditions == ["`a` = 1", "`a` = 1", "None", "None", "`a` = 2"]
+
+
+CLUSTERED = """
+pipeline: p
+lake: {path: x}
+sources: {s: {conn_id: c, flavour: mysql}}
+tables:
+  include: ["shop.*"]
+  clustering:
+    - {match: "shop.orders", columns: [at, id]}
+    - {match: "shop.o.*", columns: [kind]}
+"""
+
+
+def test_the_first_rule_that_matches_says_how_a_table_is_clustered() -> None:
+    tables = config.parse(CLUSTERED, where="p.yaml").tables
+    assert [tables.clustering_of("shop", name) for name in ("orders", "other", "x")] == [("at", "id"), ("kind",), ()]
+
+
+@pytest.mark.parametrize("columns", ["[]", "[a, a]", "[a, b, c, d, e]"])
+def test_a_clustering_that_delta_would_refuse_is_refused_with_its_line(columns: str) -> None:
+    with pytest.raises(ConfigError, match=r"p\.yaml:8.*tables\.clustering"):
+        config.parse(CLUSTERED.replace("[at, id]", columns), where="p.yaml")
