@@ -133,6 +133,8 @@ def report(found: list[Found]) -> int:
     for reason, count in _reasons(found).most_common():
         print(f"held {count}: {reason}")
     for item in found:
+        if item.outcome == "held":
+            print(f"{item.table} is held: {item.detail[:300]}")
         if item.outcome in _WRONG:
             print(f"{item.outcome.upper()} {item.table}, {item.rows} rows: {item.detail}")
     held = outcomes["held"]

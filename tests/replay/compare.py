@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -23,6 +23,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from tidegate import tables
 from tidegate.local.server import Server
+from tidegate.table_names import splits
 
 Rows = Counter[tuple[str | None, ...]]
 _SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema", tables.WATERMARK_DATABASE)
@@ -56,7 +57,7 @@ def compare(server: Server, lake: Path) -> list[Found]:
             continue
         found.append(_one(server, lake, name))
     live = {name for name, state in states.items() if state["state"] not in ("dropped", "left")}
-    for name in sorted({*_silver_tables(lake)} - at_source):
+    for name in sorted({*_silver_tables(lake, at_source, states)} - at_source):
         dotted = ".".join(name)
         state = states.get(dotted, {})
         if state.get("state") in ("held", "released"):
@@ -104,9 +105,18 @@ def _why(state: dict[str, Any]) -> str:
     return f"{state['fault'] or state['cause']}: {state['reason']}"
 
 
-def _silver_tables(lake: Path) -> Iterator[tuple[str, str]]:
+def _silver_tables(
+    lake: Path, at_source: Iterable[tuple[str, str]], states: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """The folder of a long name ends in a digest: such a table is known by its name elsewhere, or is a KeyError."""
+    names = {*at_source, *(name for dotted in states for name in splits(dotted))}
+    known = {tables.silver_path(*name): name for name in names}
     for log in (lake / "silver").glob("*/*/_delta_log"):
-        yield _named(log.parent.parent.name), _named(log.parent.name)
+        database, table = log.parent.parent.name, log.parent.name
+        if "~~" in f"{database}{table}":
+            yield known[f"{tables.SILVER_FOLDER}/{database}/{table}"]
+        else:
+            yield _named(database), _named(table)
 
 
 def _named(folder: str) -> str:
