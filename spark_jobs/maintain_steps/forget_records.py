@@ -2,9 +2,9 @@
 
 In:  control/ledger, latency, maintenance, actions, table_states, prewrites, snapshots and verification;
      maintain.keep_records_days.
-Out: each without its old rows; of table_states the last two events of each table stay; of prewrites those with their
-     answer in bronze, and those without one; of snapshots the list of tidegate/snapshot/worth_keeping.py; of
-     verification each table's newest result.
+Out: each without its old rows; of table_states each table's last event stays, and those by which a changelog tells
+     what it lacks; of prewrites those with their answer in bronze, and those without one; of snapshots the list of
+     tidegate/snapshot/worth_keeping.py; of verification each table's newest result.
 
 The ledger and latency may grow by rows a second. Whole files of these go, by the log's statistics, without a look
 inside: older rows that share a file with younger ones stay.
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +24,12 @@ import pyarrow.compute as pc
 from spark_jobs.maintenance import DONE, GAVE_WAY, Maintenance
 from tidegate import tables
 from tidegate.actions_table import ACTIONS
+from tidegate.changelog.share import still_counting
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.errors import CommitConflict
 from tidegate.lake.control import last_of
 from tidegate.lake.control.upkeep import drop_files, rewrite
+from tidegate.lake.held import from_row
 from tidegate.lake.prewrites import begins_of, worth_keeping
 from tidegate.lake.status import cut_ts
 from tidegate.snapshot.progress.worth_keeping import worth_keeping as snapshots_kept
@@ -70,10 +72,15 @@ def _young(column: str, oldest: pa.Scalar, rows: pa.Table) -> pa.Table:
 def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
     young = rows.filter(pc.greater_equal(rows["recorded_at"], oldest))
     old = rows.filter(pc.less(rows["recorded_at"], oldest))
-    last = last_of(rows, _EVENT[:2], _EVENT[2:]).select(_EVENT)
-    before = last_of(rows.join(last, keys=_EVENT, join_type="left anti"), _EVENT[:2], _EVENT[2:]).select(_EVENT)
-    last = pa.concat_tables([last, before])  # a changelog tells by the two whether a table went on from later
-    return pa.concat_tables([old.join(last, keys=_EVENT, join_type="left semi"), young])
+    of_table: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows.sort_by("recorded_at").to_pylist():
+        of_table.setdefault((row["pipeline"], row["table"]), []).append(row)
+    kept = list[dict[str, Any]]()
+    for events in of_table.values():
+        counting = still_counting(list(map(from_row, events)))
+        kept += map(events.__getitem__, sorted(counting))
+    counted = pa.Table.from_pylist(kept, schema=rows.schema).select(_EVENT)
+    return pa.concat_tables([old.join(counted, keys=_EVENT, join_type="left semi"), young])
 
 
 def _newest(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from spark_jobs.window.handles import Handles
 from spark_jobs.window.names import Names
@@ -19,7 +19,7 @@ from tidegate.delta.state import TableState
 from tidegate.errors import CommitOverwritten, Terminal
 from tidegate.lake import control
 from tidegate.lake.followed import FollowedSources, load
-from tidegate.lake.held import last_states, to_row
+from tidegate.lake.held import behind, last_states, to_row
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
@@ -37,6 +37,7 @@ class Positions:
         self.unread: dict[str, Terminal] = {}  # tables whose silver couldn't be read when it was asked last, and why
         self._applied: dict[str, int] = {}
         self._noted: dict[str, Standing] = {}  # states that are to be recorded
+        self._recorded_at: dict[str, datetime | None] = {}  # the last row of each table
 
     def load(self) -> None:
         """Read earlier applications' records: the newest published cut, the sources behind it."""
@@ -57,6 +58,7 @@ class Positions:
             return False
         self.states_version = version
         self.states = States(last_states(self._handles.lake))
+        self._recorded_at = {name: state.since for name, state in self.states.items()}
         return True
 
     def of(self, source: str) -> int:
@@ -158,12 +160,13 @@ class Positions:
         states, self._noted = {**self._noted, **states}, {}
         if not states:
             return True
-        now = datetime.now(UTC)
-        rows = [to_row(state, self._handles.pipeline.pipeline, name, now) for name, state in states.items()]
+        times = {name: behind(self._recorded_at.get(name)) for name in states}
+        rows = [to_row(state, self._handles.pipeline.pipeline, name, times[name]) for name, state in states.items()]
         version = self._handles.control.append(tables.TABLE_STATES, rows, app_transaction)
         if app_transaction is not None and version != self.states_version + 1:
             return False
-        self.states |= {name: replace(state, since=now) for name, state in states.items()}
+        self.states |= {name: replace(state, since=times[name]) for name, state in states.items()}
+        self._recorded_at |= times
         if version == self.states_version + 1:  # else somebody wrote too: the next refresh reads it
             self.states_version = version
         return True

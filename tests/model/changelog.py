@@ -11,7 +11,7 @@ The promise: from its `begin` on a changelog has each change of the log once, in
 says between which two commits it may lack some. Silver has no change above the changelog's end while one is asked for.
 
 Not covered: many physical tables in one, a source behind the cut, damaged segments and rows that can't be read (a gap
-by name), retention (tests/unit/query), statements (tests/integration/query).
+by name), retention of its rows (tests/unit/query), statements (tests/integration/query).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Final, NamedTuple
 from unittest import mock
 
 from tidegate.changelog import share as rules
-from tidegate.changelog.share import Reached, log_share
+from tidegate.changelog.share import Reached, log_share, still_counting
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State as Is
 
-ENDS: Final = 4
-KILLS, HOLDS, WAVES, ASKED = 2, 1, 1, 2
+ENDS: Final = 3
+KILLS, HOLDS, WAVES, ASKED = 2, 2, 1, 2
 CURES: Final = frozenset(
     {
         "a later beginning is a gap",
@@ -94,8 +94,15 @@ class Changelog:
         of = state.standings[-1] if state.standings else None
         where = of.state if of is not None else Is.ACTIVE
         applied = max(state.silver, of.applied_ts if of and where in (Is.HELD, Is.RELEASED) else state.cut)
-        if where is Is.HELD:
+        if where is Is.ACTIVE and state.left[1]:
+            left = Standing(Is.LEFT, applied_ts=applied)
+            yield "the pipeline file leaves it out", _stands(_spent(state, 1), left)
+        if where is Is.LEFT:
             assert of is not None
+            yield "it is kept again", _stands(state, Standing(Is.RELEASED, applied_ts=of.applied_ts))
+            lacks = Standing(Is.HELD, "", Cause.NEEDS_ROWS, applied_ts=state.cut)
+            yield "it is kept again, and lacks rows", _stands(state, lacks)
+        if where is Is.HELD and of is not None and of.cause is not Cause.NEEDS_ROWS:
             released = Standing(Is.RELEASED, applied_ts=of.applied_ts)
             yield "a person lets it go on", _stands(state, released)
             for at in range(of.applied_ts + 1, state.cut + 1):
@@ -113,7 +120,10 @@ class Changelog:
             begins = Standing(Is.SNAPSHOT, applied_ts=state.wave - 1, snapshot="s")
             known = state if of == begins else _stands(state, begins)
             yield "a window with a snapshot", known._replace(window=window._replace(from_ts=state.wave - 1))
-        elif where is Is.HELD:
+            if state.left[1]:
+                held = Standing(Is.HELD, "", Cause.FAULT, applied_ts=max(state.silver, state.cut))
+                yield "it is held again by that window", _stands(_spent(known, 1), held)._replace(cut=state.ends)
+        elif where in (Is.HELD, Is.LEFT):
             yield "a window without the table", state._replace(cut=state.ends)
         else:
             yield "a window", state._replace(window=window)
@@ -143,7 +153,7 @@ class Changelog:
         if "a later beginning is a gap" in self.cures:
             begins = log_share(reached, standings)
         else:
-            with mock.patch.object(rules, "goes_on_later", return_value=False):
+            with mock.patch.object(rules, "leaps", return_value=()):
                 begins = log_share(reached, standings)
         wrote = state.wrote
         if begins.lacks_upto is not None:
@@ -164,12 +174,17 @@ class Changelog:
             return f"silver has changes up to {state.silver}, the changelog ends at {state.end}"
         lacks = {*range(1, state.end + 1)} - {*changes}
         for above, upto in [entry for entry in state.wrote if len(entry) == 2]:
-            lacks -= {*range(above + 1, upto + 1)}
+            gap = {*range(above + 1, upto + 1)}
+            if above >= 0 and gap <= {*changes}:
+                return f"a gap tells of {sorted(gap)}, which are there"
+            lacks -= gap
         return f"the changelog ends at {state.end}, and lacks {sorted(lacks)} in silence" if lacks else ""
 
 
 def _stands(state: State, standing: Standing) -> State:
-    return state._replace(standings=(*state.standings, standing))
+    """Maintain may forget at any time what no longer counts."""
+    standings = (*state.standings, standing)
+    return state._replace(standings=tuple(standings[number] for number in sorted(still_counting(standings))))
 
 
 def _spent(state: State, what: int) -> State:

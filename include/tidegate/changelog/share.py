@@ -12,7 +12,7 @@ has the changes before the snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,24 +49,28 @@ def log_share(reached: Reached, standings: Sequence[Standing]) -> LogShare:
     if at is None:
         return LogShare(reached.table, reached.table, was_asked=False)
     known, was_asked = max(at, reached.silver), at >= reached.silver
-    if known < reached.table and goes_on_later(standings, reached.table):
+    if any(max(begin, known) < min(end, reached.table) for begin, end in leaps(standings)):
         return LogShare(reached.table, reached.table, was_asked)
     is_filled = bool(standings) and standings[-1].state is State.SNAPSHOT
     stood = max(reached.window, reached.silver) if is_filled else reached.table
     return LogShare(max(known, min(reached.table, stood)), None if was_asked else reached.silver, was_asked)
 
 
-def goes_on_later(standings: Sequence[Standing], after_ts: int) -> bool:
-    """Whether a table on hold or left out goes on from later than where it stood: emptied since, or by a
-    snapshot. The changes between are in no window.
+def leaps(standings: Sequence[Standing]) -> Iterator[tuple[int, int]]:
+    """(where a table on hold or left out stood, where it was said to stand next): it was emptied since, is read anew,
+    or its log is gone. The changes between are in no window.
     """
-    if not standings or not _goes_on(standings[-1], after_ts):
-        return False
-    return any(
-        before.state in (State.HELD, State.LEFT) and before.applied_ts < then.applied_ts and _goes_on(then, after_ts)
-        for before, then in pairwise(standings)
-    )
+    for before, then in pairwise(standings):
+        waits = before.state in (State.HELD, State.LEFT)
+        is_lost = before.state is State.RELEASED and not before.source and then.state is State.HELD
+        if (waits or is_lost) and before.applied_ts < then.applied_ts:
+            yield before.applied_ts, then.applied_ts
 
 
-def _goes_on(standing: Standing, after_ts: int) -> bool:
-    return standing.state in (State.RELEASED, State.SNAPSHOT) and standing.applied_ts == after_ts
+def still_counting(standings: Sequence[Standing]) -> set[int]:
+    """The numbers of those that the rule may look at again: the present one, and the two of each leap."""
+    counting = {len(standings) - 1}
+    for then in range(1, len(standings)):
+        if any(leaps(standings[then - 1 : then + 1])):
+            counting |= {then - 1, then}
+    return counting

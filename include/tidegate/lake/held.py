@@ -83,6 +83,14 @@ def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime)
     }
 
 
+def behind(since: datetime | None) -> datetime:
+    """Now, as recorded_at of a row that follows a table's row of `since`: the last one by this time counts, and the
+    clock of whoever wrote that row may be ahead of ours.
+    """
+    now = datetime.now(UTC)
+    return now if since is None else max(now, since + _TICK)
+
+
 def last_states(lake: LakeFiles) -> dict[str, Standing]:
     """Logical table -> its newest row of control/table_states."""
     rows = control.newest(lake, tables.TABLE_STATES, by=["table"], order=["recorded_at"])
@@ -129,9 +137,7 @@ def release(
             where=held.pipeline,
             remedy=way_to_rows(held, lacks_snapshots),
         )
-    # The last row by this time counts; the clock of whoever held the table may be ahead of ours.
-    at = datetime.now(UTC) if held.since is None else max(datetime.now(UTC), held.since + _TICK)
-    row = to_row(standing, held.pipeline, held.table, at)
+    row = to_row(standing, held.pipeline, held.table, behind(held.since))
     if not control.append_if(lake, tables.TABLE_STATES, row, lambda state: _stands(lake, state, held)):
         raise HoldChangedError(f"{held.table} isn't held for that any more", where=held.pipeline, remedy="look again")
     return standing

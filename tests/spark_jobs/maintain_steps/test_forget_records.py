@@ -76,7 +76,6 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
     assert sorted((row["table"], row["recorded_at"]) for row in left) == [
         ("d.a", ago(9)),
         ("d.a", ago(1)),
-        ("d.b", ago(19)),
         ("d.b", ago(11)),
     ]
     assert [(row["table"], row["files_before"], row["files_after"]) for row in job.rows] == [
@@ -84,14 +83,29 @@ def test_old_records_go_by_whole_files_and_the_last_event_of_each_table_stays(
         ("control/latency", 4, 2),
         ("control/maintenance", 4, 2),
         ("control/actions", 4, 2),
-        ("control/table_states", 8, 4),
+        ("control/table_states", 8, 3),
     ]
     forget_records(job)
     assert len(job.rows) == 5, "nothing is left to do"
 
 
-def event(table: str, state: str, days: float) -> dict[str, Any]:
-    return filled(tables.TABLE_STATES, pipeline="p", table=table, state=state, recorded_at=ago(days))
+def event(table: str, state: str, days: float, at_ts: int = 0) -> dict[str, Any]:
+    cells = {"pipeline": "p", "table": table, "state": state, "commit_ts": at_ts, "recorded_at": ago(days)}
+    return filled(tables.TABLE_STATES, **cells)
+
+
+def test_the_states_stay_by_which_a_changelog_tells_what_it_lacks(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    states = [("released", 50, 1), ("held", 40, 2), ("snapshot", 30, 9), ("held", 25, 8), ("released", 20, 8)]
+    control.append(lake, tables.TABLE_STATES, [event("d.a", *state) for state in states])
+    text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
+    pipeline = config.parse(text + "maintain: {keep_records_days: 10}\n", where="p.yaml")
+    no_spark: Any = None
+    forget_records(Maintenance(no_spark, pipeline, lake, print, NOW))
+    before = control.read(lake, tables.TABLE_STATES).sort_by("recorded_at").to_pylist()
+    assert [(row["state"], row["commit_ts"]) for row in before] == [
+        ("released", 1), ("held", 2), ("snapshot", 9), ("released", 8),
+    ]  # fmt: skip
 
 
 def test_of_verifications_each_table_s_newest_result_stays_with_its_ranges(tmp_path: Path) -> None:
