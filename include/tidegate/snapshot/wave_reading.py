@@ -38,9 +38,12 @@ from tidegate.snapshot.chunks.spans import Span
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
 
+_TABLESPACE_DISCARDED: Final = 1814
+_NO_SUCH_TABLE_IN_ENGINE: Final = 1932
 # What a statement meets that another wave, or the table's owner, may mend: the table went, or isn't what it was.
 _OF_THE_TABLE: Final = frozenset(
     {
+        *(_TABLESPACE_DISCARDED, _NO_SUCH_TABLE_IN_ENGINE, ER.NOT_KEYFILE, ER.CRASHED_ON_USAGE, ER.CRASHED_ON_REPAIR),
         *(ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.BAD_TABLE_ERROR, ER.PARSE_ERROR, ER.TABLE_DEF_CHANGED),
         *(ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.KEY_DOES_NOT_EXITS, ER.LOCK_WAIT_TIMEOUT),
     }

@@ -314,7 +314,10 @@ def test_a_table_that_cant_be_read_is_given_up_alone_with_the_reason(world: Worl
         cursor.execute("CREATE TABLE keyless (v INT) ENGINE = MyISAM")
         cursor.execute("CREATE TABLE nulls (k INT NULL UNIQUE)")
         cursor.execute("CREATE TABLE hollow (k INT PRIMARY KEY)")
-    names = ("keyless", "nulls", "hollow", "missing", "numbers")
+        for name, key in (("discarded", "PRIMARY KEY"), ("discarded_heap", "NULL")):
+            cursor.execute(f"CREATE TABLE {name} (k INT {key})")
+            cursor.execute(f"ALTER TABLE {name} DISCARD TABLESPACE")
+    names = ("keyless", "nulls", "hollow", "missing", "discarded", "discarded_heap", "numbers")
     request(world.lake, "p", [("s", world.database, table) for table in names], {"where": "1 = 1"})
     with Answers(world.lake, refused=set()):
         world.reader().run()
@@ -322,7 +325,10 @@ def test_a_table_that_cant_be_read_is_given_up_alone_with_the_reason(world: Worl
     assert {name for name, one in progress.items() if one.state is SnapshotState.FAILED} == {
         "keyless",
         "missing",
+        "discarded",
+        "discarded_heap",
     }
+    assert "discarded" in progress["discarded"].reason
     assert "no such table" in progress["missing"].reason
     assert "MyISAM can't show it" in progress["keyless"].reason
     assert progress["nulls"].state is SnapshotState.ENDED

@@ -37,6 +37,7 @@ NAMED: Final = (
 UNREAD: Final = (
     r"it has no key whose columns are all NOT NULL, and \w+ can't show it as it was at one moment"
     r"|column .* of the key holds .*, which no calendar has|rows come to it through the MERGE table"
+    r"|[Tt]ablespace .* discarded"
 )
 _WRONG: Final = ("different", "ghost", "missing")
 _MORE: Final = "columns differ: missing in silver [], only in silver"
@@ -81,10 +82,15 @@ class Ends:
     def waiting(self) -> dict[str, str]:
         """Tables that wait for nothing that is named, and what for."""
         standings, unread = held.held_tables(self._road.lake), self._unread()
+        named = {
+            name
+            for name, state in standings.items()
+            if is_named(state, standings) or re.search(UNREAD, unread.get(name, ""))
+        }
         return {
             name: f"{_said(state)}; its snapshot: {unread.get(name, 'none')}"
             for name, state in standings.items()
-            if not is_named(state, standings) and not re.search(UNREAD, unread.get(name, ""))
+            if name not in named and not (state.cause is Cause.WAITS_WITH and state.partner in named)
         }
 
     def _by_verify(self) -> list[str]:

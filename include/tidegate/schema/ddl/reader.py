@@ -229,7 +229,7 @@ def _create_index(cursor: Cursor, database: str, touched: list[TableName], kind:
 
 def _create_table(
     cursor: Cursor, database: str, touched: list[TableName], *, or_replace: bool, temporary: bool
-) -> CreateTable | CreateLike:
+) -> CreateTable | CreateLike | DropTables:
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     table = _table(cursor, database, touched)
     like = cursor.take("LIKE")
@@ -246,6 +246,8 @@ def _create_table(
         period = _table_elements(cursor, columns, indexes)
     options = _table_options(cursor, database)
     if not columns and options.query_at is None:
+        if or_replace and not options.storage.engine:  # MariaDB logs what failed, as the old table is dropped by then
+            return DropTables((table,), temporary)
         raise DDLError("CREATE TABLE without columns", remedy="the engine finds them: leave it out (tables.exclude)")
     return CreateTable(
         table,
