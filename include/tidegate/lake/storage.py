@@ -68,8 +68,8 @@ def lake_root(path: str, home: Path) -> str:
     trailing slash.
 
     home: the project's root. A relative path is taken from there, not from wherever a command was
-    started. Raises ConfigError for another scheme, and for a URL with a key in it: it is shown,
-    logged and written down.
+    started. Raises ConfigError for another scheme, for a URL with a key in it: it is shown,
+    logged and written down; and for one that ends before its path does.
     """
     if store_of(path) == "local":
         return str((home / path.removeprefix("file://")).resolve())
@@ -80,6 +80,12 @@ def lake_root(path: str, home: Path) -> str:
             "a URL of a store may have no key, user or query in it",
             where=f"{parts.scheme}://...",
             remedy="put keys into the extra of the lake's connection (lake.conn_id), and leave them out of the URL",
+        )
+    if "#" in path or "?" in path:  # nothing behind it would be part of a path: all tables would lie in one folder
+        raise ConfigError(
+            "a URL of a store may have no # or ? in it",
+            where=f"{parts.scheme}://...",
+            remedy="name the folder otherwise",
         )
     url = "s3://" + path.removeprefix("s3a://") if path.startswith("s3a://") else path
     return url.rstrip("/")

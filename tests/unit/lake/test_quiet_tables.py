@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from urllib.request import urlopen
 
 import pytest
 
-from tests.kit.s3 import S3
+from tests.kit.s3 import BUCKET, S3, moto
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import commit_name
 from tidegate.delta.object_store import ObjectStore
@@ -49,6 +50,24 @@ def test_pages_of_a_listing_answer_as_a_look_at_each_log_does(s3: S3, monkeypatc
     quiet = quiet_tables(store, said)
     assert quiet == {path for path, each in said.items() if is_quiet(_log(place, s3, path), each)} == {*QUIET[1:]}
     assert len(pages) == 2, "the large table's files are passed over"
+
+
+@pytest.mark.server
+def test_a_store_of_short_pages_answers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some give fewer names by one request than they are asked for, and a token for the rest."""
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "7")
+    with moto() as s3:
+        place = s3.folder()
+        newest = {f"shop/t{number}": _PUBLISHED + (number % 3 == 2) for number in range(12)}
+        for path, upto in newest.items():
+            for version in range(upto + 1):
+                _log(place, s3, path).store.create(commit_name(version), b"{}")
+        said = dict.fromkeys(newest, Said(_PUBLISHED, "id", 1, int(time.time() * 1000) + 60_000))
+        store = log_store(place, s3.options)
+        with urlopen(f"{s3.endpoint}/{BUCKET}?list-type=2", timeout=30) as page:
+            assert page.read().count(b"<Key>") == 7
+        assert len(store.below("") or ()) == sum(upto + 1 for upto in newest.values())
+        assert quiet_tables(store, said) == {path for path, upto in newest.items() if upto == _PUBLISHED}
 
 
 def _log(place: str, s3: S3, path: str) -> DeltaLog:

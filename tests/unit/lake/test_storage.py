@@ -83,3 +83,10 @@ def test_a_key_in_a_url_is_refused_and_not_repeated(url: str) -> None:
         lake_root(url, Path("/"))
     assert "hidden" not in refused.value.line
     assert lake_root("abfss://c@a.dfs.core.windows.net/x", Path("/")) == "abfss://c@a.dfs.core.windows.net/x"
+
+
+@pytest.mark.parametrize("url", ["s3://b/a#1", "s3://b/a?", "gs://b/#"])
+def test_a_url_is_refused_of_which_not_all_is_the_path(url: str) -> None:
+    """A store's client takes the path for the whole address: two tables of s3://b/a#1 would lie in s3://b/a."""
+    with pytest.raises(ConfigError, match="no # or"):
+        lake_root(url, Path("/"))
