@@ -37,7 +37,7 @@ def starts_constraint(cursor: Cursor) -> bool:
         return True
     if word == "PERIOD":
         return after.upper in ("FOR", "IF")
-    return word == "VECTOR" and after.upper in ("INDEX", "KEY")
+    return word == "VECTOR" and (after.upper in ("INDEX", "KEY") or after.text == "(")
 
 
 def read_column(cursor: Cursor, name: str | None = None) -> ColumnDefinition:

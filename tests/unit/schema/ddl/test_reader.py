@@ -269,6 +269,21 @@ def test_a_create_or_replace_without_columns_has_dropped_the_old_table_and_faile
             _read(sql)
 
 
+@pytest.mark.parametrize(
+    "words", ["vector (v)", "VECTOR(v) m=5 distance=euclidean", "vector index (v)", "VECTOR KEY x (v)"]
+)
+def test_an_index_of_vectors_needs_neither_a_name_nor_the_word_index(words: str) -> None:
+    for sql in (f"ALTER TABLE t ADD {words}", f"CREATE TABLE t (v VECTOR(3) NOT NULL, {words})"):
+        statement = _read(sql)
+        assert isinstance(statement, AlterTable | CreateTable)
+        indexes = statement.indexes if isinstance(statement, CreateTable) else [statement.actions[0].definition]  # type: ignore[union-attr]
+        assert [index.columns for index in indexes] == [("v",)]
+
+
+def test_a_column_may_be_called_vector() -> None:
+    assert list(_columns("CREATE TABLE t (vector INT, v VECTOR(3))")) == ["vector", "v"]
+
+
 def test_cut_short_anywhere_a_statement_is_read_or_refused_but_nothing_else() -> None:
     sql = (
         "CREATE TABLE IF NOT EXISTS `d`.`t` (`a` INT(5) UNSIGNED NOT NULL AUTO_INCREMENT COMMENT 'x', b ENUM('q','r')"
