@@ -47,6 +47,7 @@ class Found:
 
 def compare(server: Server, lake: Path) -> list[Found]:
     """Every table of the source, and every one that silver shows as live."""
+    server.query(f"SET GLOBAL max_allowed_packet = {1 << 30}")  # HEX of what needs more is NULL
     states = _states(lake)
     found = []
     at_source = set(tables_at(server))
