@@ -177,10 +177,8 @@ def _cell(name: str, kind: str, whole: str) -> Cell:
         return Cell(name, f"CAST({column} AS CHAR)", _number, _number)
     if kind == "bit":
         return Cell(name, f"CAST({column} + 0 AS CHAR)", str, _bits)
-    if kind == "float":
-        return Cell(name, f"CAST({column} + 0e0 AS CHAR)", _real, _real)
-    if kind == "double":  # MySQL says a sum with 16 digits, and the largest double is infinite then
-        return Cell(name, f"CAST({column} AS CHAR)", _real, _real)
+    if kind in ("float", "double"):  # no CAST: MySQL's has 16 digits, and the largest double is infinite then
+        return Cell(name, f"{column} + 0e0", _real, _real)
     if kind in _MOMENTS:
         return Cell(name, f"CAST({column} AS CHAR)", _moment, _silver_moment)
     if kind in _WORDS:
