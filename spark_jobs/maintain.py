@@ -106,7 +106,7 @@ def silver_tables(job: Maintenance, only: str | None) -> list[SilverTable]:
     for name, of in sorted(kept.items()):
         if only in (None, "", name):
             pair = pairs.get(name) or splits(name)[0]
-            chosen.append(SilverTable(name, tables.silver_path(*pair), of.versions, of.gone, of.newest, pair))
+            chosen.append(SilverTable(name, pair, of.versions, of.gone, of.newest))
     if only and not chosen:
         raise ConfigError(
             f"no silver table {only}", where=job.pipeline.pipeline, remedy=f"known: {', '.join(sorted(kept)) or '-'}"

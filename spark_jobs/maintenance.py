@@ -55,18 +55,21 @@ class Size:
 
 @dataclass(slots=True)
 class SilverTable:
-    """One silver table; path is relative to the lake. versions: the Delta versions that kept cuts need, ascending.
+    """One silver table. pair: its database and table. versions: the Delta versions that kept cuts need, ascending.
 
-    gone: dropped in every one of them. newest: the row of control/cuts that the newest cut resolves to. pair: its
-    database and table in silver.
+    gone: dropped in every one of them. newest: the row of control/cuts that the newest cut resolves to.
     """
 
     name: str
-    path: str
+    pair: tuple[str, str]
     versions: list[int]
     gone: bool = False
     newest: dict[str, Any] | None = None
-    pair: tuple[str, str] = ("", "")
+
+    @property
+    def path(self) -> str:
+        """Relative to the lake."""
+        return tables.silver_path(*self.pair)
 
 
 @dataclass(slots=True)

@@ -32,13 +32,14 @@ def cluster_files(job: Maintenance, table: SilverTable) -> None:
     names = job.pipeline.tables.clustering_of(*table.pair)
     by = clustering_asked(state, names) or state.clustering_columns
     anew = bool(state.files) and (by != state.clustering_columns or _in_other_order(state))
-    why = f"every file by {', '.join(by)}" if anew else _reason(job, table, before)
+    why = f"every file by {', '.join(by)}" if anew else _reason(job, state, before)
     if why is None:
         return
     if job.dry_run:
         job.note(table.name, "cluster", LEFT, 0.0, f"dry run: would cluster, {why}", before)
         return
-    cluster_by(job.log(table), names)
+    if by != state.clustering_columns:
+        cluster_by(job.log(table), names)
     won = job.rewrite(table, ("OPTIMIZE {} FULL" if anew else "OPTIMIZE {}").format, before)
     outcome = DONE if won else GAVE_WAY
     job.note(table.name, "cluster", outcome, time.monotonic() - started, why, before, job.size(table))
@@ -55,12 +56,12 @@ def _in_other_order(state: TableState) -> bool:
     return any((file.action.get("tags") or {}).get(_ORDER_TAG, own) != own for file in state.files)
 
 
-def _reason(job: Maintenance, table: SilverTable, size: Size) -> str | None:
+def _reason(job: Maintenance, state: TableState, size: Size) -> str | None:
     """Why the table is worth an OPTIMIZE, in one phrase; None when it isn't."""
     if size.files < 2:
         return None
     most = job.settings.cluster_share * size.bytes
-    clustered = bool(job.files(table).clustering_columns)
+    clustered = bool(state.clustering_columns)
     if clustered and size.unclustered_bytes > most:
         return f"{size.unclustered_bytes} of {size.bytes} bytes in unclustered files"
     if not clustered and size.small > 1 and size.small_bytes > most:

@@ -7,7 +7,7 @@ Out: Ends.compare(): words; SilverDiffers with each table that differs, waits fo
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -80,12 +80,10 @@ class Ends:
         return {logical_name(road.pipeline, it): it.reason for it in last if it.state is SnapshotState.FAILED}
 
     def waiting(self) -> dict[str, str]:
-        """Tables that wait for nothing that is named, and what for."""
+        """Tables that wait for nothing that is named, and what for; one that waits with another is named as that is."""
         standings, unread = held.held_tables(self._road.lake), self._unread()
         named = {
-            name
-            for name, state in standings.items()
-            if is_named(state, standings) or re.search(UNREAD, unread.get(name, ""))
+            name for name, state in standings.items() if is_named(state) or re.search(UNREAD, unread.get(name, ""))
         }
         return {
             name: f"{_said(state)}; its snapshot: {unread.get(name, 'none')}"
@@ -118,8 +116,6 @@ def _said(state: Standing) -> str:
     return f"{state.cause} {state.fault} {state.needs} {state.partner}: {state.reason}"
 
 
-def is_named(state: Standing, standings: Mapping[str, Standing]) -> bool:
-    """Whether no snapshot can end it. Of a table that waits with another: whether that one is."""
-    if state.cause is Cause.WAITS_WITH and state.partner in standings:
-        return is_named(standings[state.partner], {})
+def is_named(state: Standing) -> bool:
+    """Whether no snapshot can end it."""
     return any(state.cause is cause and re.search(reason, state.reason) for cause, reason in NAMED)

@@ -240,7 +240,7 @@ def test_deleted_rows_leave_a_clustered_table_which_reorg_would_skip(lake: Lake)
     job = lake.maintain()
     assert not job.rows
     assert ("purge", "done") in lake.outcomes()
-    size = job.size(SilverTable(NAME, tables.silver_path("d", "t"), []))
+    size = job.size(SilverTable(NAME, ("d", "t"), []))
     assert (size.rows, size.dead, size.unclustered_bytes) == (len(lake.model), 0, 0)
     assert lake.at(lake.cut) == lake.model
     assert not [row for row in lake.maintain().rows if row["step"] in ("cluster", "purge")], "nothing is left to do"
@@ -312,7 +312,7 @@ def test_private_logs_of_killed_processes_are_removed(lake: Lake) -> None:
 
 def test_table_names_are_quoted() -> None:
     job = Maintenance(None, None, LakeFiles("/a`b"), print)  # type: ignore[arg-type]
-    assert job.sql_name(SilverTable("d.t", "silver/d/t", [])) == "delta.`/a``b/silver/d/t`"
+    assert job.sql_name(SilverTable("d.t", ("d", "t"), [])) == "delta.`/a``b/silver/d/t`"
 
 
 def test_vacuum_looks_only_where_something_may_go(lake: Lake) -> None:
@@ -321,7 +321,7 @@ def test_vacuum_looks_only_where_something_may_go(lake: Lake) -> None:
     lake.window(0, 5, 2)
     lake.age(30 * DAY)
     job = lake.maintain(dry_run=True)
-    table = SilverTable(NAME, PATH, [])
+    table = SilverTable(NAME, ("d", "t"), [])
     assert any(file.deletion_vector for file in job.files(table).files)
     assert not _may_go(job, table, job.written(table))
     lake.window(60, 100, 3)
