@@ -96,6 +96,15 @@ def test_an_entry_that_matches_no_test_is_named(monkeypatch: pytest.MonkeyPatch)
     assert tiers.mark(items) == ["t/a.py::old_name"]
 
 
+def test_a_case_of_a_test_whose_files_arent_here_is_no_old_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = tuple(tiers.Entry(f"t/a.py::{name}[case]", "why") for name in ("absent", "old"))
+    monkeypatch.setattr(tiers, "load", lambda: tiers.Tiers(entries, (), ()))
+    monkeypatch.setattr(tiers, "_files", lambda: {"t/a.py"})
+    items: Any = [Item("t/a.py::absent[NOTSET]"), Item("t/a.py::old[other]")]
+    assert tiers.mark(items) == ["t/a.py::old[case]"]
+    assert not any(item.marks for item in items)
+
+
 def test_each_entry_matches_a_test(request: pytest.FixtureRequest) -> None:
     """For a run that collected all tests, as `make test` does."""
     assert request.config.stash[tiers.UNMATCHED] == []
