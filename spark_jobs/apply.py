@@ -44,6 +44,7 @@ from spark_jobs.window.life.following import stalled, take_up_selection
 from spark_jobs.window.made import Applied
 from spark_jobs.window.pairing.pairs import pairs_of
 from spark_jobs.window.standing.silver_guard import ask_all, ask_released
+from spark_jobs.window.standing.standings import line_of
 from spark_jobs.window.standing.tries import Tries, release_after_a_pause
 from spark_jobs.window.waves.waves import has_marks
 from spark_jobs.window.window import Window
@@ -136,7 +137,7 @@ def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[],
             report(_summary(done, time.monotonic() - now))
             for name, state in sorted(done.window.held.items()):
                 what = "waits, and catches up by itself" if state.state is State.RELEASED else f"is {state.state}"
-                report(f"tidegate: warning: {name} {what}: {state.reason}")
+                report(f"tidegate: warning: {name} {what}: {line_of(app, name, state)}")
             if done.window.tables:
                 app.lake.delete_folder("staging")
             app.control.tidy()

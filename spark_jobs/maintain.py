@@ -35,8 +35,10 @@ from tidegate import tables
 from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake import control
+from tidegate.lake.bronze.log import BronzeFiles
 from tidegate.lake.kept_cuts import needed
 from tidegate.table_names import splits
+from tidegate.text_layout import counted
 
 BEFORE: Final[tuple[Callable[[Maintenance], None], ...]] = (forget_cuts,)
 # For each silver table, in this order: what clustering and purging leave behind is removed by a later run's VACUUM.
@@ -78,9 +80,9 @@ def run(job: Maintenance, only: str | None = None) -> int:
     job.record()
     if job.troubles:
         raise LakeUnavailable(
-            f"{len(job.troubles)} tables could not be maintained: {job.troubles[0]}",
+            f"{counted(len(job.troubles), 'step', 'steps')} of maintain failed, the first for {job.troubles[0]}",
             where=job.pipeline.pipeline,
-            remedy="control/maintenance has a row for each",
+            remedy="the lines above and control/maintenance have a row for each; what failed is tried by the next run",
         )
     return len(chosen)
 
@@ -109,7 +111,9 @@ def silver_tables(job: Maintenance, only: str | None) -> list[SilverTable]:
             chosen.append(SilverTable(name, pair, of.versions, of.gone, of.newest))
     if only and not chosen:
         raise ConfigError(
-            f"no silver table {only}", where=job.pipeline.pipeline, remedy=f"known: {', '.join(sorted(kept)) or '-'}"
+            f"silver has no table {only}",
+            where=job.pipeline.pipeline,
+            remedy=f"name one of these: {', '.join(sorted(kept)) or 'none is there yet'}",
         )
     return chosen
 
@@ -136,6 +140,13 @@ def main(argv: list[str]) -> int:
     try:
         pipeline = configured(arguments.pipeline, "maintain", arguments.set)
         lake = lake_of(pipeline)
+        if control.load(lake, tables.CUTS) is None and not BronzeFiles(lake.log(tables.SEGMENTS.path)).by_source():
+            print(
+                f"nothing to maintain: {lake.root} has no bronze and no silver yet;"
+                f" {pipeline.pipeline}__capture and {pipeline.pipeline}__apply make them",
+                flush=True,
+            )
+            return EXIT_OK
         with sole(lake, pipeline.pipeline, "maintain") as lease:
             spark = application_session(f"tidegate maintain {pipeline.pipeline}", lake.spark_options)
 
@@ -144,7 +155,11 @@ def main(argv: list[str]) -> int:
 
             session = maintenance_session(spark, pipeline.maintain.file_bytes)
             job = Maintenance(session, pipeline, lake, report, datetime.now(UTC), arguments.dry_run, lease.check)
-            print(f"maintained {run(job, arguments.table)} tables", flush=True)
+            looked_at = counted(run(job, arguments.table), "table of silver", "tables of silver")
+            print(
+                f"dry run: {looked_at} looked at, nothing changed" if job.dry_run else f"maintained {looked_at}",
+                flush=True,
+            )
             spark.stop()
     except TidegateError as error:
         return failed(error)

@@ -33,21 +33,15 @@ class Needs(StrEnum):
         """Whether its rows must be read anew."""
         return self is not Needs.NOTHING
 
-    def words(self, *, snapshots: bool = True) -> str:
-        """For people. snapshots: whether a snapshot reads the source; else only its other ends are named."""
-        return (_WITH_SNAPSHOT if snapshots else _WITHOUT)[self]
+    def words(self) -> str:
+        """For people, in an error's line. standing/shown.py has those of a held table."""
+        return _WORDS[self]
 
 
-_WITHOUT: Final = {
+_WORDS: Final = {
     Needs.NOTHING: "",
-    Needs.ROWS: f"TRUNCATE it, or DROP and CREATE it, {_OR_OUT}",
-    Needs.COLUMNS: f"DROP and CREATE it {_OR_OUT}",
-    Needs.JUDGEMENT: _JUDGED,
-}
-_WITH_SNAPSHOT: Final = {
-    Needs.NOTHING: "",
-    Needs.ROWS: f"{_BY_ITSELF}; or {_WITHOUT[Needs.ROWS]}",
-    Needs.COLUMNS: f"{_BY_ITSELF}; or {_WITHOUT[Needs.COLUMNS]}",
+    Needs.ROWS: f"{_BY_ITSELF}; or TRUNCATE it, or DROP and CREATE it, {_OR_OUT}",
+    Needs.COLUMNS: f"{_BY_ITSELF}; or DROP and CREATE it {_OR_OUT}",
     Needs.JUDGEMENT: f"{_BY_ITSELF}; {_JUDGED}",
 }
 

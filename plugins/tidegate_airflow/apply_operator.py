@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
+    from tidegate.standing.shown import LacksSnapshots
     from tidegate_airflow.lineage import Lineage
 
 
@@ -41,9 +42,9 @@ class ApplyOperator(SparkJobOperator):
         after_ts = lineage.cut_before(pipeline)
         super().execute(context)
         try:
-            event = silver_event(pipelines.open_lake(pipeline, lake_connection))
+            event = silver_event(pipelines.open_lake(pipeline, lake_connection), pipeline.lacks_snapshots)
         except (TidegateError, OSError) as error:  # the run has done its work
-            self.log.warning("held tables can't be looked at: %s", error)
+            self.log.warning("the run has done its work, but which tables are held can't be read: %s", error)
             return
         for table, reason in event["held"].items():
             self.log.warning("%s is held: %s", table, reason)
@@ -63,16 +64,19 @@ class ApplyOperator(SparkJobOperator):
         return pipeline.model_copy(update={"apply": part}), arguments
 
 
-def silver_event(lake: LakeFiles) -> dict[str, Any]:
-    """The content of the silver asset's event: {"cut_ts", "cut_at", "held": {table: reason}, "text": a sentence}."""
+def silver_event(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: False) -> dict[str, Any]:
+    """The content of the silver asset's event: {"cut_ts", "cut_at", "held": {table: reason and way out}, "text": a
+    sentence}.
+    """
     from tidegate.commit_ts import time_text
     from tidegate.lake.held import held_tables
     from tidegate.lake.status import cut_ts
+    from tidegate.standing.shown import line_of
     from tidegate.text_layout import counted
 
     newest = cut_ts(lake)
     cut_at = time_text(newest)
-    held = {table: state.reason for table, state in sorted(held_tables(lake).items())}
+    held = {table: line_of(state, lacks_snapshots) for table, state in sorted(held_tables(lake).items())}
     text = f"Silver is complete up to {cut_at}"
     if held:
         more = f" and {len(held) - _NAMED_MAX} more" if len(held) > _NAMED_MAX else ""

@@ -63,9 +63,7 @@ def _judge(app: Application, window: Window, entry: TableWindow, changes: Sequen
         asks = [kind for kind, policy in policies.items() if policy is Policy.ASK and version.commit_ts > approved_ts]
         if stops or asks:
             cause, reason = (
-                (Cause.DDL_STOPS, _stop(version, stops[0]))
-                if stops
-                else (Cause.DDL_ASKS, _ask(app, entry, version, asks))
+                (Cause.DDL_STOPS, _stop(version, stops[0])) if stops else (Cause.DDL_ASKS, _ask(version, asks))
             )
             hold(app, window, entry.name, Refused(cause, reason, Place.of(version)))
             return
@@ -86,14 +84,8 @@ def _what(version: TableVersion) -> str:
 
 
 def _stop(version: TableVersion, kind: str) -> str:
-    return (
-        f"{_what(version)}: ddl.{kind} is stop in the pipeline file ({version.ddl[:120]});"
-        " change it there or leave the table out, then release the table"
-    )
+    return f"{_what(version)}: ddl.{kind} is stop in the pipeline file ({version.ddl[:120]})"
 
 
-def _ask(app: Application, entry: TableWindow, version: TableVersion, kinds: list[str]) -> str:
-    return (
-        f"{_what(version)}: {', '.join(kinds)} waits for approval ({version.ddl[:120]});"
-        f" answer it in Airflow under Required Actions, or `tidegate release {app.pipeline.pipeline} {entry.name}`"
-    )
+def _ask(version: TableVersion, kinds: list[str]) -> str:
+    return f"{_what(version)}: {', '.join(kinds)} waits for approval ({version.ddl[:120]})"

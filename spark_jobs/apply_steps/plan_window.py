@@ -24,7 +24,7 @@ from spark_jobs.window.life.mending import release_emptied
 from spark_jobs.window.made import Planned
 from spark_jobs.window.shape.cascading import ancestors, descendants
 from spark_jobs.window.standing.gaps import hold_behind_gaps
-from spark_jobs.window.standing.standings import note, reads_snapshots, release_with_partners
+from spark_jobs.window.standing.standings import note, release_with_partners
 from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.window import Window
 from tidegate.commit_ts import compose
@@ -35,7 +35,6 @@ from tidegate.remedy import Needs
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.schema.model.columns import WAITING
 from tidegate.segments.window import choose_cut, in_window, resolved_everywhere
-from tidegate.standing import shown
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused
 from tidegate.table_names import Physical, splits
@@ -168,8 +167,7 @@ def _hold_unreachable(app: Application, tables: dict[str, Collection[Physical]])
         at = app.states[name].applied_ts
         if at < begin:
             what = f"{name}: silver has it up to {at}, and bronze begins after {begin}"
-            reason = shown.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, name))
-            note(app, name, Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS, at_ts=app.cut_ts))
+            note(app, name, Refused(Cause.NEEDS_ROWS, what, needs=Needs.ROWS, at_ts=app.cut_ts))
             del tables[name]
     app.record_states({})
 

@@ -29,13 +29,13 @@ from spark_jobs.window.shape.cascading import forget_cascades
 from spark_jobs.window.shape.moves import find_moves
 from spark_jobs.window.shape.parents_too import bring_parents
 from spark_jobs.window.standing.gaps import hold_behind_gaps
-from spark_jobs.window.standing.standings import hold, meet_always, reads_snapshots, send_below, take_along
+from spark_jobs.window.standing.standings import hold, meet_always, send_below, take_along
 from spark_jobs.window.standing.unlogged_tables import unlogged_reason
 from spark_jobs.window.window import Window
 from tidegate import tables
 from tidegate.errors import StreamCorrupt, Terminal, Transient, UnknownEvent, unexpected
 from tidegate.failpoint import failpoint
-from tidegate.remedy import Needs, Remedy
+from tidegate.remedy import Remedy
 from tidegate.schema.ddl.reader import DdlNotRead, read, touched_tables
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.follow.renames import empties
@@ -45,7 +45,6 @@ from tidegate.schema.model.unlogged import SEQUENCE
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.segment_kinds import statements_of
 from tidegate.segments.window import SegmentRef
-from tidegate.standing import shown
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import LoggedAgain, Refused
 from tidegate.standing.lacking import lacking
@@ -241,8 +240,7 @@ def _take_in(app: Application, planned: Planned, version: TableVersion) -> None:
             f"{version.name} at {version.file}:{version.pos} of {version.source}: it changed without row events until"
         )
         line = f"{what} here ({version.ddl[:120]})"
-        again_logged = LoggedAgain(shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, name)))
-        meet_always(app, window, name, again_logged)  # this very window may have held it
+        meet_always(app, window, name, LoggedAgain(line))  # this very window may have held it
     take_in(app, window, physical)
 
 

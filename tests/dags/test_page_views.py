@@ -71,7 +71,7 @@ def test_a_pipeline_shows_its_road_its_history_and_what_ends_a_hold() -> None:
     shown = pipeline_view(view(), TablesAsked())
     for words in (
         "binlog.000007:5150",
-        "not asked: host away",
+        "no answer: host away",
         "81.0 MB in 412 segments",
         "Lag of silver",
         "What ends it",

@@ -368,7 +368,7 @@ class Life(Promises):
 
     def _fails(self, state: State, table: int) -> State:
         """In all tries: the window is planned anew without it, else it fails again."""
-        failed = asked.note(self.bounds, state, table, e.NotWritten("", ""))
+        failed = asked.note(self.bounds, state, table, e.NotWritten(""))
         failing = tuple(sorted({*state.failing, table}))
         fails = state.fails + (table not in state.failing)
         return failed._replace(window=None, fails=fails, failing=failing)

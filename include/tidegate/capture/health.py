@@ -74,12 +74,16 @@ def _seconds(lag: float | None) -> float:
 def _capture_words(source: SourceStanding) -> str:
     name, captured = source.source, source.captured
     if captured is None:
-        return f"Nothing of {name} is captured yet: does its capture run?"
+        return f"Nothing of {name} is captured yet: does {source.capture_dag} run?"
     if source.server.error:
-        return f"{name} isn't asked; it is captured up to {age_text(source.lag_seconds)} ago."
+        return f"{name} doesn't answer; it is captured up to {age_text(source.lag_seconds)} ago."
     size = f", {size_text(source.behind_bytes)} of binlog" if source.behind_bytes else ""
     silent = time.time() - captured.heard_at
-    asks = f" Its last segment came {age_text(silent)} ago: does its capture run?" if silent > BEHIND_SECONDS else ""
+    asks = (
+        f" Its last segment came {age_text(silent)} ago: does {source.capture_dag} run?"
+        if silent > BEHIND_SECONDS
+        else ""
+    )
     return f"Capture of {name} is {age_text(source.lag_seconds)} behind its server{size}.{asks}"
 
 
@@ -114,7 +118,8 @@ def why(stands: CaptureStanding) -> str:
     aside = f" {'; '.join(waits)}." if waits else ""
     match health(stands):
         case Health.AHEAD:
-            return "The cut is in the future. Apply goes no further, and its log says why."
+            log = f"the log of {stands.pipeline}__apply"
+            return f"The newest cut is in the future. Apply goes no further, and {log} says why."
         case Health.EMPTY:
             return f"Nothing is applied yet. {at.words}" if (at := slowest(stands)) else "Nothing is applied yet."
         case _ if late:

@@ -61,9 +61,9 @@ class SourceStanding:
     lag_seconds: 0 when nothing is missing, else the age of the newest time up to which bronze is
     complete; None before the first segment. changed_at: bronze's last transaction. behind_ts: for a
     source left behind by the cut, up to where all of it is in silver: its tables wait there.
-    unheard: the remedy for a silent Pump; "" for others. purge: when the server purges uncaptured
-    log, if capture stops now; behind_bytes: of its uncaptured binlog; unapplied_bytes: of bronze
-    not in silver, by whole files. None where nobody can say.
+    unheard: the remedy for a silent Pump; "" for others. capture_dag: the id of its DAG. purge: when
+    the server purges uncaptured log, if capture stops now; behind_bytes: of its uncaptured binlog;
+    unapplied_bytes: of bronze not in silver, by whole files. None where nobody can say.
     """
 
     source: str
@@ -74,6 +74,7 @@ class SourceStanding:
     changed_at: str
     behind_ts: int | None = None
     unheard: str = ""
+    capture_dag: str = ""
     purge: Retention | None = None
     behind_bytes: int | None = None
     unapplied_bytes: int = 0
@@ -169,7 +170,11 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
     behind = followed.load(lake).behind
     silent = unheard(pipeline, captured, time.time())
     sources = tuple(
-        replace(_source(name, captured.get(name), server, behind.get(name)), unheard=silent.get(name, ""))
+        replace(
+            _source(name, captured.get(name), server, behind.get(name)),
+            unheard=silent.get(name, ""),
+            capture_dag=pipeline.capture_dag(name),
+        )
         for name, server in servers.items()
     )
     tables = tuple(lake_status.table_statuses(lake, pipeline.lacks_snapshots))

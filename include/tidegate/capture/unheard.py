@@ -29,9 +29,8 @@ def unheard(pipeline: Pipeline, captured: Mapping[str, SourceStatus], now: float
         if seconds is not None and seconds <= max(PUMP_UNHEARD_SECONDS, spare):
             continue
         what = "nothing came from this Pump yet" if seconds is None else f"nothing came from it for {age_text(seconds)}"
-        work = next(work for work, sources in pipeline.captures.items() if name in sources)
         silent[name] = (
             f"{what}, and the cut may wait for it: is its capture running? In Airflow that is"
-            f" {pipeline.pipeline}__{work}; a DAG that a release adds begins paused: unpause it"
+            f" {pipeline.capture_dag(name)}; a DAG that a release adds begins paused: unpause it"
         )
     return silent

@@ -119,10 +119,13 @@ def _headline(standing: CaptureStanding) -> str:
     from tidegate.tables import State
 
     if not standing.cut_ts:
-        return f"{standing.pipeline}: nothing is applied yet"
+        captured = any(source.captured for source in standing.sources)
+        asks = f": is apply running? Look at the DAG {standing.pipeline}__apply" if captured else ""
+        return f"{standing.pipeline}: nothing is applied yet{asks}"
     behind = "nothing is missing" if standing.nothing_missing else f"{age_text(standing.lag_seconds)} behind"
     if standing.ahead:
-        behind = "its cut is in the future, and apply goes no further: its log says why"
+        behind = "its cut is in the future, and apply goes no further:"
+        behind += f" the log of {standing.pipeline}__apply says why"
     held = f", but for {len(standing.held)} of {len(standing.tables)} tables, held" if standing.held else ""
     filled = sum(table.state is State.SNAPSHOT for table in standing.tables)
     held += f"; {filled} tables lack rows until their snapshots end" if filled else ""
@@ -133,6 +136,7 @@ def _source_lines(source: SourceStanding) -> list[str]:
     captured, server = source.captured, source.server
     if captured is None:
         text = "nothing is captured yet: is capture running?"
+        text += f" Look at the DAG {source.capture_dag}: is it paused, or what does its log say?"
     else:
         place = f"captured to {captured.file}:{captured.end_pos}"
         gtid = f", GTID {captured.gtid_executed}" if captured.gtid_executed and captured.server_id else ""
@@ -157,7 +161,7 @@ def _source_lines(source: SourceStanding) -> list[str]:
         way = "ahead of" if server.clock_ahead_seconds > 0 else "behind"
         lines.append(f"  its clock is {abs(server.clock_ahead_seconds):.1f} s {way} this machine's: use NTP")
     if server.error:
-        lines += paragraph("  not asked:", server.error, indent="    ")
+        lines += paragraph("  no answer:", server.error, indent="    ")
     elif not server.tables:
         lines += paragraph("  no table:", "tables.include matches no table that the server shows us", indent="    ")
     elif captured is None:
@@ -201,9 +205,9 @@ def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
     lines = []
     for name, capture in statuses.items():
         behind = capture.behind_bytes > 0 or capture.state != "direct"
-        parts = [f"said {age_text(max(0.0, time.time() - capture.written_at))} ago"]
+        parts = [f"seen {age_text(max(0.0, time.time() - capture.written_at))} ago"]
         if behind:
-            parts.append(f"{capture.state} for {capture.written_at - capture.since:.0f} s: the lake lacks")
+            parts.append(f"behind for {age_text(capture.written_at - capture.since)}: the lake lacks")
             parts[-1] += f" {capture.behind_bytes / 1e6:.1f} MB. {lasts_text(capture)}"
         else:
             parts.append(f"the lake has all of it, {capture.value_log_bytes / 1e6:.1f} MB in the value log")

@@ -100,6 +100,10 @@ class Pipeline(Section):
         together = [name for name in self.sources if name not in apart]
         return {"capture": together} | {f"capture_{name}": [name] for name in apart}
 
+    def capture_dag(self, source: str) -> str:
+        """The id of the DAG that captures a source."""
+        return f"{self.pipeline}__{next(work for work, names in self.captures.items() if source in names)}"
+
     def server(self, source: str) -> MysqlSource:
         """A source that is a server with a binlog to ask for. Raises ConfigError for another kind."""
         server = self.sources[source]

@@ -33,7 +33,6 @@ class NotWritten:
     """The tries are spent: it couldn't be written, and that doesn't pass by itself. reason: of the last try."""
 
     reason: str
-    pipeline: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """The words that people read about a table's standing: reasons, and the way out. Nothing is decided by these
 sentences.
 
+A reason is the fault and its place. The way out depends on the table's source, and is made where it is shown.
+
 In:  a Standing, names.
 Out: one line each, for status, the page, alerts and a job's log.
 """
@@ -14,6 +16,7 @@ from tidegate.remedy import Needs
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import NotWritten
 from tidegate.standing.standing import Standing
+from tidegate.tables import State
 
 # A source's name -> whether no snapshot reads its tables.
 LacksSnapshots = Callable[[str], bool]
@@ -36,19 +39,16 @@ _UNREAD: Final = (
 )
 
 
-def reason(line: str, needs: Needs, *, snapshots: bool = True) -> str:
-    """A table's trouble, and its end. line: fault and place. snapshots: whether a snapshot reads its source."""
-    words = needs.words(snapshots=snapshots)
-    return f"{line}; {words}" if words else line
+def line_of(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
+    """Its reason, and the way out of a held one, for a place that shows one line."""
+    way = way_out(standing, lacks_snapshots) if standing.state is State.HELD else ""
+    return "; ".join(part for part in (standing.reason, way) if part)
 
 
 def not_written(name: str, event: NotWritten, times: int, minutes: int) -> str:
     """The reason of a table that couldn't be written in any try, so often in a row."""
     again = f"{times} times in a row now; " if times > 1 else ""
-    return (
-        f"{name}: it could not be written: {event.reason}; {again}it is tried again by itself in {minutes} minutes, and"
-        f" at once after `tidegate release {event.pipeline} {name}`"
-    )
+    return f"{name}: it could not be written: {event.reason}; {again}it is tried again by itself in {minutes} minutes"
 
 
 def of_another_time(name: str, what: str, source: str) -> str:
@@ -69,13 +69,13 @@ def met_behind(name: str, source: str) -> str:
 
 def waits_for_the_cut(name: str, at_ts: int) -> str:
     """The reason of a table with which silver is ahead of the cut."""
-    return f"{name}: an apply that was killed wrote all up to {at_ts}; it goes on once the cut is there"
+    return f"{name}: an apply that was killed wrote all up to {at_ts}; it continues when the cut has reached that"
 
 
 def waits_with(name: str, partner: str, why: str) -> str:
     """The reason of a table that waits because its partner does."""
     what = f"a rename or a partition moves rows between it and {partner}"
-    return f"{name}: {what}, which is held; it goes on with that one, or once both are emptied ({why})"
+    return f"{name}: {what}, which is held ({why})"
 
 
 def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
@@ -98,16 +98,25 @@ def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: Fals
         case Cause.WAITS_WITH:
             partner = standing.partner
             return (
-                f"see {partner}: it goes on with that one; where you empty that one at the source, empty this one too"
+                f"do what `tidegate status {pipeline}` says of {partner}: this table continues with it. If you empty"
+                f" {partner} at the source, empty {table}, too"
             )
         case Cause.DDL_ASKS:
-            return f"Airflow's Required Actions, or tidegate release {pipeline} {table}: both approve the statement"
+            return (
+                f"approve the statement in Airflow under Required Actions, or by: tidegate release {pipeline} {table}"
+            )
         case Cause.DDL_STOPS:
-            return f"change the policy under ddl in the pipeline file, then: tidegate release {pipeline} {table}"
+            return (
+                "change the policy under ddl in the pipeline file (or leave the table out by tables.exclude), then:"
+                f" tidegate release {pipeline} {table}"
+            )
         case Cause.PARKED:
             return (
-                f"tidegate prewrites {pipeline}, then again with --commit or --rollback; or Airflow's Required Actions"
+                f"list the transactions: tidegate prewrites {pipeline}; then again with --commit ID or --rollback ID."
+                " If xa.orphans is ask in the pipeline file, you can answer in Airflow under Required Actions, too"
             )
+        case Cause.WRITE_FAILED:
+            return f"wait, or remove the cause and have it tried at once: tidegate release {pipeline} {table}"
         case _:
             return f"remove the cause, then: tidegate release {pipeline} {table}"
 

@@ -84,7 +84,7 @@ def _is_slowest(stands: CaptureStanding, hop: Hop, source: str = "") -> bool:
 def _source(source: SourceStanding, stands: CaptureStanding, now: float) -> str:
     captured, name = source.captured, escape(source.source)
     if source.server.error:
-        place = f"<span class='bad'>not asked: {escape(source.server.error)}</span>"
+        place = f"<span class='bad'>no answer: {escape(source.server.error)}</span>"
     else:
         ahead = source.server.clock_ahead_seconds
         place = f"<span>{escape(source.server.host)}</span>" if source.server.host else ""
@@ -94,7 +94,8 @@ def _source(source: SourceStanding, stands: CaptureStanding, now: float) -> str:
     waits += f"<span class='bad'>{escape(source.unheard)}</span>" if source.unheard else ""
     if captured is None:
         stops = (
-            f"{_ARROW}<div class='stop'><b>Bronze of {name}</b><span class='bad'>nothing is captured yet</span></div>"
+            f"{_ARROW}<div class='stop'><b>Bronze of {name}</b><span class='bad'>nothing is captured yet:"
+            f" does {escape(source.capture_dag)} run?</span></div>"
         )
     else:
         said = "all of it is captured" if source.nothing_missing else f"{age_text(source.lag_seconds)} behind"

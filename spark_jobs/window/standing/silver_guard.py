@@ -33,7 +33,7 @@ from typing import Any
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.standing.from_bronze import from_bronze
-from spark_jobs.window.standing.standings import note, reads_snapshots
+from spark_jobs.window.standing.standings import line_of, note
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import TableState
@@ -43,7 +43,6 @@ from tidegate.lake.from_bronze import FromBronze
 from tidegate.lake.quiet_tables import quiet_tables
 from tidegate.limits import SILVER_LISTED_TABLES
 from tidegate.remedy import REFILL, Needs
-from tidegate.standing import shown as words
 from tidegate.standing.causes import Cause, cause_of
 from tidegate.standing.events import Event, Refused, SilverOlder
 from tidegate.standing.silver import (
@@ -162,8 +161,8 @@ def _take(app: Application, names: Iterable[str]) -> None:
     bronze = from_bronze(app, [name for name in unlike if _catches_up(app, name)])
     for name, (verdict, _) in sorted(unlike.items()):
         done = note(app, name, _event(app, name, verdict, bronze.get(name)))
-        reason = done.standing.reason if done.standing is not None else ""
-        print(f"tidegate: warning: {reason}", file=sys.stderr, flush=True)
+        line = line_of(app, name, done.standing) if done.standing is not None else ""
+        print(f"tidegate: warning: {line}", file=sys.stderr, flush=True)
     app.record_states({})
     now = datetime.now(UTC)
     rows = []
@@ -233,8 +232,7 @@ def _event(app: Application, name: str, verdict: Answer, bronze: FromBronze | No
     at_ts = bronze.way(verdict, app.states.get(name)) if bronze is not None else None
     if at_ts is not None:
         return SilverOlder(at_ts, f"{what}; {catches_up(verdict, at_ts)}")
-    reason = words.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, name))
-    return Refused(Cause.NEEDS_ROWS, reason, needs=Needs.ROWS, at_ts=app.cut_ts)
+    return Refused(Cause.NEEDS_ROWS, what, needs=Needs.ROWS, at_ts=app.cut_ts)
 
 
 def _catches_up(app: Application, name: str) -> bool:

@@ -90,14 +90,9 @@ def hold(app: Application, window: Window, name: str, refused: Refused) -> None:
     """A table waits until its cause is mended, with all up to here (at_ts) in silver; the first
     cause counts.
 
-    refused: its reason says what and where; the table's need is added to it.
+    refused: its reason says what and where.
     """
-    meet(app, window, name, _worded(app, name, refused))
-
-
-def _worded(app: Application, name: str, refused: Refused) -> Refused:
-    words = shown.reason(refused.reason, refused.needs, snapshots=reads_snapshots(app, name))
-    return replace(refused, reason=words)
+    meet(app, window, name, refused)
 
 
 def hold_for_error(app: Application, window: Window, name: str, error: BaseException) -> None:
@@ -107,7 +102,7 @@ def hold_for_error(app: Application, window: Window, name: str, error: BaseExcep
     line, needs = line_and_needs(error)
     fault, at_ts = type(error).__name__, app.positions.held_at(name, error)
     refused = Refused(cause_of(fault), line, met_in(app, window, name), needs, fault, at_ts=at_ts)
-    _leave(app, window, name, _worded(app, name, refused))
+    _leave(app, window, name, refused)
 
 
 def hold_tied(app: Application, window: Window, name: str, error: BaseException) -> None:
@@ -116,10 +111,10 @@ def hold_tied(app: Application, window: Window, name: str, error: BaseException)
     take_along(app, window, [name])
 
 
-def reads_snapshots(app: Application, name: str) -> bool:
-    """Whether a snapshot reads the sources of a table."""
-    sources = {source for source, _, _ in app.names.flows().get(name, ())}
-    return not any(source in app.pipeline.sources and app.pipeline.lacks_snapshots(source) for source in sources)
+def line_of(app: Application, name: str, standing: Standing) -> str:
+    """The reason of a table's standing, and the way out if it is held."""
+    named = replace(standing, pipeline=app.pipeline.pipeline, table=name)
+    return shown.line_of(named, app.pipeline.lacks_snapshots)
 
 
 def met_in(app: Application, window: Window, name: str) -> Place:
@@ -224,12 +219,12 @@ __all__ = [
     "hold_for_error",
     "hold_tied",
     "hold_with",
+    "line_of",
     "meet",
     "meet_always",
     "mend",
     "met_in",
     "note",
-    "reads_snapshots",
     "release_with_partners",
     "send_below",
     "standing_of",

@@ -70,7 +70,7 @@ class Tries:
         for name in names:
             failure = error.failures[name]
             line = unexpected(failure).what if isinstance(failure, OWN_FAULTS) else first_line(failure)
-            note(self._app, name, NotWritten(line, self._app.pipeline.pipeline))
+            note(self._app, name, NotWritten(line))
         self._app.record_states({})
         self._tables = {name: count for name, count in self._tables.items() if name not in names}
         self._count = 0

@@ -20,7 +20,6 @@ from spark_jobs.window.standing.standings import (
     meet,
     meet_always,
     note,
-    reads_snapshots,
     standing_of,
 )
 from spark_jobs.window.waves import shards
@@ -34,7 +33,6 @@ from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableKey
 from tidegate.snapshot.waves import EndedWave
-from tidegate.standing import shown
 from tidegate.standing import snapshots as rules
 from tidegate.standing.causes import Cause
 from tidegate.standing.events import Refused, RowsGone, ShardBegins, SnapshotLost, WaveBegins, Whole
@@ -108,8 +106,7 @@ def _fill(app: Application, window: Window, name: str, physical: Physical, wave:
         return
     for taker, taken in still_given(app, physical, applied_ts, wave.low_ts):
         line = f"{taker}: rows that it should get from {name} are gone: that table begins anew by a snapshot"
-        reason = shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, taker))
-        meet_always(app, window, taker, RowsGone(reason, Place.of(taken)))
+        meet_always(app, window, taker, RowsGone(line, Place.of(taken)))
 
 
 def let_go(app: Application, window: Window) -> None:
@@ -120,9 +117,7 @@ def let_go(app: Application, window: Window) -> None:
             progress = app.snapshots.tables.get(TableKey(state.snapshot, *physical))
             if progress is not None and progress.state.is_over and progress.state is not SnapshotState.DONE:
                 why = f"its snapshot is {progress.state}" + (f" ({progress.reason})" if progress.reason else "")
-                line = f"{name}: {why}, and rows are missing"
-                words = shown.reason(line, Needs.ROWS, snapshots=reads_snapshots(app, name))
-                meet(app, window, name, SnapshotLost(words))
+                meet(app, window, name, SnapshotLost(f"{name}: {why}, and rows are missing"))
 
 
 def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None:
@@ -196,8 +191,7 @@ def _lacks_too(app: Application, window: Window, taker: str, what: str, place: P
     no longer on record.
     """
     if is_in(standing_of(app, window, taker), State.HELD):
-        reason = shown.reason(what, Needs.ROWS, snapshots=reads_snapshots(app, taker))
-        meet_always(app, window, taker, RowsGone(reason, place))
+        meet_always(app, window, taker, RowsGone(what, place))
     else:
         hold(app, window, taker, Refused(Cause.NEEDS_ROWS, what, place, needs=Needs.ROWS))
 

@@ -80,7 +80,7 @@ def test_a_quiet_source_is_not_behind_and_one_that_wrote_is(
     assert lost.sources[0].nothing_missing is None
     assert "connection refused" in lost.sources[0].server.error
     assert (lost.lag_seconds or 0) > 3600
-    assert "not asked" in "\n".join(status_lines(lost))
+    assert "no answer" in "\n".join(status_lines(lost))
 
 
 def test_patterns_that_match_nothing_are_said(mariadb: Server, tmp_path: Path) -> None:

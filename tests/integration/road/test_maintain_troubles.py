@@ -54,7 +54,7 @@ def _change(server: Server, database: str) -> None:
 def _maintained(road: Road, spark: SparkSession) -> dict[str, set[str]]:
     """By a run that ends red: outcomes by the table's name, or the changelog's path."""
     job = Maintenance(maintenance_session(spark, 1 << 28), road.pipeline, LakeFiles(road.lake.root), road.lines.append)
-    with pytest.raises(LakeUnavailable, match="could not be maintained"):
+    with pytest.raises(LakeUnavailable, match="of maintain failed"):
         maintain.run(job)
     outcomes: dict[str, set[str]] = {}
     for row in control.read(job.lake, MAINTENANCE).to_pylist():

@@ -195,7 +195,7 @@ def test_a_swap_that_was_asked_for_is_approved_once_and_deleted_rows_stay_with_t
     asks = [name for name, state in app.states.items() if state.cause == Cause.DDL_ASKS]
     assert len(asks) == 1, "one statement is asked for once"
     ways_out = {table.table: table.way_out for table in status.table_statuses(road.lake)}
-    assert sorted(ways_out.values())[1].startswith(f"see {asks[0]}: it goes on with that one")
+    assert f"says of {asks[0]}: this table continues with it" in sorted(ways_out.values())[1]
     released(road, asks[0])
     app = road.apply(spark)
     assert not held(app)

@@ -22,9 +22,9 @@ from tidegate import tables
 from tidegate.cli.tidb_replay import recorded_tables
 from tidegate.errors import ConfigError
 from tidegate.lake.bronze.table import Bronze
-from tidegate.remedy import Needs
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment
+from tidegate.standing.causes import Cause
 from tidegate.tables import SegmentFlag
 from tidegate.tidb.enclosed import joined, payloads_of
 from tidegate.tidb.payload import BinlogType, answer_payload, binlog_of, fake_payload
@@ -72,7 +72,8 @@ def test_a_recorded_stream_is_in_silver_as_select_said(case: str, spark: SparkSe
     assert not wrong, lines
     assert found.keys() == HELD.get(case, {}).keys()
     assert [name for name, reason in HELD.get(case, {}).items() if reason not in found[name]] == []
-    assert all(Needs.ROWS.words().partition(";")[0] in said or "which is held" in said for said in found.values())
+    held = {name: app.states[name] for name in found}
+    assert [name for name, of in held.items() if not of.lacks_rows and of.cause is not Cause.WAITS_WITH] == []
 
 
 def test_what_waits_for_its_commit_comes_in_the_window_of_that(spark: SparkSession, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_table_whose_source_falls_behind_while_it_catches_up_is_not_at_the_cut
     assert (app.states["two.d"].state, app.followed.behind) == (State.ACTIVE, {})
 
 
-@pytest.mark.parametrize("event", [NotWritten("no", "road"), SentBelow("it was given back")])
+@pytest.mark.parametrize("event", [NotWritten("no"), SentBelow("it was given back")])
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_new_shard_of_a_source_that_is_behind_is_not_passed_by_a_table_that_waits(
     event: Event, killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

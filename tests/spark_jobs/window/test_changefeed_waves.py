@@ -114,7 +114,7 @@ def test_rows_from_before_and_an_enum_s_members_come_with_a_snapshot(tmp_path: P
     world = world_of(tmp_path, feed)
     app = world.applied(ts(5))
     assert app.states["shop.sized"].state is State.HELD
-    assert "a snapshot reads it anew" in app.states["shop.sized"].reason
+    assert app.states["shop.sized"].lacks_rows
     snapshot = Snapshot(world, shown_by_tidb("sized", MEMBERS))
     rows = [{"id": 1, "word": "before", "size": "large"}, {"id": 2, "word": "new", "size": "small"}]
     snapshot.read(rows, ts(6))

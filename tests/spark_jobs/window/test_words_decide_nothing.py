@@ -29,7 +29,7 @@ from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
-REMEDIES = [needs.words(snapshots=both) for needs in Needs for both in (True, False)]
+REMEDIES = [needs.words() for needs in Needs]
 VOCABULARY = [
     *REMEDIES,
     *Cause,
@@ -48,7 +48,7 @@ def _lived(folder: Path) -> tuple[dict[str, Standing], dict[Any, Any], dict[str,
     log.level()
     log.apply()
     # A gate, whose statement quotes the words that once let it pass.
-    log.send("one", f"ALTER TABLE shop.c DROP COLUMN v /* {REMEDIES[4]} */", ("shop.c",))
+    log.send("one", f"ALTER TABLE shop.c DROP COLUMN v /* {REMEDIES[2]} */", ("shop.c",))
     log.send("one", "UPDATE a SET id = 2")  # a statement in the place of rows
     log.send("two", "", event=e.event(77, b"x"))  # an event that nobody knows
     log.send("one", "RENAME TABLE shop.a TO shop.away", ("shop.a", "shop.away"))
@@ -96,7 +96,7 @@ def _reword(patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(SnapshotEvent, "__init__", _reworded_init(SnapshotEvent.__init__, other))
     patch.setattr(Needs, "words", other)
     patch.setattr(TidegateError, "line", property(other))
-    patch.setattr(shown, "reason", other)
+    patch.setattr(shown, "way_out", other)
 
 
 def _reworded_init(before: Callable[..., None], other: Callable[[], str]) -> Callable[..., None]:

@@ -152,7 +152,7 @@ def test_status_says_how_far_behind_and_how_long_the_disk_lasts(tmp_path: Path) 
     assert found == status_file.read(folder)
     assert found.seconds_left == pytest.approx(found.room_bytes / found.bytes_per_second)
     shown = CliRunner().invoke(app, ["status", str(file), "--state-dir", str(tmp_path)], env={"COLUMNS": "200"})
-    assert "chasing" in shown.stdout
+    assert "behind for" in shown.stdout
     assert "5.0 MB" in shown.stdout
     assert "which lasts" in shown.stdout
     told = CliRunner().invoke(app, ["status", str(file), "--state-dir", str(tmp_path), "--json"])

@@ -98,7 +98,7 @@ LEFT = Standing(State.LEFT, applied_ts=at(EIGHT - 5))
     ("before", "event"),
     [
         (FILLS, Refused(Cause.DDL_STOPS, "the pipeline file stops it")),
-        (FILLS, NotWritten("no room", "p")),
+        (FILLS, NotWritten("no room")),
         (FILLS, SentBelow("it catches up")),
         (LEFT, FlowsIn("eu", "s.b")),
     ],

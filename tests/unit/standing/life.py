@@ -71,7 +71,7 @@ def events() -> Iterator[e.Event]:
         yield (
             e.Refused(cause, "why", PLACE, partner="d.u" * (cause is Cause.WAITS_WITH))
             if (cause is not Cause.WRITE_FAILED)
-            else e.NotWritten("why", "p")
+            else e.NotWritten("why")
         )
     yield e.SilverOlder(5, "why")
     yield from (e.SentBelow("why"), e.SentBelow("why", unread=True), e.Emptied(12), e.Emptied(12, "s1"))

@@ -169,7 +169,7 @@ def test_rows_that_go_while_a_table_waits_at_a_gate_are_wanting_once_a_person_ha
 def test_a_table_that_could_not_be_written_is_tried_after_longer_pauses_and_counts_until_a_person_released_it() -> None:
     standing, ground, now = None, facts(), NOW
     for times in range(1, 12):
-        held = step(standing, e.NotWritten("disk full", "p"), ground).standing
+        held = step(standing, e.NotWritten("disk full"), ground).standing
         assert held is not None
         assert (held.cause, held.times) == (Cause.WRITE_FAILED, times)
         held = waits_since(held)
@@ -180,7 +180,7 @@ def test_a_table_that_could_not_be_written_is_tried_after_longer_pauses_and_coun
     assert pause(11) == timedelta(days=1)
     by_hand = step(held, e.Released(), ground).standing
     assert by_hand is not None
-    assert step(by_hand, e.NotWritten("again", "p"), ground).standing.times == 1
+    assert step(by_hand, e.NotWritten("again"), ground).standing.times == 1
 
 
 def waits_since(standing: Standing) -> Standing:
