@@ -36,6 +36,7 @@ from tidegate.errors import ConfigError, LakeUnavailable, TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake import control
 from tidegate.lake.bronze.log import BronzeFiles
+from tidegate.lake.files import LakeFiles
 from tidegate.lake.kept_cuts import needed
 from tidegate.table_names import splits
 from tidegate.text_layout import counted
@@ -127,6 +128,11 @@ def _pairs(job: Maintenance) -> dict[str, tuple[str, str]]:
     return {f"{database}.{table}": (database, table) for database, table in logical}
 
 
+def _is_empty(lake: LakeFiles) -> bool:
+    """Whether nothing was ever captured or applied."""
+    return control.load(lake, tables.CUTS) is None and not BronzeFiles(lake.log(tables.SEGMENTS.path)).by_source()
+
+
 def _arguments(argv: list[str]) -> argparse.Namespace:
     parser = parser_of("maintain", "Keep silver small and quick to read.")
     parser.add_argument("--table", help="one table, database.table; all when left out")
@@ -140,14 +146,13 @@ def main(argv: list[str]) -> int:
     try:
         pipeline = configured(arguments.pipeline, "maintain", arguments.set)
         lake = lake_of(pipeline)
-        if control.load(lake, tables.CUTS) is None and not BronzeFiles(lake.log(tables.SEGMENTS.path)).by_source():
-            print(
-                f"nothing to maintain: {lake.root} has no bronze and no silver yet;"
-                f" {pipeline.pipeline}__capture and {pipeline.pipeline}__apply make them",
-                flush=True,
-            )
-            return EXIT_OK
         with sole(lake, pipeline.pipeline, "maintain") as lease:
+            if _is_empty(lake):
+                makers = f"{pipeline.pipeline}__capture and {pipeline.pipeline}__apply"
+                print(
+                    f"nothing to maintain: {lake.root} has no bronze and no silver yet; {makers} make them", flush=True
+                )
+                return EXIT_OK
             spark = application_session(f"tidegate maintain {pipeline.pipeline}", lake.spark_options)
 
             def report(line: str) -> None:

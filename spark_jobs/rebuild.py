@@ -194,7 +194,9 @@ class Rebuild:
                 remedy="choose another --at" if state.state == State.DROPPED else "mend that",
             )
         if not self.lake.log(self.to).state().created:
-            raise LakeRefused(f"no change up to {self.at_ts} is in bronze", where=self.table, remedy="see --at")
+            raise LakeRefused(
+                f"no change up to {self.at_ts} is in bronze", where=self.table, remedy="give a later --at"
+            )
 
     def differences(self, spark: SparkSession) -> tuple[int, int] | None:
         """Rows that only the new table has, and only silver; None when silver can't be read at at_ts."""

@@ -27,7 +27,7 @@ from spark_jobs.window.waves.shards import is_left_out
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
 from tidegate.config import TidbSource
 from tidegate.errors import UnknownEvent
-from tidegate.remedy import Needs
+from tidegate.remedy import REPORT, Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.segments.result import Ledger
 from tidegate.standing.causes import Cause
@@ -104,7 +104,7 @@ def _names(app: Application, window: Window, pairs: Pairs) -> dict[Place, set[Na
                 raise UnknownEvent(
                     f"rows of table id {table_id}, committed at {low_ts}, which no DDL job in bronze made",
                     where=f"{ref.source} at {ref.file}:{ref.start_pos}",
-                    remedy="report it; a new lake goes on without what lies before it",
+                    remedy=f"{REPORT}; a new lake goes on without what lies before it",
                 )
             # What is in none of them is of a table that is gone: a transaction began before its DROP or TRUNCATE.
             for name, from_ts, upto_ts in by_id.get(table_id, ()):

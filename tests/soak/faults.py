@@ -89,7 +89,7 @@ def kill_point(world: World, point: str) -> None:
 def kill_chasing(world: World, point: str, seconds: float) -> None:
     """A lake that stands still while much comes turns the chaser on; so it stays for a while."""
     with _gate(world, "stall"):
-        chases = world.capture.said("the slow chaser is on")
+        chases = world.capture.said("the lake is slower than the source")
         child = world.capture.arm(point)
         world.sessions.burst(3)
         end = time.monotonic() + _CHASE_SECONDS

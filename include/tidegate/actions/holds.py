@@ -44,7 +44,7 @@ def held_table(desk: Desk, table: str, seen: datetime | None = None) -> Standing
         raise HoldChangedError(f"{table} is not held", where=desk.name, remedy=f"held tables: {known}")
     if seen is not None and waiting[table].since != seen:
         what = f"{table} is held for something else now: {waiting[table].reason}"
-        raise HoldChangedError(what, where=desk.name, remedy="look again")
+        raise HoldChangedError(what, where=desk.name, remedy=f"see `tidegate status {desk.name}`")
     return waiting[table]
 
 
@@ -75,7 +75,7 @@ def refresh(desk: Desk, table: str, answers: ColumnAnswers, seen: datetime | Non
     place = standing.event
     if place is None or not refreshable(standing):
         what = f"{table} isn't held for its columns ({standing.reason})"
-        raise UsageError(what, where=desk.name, remedy="mend that first")
+        raise UsageError(what, where=desk.name, remedy=way_out(standing, desk.pipeline.lacks_snapshots))
     source, physical = place.source, (place.database, place.table)
     rows = [row for row in table_rows(desk.lake, *physical) if row["source"] == source]
     if not rows:
@@ -107,7 +107,7 @@ def _record(lake: LakeFiles, version: TableVersion, before: int, standing: Stand
 
     if not control.append_if(lake, table, version.to_row(), is_next):
         what = f"{standing.table} isn't held for that any more"
-        raise HoldChangedError(what, where=standing.pipeline, remedy="look again")
+        raise HoldChangedError(what, where=standing.pipeline, remedy=f"see `tidegate status {standing.pipeline}`")
 
 
 @dataclass(frozen=True, slots=True)

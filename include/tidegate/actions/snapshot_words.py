@@ -55,7 +55,7 @@ def start(desk: Desk, work: SnapshotWork, names: Collection[str] = (), *, exact:
         new = [physical for physical in new if desk.pipeline.tables.logical(*physical.pair).name in names]
         if not new:
             what = f"{', '.join(names)}: no table at a source is left to ask for"
-            raise UsageError(what, where=desk.name, remedy="look again")
+            raise UsageError(what, where=desk.name, remedy=f"see `tidegate snapshot status {desk.name}`")
     asked = f"{counted(len(new), 'table is', 'tables are')} asked for"
     line = f"{asked}; what is asked for and not read yet goes on"
     if new:

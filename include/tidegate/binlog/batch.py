@@ -228,7 +228,10 @@ def _error(state: Words, plan: Plan) -> Terminal:
         refused: Terminal = _default(plan, at)
         return refused
     if code == L.ERROR_BATCH:
-        return UnsupportedValue(f"{place} has more than 2 GiB in one segment", remedy="lower segment_bytes")
+        return UnsupportedValue(
+            f"{place} has more than 2 GiB in one segment",
+            remedy="lower capture.segment_bytes in the pipeline file, then: `tidegate snapshot start`",
+        )
     if code == L.ERROR_DATE:
         words = plan.words.reshape(-1, L.COLUMN_WORDS)[at]
         raw = ctypes.string_at(int(state[L.ERROR_AT]), int(words[L.WIDTH]))  # its length was checked by the kernel

@@ -17,10 +17,12 @@ from typing import Final
 
 from tidegate.binlog.events import CHECKSUM_BYTES, HEADER_BYTES, EventType, read_header
 from tidegate.errors import StreamCorrupt, UnknownEvent
+from tidegate.remedy import REPORT
 
 _FIXED_BYTES: Final = 2 + 50 + 4 + 1
 _ALGORITHM_CRC32: Final = 1
 _BINLOG_VERSION: Final = 4  # since MySQL 5.0
+_COPY: Final = f"copy the file again from its server; if it comes from capture, {REPORT}"
 _MARIADB: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)-mariadb", re.IGNORECASE)
 
 
@@ -49,10 +51,10 @@ def parse_format_description(event: bytes | memoryview, where: str = "") -> Form
     """Read one whole event. Raises StreamCorrupt or UnknownEvent."""
     event = bytes(event)
     if len(event) < HEADER_BYTES + _FIXED_BYTES + 1 + CHECKSUM_BYTES:
-        raise StreamCorrupt("FORMAT_DESCRIPTION event is cut short", where=where, remedy="capture the file again")
+        raise StreamCorrupt("FORMAT_DESCRIPTION event is cut short", where=where, remedy=_COPY)
     header = read_header(event)
     if header.type != EventType.FORMAT_DESCRIPTION or header.size != len(event):
-        raise StreamCorrupt("not a FORMAT_DESCRIPTION event", where=where, remedy="capture the file again")
+        raise StreamCorrupt("not a FORMAT_DESCRIPTION event", where=where, remedy=_COPY)
     body = event[HEADER_BYTES:]
     version = int.from_bytes(body[:2], "little")
     header_bytes = body[56]

@@ -210,7 +210,9 @@ class Lander:
 
     def _turn_on(self, reason: str) -> None:
         """Drop the queue: the value log has it. Under the lock."""
-        log.warning("the slow chaser is on: %s; the value log keeps what comes", reason)
+        log.warning(
+            "the lake is slower than the source: %s; segments wait in the value log, and capture goes on", reason
+        )
         self._chaser.turn_on(reason)
         self._next = self._queue[0].pointer if self._queue else None
         failpoint("capture_at_chase_start")
@@ -351,7 +353,7 @@ class Lander:
             self._bytes += sum(len(logged.segment.payload) for logged in rest)
             self._due = True
             failpoint("capture_at_chase_end")
-            log.info("the slow chaser is off: bronze has all but %d segments", len(rest))
+            log.info("the lake keeps up again: bronze has all but %d segments", len(rest))
         self._changed.notify_all()
 
     def _attach(self) -> None:

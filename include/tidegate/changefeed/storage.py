@@ -37,7 +37,9 @@ class Storage:
         if "://" not in where or where.startswith("file://"):
             if not Path(self.where).is_dir():
                 raise SourceUnavailable(
-                    "this folder isn't there", where=self.where, remedy="start the changefeed, or mend sources.path"
+                    "this folder isn't there",
+                    where=self.where,
+                    remedy="start the changefeed, or correct the source's path in the pipeline file",
                 )
             self._client: Any = LocalStore(self.where)
             self._prefix, self.is_local = "", True

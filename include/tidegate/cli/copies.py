@@ -71,7 +71,7 @@ def backup(
     work.check()  # before the lease, which is a file in that folder
     if dry_run:
         if not prune:
-            raise UsageError("--dry-run is of --prune", where=pipeline, remedy="give both")
+            raise UsageError("--dry-run works only with --prune", where=pipeline, remedy="give both, or neither")
         pruned = Prune(lake, to, _say, dry=True)
         pruned.run(manifest_of(to, loaded.pipeline))
         _say_pruned(pruned)

@@ -99,7 +99,7 @@ def _say(line: str) -> None:
 def _check_names(names: frozenset[str]) -> None:
     for name in names:
         if "." not in name.strip("."):
-            raise UsageError(f"--table {name!r}", remedy="give it as database.table")
+            raise UsageError(f"--table {name!r} names no database", remedy="give it as database.table")
 
 
 def _check_files(files: list[Path]) -> None:

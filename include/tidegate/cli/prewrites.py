@@ -42,7 +42,7 @@ def prewrites(
             typer.echo("no prepared transaction waits for an answer")
         return
     if commit and rollback:
-        raise UsageError("--commit and --rollback", where="command line", remedy="give one of them")
+        raise UsageError("--commit and --rollback can't both be given", where="command line", remedy="give one of them")
     orphan = _parked(waiting, commit or rollback, desk.name)
     state, act = (PrewriteState.COMMITTED, Act.COMMIT) if commit else (PrewriteState.ROLLED_BACK, Act.ROLL_BACK)
     with desk.recorded(act, tables_of(desk.pipeline, orphan), in_full(orphan)) as result:
@@ -61,5 +61,7 @@ def _parked(waiting: list[Prewrite], wanted: str, pipeline: str) -> Prewrite:
     if len(matches) != 1:
         known = "; ".join(in_full(prewrite) for prewrite in matches or parked) or "none"
         what = "is no parked branch" if not matches else "is parked more than once"
-        raise UsageError(f"{wanted} {what}", where=pipeline, remedy=f"name one of them, as here: {known}")
+        raise UsageError(
+            f"{wanted} {what}", where=pipeline, remedy=f"name one as `tidegate prewrites {pipeline}` lists it: {known}"
+        )
     return matches[0]

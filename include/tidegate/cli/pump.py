@@ -42,7 +42,9 @@ def pump(
     name = source_named(loaded, source)
     entry = loaded.sources[name]
     if not isinstance(entry, TidbSource):
-        raise UsageError(f"source {name} is no Pump", remedy=f"`tidegate capture --source {name}`")
+        raise UsageError(
+            f"source {name} is no Pump", remedy=f"`tidegate capture {loaded.pipeline} --source {name}` reads it"
+        )
     if ask is not None:
         _ask(entry, name, ask)
         return
@@ -66,6 +68,9 @@ def pump(
 
 def _ask(entry: TidbSource, source: str, wish: Wish) -> None:
     if not entry.pd:
-        raise UsageError(f"source {source} isn't registered in PD", remedy="name PD by `pd`, or stop the Pump itself")
+        raise UsageError(
+            f"source {source} isn't registered in PD",
+            remedy="give the source `pd` in the pipeline file, or end the Pump's process",
+        )
     for line in asked(etcd_of(entry), entry.node or source, wish):
         typer.echo(line)

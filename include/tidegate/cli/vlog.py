@@ -136,7 +136,11 @@ def owed(
         owing = Owing(lake, name)
         debts = [debt for debt in owing.debts() if forget in (None, debt.log)]
         if forget and not debts:
-            raise UsageError(f"no value log {forget} owes source {name} anything", where=pipeline, remedy="see `owed`")
+            raise UsageError(
+                f"no value log {forget} owes source {name} anything",
+                where=pipeline,
+                remedy=f"see `tidegate vlog owed {pipeline}`",
+            )
         if not debts:
             print(f"{name}: no value log owes the lake anything")
         for debt in debts:

@@ -65,7 +65,7 @@ def inflated(offsets: pa.Buffer, data: pa.Buffer, bytes_max: int) -> tuple[pa.Bu
             if len(opened) > INFLATED_BYTES_MAX:
                 raise UnsupportedValue(
                     f"compressed values of one segment hold more than {INFLATED_BYTES_MAX >> 20} MiB",
-                    remedy="lower segment_bytes",
+                    remedy="lower capture.segment_bytes in the pipeline file, then: `tidegate snapshot start`",
                 )
         made[row + 1] = len(opened)
     return pa.py_buffer(made), pa.py_buffer(opened)

@@ -7,6 +7,7 @@ Out: integers and byte strings; DecodeError instead of a read past the end.
 from __future__ import annotations
 
 from tidegate.errors import DecodeError
+from tidegate.remedy import REPORT
 
 
 class ByteCursor:
@@ -22,7 +23,7 @@ class ByteCursor:
 
     def take(self, count: int) -> bytes:
         if count < 0 or self.at + count > self.end:
-            raise DecodeError(f"needs {count} bytes at offset {self.at} of {self.end}", remedy="capture the file again")
+            raise DecodeError(f"needs {count} bytes at offset {self.at} of {self.end}", remedy=REPORT)
         self.at += count
         return self.data[self.at - count : self.at]
 
@@ -38,7 +39,7 @@ class ByteCursor:
         if first < 251:
             return first
         if first in (251, 255):
-            raise DecodeError(f"length-encoded integer begins with {first}", remedy="capture the file again")
+            raise DecodeError(f"length-encoded integer begins with {first}", remedy=REPORT)
         return self.unsigned({252: 2, 253: 3, 254: 8}[first])
 
     def text(self, count: int) -> str:
@@ -47,7 +48,7 @@ class ByteCursor:
         try:
             return taken.decode("utf-8")
         except UnicodeDecodeError:
-            raise DecodeError(f"{taken[:40]!r} is not UTF-8", remedy="capture the file again") from None
+            raise DecodeError(f"{taken[:40]!r} is not UTF-8", remedy=REPORT) from None
 
     def rest(self) -> bytes:
         return self.take(self.end - self.at)

@@ -132,7 +132,10 @@ def _recoded(charset: str, buffers: list[Any], rows: int) -> tuple[pa.Buffer, pa
     """Offsets and bytes in UTF-8 of a column in a single-byte character set."""
     data = buffers[2]
     if 3 * data.size + 1 > _OFFSETS_MAX:
-        raise UnsupportedValue("text of one column and segment may pass 2 GiB in UTF-8", remedy="lower segment_bytes")
+        raise UnsupportedValue(
+            "text of one column and segment may pass 2 GiB in UTF-8",
+            remedy="lower capture.segment_bytes in the pipeline file, then: `tidegate snapshot start`",
+        )
     table = utf8_table(charset)
     made, out = pa.allocate_buffer(4 * (rows + 1)), pa.allocate_buffer(3 * data.size + 1)
     used = int(recode(buffers[1].address, rows, data.address, table.ctypes.data, made.address, out.address))

@@ -89,7 +89,9 @@ class LiveFile:
         path = self.path
         if "://" in path or path.startswith(("/", "file:")):
             raise LakeRefused(
-                "a data file lies outside of the table's folder", where=path, remedy="use apply.writer: merge for it"
+                "a data file lies outside of the table's folder",
+                where=path,
+                remedy="set apply.writer: merge in the pipeline file",
             )
         return unquote(path)
 

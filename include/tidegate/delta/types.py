@@ -66,7 +66,8 @@ def arrow_type(delta: str | Mapping[str, Any]) -> pa.DataType:
         element = pa.field("element", arrow_type(delta["elementType"]), nullable=bool(delta["containsNull"]))
         return pa.list_(element)
     raise UnsupportedValue(
-        f"Delta type {delta.get('type')} is not written by position", remedy="use apply.writer: merge"
+        f"Delta type {delta.get('type')} is not written by position",
+        remedy="set apply.writer: merge in the pipeline file",
     )
 
 
@@ -76,7 +77,9 @@ def _arrow_plain(delta: str) -> pa.DataType:
         return _PLAIN[delta]
     match = _DECIMAL.fullmatch(delta)
     if match is None:
-        raise UnsupportedValue(f"Delta type {delta} is not written by position", remedy="use apply.writer: merge")
+        raise UnsupportedValue(
+            f"Delta type {delta} is not written by position", remedy="set apply.writer: merge in the pipeline file"
+        )
     return pa.decimal128(int(match[1]), int(match[2]))
 
 

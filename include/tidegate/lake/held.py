@@ -139,7 +139,8 @@ def release(
         )
     row = to_row(standing, held.pipeline, held.table, behind(held.since))
     if not control.append_if(lake, tables.TABLE_STATES, row, lambda state: _stands(lake, state, held)):
-        raise HoldChangedError(f"{held.table} isn't held for that any more", where=held.pipeline, remedy="look again")
+        what = f"{held.table} isn't held for that any more"
+        raise HoldChangedError(what, where=held.pipeline, remedy=f"see `tidegate status {held.pipeline}`")
     return standing
 
 

@@ -99,7 +99,9 @@ def moment(lake: LakeFiles, table: str, at: str) -> int:
             limit = last_at(at)
         except ValueError as error:
             raise UsageError(
-                f"--at {at} is neither a cut_ts nor a time", where="command line", remedy="such as 2026-11-21T08:00"
+                f"--at {at} is neither a cut_ts nor a time",
+                where="command line",
+                remedy="write it as 2026-11-21T08:00, or give a cut_ts",
             ) from error
         wanted = max((cut for cut in published if cut <= limit), default=limit)
     if wanted > newest:

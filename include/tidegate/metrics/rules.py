@@ -115,19 +115,19 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         *(_CRITICAL, 60, 1, (Term("tidegate_state", _IS, labels={"state": "stopped"}),)),
         "Apply has stopped",
         "apply has stopped",
-        "The cut is in the future. The log of the apply task says why.",
+        "The newest cut is in the future. The log of {pipeline}__apply says why.",
     ),
     Alert.SILVER_BEHIND: AlertRule(
         *(_WARNS, 300, 300, (Term("tidegate_lag_seconds", _ABOVE),)),
         "Silver is behind",
         "silver is {value} behind",
-        "The page shows which hop is late: capture or apply.",
+        "`tidegate top {pipeline}` and the page in Airflow say which is late: capture or apply.",
     ),
     Alert.CAPTURE_BEHIND: AlertRule(
         *(_WARNS, 300, 300, (Term("tidegate_source_lag_seconds", _ABOVE),)),
         "Bronze is behind its sources",
         "bronze is {value} behind {source}",
-        "Is capture running, and does the source answer?",
+        "Does {pipeline}__capture run? `tidegate status {pipeline}` shows each source, and whether it answers.",
     ),
     Alert.SOURCE_DOWN: AlertRule(
         *(_WARNS, 300, 0, (Term("tidegate_source_up", _IS),)),
@@ -167,7 +167,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         (Term("tidegate_verified_through_timestamp_seconds", _ABOVE, Measure.AGE),),
         "The verification is old",
         "not verified for {value}",
-        "Is the verify DAG paused?",
+        "Is {pipeline}__verify paused, and is verify.each_table_hours set? By hand: `tidegate verify {pipeline}`.",
     ),
     Alert.PURGE_NEAR: AlertRule(
         *(_CRITICAL, 300, 24 * HOUR, (Term("tidegate_source_purge_in_seconds", _BELOW),)),
@@ -179,7 +179,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         *(_WARNS, 300, 900, (Term("tidegate_capture_status_timestamp_seconds", _ABOVE, Measure.AGE),)),
         "Captures are silent",
         "capture of {source} is silent",
-        "Is the capture DAG running?",
+        "Does {pipeline}__capture run?",
     ),
     Alert.VALUE_LOG_FULL: AlertRule(
         *(_CRITICAL, 300, 4 * HOUR),
@@ -191,7 +191,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
             ),
         ),
         "Value logs are nearly full",
-        "the value log of {source} is full within four hours",
+        "the value log of {source} is nearly full",
         "The lake doesn't take what capture reads. Mend the lake's store, or make room.",
     ),
     Alert.CLOCK_SKEW: AlertRule(

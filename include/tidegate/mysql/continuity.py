@@ -32,7 +32,10 @@ from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment, Server
 from tidegate.tables import SegmentKind
 
-NEW_LAKE: Final = "`tidegate accept` shows which tables would wait if capture went on; or capture into a new lake path"
+NEW_LAKE: Final = (
+    "`tidegate accept PIPELINE SOURCE` shows which tables would wait if capture went on; or begin a new lake"
+    " (docs/production.md)"
+)
 _HEADER_BYTES: Final = 19
 _STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, behind two versions
 _PACKET_HEADER_BYTES: Final = 4

@@ -185,7 +185,7 @@ class Registration:
             raise SourceRefused(
                 f"Pump {place.node_id} was closed and is offline",
                 where=key_of(place.node_id),
-                remedy="take it out of the pipeline file, or put it back by `tidegate pump --ask reopen`",
+                remedy="take it out of the pipeline file, or: `tidegate pump PIPELINE SOURCE --ask reopen`",
             )
         if node is not None and node.host != place.host and node.state in SERVING:
             now = time.monotonic()

@@ -92,7 +92,7 @@ def _history_list(asked: WorkerConnection) -> int:
             raise SourceRefused(
                 "our account may not see the length of InnoDB's history list",
                 where=asked.info.where,
-                remedy="GRANT PROCESS ON *.* to it, or leave snapshot.history_list_max out",
+                remedy=f"run: GRANT PROCESS ON *.* TO '{asked.info.user}', or leave out snapshot.history_list_max",
             ) from error
         raise
     return int(rows[0][0])
@@ -107,7 +107,7 @@ def _why_replica(info: ConnectionInfo, lag_max: int) -> str:
             raise SourceRefused(
                 "our account may not see how far the replica is",
                 where=info.where,
-                remedy="GRANT REPLICATION CLIENT (MariaDB: REPLICA MONITOR) ON *.* to it there",
+                remedy=f"run there: GRANT REPLICATION CLIENT (MariaDB: REPLICA MONITOR) ON *.* TO '{info.user}'",
             ) from error
         return f"its replica can't be asked: {named(error, info)}"
     if not rows:

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from tidegate.config import BinaryEncoding, Csv, Protocol, TicdcSource
 from tidegate.errors import StreamCorrupt
+from tidegate.remedy import REPORT
 from tidegate.segments.segment import Segment
 
 
@@ -87,16 +88,16 @@ def pieces_of(segment: Segment) -> Iterator[Placed]:
     for cells in _said(segment)["pieces"]:
         piece = Piece(**cells)
         if not 0 < piece.length <= len(payload) - at:
-            raise StreamCorrupt(f"piece {piece.path} is cut off", where=segment.where, remedy="report it")
+            raise StreamCorrupt(f"piece {piece.path} is cut off", where=segment.where, remedy=REPORT)
         yield Placed(piece, bytes(payload[at : at + piece.length]), at)
         at += piece.length
     if at != len(payload):
-        raise StreamCorrupt("bytes of no file stand at its end", where=segment.where, remedy="report it")
+        raise StreamCorrupt("bytes of no file stand at its end", where=segment.where, remedy=REPORT)
 
 
 def _said(segment: Segment) -> dict[str, Any]:
     try:
         context: dict[str, Any] = json.loads(bytes(segment.context))
     except ValueError as error:
-        raise StreamCorrupt("its context can't be read", where=segment.where, remedy="report it") from error
+        raise StreamCorrupt("its context can't be read", where=segment.where, remedy=REPORT) from error
     return context

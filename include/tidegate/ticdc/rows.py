@@ -27,7 +27,7 @@ import pyarrow.json as pajson
 
 from tidegate.config import Protocol
 from tidegate.errors import SchemaMismatch, StreamCorrupt, UnsupportedValue
-from tidegate.remedy import REFILL
+from tidegate.remedy import REFILL, REPORT
 from tidegate.tables import OP_DELETE, OP_UPSERT
 from tidegate.ticdc.pieces import Form
 
@@ -89,7 +89,7 @@ def raw_rows(runs: Sequence[bytes], wanted: WantedColumns) -> RawRows:
         return _canal(runs, wanted) if wanted.form.protocol is Protocol.CANAL_JSON else _csv(runs, wanted)
     except pa.ArrowInvalid as error:
         what = str(error).splitlines()[0][:200]
-        raise StreamCorrupt(f"lines can't be read: {what}", remedy=REFILL.after("report it")) from None
+        raise StreamCorrupt(f"lines can't be read: {what}", remedy=REFILL.after(REPORT)) from None
 
 
 # --- canal-json ----------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def _canal(runs: Sequence[bytes], wanted: WantedColumns) -> RawRows:
     kinds = _one(table["type"])
     known = pc.is_in(kinds, pa.array([_INSERT, _UPDATE, _DELETE]))
     if not pc.all(known).as_py():
-        raise StreamCorrupt("a line is neither INSERT, UPDATE nor DELETE", remedy="report it")
+        raise StreamCorrupt("a line is neither INSERT, UPDATE nor DELETE", remedy=REPORT)
     stamps = pc.struct_field(_one(table["_tidb"]), "commitTs").to_numpy()
     old = _image(table["old"], wanted.names) if has_old else None
     return RawRows(kinds, stamps, _image(table["data"], wanted.names), old)
@@ -143,7 +143,7 @@ def _check_names(data: bytes, wanted: WantedColumns) -> bool:
     has_old = False
     first = list(_first_of_each(data))
     if not first:
-        raise StreamCorrupt("no line is an INSERT, UPDATE or DELETE of a row", remedy="report it")
+        raise StreamCorrupt("no line is an INSERT, UPDATE or DELETE of a row", remedy=REPORT)
     for line in first:
         message = json.loads(line)
         names = set(message["data"][0])

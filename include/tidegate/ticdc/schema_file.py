@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidegate.errors import StreamCorrupt
+from tidegate.remedy import REPORT
 from tidegate.schema.ddl.statement import SaidColumn
 from tidegate.schema.model.server import folded
 from tidegate.schema.model.types import UNKNOWN
@@ -72,7 +73,7 @@ def schema_file(data: bytes, where: str) -> SchemaFile:
             tuple(said.get("TableColumns") or ()),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise StreamCorrupt(f"a schema file can't be read: {error!r}", where=where, remedy="report it") from error
+        raise StreamCorrupt(f"a schema file can't be read: {error!r}", where=where, remedy=REPORT) from error
 
 
 def quoted(name: str) -> str:

@@ -178,7 +178,9 @@ def _append(writer: pq.ParquetWriter, rows: pa.Table) -> None:
     try:
         writer.write_table(rows, row_group_size=max(1024, min(_ROW_GROUP_ROWS, ROW_GROUP_BYTES // width)))
     except pa.ArrowInvalid as error:
-        raise UnsupportedValue(f"rows can't be written as Parquet: {error}", remedy="use apply.writer: merge") from None
+        raise UnsupportedValue(
+            f"rows can't be written as Parquet: {error}", remedy="set apply.writer: merge in the pipeline file"
+        ) from None
 
 
 def _is_narrow_key(field: pa.Field, layout: FileLayout) -> bool:

@@ -78,7 +78,8 @@ class FileLayout:
             column = rows.column(field.name)
             if column.null_count and not field.nullable:
                 raise SchemaMismatch(
-                    f"column {field.name} is NULL but silver says NOT NULL", remedy="ALTER it in silver"
+                    f"column {field.name} is NULL but silver says NOT NULL",
+                    remedy="drop NOT NULL from the column in silver (ALTER TABLE by Spark), then `tidegate release`",
                 )
             columns.append(column if column.type == field.type else _cast(column, field))
         fields = [field.with_nullable(True) for field in self.schema]

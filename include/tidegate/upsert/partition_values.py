@@ -67,5 +67,5 @@ def partition_value(text: str | None, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(text).cast(kind)
     except (ValueError, ArithmeticError, pa.ArrowInvalid) as error:
         raise UnsupportedValue(
-            f"partition value {text!r} is no {kind}: {error}", remedy="use apply.writer: merge"
+            f"partition value {text!r} is no {kind}: {error}", remedy="set apply.writer: merge in the pipeline file"
         ) from None

@@ -170,7 +170,9 @@ def value_of(value: Any, kind: pa.DataType) -> pa.Scalar:
     try:
         return pa.scalar(value, kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise UnsupportedValue(f"{value!r} is no {kind}: {error}", remedy="use apply.writer: merge") from None
+        raise UnsupportedValue(
+            f"{value!r} is no {kind}: {error}", remedy="set apply.writer: merge in the pipeline file"
+        ) from None
 
 
 def _cast(value: pa.Scalar, column: pa.Field) -> pa.Scalar:
@@ -178,7 +180,8 @@ def _cast(value: pa.Scalar, column: pa.Field) -> pa.Scalar:
         return value.cast(column.type)
     except (pa.ArrowException, ValueError) as error:
         raise SchemaMismatch(
-            f"column {column.name} is {column.type}, and gets {value}: {error}", remedy="use apply.writer: merge"
+            f"column {column.name} is {column.type}, and gets {value}: {error}",
+            remedy="set apply.writer: merge in the pipeline file",
         ) from None
 
 

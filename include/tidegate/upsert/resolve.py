@@ -46,7 +46,10 @@ def resolve(key_files: Sequence[KeyFile]) -> Resolved:
     first = key_files[0]
     for other in key_files[1:]:
         if other.seed != first.seed or other.key_schema != first.key_schema:
-            raise LakeRefused("key files of different keys in one phase", remedy="run the window again")
+            raise LakeRefused(
+                "key files of different keys in one phase",
+                remedy="start apply again: it makes such files anew from bronze",
+            )
     changes = sum(file.changes for file in key_files)
     several = len(key_files) > 1
     hashes = np.ascontiguousarray(np.concatenate([file.hashes for file in key_files]) if several else first.hashes)
@@ -61,7 +64,7 @@ def resolve(key_files: Sequence[KeyFile]) -> Resolved:
     places = (hashes.ctypes.data, orders.ctypes.data, orders.shape[1], changes, table.ctypes.data, lost.ctypes.data)
     keys = int(insert_last(*places))
     if keys < 0:
-        raise UnsupportedValue("a key holds NULL", remedy="use apply.writer: merge for the table")
+        raise UnsupportedValue("a key holds NULL", remedy="set apply.writer: merge in the pipeline file")
     del places, hashes, orders, owners  # before the leads are copied: they are as large
     leads, sorted_by = _leads(key_files, lost)
     made = KeyTable(keys, held, bits, leads, sorted_by, first.seed, first.key_schema)

@@ -61,7 +61,9 @@ def staged(target: Target, changes: pa.Table, source: str, last: npt.NDArray[np.
     if last is not None:
         changes = changes.take(pa.array(last))
     if any(changes.column(name).null_count for name in layout.key):
-        raise UnsupportedValue("a key holds NULL", where=target.table_path, remedy="use apply.writer: merge for it")
+        raise UnsupportedValue(
+            "a key holds NULL", where=target.table_path, remedy="set apply.writer: merge in the pipeline file"
+        )
     for name in set(layout.key) & set(layout.partition_columns):
         if pc.any(pc.equal(changes.column(name).cast(pa.string()), "")).as_py():
             raise UnsupportedValue("an empty text in a key can't be a partition", where=target.table_path)

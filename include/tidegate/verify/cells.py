@@ -88,7 +88,7 @@ def cell(name: str, data_type: str, column_type: str) -> Cell:
         return Cell(name, f"HEX({here})", in_silver, _geometry)
     if kind == "vector":
         return Cell(name, f"HEX({here})", in_silver, bytes.fromhex, _packed)
-    raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy="report the type")
+    raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy=REPORT)
 
 
 def _fixed_point(value: Any) -> str:

@@ -190,7 +190,7 @@ def form(name: str, data_type: str, column_type: str, charset: str = "") -> Colu
         return exact(f"CAST({here} AS CHAR)", in_silver)
     source, silver = _bytes_of(kind, here, in_silver)
     if not source:
-        raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy="report the type")
+        raise VerifyError(f"column {name} has type {column_type}, which verify doesn't know", remedy=REPORT)
     return ColumnForm(name, FormKind.BYTES, source, silver, kind, charset if kind in _TEXTS else "")
 
 

@@ -104,7 +104,9 @@ def digest(names: Collection[str]) -> str:
 
 def _check_shown(desk: Desk, form: SentForm, names: Collection[str], what: str) -> None:
     if digest(names) != form.shown:
-        raise HoldChangedError(f"{form.name}: {what} now, or none any more", where=desk.name, remedy="look again")
+        raise HoldChangedError(
+            f"{form.name}: {what} now, or none any more", where=desk.name, remedy="open the table's page again"
+        )
 
 
 def held_with(desk: Desk, place: Place) -> list[str]:

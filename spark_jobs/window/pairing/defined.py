@@ -17,6 +17,7 @@ from typing import Final
 from spark_jobs.window.application import Application
 from spark_jobs.window.pairing.pairs import CommittedDdl, Pairs
 from tidegate.errors import TidegateError, UnknownEvent
+from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
@@ -59,7 +60,7 @@ def _of_job(ddl: CommittedDdl, pairs: Pairs, live: LiveTables, history: SchemaHi
         raise UnknownEvent(
             f"bronze lacks what TiDB's history says of DDL job {binlog.job_id} ({binlog.query[:120]})",
             where=where,
-            remedy="report it; a new lake, begun after that job, goes on without it",
+            remedy=f"{REPORT}; a new lake, begun after that job, goes on without it",
         )
     try:
         job = Job.from_text(text)

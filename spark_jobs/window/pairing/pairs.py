@@ -31,6 +31,7 @@ from tidegate.errors import StreamCorrupt
 from tidegate.lake.bronze.index import read_segments
 from tidegate.lake.bronze.lookback import lookback, naming
 from tidegate.limits import TIDB_KEPT_BYTES_MAX
+from tidegate.remedy import REPORT
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tidb.answers import Answers
@@ -170,7 +171,7 @@ def _committed(summarized: Sequence[tuple[SegmentRef, Summary]], low_ts: int, cu
         raise StreamCorrupt(
             f"transaction {start_ts} was committed at {first}, says one answer, and at {second}, says another",
             where=f"{ref.source} at {ref.file}:{ref.start_pos}",
-            remedy="ask TiDB which is true (HTTP /mvcc/hex), and report it",
+            remedy=f"ask TiDB which is true (HTTP /mvcc/hex), and {REPORT}",
         )
     return answers
 

@@ -269,7 +269,7 @@ def test_a_table_whose_silver_is_gone_gets_no_log_without_a_schema(lake: Lake) -
 def test_one_table_can_be_chosen_and_an_unknown_one_is_refused(lake: Lake) -> None:
     lake.window(0, 10, 1)
     assert lake.maintain(only=NAME).rows == []
-    with pytest.raises(ConfigError, match=r"no silver table d\.x; known: d\.t"):
+    with pytest.raises(ConfigError, match=r"silver has no table d\.x; name one of these: d\.t"):
         lake.maintain(only="d.x")
 
 

@@ -110,7 +110,7 @@ def test_damage_in_bronze_is_said_and_makes_the_run_red(spark: SparkSession, tmp
     log = BronzeLog.load(lake.files)
     assert log is not None
     (tmp_path / tables.SEGMENTS.path / log.files()["a"][45].path).unlink()
-    with pytest.raises(LakeUnavailable, match="could not be maintained"):
+    with pytest.raises(LakeUnavailable, match="of maintain failed"):
         lake.maintain()
     assert any("compact_bronze: left" in line for line in lake.lines)
     assert lake.seqs

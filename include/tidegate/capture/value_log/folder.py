@@ -147,7 +147,7 @@ def _bring(folder: Path, source: str, landed: Callable[[Segment], bool]) -> None
                     f"source {source} has two value logs, here and in {halfway if halfway.exists() else old}; it isn't"
                     " known which one has segments beyond bronze",
                     where=str(folder),
-                    remedy="`tidegate vlog` shows the content of each. Move the other lake's log away",
+                    remedy="`tidegate vlog ls FOLDER` lists the segments of each. Move the one of the other lake away",
                 )
             folder.rename(aside(folder))
         _move(old, halfway)

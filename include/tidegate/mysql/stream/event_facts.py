@@ -29,6 +29,7 @@ from tidegate.binlog.statements import is_dml
 from tidegate.binlog.unpack import expand_event
 from tidegate.errors import DDLError, DecodeError, StreamCorrupt, Terminal
 from tidegate.limits import SEGMENT_TABLES_MAX
+from tidegate.remedy import REPORT
 from tidegate.schema.ddl.reader import DdlNotRead
 from tidegate.tables import EVERY_TABLE, SegmentFlag
 
@@ -200,5 +201,5 @@ def tagged_gtid(event: bytes) -> tuple[str, int]:
                 integer()
         name = str(uuid.UUID(bytes=sid))
     except (IndexError, ValueError) as error:
-        raise StreamCorrupt("GTID_TAGGED can't be read", remedy="report this event") from error
+        raise StreamCorrupt("GTID_TAGGED can't be read", remedy=REPORT) from error
     return (f"{name}:{tag}" if tag else name), number

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.errors import DDLError
-from tidegate.remedy import REFILL, Remedy
+from tidegate.remedy import REFILL, REPORT, Remedy
 from tidegate.schema.ddl.alter import read_actions, read_storage
 from tidegate.schema.ddl.columns import read_column, read_constraint, read_parts, starts_constraint
 from tidegate.schema.ddl.partitions import read_partitioning
@@ -162,7 +162,7 @@ def _statement(cursor: Cursor, database: str, touched: list[TableName]) -> State
         )
     if verb in _OTHER_VERBS or not verb:
         return Ignored(verb or "empty")
-    raise DDLError(f"unknown statement {verb}", remedy="report the statement")
+    raise DDLError(f"unknown statement {verb}", remedy=REPORT)
 
 
 def _table(cursor: Cursor, database: str, touched: list[TableName]) -> TableName:
@@ -209,7 +209,7 @@ def _create(cursor: Cursor, database: str, touched: list[TableName]) -> Statemen
         temporary = temporary or word == "TEMPORARY"
         unique = IndexKind.UNIQUE if word == "UNIQUE" else unique
         cursor.skip_one()  # DEFINER = user@host, ALGORITHM = x, SQL SECURITY x, AGGREGATE, FULLTEXT, ONLINE
-    raise DDLError("CREATE of an unknown object", remedy="report the statement")
+    raise DDLError("CREATE of an unknown object", remedy=REPORT)
 
 
 def _create_index(cursor: Cursor, database: str, touched: list[TableName], kind: IndexKind) -> AlterTable:
@@ -355,7 +355,7 @@ def _alter(cursor: Cursor, database: str, touched: list[TableName]) -> Statement
         word = cursor.next().upper
         if word in _OTHER_OBJECTS:
             return Ignored(f"ALTER {word}")
-    raise DDLError("ALTER of an unknown object", remedy="report the statement")
+    raise DDLError("ALTER of an unknown object", remedy=REPORT)
 
 
 def _drop(cursor: Cursor, database: str, touched: list[TableName]) -> Statement:
@@ -378,7 +378,7 @@ def _drop(cursor: Cursor, database: str, touched: list[TableName]) -> Statement:
     word = cursor.now.upper
     if word in _OTHER_OBJECTS:
         return Ignored(f"DROP {word}")
-    raise DDLError("DROP of an unknown object", remedy="report the statement")
+    raise DDLError("DROP of an unknown object", remedy=REPORT)
 
 
 def _rename(cursor: Cursor, database: str, touched: list[TableName]) -> Statement:

@@ -171,7 +171,7 @@ def _past_comment(sql: str, at: int) -> int:
     while depth:
         match = _COMMENT_ENDS.search(sql, at)
         if match is None:
-            raise DDLError("a versioned comment never ends", remedy="report the statement")
+            raise DDLError("a versioned comment never ends", remedy=REPORT)
         depth += 1 if match[0] == "/*" else -1
         at = match.end()
     return at
@@ -314,4 +314,4 @@ class Cursor:
             if name
             else (repr(self.sql[token.start : token.start + 30]) if token.kind != TokenKind.END else "the end")
         )
-        return DDLError(f"expected {wanted}, found {here}", remedy="report the statement")
+        return DDLError(f"expected {wanted}, found {here}", remedy=REPORT)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from tidegate.errors import DDLError, UnsupportedValue
+from tidegate.remedy import REPORT
 from tidegate.schema.ddl.tokens import LENGTH_DIGITS, MAXDB, ORACLE, REAL_AS_FLOAT, Cursor, TokenKind
 from tidegate.schema.ddl.tree import Charset, TypeSpec
 from tidegate.schema.model.charset_text import decode_member, text_in
@@ -117,7 +118,7 @@ def _base(cursor: Cursor, word: str, *, oracle: bool) -> str:
         return "datetime" if word == "DATE" else "longblob"
     base = _SYNONYMS.get(word, word.lower())
     if base not in _NAMES:
-        raise DDLError(f"unknown data type {word!r}", remedy="report the statement")
+        raise DDLError(f"unknown data type {word!r}", remedy=REPORT)
     return base
 
 
@@ -272,7 +273,7 @@ def _shown(spec: TypeSpec, table: tuple[str, str], server: ServerVersion) -> tup
         return f"{base}({members_text(members)})", charset, collation
     if base == "varchar":
         if not numbers:
-            raise DDLError("varchar without a length", remedy="report the statement")
+            raise DDLError("varchar without a length", remedy=REPORT)
         length = numbers[0] * bytes_per_character(charset)
         if length > varchar_bytes_max:  # under a strict sql_mode the statement failed, and isn't in the log
             base, numbers = text_for(length), ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate.errors import DDLError
+from tidegate.remedy import REPORT
 from tidegate.schema.model.server import ServerVersion
 
 _DEFAULTS: Final = {
@@ -39,7 +40,7 @@ def shown_charset(name: str, server: ServerVersion) -> str:
     if known in ("utf8", "utf8mb3"):
         return "utf8mb3" if server.number >= _UTF8MB3_SINCE[server.mariadb] else "utf8"
     if known != "binary" and known not in _DEFAULTS and known not in _GENERAL:
-        raise DDLError(f"unknown character set {name!r}", remedy="report the statement")
+        raise DDLError(f"unknown character set {name!r}", remedy=REPORT)
     return known
 
 

@@ -105,7 +105,7 @@ def _members(inside: str, text: str) -> tuple[str, ...]:
     while at < len(inside):
         member = _MEMBER.match(inside, at)
         if member is None or (member[2] == "," and member.end() == len(inside)):
-            raise UnsupportedValue(f"members of column type {text!r} are not understood", remedy="report the type")
+            raise UnsupportedValue(f"members of column type {text!r} are not understood", remedy=REPORT)
         members.append(_ESCAPED.sub(lambda m: "'" if m[1] is None else _ESCAPES.get(m[1], m[1]), member[1]))
         at = member.end()
     return tuple(members)
@@ -151,7 +151,7 @@ def _canonical(type_text: str, charset: str) -> CanonicalType:
     row = TYPES.get(text.base)
     if row is None:
         raise UnsupportedValue(
-            f"column type {type_text!r} is not supported", remedy="leave the table out, or report the type"
+            f"column type {type_text!r} is not supported", remedy=f"leave the table out, or {REPORT}"
         )
     if row.kind is Kind.DECIMAL:
         return _decimal(text)

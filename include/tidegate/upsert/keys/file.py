@@ -92,11 +92,19 @@ def read_keys(lake: LakeFiles, path: str) -> KeyFile:
         about = json.loads(metadata[_META])
         key_schema = pa.ipc.read_schema(pa.py_buffer(metadata[b"key"]))
     except FileNotFoundError:
-        raise LakeRefused("a key file is gone", where=path, remedy="run the window again") from None
+        raise LakeRefused(
+            "a key file is gone", where=path, remedy="start apply again: it makes such files anew from bronze"
+        ) from None
     except (pa.ArrowInvalid, KeyError, ValueError) as error:
-        raise LakeRefused(f"not a key file: {error}", where=path, remedy="run the window again") from None
+        raise LakeRefused(
+            f"not a key file: {error}", where=path, remedy="start apply again: it makes such files anew from bronze"
+        ) from None
     if about["version"] != _VERSION:
-        raise LakeRefused(f"key file of version {about['version']}", where=path, remedy="run the window again")
+        raise LakeRefused(
+            f"key file of version {about['version']}",
+            where=path,
+            remedy="start apply again: it makes such files anew from bronze",
+        )
     batch = table.combine_chunks()
     hashed = np.frombuffer(_buffer(batch.column("hash"), 1), np.uint64).reshape(-1, 2)
     numbers = {name: _numbers(batch.column(name)) for name in ("commit_ts", "seq", "ordinal", "file", "row")}

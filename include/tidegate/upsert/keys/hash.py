@@ -109,7 +109,7 @@ def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
             return array.cast(pa.large_binary() if kind == pa.binary_view() else pa.large_string())
     except pa.ArrowInvalid as error:
         raise UnsupportedValue(
-            f"a key of type {kind} can't be compared: {error}", remedy="use apply.writer: merge"
+            f"a key of type {kind} can't be compared: {error}", remedy="set apply.writer: merge in the pipeline file"
         ) from None
     return array
 
@@ -154,4 +154,6 @@ def _cell(kind: pa.DataType) -> int:
         return L.CELL_BYTES64
     if pa.types.is_fixed_size_binary(kind):
         return L.CELL_FIXED
-    raise UnsupportedValue(f"a column of type {kind} can't be in a key", remedy="use apply.writer: merge")
+    raise UnsupportedValue(
+        f"a column of type {kind} can't be in a key", remedy="set apply.writer: merge in the pipeline file"
+    )

@@ -132,7 +132,9 @@ class KeyTable:
         with lake.open(path) as source:
             buffer = source.read_buffer(source.size())
         if len(buffer) < 16 or buffer[:8].to_pybytes() != _MAGIC:
-            raise LakeRefused("not a table of keys", where=path, remedy="run the window again")
+            raise LakeRefused(
+                "not a table of keys", where=path, remedy="start apply again: it makes such files anew from bronze"
+            )
         at = 16 + int.from_bytes(buffer[8:16].to_pybytes(), "little")
         about = json.loads(buffer[16:at].to_pybytes())
         shapes = [(about["slots"], 2), (about["filter"],), (about["leads"], about["keys"])]
@@ -142,7 +144,11 @@ class KeyTable:
             at += -at % _ALIGN
             count = int(np.prod(shape))
             if at + 8 * count > len(buffer):
-                raise LakeRefused("a table of keys is cut short", where=path, remedy="run the window again")
+                raise LakeRefused(
+                    "a table of keys is cut short",
+                    where=path,
+                    remedy="start apply again: it makes such files anew from bronze",
+                )
             arrays.append(np.frombuffer(buffer, kind, count, at).reshape(shape))
             at += 8 * count
         seed = (int(about["seed"][0]), int(about["seed"][1]))

@@ -206,7 +206,7 @@ def _shape(column: Column, kind: CanonicalType) -> ReadColumn:
             return made(L.CELL_BYTES, K.BYTES, _BYTES)
         case Kind.TEXT | Kind.ENUM | Kind.SET | Kind.JSON | Kind.UUID | Kind.INET:
             return _text(column, kind)
-    raise UnsupportedValue(f"column {name} is {column.type}, which no reader knows", remedy="report the type")
+    raise UnsupportedValue(f"column {name} is {column.type}, which no reader knows", remedy=REPORT)
 
 
 def _text(column: Column, kind: CanonicalType) -> ReadColumn:
