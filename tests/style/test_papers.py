@@ -18,8 +18,9 @@ import pytest
 import yaml
 
 from tests.kit.mysql9 import MySQL9
-from tidegate import tables
+from tidegate import config, tables
 from tidegate.cli.main import COMMANDS, load
+from tidegate.errors import ConfigError
 from tidegate.local.mariadb import MariaDB
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,9 +46,17 @@ SHORT = [*LINES_MAX, *(name for name in PAPERS if name.startswith("docs/") and n
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+YAML_BLOCK = re.compile(r"^( *)```yaml\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 FILE = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*/?")
 SUFFIXES = (".py", ".yaml", ".md", ".toml", ".txt", ".in", ".sql", ".sh")
+# What a page's part of a pipeline file is added to.
+PIPELINE = """
+pipeline: shop
+lake: {path: lakes/shop}
+sources: {main: {conn_id: shop_db, flavour: mariadb}}
+tables: {include: ["shop.*"]}
+"""
 # Where a name in backticks may begin.
 PLACES = (
     *(ROOT, ROOT / "include", ROOT / "include" / "tidegate", ROOT / "spark_jobs", ROOT / "plugins"),
@@ -223,6 +232,29 @@ def test_every_control_table_is_explained() -> None:
 
 def test_changelog_has_an_unreleased_section() -> None:
     assert re.search(r"^## \[Unreleased\]$", text_of(PAST), re.MULTILINE)
+
+
+def refused_blocks(paper: str, text: str) -> Iterator[str]:
+    """Blocks of YAML that don't parse, and parts of a pipeline file that tidegate refuses."""
+    for found in YAML_BLOCK.finditer(text):
+        block = "\n".join(line.removeprefix(found[1]) for line in found[2].splitlines())
+        place = f"{paper}:{line_of(text, found.start())}"
+        try:
+            part = yaml.safe_load(block) or {}
+            if part.keys() <= config.Pipeline.model_fields.keys() and part.keys() != {"sources"}:  # those are dbt's
+                config.parse(yaml.safe_dump(yaml.safe_load(PIPELINE) | part), where=place)
+        except (yaml.YAMLError, ConfigError) as error:
+            yield f"{place}: {error}"
+
+
+@pytest.mark.parametrize("paper", [paper for paper in PAPERS if "```yaml" in text_of(paper)])
+def test_every_part_of_a_pipeline_file_that_is_shown_is_accepted(paper: str) -> None:
+    assert not [*refused_blocks(paper, text_of(paper))]
+
+
+def test_yaml_that_does_not_parse_or_is_refused_is_found() -> None:
+    text = "```yaml\na: b: c\n```\n\n```yaml\ntables: {including: [a.b]}\n```\n\n```yaml\nimage: x\n```\n"
+    assert [line.split(": ")[0] for line in refused_blocks("a.md", text)] == ["a.md:1", "a.md:5"]
 
 
 def test_every_pipeline_key_is_listed_as_the_model_has_it() -> None:
