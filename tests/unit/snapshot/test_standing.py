@@ -33,6 +33,8 @@ def event(kind: EventKind, seconds: int, table: str = "t", snapshot: str = "s1",
         ([], True),
         ([event(EventKind.CANCELLED, 5)], True),
         ([event(EventKind.DONE, 5)], False),
+        ([event(EventKind.DONE, 0)], False),  # another machine's clock
+        ([event(EventKind.DONE, 5, snapshot="s2")], False),
         ([event(EventKind.DONE, 5, "other")], True),
         ([event(EventKind.DONE, 5), event(EventKind.OPENED, 6, snapshot="s2", low_ts=9)], True),
     ],

@@ -50,6 +50,7 @@ class Known:
         self._lowest: dict[str, int] = {}  # by snapshot: of its waves that were open at some window's end
         self._opened: dict[TableKey, SnapshotEvent] = {}
         self._filled: dict[Physical, SnapshotEvent] = {}
+        self._done: set[TableKey] = set()
         self._by_table: dict[Physical, list[SnapshotEvent]] = {}
 
     @classmethod
@@ -89,14 +90,16 @@ class Known:
             self._by_table.setdefault(physical, []).append(event)
             if event.meaning is Meaning.BEGUN:
                 self._opened.setdefault(TableKey(event.snapshot, *physical), event)
-                self._filled.pop(physical, None)  # the newest stands last
-                self._filled[physical] = event
+                if TableKey(event.snapshot, *physical) not in self._done:
+                    self._filled.pop(physical, None)  # the newest stands last
+                    self._filled[physical] = event
             elif event.meaning is Meaning.WAVE_OPEN:
                 self._lows[event.source, event.token] = event.low_ts
                 if event.low_ts is not None:
                     self._lowest[event.snapshot] = min(event.low_ts, self._lowest.get(event.snapshot, event.low_ts))
             elif event.event is EventKind.DONE:
-                self._filled.pop(physical, None)
+                self._done.add(TableKey(event.snapshot, *physical))  # by two clocks its beginning may seem younger
+                self._filled.pop(physical, None)  # a later snapshot reads on for one that began the table
             elif event.event is EventKind.PLACED:
                 self._place(event.token, event.high_ts or 0)
             elif event.event is EventKind.MARKED:
