@@ -93,10 +93,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
     """The scheduler of `make test`."""
     return Scheduler(config, log)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How a test failed that `make test` tried once more: that is a defect, of it or of what it tests."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.section(f"failed at first: {report.nodeid}", red=True)
-        terminalreporter.line(report.longreprtext)
