@@ -15,8 +15,8 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from tests.replay.compare import tables_at
+from tests.soak.copies import Copies, login
 from tests.soak.hostile.companions import Companions, HostileRoad
-from tests.soak.hostile.copies import Copies
 from tests.soak.hostile.ends import Ends
 from tests.soak.hostile.plan import ROUNDS
 from tests.soak.hostile.settings import Settings
@@ -51,7 +51,7 @@ class ReplayCompanions(Companions):
         )
         self.settings = Settings(self.road.file, head, ["*.*"])
         self.road.again()
-        self.copies = Copies(folder, server, self.road.file, self.note)
+        self.copies = Copies(folder, self.road.file, {"AIRFLOW_CONN_ROAD_ONE": login(server)}, self.note)
         for rights in (f"CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.*", "LOCK TABLES ON *.*"):
             server.query(f"GRANT {rights} TO '{server.user}'@'%'")
 

@@ -128,7 +128,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="keep the folder when all was well, too")
     given = parser.parse_args()
     if given.hostile and given.sources > 1:
-        parser.error("a hostile run has one source")
+        parser.error("a hostile run has one source: without HOSTILE=1 a run of several has other writers and restores")
     given.apply_every = given.apply_every or (100 if given.sources == 1 else 25)
     return given
 

@@ -27,6 +27,7 @@ from tests.support.nursery import TERMINAL, TRANSIENT
 RUNNING_MAX: Final = 3
 _SECONDS: Final = 1200.0
 _TRIES_MAX: Final = 8
+_BETWEEN_JOBS_SECONDS: Final = 0.5
 _KILLED: Final = -signal.SIGKILL
 
 
@@ -75,24 +76,24 @@ class Applies:
         if len(self._running) >= RUNNING_MAX:
             return None
         self.started += 1
-        self._say(f"--- {job} {self.started}: {mode}, {point}")
-        process = driver.started(self._session, self._file, point, job=job, mode=mode or None, log=self._log)
+        self.say(f"--- {job} {self.started}: {mode}, {point}")
+        process = driver.started(self.spark, self._file, point, job=job, mode=mode or None, log=self._log)
         self._running.append(Driver(process, job))
-        self._say(f"--- {job} {self.started} is process {process.pid}")
+        self.say(f"--- {job} {self.started} is process {process.pid}")
         return self._running[-1]
 
     def ask(self, statement: str) -> None:
         """What a person asks of Spark; an apply that was faster makes it fail."""
-        self._say(f"--- {statement}")
+        self.say(f"--- {statement}")
         try:
-            self._session.sql(statement).collect()
+            self.spark.sql(statement).collect()
         except (PySparkException, Py4JJavaError) as error:  # Delta's own exceptions come as they are
             if "[DELTA_CONCURRENT_" not in str(error):
                 raise
-            self._say("--- another commit was faster")
+            self.say("--- another commit was faster")
 
     @property
-    def _session(self) -> SparkSession:
+    def spark(self) -> SparkSession:
         if self._spark is None:
             self._spark = self._stack.enter_context(spark.session())
             self._spark.sparkContext.setLogLevel("OFF")  # what drivers that are killed leave behind
@@ -102,7 +103,7 @@ class Applies:
         """It stands still, as a machine may, and goes on as if nothing had happened."""
         one.send(signal.SIGSTOP)
         one.wake_at = time.monotonic() + seconds
-        self._say(f"--- {one.process.pid} sleeps for {seconds:.1f} s")
+        self.say(f"--- {one.process.pid} sleeps for {seconds:.1f} s")
 
     def tend(self) -> None:
         """Wake whose time has come; look at what those that ended say. Raises Wrong."""
@@ -110,12 +111,12 @@ class Applies:
             if one.wake_at and time.monotonic() >= one.wake_at:
                 one.wake_at = 0.0
                 one.send(signal.SIGCONT)
-                self._say(f"--- {one.process.pid} wakes")
+                self.say(f"--- {one.process.pid} wakes")
             if (code := one.process.exitcode) is not None:
                 self._running.remove(one)
                 self.ended += code != _KILLED
                 if code == TERMINAL and one.met_refusal and "tidegate: LakeRefused: " in self._log.read_text():
-                    self._say(f"--- {one.process.pid} was refused by the lake")
+                    self.say(f"--- {one.process.pid} was refused by the lake")
                 elif code not in (0, TRANSIENT, _KILLED):
                     raise Wrong(f"{one.job} (process {one.process.pid}) ended with {code}: see apply.log")
 
@@ -123,7 +124,7 @@ class Applies:
         """SIGKILL to the one that runs longest; what it asked of Spark goes on."""
         for one in self.applies():
             one.kill()
-            self._say(f"--- {one.process.pid} is killed")
+            self.say(f"--- {one.process.pid} is killed")
             self._running.remove(one)
             return True
         return False
@@ -137,6 +138,15 @@ class Applies:
         for one in self._running:
             one.kill()
         self._running.clear()
+
+    def quiet(self) -> None:
+        """None runs, and Spark does nothing that they have asked for: as when each had a JVM of its own."""
+        self.end()
+        if self._spark is None:
+            return
+        for _ in range(2):  # what was between two jobs begins one more
+            driver.settled(self._spark, cancel=True, what="an end of all applies")
+            time.sleep(_BETWEEN_JOBS_SECONDS)
 
     def to_the_end(self) -> None:
         """As Airflow's retries: until a batch ends by itself. Others may still run. Raises Wrong."""
@@ -165,6 +175,6 @@ class Applies:
         finally:
             self._running.append(one)
 
-    def _say(self, line: str) -> None:
+    def say(self, line: str) -> None:
         with self._log.open("a") as log:
             log.write(f"{time.strftime('%H:%M:%S')} {line}\n")

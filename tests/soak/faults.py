@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from tests.soak import silver_faults, table_faults
+from tests.soak import lake_faults, silver_faults, table_faults
 from tests.soak.plan import Fault
 from tests.soak.witness import Wrong
 from tests.soak.world import Capture, World
@@ -206,6 +206,7 @@ def add_column(world: World, table: str) -> None:
 _KINDS: Final[dict[str, Callable[..., None]]] = (
     table_faults.KINDS
     | silver_faults.KINDS
+    | lake_faults.KINDS
     | {
         function.__name__: function
         for function in (

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.soak.plan import TABLES
 from tests.soak.source import DATABASE
@@ -28,6 +28,13 @@ _REASONS: Final = {
 }
 
 
+class Causes(NamedTuple):
+    """At a moment: of each table; how many were explained before."""
+
+    of: Mapping[str, frozenset[str]]
+    explained: int
+
+
 class Kept:
     """excluded: the tables that the file leaves out now."""
 
@@ -35,6 +42,7 @@ class Kept:
         self._file, self._head = file, head
         self.excluded: tuple[str, ...] = ()
         self._causes: dict[str, set[str]] = defaultdict(set)
+        self._explained: list[tuple[str, str]] = []
         self.write((), listed=False)
 
     def write(self, excluded: tuple[str, ...], *, listed: bool) -> None:
@@ -52,6 +60,17 @@ class Kept:
     def explain(self, table: str, cause: str) -> None:
         """From now on, until all is settled, this table may be held for this cause."""
         self._causes[table].add(cause)
+        self._explained.append((table, cause))
+
+    def causes(self) -> Causes:
+        """For a backup that begins now."""
+        return Causes({table: frozenset(causes) for table, causes in self._causes.items()}, len(self._explained))
+
+    def put_back(self, causes: Causes) -> None:
+        """The lake is as it was then, and all that came since comes again."""
+        since = self._explained[causes.explained :]
+        for table, cause in [*((table, one) for table, those in causes.of.items() for one in those), *since]:
+            self._causes[table].add(cause)
 
     def settled(self) -> None:
         """No table waits; of those that are left out it is still true that they were left."""

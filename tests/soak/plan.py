@@ -48,6 +48,7 @@ UPKEEP_POINTS: Final = (
     "bronze_after_compaction",
 )
 TABLES: Final = ("keyed", "pairs", "bag", "notes")
+ROW_HANDS: Final = ("delete", "insert", "update")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,29 @@ READERS: Final[Kinds] = {
     "snapshot": (4, lambda rng: {"seconds": seconds(rng, 0.0, 3.0)}),
     "kill_reader": (4, lambda rng: {"after": seconds(rng, 0.0, 12.0)}),
 }
+LAKE: Final[Kinds] = {
+    "backup": (
+        4,
+        lambda rng: {
+            "which": rng.random(),
+            "killed_after": seconds(rng, 1.0, 6.0) if rng.random() < 0.3 else 0.0,
+        },
+    ),
+    "restore_lake": (3, lambda rng: {"which": rng.random()}),
+}
+
+
+def silver(table: Callable[[random.Random], str]) -> Kinds:
+    """table: draws one of silver's."""
+    return {
+        "lose_silver": (3, lambda rng: {"table": table(rng)}),
+        "older_silver": (3, lambda rng: {"table": table(rng), "seconds": seconds(rng, 1.0, 10.0)}),
+        "restore_silver": (3, lambda rng: {"table": table(rng), "versions": rng.randint(1, 3)}),
+        "optimize_silver": (3, lambda rng: {"table": table(rng)}),
+        "foreign_writer": (4, lambda rng: {"table": table(rng), "hand": rng.choice(ROW_HANDS)}),
+    }
+
+
 KINDS: Final[Kinds] = {
     "kill": (24, lambda rng: {"after": seconds(rng, 0.0, 1.0)}),
     "kill_point": (18, lambda rng: {"point": f"{rng.choice(CAPTURE_POINTS)}:{rng.randint(1, 3)}"}),
@@ -133,10 +157,8 @@ KINDS: Final[Kinds] = {
     "recreate": (3, lambda rng: {"table": rng.choice(TABLES)}),
     "rename": (3, lambda rng: {"table": rng.choice(TABLES), "seconds": seconds(rng, 0.0, 0.6)}),
     "statement": (2, lambda rng: {"table": rng.choice(TABLES)}),
-    "lose_silver": (3, lambda rng: {"table": rng.choice(TABLES)}),
-    "older_silver": (3, lambda rng: {"table": rng.choice(TABLES), "seconds": seconds(rng, 1.0, 10.0)}),
-    "restore_silver": (3, lambda rng: {"table": rng.choice(TABLES), "versions": rng.randint(1, 3)}),
-    "optimize_silver": (3, lambda rng: {"table": rng.choice(TABLES)}),
+    **silver(lambda rng: rng.choice(TABLES)),
+    **LAKE,
     **READERS,
 }
 

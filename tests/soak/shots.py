@@ -35,14 +35,15 @@ class Shots:
     def reads(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def begin(self, *, asks: bool = True) -> None:
-        """Ask for a snapshot, and read; where a reader is at work already, that one goes on.
+    def begin(self, *tables: str, asks: bool = True) -> None:
+        """Ask for a snapshot, of these or of the usual table, and read; where a reader is at work already, that one
+        goes on.
 
         asks: else nothing is asked for but what waits by itself.
         """
         if self.reads:
             return
-        words = ["start", str(self._file), self._table] if asks else ["run", str(self._file)]
+        words = ["start", str(self._file), *(tables or (self._table,))] if asks else ["run", str(self._file)]
         command = [str(Path(sys.executable).parent / "tidegate"), "snapshot", *words]
         with self._log.open("ab") as log:
             self._said = log.tell()

@@ -12,7 +12,8 @@ from __future__ import annotations
 import time
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -115,8 +116,20 @@ def _brought_up(bronze: DeltaTable) -> None:
     raise Wrong("bronze's log has a gap that stays")
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """As far as a witness had looked when a backup began. sums: of payloads, by seq; file: of the server's, where what
+    comes behind the backup begins; lives: how many the server has had.
+    """
+
+    sums: Mapping[int, int]
+    server: Server
+    lives: int
+    file: str
+
+
 class Witness:
-    """Reads each file of bronze once. transactions, lost, doubled: so far."""
+    """Reads each file of bronze once. transactions, lost, doubled: so far. kept: of the backups that there are."""
 
     def __init__(self, lake: Path, server: Server, source: str, others: Mapping[int, Server] | None = None) -> None:
         """others: all servers of a source that has several, by server_id; server is then the one that is written to."""
@@ -132,6 +145,9 @@ class Witness:
         self._before: Segment | None = None
         self._sums: dict[int, int] = {}  # by seq: what upkeep packs must be what was there
         self._settled: dict[int, int] = {}
+        self._come_again: dict[int, int] = {}  # what was settled before a lake was put back; it was purged, or comes
+        self._before_backup: Mapping[int, int] = {}
+        self.kept: Sequence[Seen] = ()
 
     def look(self) -> tuple[str, int]:
         """Check what bronze got since; where it ends. Raises Wrong."""
@@ -160,6 +176,24 @@ class Witness:
             self._sums[segment.seq] = zlib.crc32(segment.payload)
         return self.position
 
+    def seen(self) -> Seen:
+        """For a backup that begins now. Somebody else may look meanwhile."""
+        file, _ = self.position
+        server = self.read_from or self.server
+        return Seen(dict(self._sums), server, len(lives(server)), file)
+
+    def put_back(self, seen: Seen) -> None:
+        """The lake is a backup's: read all of its bronze. Of what was looked at before it, the source may have purged
+        its own. Raises Wrong.
+        """
+        self._bronze, self._before, self._events = None, None, Events()
+        self._paths, self._sums, self._before_backup = set(), {}, seen.sums
+        self.look()
+        self._before_backup = {}
+        if self.seq < (last := max(seen.sums, default=0)):
+            raise Wrong(f"bronze ends at seq {self.seq}, and had {last} before it was backed up")
+        self._come_again = dict(self._settled)
+
     def has(self, counter: tuple[int, int]) -> bool:
         """Whether bronze has it, and so all that was committed before; until it is settled."""
         return counter in self._events.committed
@@ -185,8 +219,17 @@ class Witness:
 
     def _check(self, segment: Segment) -> None:
         before, server = self._before, self._servers.get(segment.server_id, self.server)
-        if segment.seq != self.seq + 1:
+        if segment.seq != self.seq + 1 and (before is not None or segment.seq not in self._before_backup):
             raise Wrong(f"bronze has seq {segment.seq} after {self.seq}")
+        if self._before_backup.get(segment.seq) != zlib.crc32(segment.payload):
+            self._compare(before, segment, server)
+        self._events.feed(segment.payload)
+        self._before = segment
+        self.position = (segment.file, segment.end_pos)
+
+    @staticmethod
+    def _compare(before: Segment | None, segment: Segment, server: Server) -> None:
+        """With the binlog."""
         folder = next((one for one in lives(server) if _is_of(segment, one / segment.file)), None)
         if folder is None:
             raise Wrong(f"{segment.where}: bronze differs from the binlog")
@@ -199,9 +242,6 @@ class Witness:
             except AssertionError as error:
                 message = f"seq {segment.seq} doesn't follow {before.file}:{before.end_pos}: {error}"
                 raise Wrong(message) from error
-        self._events.feed(segment.payload)
-        self._before = segment
-        self.position = (segment.file, segment.end_pos)
 
     def settle(self) -> None:
         """The source is quiet and bronze has all of it: compare the counters, then forget them on both sides."""
@@ -212,14 +252,14 @@ class Witness:
         seen = self._events.committed
         lost = there - set(seen)
         doubled = sum(count - 1 for count in seen.values()) + self._events.doubled_gtids
-        phantoms = set(seen) - there
+        phantoms = {(session, n) for session, n in seen if n > self._come_again.get(session, 0)} - there
         self.transactions += len(there)
         self.lost += len(lost)
         self.doubled += doubled
         for session, n in there:
             self._settled[session] = max(self._settled.get(session, 0), n)
         self._events.committed = Counter()
-        self._events.doubled_gtids = 0
+        self._events.doubled_gtids, self._come_again = 0, {}
         if lost or doubled or phantoms:
             some = sorted(lost)[:3] or sorted(phantoms)[:3] or [key for key, count in seen.items() if count > 1][:3]
             raise Wrong(f"{len(lost)} lost, {doubled} doubled, {len(phantoms)} never committed, e.g. {some}")
@@ -228,8 +268,15 @@ class Witness:
         self._purge()
 
     def _purge(self) -> None:
-        """What bronze has, the source needn't keep; by a replica's files nothing can be said of its own."""
+        """What bronze and backups of it have, the source needn't keep; by a replica's files nothing can be said of its
+        own, nor by those of a server that was made anew.
+        """
         if self._servers and self.read_from is not self.server:
             return
+        file, life = self.position[0], len(lives(self.server))
+        for seen in self.kept:
+            if seen.server is not self.server or seen.lives != life:
+                return
+            file = min(file, seen.file)
         self.server.query("FLUSH BINARY LOGS")
-        self.server.query("PURGE BINARY LOGS TO %s", (self.position[0],))
+        self.server.query("PURGE BINARY LOGS TO %s", (file,))

@@ -10,17 +10,20 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from tests.soak.applies import Applies
+from tests.soak.copies import Copies
 from tests.soak.disk import Disk
-from tests.soak.kept import Kept
+from tests.soak.hands import Hands
+from tests.soak.kept import Causes, Kept
+from tests.soak.reading import read_again
 from tests.soak.shots import Shots
 from tests.soak.source import DATABASE, Sessions
-from tests.soak.witness import Witness, Wrong
+from tests.soak.witness import Seen, Witness, Wrong
 from tests.support.captures import binlog_end
 from tests.support.fault_proxy import FaultProxy
 from tests.support.nursery import GATE, TERMINAL, TRANSIENT, Child, Nursery
@@ -41,6 +44,7 @@ from tidegate.verify.verification import verify
 ROOT: Final = Path(__file__).resolve().parents[2]
 _CATCH_UP_SECONDS: Final = 300.0
 _APPLY_SECONDS: Final = 30  # then another one is started
+_END_SECONDS: Final = 60.0
 _MARKER_SESSION: Final = 98
 # Small, so that what takes hours elsewhere happens every few seconds: rotation of the value log, full queues, returns.
 _CAPTURE: Final = (
@@ -65,6 +69,7 @@ class Capture:
         self._environment = environment | {GATE: str(self.gate)}
         self._over, self._may = threading.Event(), threading.Event()
         self._may.set()
+        self._starting = threading.Lock()
         self._thread = threading.Thread(target=self._run)
 
     def start(self, state: Path, log: Path) -> Child:
@@ -79,9 +84,17 @@ class Capture:
 
     def stop(self) -> None:
         """None runs until go_on()."""
-        self._may.clear()
+        with self._starting:
+            self._may.clear()
         if self.child is not None:
             self.child.send(signal.SIGTERM)
+
+    def end(self) -> None:
+        """As stop(), and none runs any more."""
+        self.stop()
+        if self.child is not None and self.child.wait(_END_SECONDS) is None:
+            self.child.send(signal.SIGKILL)
+            self.child.wait()
 
     def go_on(self) -> None:
         self._may.set()
@@ -134,7 +147,10 @@ class Capture:
         while not self._over.is_set() and not self.failure:
             if not self._may.wait(0.2):
                 continue
-            child = self.child = self.start(self.state, log)
+            with self._starting:
+                if not self._may.is_set():
+                    continue
+                child = self.child = self.start(self.state, log)
             self.starts += 1
             code = child.wait()
             if code in (0, -signal.SIGKILL) or (code == -signal.SIGTERM and not self._may.is_set()):
@@ -173,6 +189,14 @@ def catch_up(server: Server, capture: Capture, witness: Witness) -> None:
     until(capture, witness, lambda: witness.look() >= end, f"bronze doesn't get to {end[0]}:{end[1]}")
 
 
+class Memory(NamedTuple):
+    """What is known of a lake when a backup of it begins."""
+
+    seen: Seen
+    causes: Causes
+    touched: frozenset[str]
+
+
 class World(Whole):
     """Starts all, and ends all that it started, whatever happens."""
 
@@ -197,12 +221,12 @@ class World(Whole):
             "snapshot: {mode: manual}\n",  # a table that is held meanwhile stays so: its faults say why
         )
         self.applies = self.stack.enter_context(Applies(self.folder / "soak.yaml", self.folder / "apply.log"))
-        login = f"mysql://{server.user}:{server.password}@{self.proxy.host}:{self.proxy.port}"
+        self.hands = Hands(self.lake, self.applies)
+        login = {"AIRFLOW_CONN_ONE": f"mysql://{server.user}:{server.password}@{self.proxy.host}:{self.proxy.port}"}
+        self.copies = Copies[Memory](self.folder, self.folder / "soak.yaml", login, self.applies.say)
         server.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{server.user}'@'%'")
-        self.shots = self.stack.enter_context(
-            Shots(self.folder / "soak.yaml", {"AIRFLOW_CONN_ONE": login}, self.folder / "snapshot.log")
-        )
-        self.capture = Capture(nursery, self.folder, {"AIRFLOW_CONN_ONE": login})
+        self.shots = self.stack.enter_context(Shots(self.folder / "soak.yaml", login, self.folder / "snapshot.log"))
+        self.capture = Capture(nursery, self.folder, login)
         self.witness = Witness(self.lake, server, "one")
         self.sessions = Sessions(server, self.seed)
         self.stack.enter_context(self.capture)
@@ -245,6 +269,37 @@ class World(Whole):
         if self.capture.failure:
             raise Wrong(self.capture.failure)
 
+    # --- silver and the lake ------------------------------------------------------------------------------
+
+    def silver_of(self, table: str) -> str:
+        return f"silver/{DATABASE}/{table}"
+
+    def explain(self, table: str, cause: str) -> None:
+        self.kept.explain(table, cause)
+
+    def remembered(self) -> Memory:
+        return Memory(self.witness.seen(), self.kept.causes(), frozenset(self.hands.touched))
+
+    def keep(self, memories: list[Memory]) -> None:
+        self.witness.kept = [memory.seen for memory in memories]
+
+    @contextmanager
+    def no_captures(self) -> Iterator[None]:
+        self.capture.end()
+        try:
+            yield
+        finally:
+            self.capture.go_on()
+
+    def put_back(self, memory: Memory, unlike: frozenset[str]) -> None:
+        """Raises Wrong."""
+        hurt = {f"{DATABASE}.{table}" for table, causes in memory.causes.of.items() if "silver" in causes}
+        if strange := unlike - hurt:
+            raise Wrong(f"put back, and not as published, although nobody had hurt them: {sorted(strange)}")
+        self.witness.put_back(memory.seen)
+        self.kept.put_back(memory.causes)
+        self.hands.touched |= memory.touched
+
     # --- apply --------------------------------------------------------------------------------------------
 
     def tend(self) -> None:
@@ -270,6 +325,7 @@ class World(Whole):
         How many rows, in words. Raises Wrong.
         """
         self.applies.to_the_end()
+        self._read_touched()
         rows, waiting = self._verify()
         if not waiting:
             self.kept.settled()
@@ -280,11 +336,12 @@ class World(Whole):
             asked_again = held.questions(LakeFiles(str(self.lake)))
             if any(name in asked_again and asked_again[name].place == one.place for name, one in asked.items()):
                 raise Wrong(f"still asked for after it was approved: {sorted(asked)}")
-        there = {f"{DATABASE}.{name}" for (name,) in self.server.query("SHOW TABLES", database=DATABASE)}
+        there = self._tables()
         for name in there & self.held().keys():
             self.server.query(f"TRUNCATE TABLE {name}", database=DATABASE)
         self.catch_up()
         self.applies.to_the_end()
+        self._read_touched()
         after, held_yet = self._verify()
         # One that isn't at the source any more goes on when it is made there again: nobody can truncate it.
         still = [told for told in held_yet if told.partition(":")[0] in there]
@@ -292,6 +349,20 @@ class World(Whole):
             raise Wrong(f"held although approved and truncated: {still}")
         self.kept.settled()
         return f"{rows} rows equal in silver, {after} without holds ({'; '.join(sorted(waiting))})"
+
+    def _read_touched(self) -> None:
+        """Those that somebody wrote to, unless they wait or are left out: these stay so. Raises Wrong."""
+        held_now, tables = self.held(), self._tables()
+        names = {name: f"{DATABASE}.{name}" for name in self.hands.touched - set(self.kept.excluded)}
+        ready = {name for name, dotted in names.items() if dotted in tables and dotted not in held_now}
+        if ready:
+            dotted = [names[name] for name in ready]
+            read_again(dotted, self.folder / "soak.yaml", self.shots, self.applies, self.catch_up)
+            self.hands.touched -= ready
+
+    def _tables(self) -> set[str]:
+        """`database.table` of what the source has."""
+        return {f"{DATABASE}.{name}" for (name,) in self.server.query("SHOW TABLES", database=DATABASE)}
 
     def _verify(self) -> tuple[int, list[str]]:
         """How many rows are equal, and which tables are held for which reason."""

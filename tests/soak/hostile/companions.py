@@ -10,14 +10,14 @@ import random
 import shutil
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
-from tests.soak.hostile import silver_hands
-from tests.soak.hostile.copies import Copies
+from tests.soak import hands
+from tests.soak.copies import Copies
 from tests.soak.hostile.settings import Settings
 from tests.soak.hostile.tables import table_of
 from tests.soak.hostile.variables import global_variable
@@ -46,6 +46,13 @@ class HostileRoad(Road):
         self.lake = LakeFiles(self.lake.root)
 
 
+class Altered(NamedTuple):
+    """Tables of silver with rows of somebody else; wider: with columns of somebody else."""
+
+    touched: frozenset[str]
+    wider: frozenset[str]
+
+
 class Companions:
     """touched: silver's tables whose rows somebody else has changed. wider: those that may have more columns."""
 
@@ -54,7 +61,7 @@ class Companions:
     road: HostileRoad
     spark: SparkSession
     settings: Settings
-    copies: Copies
+    copies: Copies[Altered]
 
     def __init__(self, rng: random.Random) -> None:
         self.touched: set[str] = set()
@@ -116,9 +123,9 @@ class Companions:
         path = self._silver(which)
         if not path:
             return
-        if silver_hands.KINDS[hand](self, path):
+        if hands.KINDS[hand](self, path):
             self.touched.add(path)
-        if hand == silver_hands.own_column.__name__:
+        if hand == hands.own_column.__name__:
             self.wider.add(path)
         self.work(5)
 
@@ -155,7 +162,8 @@ class Companions:
         """Into a new folder, or one of the earlier ones."""
         made = self.copies.made
         renewed = [None, *made][int(which * (len(made) + 1))]
-        self.copies.backup(frozenset(self.touched), frozenset(self.wider), renewed, self._work_on if busy else None)
+        altered = Altered(frozenset(self.touched), frozenset(self.wider))
+        self.copies.backup(altered, renewed, self._work_on if busy else None)
 
     def _work_on(self) -> None:
         self.work(10)
@@ -169,8 +177,8 @@ class Companions:
             self._work_on()
         backup = self.copies.made[int(which * len(self.copies.made))]
         self.copies.restore(backup, self.folder / "lake")
-        self.touched |= backup.touched
-        self.wider |= backup.wider
+        self.touched |= backup.memory.touched
+        self.wider |= backup.memory.wider
         self.road.reopen()
 
     # --- the end ------------------------------------------------------------------------------------------

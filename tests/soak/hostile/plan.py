@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from tests.soak.hostile import silver_hands
+from tests.soak import hands
 from tests.soak.plan import Kinds
 
 POINTS: Final = (
@@ -31,7 +31,7 @@ ROUNDS: Final[Kinds] = {
     "goes_on": (6, _burst),
     "kill_apply": (7, lambda rng: _burst(rng, points=rng.choices(POINTS, k=rng.choice([1, 1, 2])))),
     "edit_file": (6, lambda rng: _burst(rng, edits=rng.randint(1, 3))),
-    "silver_hand": (6, lambda rng: _burst(rng, hand=rng.choice(list(silver_hands.KINDS)), which=rng.random())),
+    "silver_hand": (6, lambda rng: _burst(rng, hand=rng.choice(list(hands.KINDS)), which=rng.random())),
     "older_silver": (1, lambda rng: _burst(rng, which=rng.random())),
     "crash_source": (1, _burst),
     "set_global": (2, _burst),

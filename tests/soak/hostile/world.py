@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from tests.kit import spark as kit_spark
 from tests.kit.snapshots import Reader
+from tests.soak.copies import Copies, login
 from tests.soak.hostile.companions import Companions, HostileRoad
-from tests.soak.hostile.copies import Copies
 from tests.soak.hostile.ends import Ends
 from tests.soak.hostile.people import People
 from tests.soak.hostile.settings import Settings
@@ -64,7 +64,7 @@ class HostileWorld(Whole, Companions):
         self.road.capture()
         self.people = People(server, self._rng, self.folder)
         self.people.begin(_FIRST_TABLES, _FIRST_ROWS)
-        self.copies = Copies(self.folder, server, self.road.file, self.note)
+        self.copies = Copies(self.folder, self.road.file, {"AIRFLOW_CONN_ROAD_ONE": login(server)}, self.note)
 
     def note(self, line: str) -> None:
         self.people.note(line)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from tests.soak import faults, table_faults
+from tests.soak import faults, lake_faults, silver_faults, table_faults
 from tests.soak.plan import Fault
 from tests.soak.shards import failover
 from tests.soak.shards.place import Place
@@ -73,7 +73,7 @@ def take_out(world: ShardWorld, source: str, lasts: float) -> None:
     if place.capture.child is not None:
         place.capture.child.wait(_END_SECONDS)
     if world.take_out(source):
-        place.turns.after(lasts, partial(world.put_back, source))
+        place.turns.after(lasts, partial(world.take_in, source))
     else:
         world.go_on(source)
 
@@ -187,12 +187,16 @@ def join(world: ShardWorld, database: int, past: bool, source: str) -> None:
         place.shop.join(database, past=past)
 
 
-KINDS: Final[dict[str, Callable[..., None]]] = {
-    function.__name__: function
-    for function in (
-        *(kill, kill_point, stop_capture, two_captures, take_out, cut, half_open, trickle, unplug),
-        *(crash_source, stop_source, freeze_source, flush_logs, fail_over, change_definition, join),
-        *(table_faults.start_apply, table_faults.second_apply, table_faults.retry_apply, table_faults.maintain),
-        *(faults.snapshot, faults.kill_reader),
-    )
-}
+KINDS: Final[dict[str, Callable[..., None]]] = (
+    silver_faults.KINDS
+    | lake_faults.KINDS
+    | {
+        function.__name__: function
+        for function in (
+            *(kill, kill_point, stop_capture, two_captures, take_out, cut, half_open, trickle, unplug),
+            *(crash_source, stop_source, freeze_source, flush_logs, fail_over, change_definition, join),
+            *(table_faults.start_apply, table_faults.second_apply, table_faults.retry_apply, table_faults.maintain),
+            *(faults.snapshot, faults.kill_reader),
+        )
+    }
+)

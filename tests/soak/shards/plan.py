@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
-from tests.soak.plan import APPLIES, CAPTURE_POINTS, KINDS, READERS, Fault, Kinds, seconds
+from tests.soak.plan import APPLIES, CAPTURE_POINTS, KINDS, LAKE, READERS, Fault, Kinds, seconds, silver
 from tests.soak.plan import plan as drawn
+
+ORDERS: Final = "shop.orders"
 
 
 def plan(seed: int, count: int, sources: Sequence[str]) -> list[Fault]:
@@ -43,6 +45,8 @@ def _kinds(sources: Sequence[str]) -> Kinds:
         "change_definition": (8, lambda rng: {"how": rng.choice(["add", "add", "note", "amount", "place"])}),
         "join": (5, of_one(lambda rng: {"database": rng.randrange(2), "past": rng.random() < 0.5})),
         **APPLIES,
+        **silver(lambda rng: rng.choice([ORDERS, f"only_{rng.choice(sources)}.accounts"])),
+        **LAKE,
         **READERS,
     }
 

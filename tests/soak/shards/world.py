@@ -13,19 +13,23 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.soak.applies import Applies
+from tests.soak.copies import Copies
+from tests.soak.hands import Hands
 from tests.soak.peaks import Peaks
+from tests.soak.reading import read_again
 from tests.soak.shards import compare
 from tests.soak.shards.place import Place
 from tests.soak.shards.replicas import Replicas
 from tests.soak.shards.shop import Shard, Shop
 from tests.soak.shots import Shots
-from tests.soak.witness import Wrong
+from tests.soak.witness import Seen, Wrong
 from tests.soak.world import Capture, SilverDiffers
 from tests.support.nursery import Nursery
 from tests.support.whole import Whole
@@ -43,9 +47,17 @@ _ROUNDS_ALONE: Final = 5
 _REPLICATED: Final = 2  # of either flavour one
 
 
+class Memory(NamedTuple):
+    """What is known of a lake when a backup of it begins. seen: by source; hurt, touched: tables of silver."""
+
+    seen: Mapping[str, Seen]
+    hurt: frozenset[str]
+    touched: frozenset[str]
+
+
 class ShardWorld(Whole):
-    """places: by source. due: definitions that shards haven't got yet. out: sources that the pipeline file
-    doesn't name now.
+    """places: by source. hurt: tables whose silver somebody lost or put back since all was compared. due: definitions
+    that shards haven't got yet. out: sources that the pipeline file doesn't name now.
     """
 
     def __init__(self, folder: Path, seed: int, flavours: list[str]) -> None:
@@ -59,6 +71,7 @@ class ShardWorld(Whole):
             for at, (name, one) in enumerate(zip(names, flavours, strict=True))
         }
         self.out: set[str] = set()
+        self.hurt: set[str] = set()
         self.disturbs_apply = True
         self.places: dict[str, Place] = {}
         self.due: list[tuple[str, Shard, str]] = []
@@ -77,6 +90,8 @@ class ShardWorld(Whole):
         logins = {f"AIRFLOW_CONN_{name.upper()}": _login(one) for name, one in self.servers.items()}
         self.write_file()
         self.applies = self.stack.enter_context(Applies(self.file, self.folder / "apply.log"))
+        self.hands = Hands(Path(self.lake.root), self.applies)
+        self.copies = Copies[Memory](self.folder, self.file, logins, self.applies.say)
         self.shots = self.stack.enter_context(Shots(self.file, logins, self.folder / "snapshot.log", compare.ORDERS))
         self.stack.enter_context(self.peaks)
         for at, (name, servers) in enumerate(self.servers.items()):
@@ -149,7 +164,7 @@ class ShardWorld(Whole):
             self.write_file()
         return True
 
-    def put_back(self, source: str) -> None:
+    def take_in(self, source: str) -> None:
         with self._writing:
             self.out.discard(source)
             self.write_file()
@@ -183,6 +198,55 @@ class ShardWorld(Whole):
             finally:
                 place.turns.busy.release()
 
+    # --- silver and the lake ------------------------------------------------------------------------------
+
+    @staticmethod
+    def silver_of(table: str) -> str:
+        return f"silver/{table.replace('.', '/')}"
+
+    def explain(self, table: str, cause: str) -> None:
+        """Of its silver: no fault here gives another cause."""
+        assert cause == "silver"
+        self.hurt.add(table)
+
+    def remembered(self) -> Memory:
+        seen = {name: place.witness.seen() for name, place in self.places.items()}
+        return Memory(seen, frozenset(self.hurt), frozenset(self.hands.touched))
+
+    def keep(self, memories: list[Memory]) -> None:
+        for name, place in self.places.items():
+            place.witness.kept = [memory.seen[name] for memory in memories]
+
+    @contextmanager
+    def no_captures(self) -> Iterator[None]:
+        """All servers can be reached, and no fault is under way."""
+        for place in self.places.values():
+            place.turns.settle()
+            place.proxy.mend()
+        self._each(lambda place: place.capture.end())
+        try:
+            yield
+        finally:
+            for place in self.places.values():
+                place.capture.go_on()
+
+    def put_back(self, memory: Memory, unlike: frozenset[str]) -> None:
+        """Raises Wrong."""
+        if strange := unlike - memory.hurt:
+            raise Wrong(f"put back, and not as published, although nobody had hurt them: {sorted(strange)}")
+        self.lake = self.hands.lake
+        for name, place in self.places.items():
+            place.witness.put_back(memory.seen[name])
+        self.hurt |= memory.hurt
+        self.hands.touched |= memory.touched
+
+    def _read_touched(self) -> None:
+        """What somebody wrote to; until then no sum of money is right. Raises Wrong."""
+        if self.hands.touched:
+            read_again(self.hands.touched, self.file, self.shots, self.applies, self._catch_up)
+            self.hands.touched.clear()
+            self._whole_at = known_cuts(self.lake)[-1]
+
     def _each(self, what: Callable[[Place], None]) -> None:
         """Of all places at once."""
         with ThreadPoolExecutor(len(self.places)) as pool:
@@ -213,6 +277,8 @@ class ShardWorld(Whole):
 
     def compare(self) -> str:
         """Apply to the end, read what waits, and compare; in words what was compared. Raises Wrong."""
+        self.applies.to_the_end()
+        self._read_touched()
         for at in range(_ROUNDS_MAX):
             self.applies.to_the_end()
             states = held.last_states(self.lake)
@@ -241,6 +307,7 @@ class ShardWorld(Whole):
             raise SilverDiffers(f"branches that were answered are open: {open_yet}", len(open_yet))
         found = compare.money(self.lake, self.pipeline, shops, self._whole_at, self.random)
         self._moments = [sum(pair) for pair in zip(self._moments, found, strict=True)]
+        self.hurt.clear()
         failovers = sum(place.failovers for place in self.places.values())
         told = sum(place.told for place in self.places.values())
         answered = sum(shop.answered for shop in shops)

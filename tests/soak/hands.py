@@ -1,8 +1,8 @@
 """Other hands on silver: Delta's own statements, rows written by somebody else, folders that go or come back.
 
-In:  the lake, Spark, a seeded random.Random.
-Out: KINDS: functions of a world and a table's path. Hands that change rows say so: the table's rows are then to be
-     copied again by a person, as verification tells.
+In:  the lake, Spark.
+Out: KINDS: functions of whoever has both, and a table's path. Hands that change rows say so: the table's rows are then
+     to be copied again by a person, as verification tells. Hands: somebody's, beside the applies of a soak.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tests.soak.applies import Applies
 from tidegate.lake.files import LakeFiles
 
 
@@ -89,6 +90,13 @@ def insert(world: Handled, path: str) -> bool:
     return _ask(world, f"INSERT INTO {_named(world, path)} SELECT * FROM {_named(world, path)} LIMIT 1")
 
 
+def update(world: Handled, path: str) -> bool:
+    """The last column of a source's: in none of a soak's own tables is it of the key."""
+    fields = world.lake.log(path).state().schema["fields"]
+    *_, last = (field["name"] for field in fields if not field["name"].startswith("_tg_"))
+    return _ask(world, f"UPDATE {_named(world, path)} SET `{last}` = NULL WHERE _tg_commit_ts % 2 = 0")
+
+
 def restore(world: Handled, path: str) -> bool:
     """Apply sees it by itself."""
     version = world.lake.log(path).state().version
@@ -106,3 +114,28 @@ KINDS: Final[dict[str, Callable[[Handled, str], bool]]] = {
     function.__name__: function
     for function in (optimize, vacuum, properties, own_column, delete, insert, restore, lose)
 }
+# What changes rows alone.
+ROWS: Final[dict[str, Callable[[Handled, str], bool]]] = {
+    function.__name__: function for function in (delete, insert, update)
+}
+
+
+class Hands:
+    """touched: tables whose rows somebody has changed, and nobody has copied again."""
+
+    def __init__(self, root: Path, applies: Applies) -> None:
+        """root: of the lake."""
+        self.touched: set[str] = set()
+        self.root = root
+        self._applies = applies
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._applies.spark
+
+    @property
+    def lake(self) -> LakeFiles:
+        return LakeFiles(str(self.root))
+
+    def note(self, line: str) -> None:
+        self._applies.say(f"--- {line}")
