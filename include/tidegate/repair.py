@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tidegate.config import Pipeline, TicdcSource
+from tidegate.config import Pipeline
 from tidegate.errors import VerifyError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -68,7 +68,7 @@ class Repairs:
             place = Physical(difference.source, difference.table.database, difference.table.table)
             self.counts[place] = len(difference.keys)
             zero_dates = ZeroDates(self.pipeline.apply.zero_dates)
-            changefeed = isinstance(self.pipeline.sources[difference.source], TicdcSource)
+            changefeed = self.pipeline.sources[difference.source].traits.changefeed
             marks = self.pipeline.snapshot.marks
             self.wanted[place] = RepairKeys(*place.pair, conditions, rows, zero_dates, marks, changefeed)
 

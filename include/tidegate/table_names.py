@@ -1,7 +1,8 @@
 """The names of a table: at its source, and in silver.
 
 In:  nothing; these are the values.
-Out: splits(); Physical, Logical. They are tuples: a plain one of the same texts is equal to them, and finds them.
+Out: splits(), folded(); Physical, Logical. They are tuples: a plain tuple of the same texts is equal to them, and
+     finds them.
 """
 
 from __future__ import annotations
@@ -43,3 +44,8 @@ def splits(text: str) -> list[tuple[str, str]]:
     """Every way to read `database.table`; only names that hold a dot themselves have more than one."""
     parts = text.split(".")
     return [(".".join(parts[:i]), ".".join(parts[i:])) for i in range(1, len(parts))]
+
+
+def folded(name: str) -> str:
+    """In lower case as the servers make it: one character for one."""
+    return "".join(low if len(low := character.lower()) == 1 else character for character in name)

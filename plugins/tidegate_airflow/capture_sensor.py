@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator
 
 from tidegate import pipelines
-from tidegate.config import MysqlSource, TidbSource
 from tidegate.errors import Terminal, Transient
 from tidegate.home import state_folder
 from tidegate.limits import CAPTURE_REFUSED_SECONDS, HOUR_PROVEN_SECONDS, HOUR_SECONDS, REPORT_SECONDS
@@ -64,7 +63,7 @@ class CaptureSensor(BaseSensorOperator):
         try:
             self._capture_or_wait(pipeline, run_ends_at(pipeline, self.source, time.time()))
         except Terminal as error:
-            if len(pipeline.sources) > 1 and not isinstance(pipeline.sources[self.source], TidbSource):
+            if len(pipeline.sources) > 1 and not pipeline.sources[self.source].traits.pushes:
                 # Where all sources refuse, the next run would begin at once: thousands of logins a day. A Pump logs in
                 # nowhere, and TiDB waits for it.
                 self.log.error("%s; the task ends in %d s", error, CAPTURE_REFUSED_SECONDS)  # noqa: TRY400
@@ -89,15 +88,15 @@ class CaptureSensor(BaseSensorOperator):
 
     def _capture_or_wait(self, pipeline: Pipeline, deadline: float) -> None:
         """Capture until deadline (Unix time); when the source goes quiet before that, wait in the triggerer."""
-        only = pipeline.sources[self.source] if len(pipeline.sources) == 1 else None
+        only = pipeline.sources[self.source].traits if len(pipeline.sources) == 1 else None
         # A Pump serves, and a changefeed's path is looked at: only a server can be asked whether it wrote.
-        may_wait = isinstance(only, MysqlSource) and not only.semi_sync
-        result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if may_wait else None)
-        if result.reason == "idle" and deadline > time.time():
+        watched = only.watched_conn_id if only is not None else None
+        result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if watched else None)
+        if watched and result.reason == "idle" and deadline > time.time():
             self.log.info("source %s is quiet at %s; waiting for it to write", self.source, result.position)
             until = waits_until(pipeline, time.time(), deadline)
             self.defer(
-                trigger=SourceAdvancedTrigger(pipeline.server(self.source).conn_id, str(result.position), until),
+                trigger=SourceAdvancedTrigger(watched, str(result.position), until),
                 method_name="resume",
                 kwargs={"deadline": deadline},
             )

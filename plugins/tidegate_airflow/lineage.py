@@ -206,9 +206,9 @@ def _namespace(pipeline: Pipeline, source: str) -> str:
     pipeline's own.
     """
     entry = pipeline.sources.get(source)
-    conn_id = None if entry is None else getattr(entry, "sql_conn_id", None) or entry.conn_id
+    conn_id = None if entry is None else entry.traits.sql_conn_id
     try:
-        info = connection_info(conn_id) if conn_id and pipeline.answers_sql(source) else None
+        info = connection_info(conn_id) if conn_id else None
     except TidegateError:
         info = None
     return f"tidegate://{pipeline.pipeline}/{source}" if info is None else f"mysql://{info.endpoint}"

@@ -25,7 +25,6 @@ from spark_jobs.window.standing.standings import hold
 from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
 from spark_jobs.window.waves.shards import is_left_out
 from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
-from tidegate.config import TidbSource
 from tidegate.errors import UnknownEvent
 from tidegate.remedy import REPORT, Needs
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -79,7 +78,7 @@ def _below(app: Application, window: Window) -> dict[str, int]:
     for entry in window.tables.values():
         for physical in entry.physical:
             of, begins = app.pipeline.sources.get(physical.source), entry.begins(physical)
-            if isinstance(of, TidbSource) and begins < window.low_ts:
+            if of is not None and of.traits.cluster is not None and begins < window.low_ts:
                 begins_at[physical.source] = min(begins, begins_at.get(physical.source, begins))
     return begins_at
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tidegate import tables
-from tidegate.config import OWN_DATABASES, Pipeline, TidbSource
+from tidegate.config import OWN_DATABASES, Pipeline
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.window import SegmentRef
@@ -91,7 +91,7 @@ class Names:
         known.
         """
         entry = self._pipeline.sources.get(source)
-        if entry is None or (isinstance(entry, TidbSource) and database in OWN_DATABASES):
+        if entry is None or (entry.traits.logs_own_tables and database in OWN_DATABASES):
             return False  # TiDB logs rows of its own tables too
         if source in self._histories and self._histories[source].is_sequence((database, table)):
             return False

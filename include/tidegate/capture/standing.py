@@ -20,7 +20,7 @@ from tidegate.capture.purging import Binlogs
 from tidegate.capture.source import Retention
 from tidegate.capture.unheard import unheard
 from tidegate.commit_ts import physical_ms, time_text
-from tidegate.config import MysqlSource, Pipeline
+from tidegate.config import Pipeline
 from tidegate.lake import followed
 from tidegate.lake import status as lake_status
 from tidegate.lake.files import LakeFiles
@@ -184,7 +184,7 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
     for table in tables:
         databases.update(dict(splits(table.table)))
     rebuilt = tuple(rebuilt_tables(lake, sorted(databases)))
-    outside = any(not isinstance(entry, MysqlSource) for entry in pipeline.sources.values())
+    outside = any(not entry.traits.bounds_timestamps for entry in pipeline.sources.values())
     ahead = outside and physical_ms(cut_ts) / 1000 > time.time() + TIMESTAMP_AHEAD_SECONDS_MAX
     return CaptureStanding(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.config import Pipeline, TidbSource
+from tidegate.config import Pipeline
 from tidegate.lake.status import SourceStatus
 from tidegate.limits import PUMP_UNHEARD_SECONDS
 from tidegate.text_layout import age_text
@@ -22,10 +22,10 @@ def unheard(pipeline: Pipeline, captured: Mapping[str, SourceStatus], now: float
     """Keyed by the Pump's name; nothing for a pipeline without captured log. now: Unix time."""
     silent = {}
     for name, entry in pipeline.sources.items():
-        if not isinstance(entry, TidbSource) or not captured:
+        if (pushed_seconds := entry.traits.pushed_seconds) is None or not captured:
             continue
         seconds = now - captured[name].heard_at if name in captured else None
-        spare = 3 * max(pipeline.capture.heartbeat_seconds, entry.fake_seconds, pipeline.land_seconds)
+        spare = 3 * max(pipeline.capture.heartbeat_seconds, pushed_seconds, pipeline.land_seconds)
         if seconds is not None and seconds <= max(PUMP_UNHEARD_SECONDS, spare):
             continue
         what = "nothing came from this Pump yet" if seconds is None else f"nothing came from it for {age_text(seconds)}"

@@ -27,8 +27,8 @@ from tidegate.commit_ts import physical_ms
 from tidegate.errors import SourceRefused, StreamCorrupt
 from tidegate.limits import TICDC_LOOKS_THREADS, TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.remedy import REPORT
-from tidegate.schema.model.server import folded
 from tidegate.segments.crc32c import crc32c
+from tidegate.table_names import folded
 from tidegate.ticdc.layout import META, METADATA, data_name, date_end, schema_version
 from tidegate.ticdc.pieces import Form
 from tidegate.ticdc.schema_file import SchemaFile, schema_file

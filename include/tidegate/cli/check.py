@@ -11,14 +11,14 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, assert_never
 
 import typer
 
 from tidegate import pipelines
 from tidegate.cli.airflow_room import airflow_lines
 from tidegate.cli.lake import open_lake
-from tidegate.config import TicdcSource, TidbSource
+from tidegate.config import MysqlSource, TicdcSource, TidbSource
 from tidegate.connections import from_environment
 from tidegate.errors import TidegateError
 from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
@@ -43,16 +43,19 @@ def check(
     loaded, lake = open_lake(pipeline)
     elsewhere: dict[str, Callable[[], Iterable[Any]]] = {}
     for name, source in loaded.sources.items():  # a missing connection is a mistake of the call, not a finding
-        if isinstance(source, TicdcSource):
-            options = pipelines.changefeed_options(source, from_environment)
-            asked = [partial(changefeed_lines, loaded, name, options)]
-            if source.sql_conn_id is not None:
-                asked.append(partial(sql_lines, name, pipelines.sql_info(loaded, name, from_environment)))
-            elsewhere[name] = partial(_all, asked)
-        elif isinstance(source, TidbSource):
-            elsewhere[name] = partial(pump_lines, loaded, name, ConnectionInfo.of(from_environment(source.conn_id)))
-        else:
-            pipelines.source_info(loaded, name, from_environment)
+        match source:
+            case MysqlSource():
+                pipelines.source_info(loaded, name, from_environment)
+            case TidbSource():
+                elsewhere[name] = partial(pump_lines, loaded, name, pipelines.sql_info(loaded, name, from_environment))
+            case TicdcSource():
+                options = pipelines.changefeed_options(source, from_environment)
+                asked = [partial(changefeed_lines, loaded, name, options)]
+                if source.sql_conn_id is not None:
+                    asked.append(partial(sql_lines, name, pipelines.sql_info(loaded, name, from_environment)))
+                elsewhere[name] = partial(_all, asked)
+            case kind:
+                assert_never(kind)
     mask_passwords(loaded.tables, from_environment)
     examination = examine(loaded, lake, ConnectionInfo.from_env, elsewhere)
     examination.lines += airflow_lines(sum(len(file.pipeline.sources) for file in pipelines.good_files()))
@@ -79,7 +82,7 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     from tidegate.lake.status import sources
     from tidegate.mysql.examination import Line, SourceVerdict
 
-    if not any(isinstance(source, TidbSource) for source in pipeline.sources.values()):
+    if not any(source.traits.pushes for source in pipeline.sources.values()):
         return []
     try:
         captured = {status.source: status for status in sources(lake)}

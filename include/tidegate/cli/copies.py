@@ -108,7 +108,7 @@ def restore(
     from tidegate.copies.restore import Restore
 
     loaded, lake = open_lake(pipeline)
-    pumps = [name for name, entry in loaded.sources.items() if isinstance(entry, config.TidbSource)]
+    pumps = [name for name, entry in loaded.sources.items() if entry.traits.pushes]
     work = Restore(loaded.pipeline, _other(loaded, lake, source, conn_id), lake, _say, pumps)
     made = work.check()
     with _alone(loaded, lake):
@@ -189,7 +189,7 @@ def _other(pipeline: config.Pipeline, lake: LakeFiles, path: str, conn_id: str |
 
 def _not_in_it(loaded: config.Pipeline, pipeline: str, made: Manifest) -> str:
     kept = loaded.capture.value_log_path or state_folder() / "value_log" / loaded.pipeline
-    connections = [loaded.lake.conn_id, *(getattr(entry, "conn_id", None) for entry in loaded.sources.values())]
+    connections = [loaded.lake.conn_id, *(entry.conn_id for entry in loaded.sources.values())]
     named = ", ".join(dict.fromkeys(filter(None, connections)))
     silver = "" if made.silver else "silver and changelogs, "
     return (
@@ -200,13 +200,14 @@ def _not_in_it(loaded: config.Pipeline, pipeline: str, made: Manifest) -> str:
 
 def _next_of(loaded: config.Pipeline, name: str, lake: LakeFiles) -> str:
     """The next step of a source's capture, for people."""
-    if isinstance(loaded.sources[name], config.TidbSource):
+    traits = loaded.sources[name].traits
+    if traits.pushes:
         forget = f"tidegate vlog owed {loaded.pipeline} --source {name} --forget"
         return (
             "TiDB can't send again what it committed since the backup, so this Pump waits for your word."
             f" `{forget} put-back` accepts the loss. Then read the tables again: `tidegate snapshot start`"
         )
-    if not isinstance(loaded.sources[name], config.MysqlSource):
+    if not traits.has_positions:
         return "capture goes on behind what the backup has; see `tidegate check`"
     try:
         why = _gap(loaded, name, lake)

@@ -6,11 +6,13 @@ Out: Flavour, AnySourceSection.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from enum import StrEnum
 
 from pydantic import Field
 
 from tidegate.config.section import Section
+from tidegate.config.source_traits import SourceTraits
 
 
 class Flavour(StrEnum):
@@ -32,3 +34,8 @@ class AnySourceSection(Section):
         description="With several sources: the cut goes on without this source when its captured log is this far"
         " behind another one. Not for a required source. Empty: apply.stalled_seconds",
     )
+
+    @property
+    @abstractmethod
+    def traits(self) -> SourceTraits:
+        """A kind without them can't be read from a pipeline file."""

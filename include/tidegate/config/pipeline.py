@@ -20,9 +20,8 @@ from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.section import Section
 from tidegate.config.snapshot import Snapshot
-from tidegate.config.sources import MysqlSource, Source, TidbSource
+from tidegate.config.sources import MysqlSource, Source
 from tidegate.config.tables import Tables
-from tidegate.config.ticdc import TicdcSource
 from tidegate.config.verify import Verify
 from tidegate.config.xa import Orphans, Xa
 from tidegate.errors import ConfigError
@@ -53,7 +52,7 @@ class Pipeline(Section):
         """A mask that is never put on would show what is meant to be hidden."""
         by_comment = any(rule.comment is not None for rule in self.tables.masks)
         for name, source in self.sources.items():
-            if by_comment and isinstance(source, TicdcSource):
+            if by_comment and source.traits.changefeed:
                 raise ValueError(
                     f"tables.masks: comment: the files of source {name} have no comments of columns; give columns"
                 )
@@ -77,19 +76,14 @@ class Pipeline(Section):
 
     def owner(self, source: str) -> str:
         """The source under whose name tables of a source stand: of a cluster with several Pumps the first one's."""
-        entry = self.sources.get(source)
-        return self.pumps(source)[0] if isinstance(entry, TidbSource) else source
+        return self.pumps(source)[0]
 
     def pumps(self, source: str) -> list[str]:
         """All sources whose transactions are those of a source's tables, in the order of the pipeline file."""
         entry = self.sources.get(source)
-        if not isinstance(entry, TidbSource):
+        if entry is None or (cluster := entry.traits.cluster) is None:
             return [source]
-        return [
-            name
-            for name, other in self.sources.items()
-            if isinstance(other, TidbSource) and other.cluster_name == entry.cluster_name
-        ]
+        return [name for name, other in self.sources.items() if other.traits.cluster == cluster]
 
     @property
     def captures(self) -> dict[str, list[str]]:
@@ -116,8 +110,7 @@ class Pipeline(Section):
 
     def answers_sql(self, source: str) -> bool:
         """Whether its tables can be read by SQL: not those of a changefeed of which no TiDB is named."""
-        entry = self.sources[source]
-        return not isinstance(entry, TicdcSource) or entry.sql_conn_id is not None
+        return self.sources[source].traits.sql_conn_id is not None
 
     def lacks_snapshots(self, source: str) -> bool:
         """Whether no snapshot reads a source's tables: those of a changefeed of which no TiDB is named. For an unknown

@@ -15,6 +15,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from tidegate.config.any_source import AnySourceSection, Flavour
 from tidegate.config.section import Section
+from tidegate.config.source_traits import SourceTraits, as_named, lower_database
 from tidegate.config.ticdc import TicdcSource
 from tidegate.limits import PUMP_FAKE_SECONDS_DEFAULT, PUMP_ORPHAN_SECONDS_DEFAULT, PUMP_PAYLOAD_BYTES_DEFAULT
 
@@ -63,6 +64,15 @@ class MysqlSource(AnySourceSection):
         le=0xFFFFFFFF,
         description="Replica id that the server sees. Empty: derived from the names of pipeline and source",
     )
+
+    @property
+    def traits(self) -> SourceTraits:
+        return SourceTraits(
+            sql_conn_id=self.conn_id, replica_conn_id=self.replica_conn_id, cluster=None, pushed_seconds=None,
+            watched_conn_id=None if self.semi_sync else self.conn_id, paths=(), in_silver=as_named, has_positions=True,
+            bounds_timestamps=True, shows_past=False, leaves_out_tables=True, logs_own_tables=False, changefeed=False,
+            erases_rows=True,
+        )  # fmt: skip
 
 
 class TidbSource(AnySourceSection):
@@ -124,8 +134,13 @@ class TidbSource(AnySourceSection):
     )
 
     @property
-    def cluster_name(self) -> str:
-        return self.cluster or self.conn_id
+    def traits(self) -> SourceTraits:
+        return SourceTraits(
+            sql_conn_id=self.conn_id, replica_conn_id=None, cluster=self.cluster or self.conn_id,
+            pushed_seconds=self.fake_seconds, watched_conn_id=None, paths=(), in_silver=lower_database,
+            has_positions=False, bounds_timestamps=False, shows_past=True, leaves_out_tables=False,
+            logs_own_tables=True, changefeed=False, erases_rows=False,
+        )  # fmt: skip
 
     @model_validator(mode="after")
     def _tls_is_whole(self) -> Self:

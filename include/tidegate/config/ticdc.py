@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.any_source import AnySourceSection, Flavour
 from tidegate.config.section import Section
+from tidegate.config.source_traits import SourceTraits, lower_both
 from tidegate.config.store_options import StoreOptions
 from tidegate.limits import TICDC_LOOK_SECONDS_DEFAULT
 
@@ -85,6 +86,14 @@ class TicdcSource(AnySourceSection):
     expiration_days: int = Field(
         0, ge=0, description="The changefeed's file-expiration-days. 0: it removes no file. Required if it isn't 0"
     )
+
+    @property
+    def traits(self) -> SourceTraits:
+        return SourceTraits(
+            sql_conn_id=self.sql_conn_id, replica_conn_id=None, watched_conn_id=None, cluster=None, pushed_seconds=None,
+            paths=("path",), in_silver=lower_both, has_positions=False, bounds_timestamps=False, shows_past=True,
+            leaves_out_tables=False, logs_own_tables=False, changefeed=True, erases_rows=False,
+        )  # fmt: skip
 
     @field_validator("time_zone")
     @classmethod

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from tidegate import tables
-from tidegate.config import MysqlSource, Pipeline
+from tidegate.config import Pipeline
 from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake.cuts import cut_at
@@ -109,7 +109,7 @@ def _check_pipeline(pipeline: Pipeline, table: Physical, *, routed: bool) -> Non
     kept = pipeline.tables
     database, name = kept.logical(*table.pair)[:2]
     reasons = {
-        "its source isn't a MySQL or MariaDB": not isinstance(pipeline.sources[table.source], MysqlSource),
+        "its source isn't a MySQL or MariaDB": not pipeline.sources[table.source].traits.erases_rows,
         "other tables flow into its silver, too (tables.routes)": routed,
         "its silver keeps deleted rows (tables.soft_delete)": kept.keeps_deleted(database, name),
         "its silver keeps its history (tables.history)": kept.keeps_history(database, name),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidegate.capture.chaser import ChaserState
 from tidegate.capture.health import Health, health
 from tidegate.commit_ts import physical_ms
-from tidegate.config import TidbSource
 from tidegate.lake.verified import VerifiedTogether
 from tidegate.metrics.catalogue import METRICS
 from tidegate.snapshot.progress.events import SnapshotState
@@ -72,7 +71,7 @@ def _of_pipeline(view: PipelineView) -> Iterator[Figure]:
         yield "tidegate_applied_rows_per_second", (), view.timeline.rows_a_second
         yield "tidegate_applied_bytes_per_second", (), view.timeline.bytes_a_second
     for source in stands.sources:
-        yield from _of_source(source, is_asked=not isinstance(view.pipeline.sources[source.source], TidbSource))
+        yield from _of_source(source, is_asked=not view.pipeline.sources[source.source].traits.pushes)
     yield from _of_standing(stands)
     yield from _of_snapshots(view.snapshots, len(view.failed_snapshots))
     yield from _of_verification(stands, view.verified)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate import config
-from tidegate.config import Pipeline, TicdcSource
+from tidegate.config import Pipeline
 from tidegate.errors import ConfigError, UsageError
 from tidegate.home import PIPELINES_ENV, home, pipelines_folder
 from tidegate.lake.storage import lake_root
@@ -63,9 +63,7 @@ def resolved(pipeline: Pipeline) -> Pipeline:
     if capture.value_log_path:
         capture = capture.model_copy(update={"value_log_path": str(home() / capture.value_log_path)})
     sources = {
-        name: source.model_copy(update={"path": lake_root(source.path, home())})
-        if isinstance(source, TicdcSource)
-        else source
+        name: source.model_copy(update={key: lake_root(getattr(source, key), home()) for key in source.traits.paths})
         for name, source in pipeline.sources.items()
     }
     return pipeline.model_copy(update={"lake": lake, "capture": capture, "sources": sources})

@@ -109,20 +109,17 @@ def sql_info(
     """
     from tidegate.mysql.connection import ConnectionInfo
 
-    entry = pipeline.sources[source]
-    if isinstance(entry, TidbSource):
-        return ConnectionInfo.of(connections(entry.conn_id))
-    if isinstance(entry, TicdcSource) and entry.sql_conn_id is not None:
-        return ConnectionInfo.of(connections(entry.sql_conn_id))
-    return source_info(pipeline, source, connections, lake)
+    traits = pipeline.sources[source].traits
+    if traits.sql_conn_id is None or traits.has_positions:
+        return source_info(pipeline, source, connections, lake)
+    return ConnectionInfo.of(connections(traits.sql_conn_id))
 
 
 def replica_info(pipeline: Pipeline, source: str, connections: Connections) -> ConnectionInfo | None:
     """How to reach the replica whose lag counts, where a source names one. Raises ConfigError."""
     from tidegate.mysql.connection import ConnectionInfo
 
-    entry = pipeline.sources[source]
-    named = entry.replica_conn_id if isinstance(entry, MysqlSource) else None
+    named = pipeline.sources[source].traits.replica_conn_id
     return ConnectionInfo.of(connections(named)) if named else None
 
 
@@ -137,8 +134,13 @@ def sql_infos(pipeline: Pipeline, connections: Connections, lake: LakeFiles) -> 
 def need_connections(pipeline: Pipeline, connections: Connections) -> None:
     """Each source's connection is there and can be read. Raises ConfigError for the first that isn't."""
     for name, entry in pipeline.sources.items():
-        if isinstance(entry, TicdcSource):
-            changefeed_options(entry, connections)
+        match entry:
+            case TicdcSource():
+                changefeed_options(entry, connections)
+            case MysqlSource() | TidbSource():
+                pass
+            case kind:
+                assert_never(kind)
         if pipeline.answers_sql(name):
             sql_info(pipeline, name, connections)
 

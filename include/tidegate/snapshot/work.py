@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.commit_ts import physical_ms
-from tidegate.config import Pipeline, Snapshot, SnapshotMode, TicdcSource, TidbSource, named_tables
+from tidegate.config import Pipeline, Snapshot, SnapshotMode, named_tables
 from tidegate.errors import TidegateError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -38,7 +38,6 @@ from tidegate.limits import (
 )
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.tables_there import There, tables_there
-from tidegate.schema.model.server import folded
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting
@@ -277,7 +276,7 @@ class SnapshotWork:
                 load = settings.load
                 if load.replica_lag_seconds:  # else nobody asks it, nor needs its connection
                     load = replace(load, replica=self.replica_of(source))
-                changefeed = isinstance(self.pipeline.sources[source], TicdcSource)
+                changefeed = self.pipeline.sources[source].traits.changefeed
                 settings = replace(settings, is_held=self._is_held, load=load, changefeed=changefeed)
                 reader = SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings, self.report)
                 reader.run(over)
@@ -288,16 +287,9 @@ class SnapshotWork:
             raise
 
     def _there(self, source: str) -> dict[tuple[str, str], There]:
-        """The tables by database and table. For a TiDB databases are in lower case here as everywhere
-        (tidb/live_tables.py), for a changefeed tables are, too.
-        """
-        tables = tables_there(self.info_of(source))
-        match self.pipeline.sources[source]:
-            case TidbSource():
-                return {(database.lower(), table): at_source for (database, table), at_source in tables.items()}
-            case TicdcSource():
-                return {(folded(database), folded(table)): at_source for (database, table), at_source in tables.items()}
-        return tables
+        """The tables by database and table, as silver names them."""
+        in_silver = self.pipeline.sources[source].traits.in_silver
+        return {in_silver(*name): at_source for name, at_source in tables_there(self.info_of(source)).items()}
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from typing import Any, Final
 from tidegate.errors import StreamCorrupt
 from tidegate.remedy import REPORT
 from tidegate.schema.ddl.statement import SaidColumn
-from tidegate.schema.model.server import folded
 from tidegate.schema.model.types import UNKNOWN
+from tidegate.table_names import folded
 
 # ColumnType as the file has it -> as a CREATE TABLE has it, where these differ.
 _OTHER_NAMES: Final = {"VAR_STRING": "VARCHAR"}

@@ -27,10 +27,13 @@ class TidbSide(SourceSide):
     reads_at_cuts: ClassVar[bool] = True
 
     def __init__(
-        self, info: ConnectionInfo, kept: Callable[[str, str], KeptColumns], *, lower_tables: bool = False
+        self,
+        info: ConnectionInfo,
+        kept: Callable[[str, str], KeptColumns],
+        in_silver: Callable[[str, str], tuple[str, str]],
     ) -> None:
-        """lower_tables: silver has tables' names in lower case, too, as of a changefeed."""
-        self._cut_ts, self._lower_tables = 0, lower_tables
+        """in_silver: database and table, as silver names them."""
+        self._cut_ts, self._in_silver = 0, in_silver
         self._names: dict[tuple[str, str], tuple[str, str]] = {}
         super().__init__(info, kept)
 
@@ -56,13 +59,10 @@ class TidbSide(SourceSide):
         pass
 
     def tables(self, keeps: Callable[[str, str], bool]) -> list[tuple[str, str]]:
-        """Databases in lower case, as silver has them."""
+        """By their names in silver."""
         at_source = super().tables(lambda database, table: keeps(*self._in_silver(database, table)))
         self._names |= {self._in_silver(*name): name for name in at_source}
         return [self._in_silver(*name) for name in at_source]
-
-    def _in_silver(self, database: str, table: str) -> tuple[str, str]:
-        return database.lower(), table.lower() if self._lower_tables else table
 
     def _shown(self, database: str, table: str) -> tuple[str, str]:
         """TiDB finds a name whatever the case, but for parts of its information_schema."""

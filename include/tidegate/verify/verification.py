@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from tidegate.config import KeptColumns, MysqlSource, Pipeline, TicdcSource, named_tables
+from tidegate.config import KeptColumns, Pipeline, named_tables
 from tidegate.errors import VerifyError
 from tidegate.lake.cuts import Cut
 from tidegate.mysql.connection import ConnectionInfo
@@ -79,14 +79,12 @@ def verify(
 
 def _side(pipeline: Pipeline, source: str, info: ConnectionInfo) -> SourceSide:
     """The side by its kind. Raises VerifyError for a server of another one, SourceUnavailable, SourceRefused."""
-    entry, tables = pipeline.sources[source], pipeline.tables
+    traits, tables = pipeline.sources[source].traits, pipeline.tables
 
     def kept(database: str, table: str) -> KeptColumns:
         return tables.columns_of(*tables.logical(database, table)[:2])
 
-    if isinstance(entry, MysqlSource):
-        return SourceSide(info, kept)
-    return TidbSide(info, kept, lower_tables=isinstance(entry, TicdcSource))
+    return TidbSide(info, kept, traits.in_silver) if traits.shows_past else SourceSide(info, kept)
 
 
 def _named(

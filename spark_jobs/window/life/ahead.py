@@ -14,14 +14,13 @@ import time
 
 from spark_jobs.window.application import Application
 from tidegate.commit_ts import compose, time_text
-from tidegate.config import MysqlSource
 from tidegate.errors import StreamCorrupt
 from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
 
 
 def check_not_ahead(app: Application) -> None:
     """Raises StreamCorrupt."""
-    sources = [name for name, entry in app.pipeline.sources.items() if not isinstance(entry, MysqlSource)]
+    sources = [name for name, entry in app.pipeline.sources.items() if not entry.traits.bounds_timestamps]
     latest_ts = compose(int((time.time() + TIMESTAMP_AHEAD_SECONDS_MAX) * 1000))
     for name in sources:
         if (resolved_ts := app.index.resolved(name)) > latest_ts:

@@ -25,7 +25,7 @@ from spark_jobs.window.waves.shards import is_left_out, leave_out
 from spark_jobs.window.window import TableWindow, Window
 from tidegate import tables
 from tidegate.commit_ts import compose, physical_ms
-from tidegate.config import Policy, TidbSource
+from tidegate.config import Policy
 from tidegate.errors import Overtaken
 from tidegate.failpoint import failpoint
 from tidegate.lake import control
@@ -166,7 +166,7 @@ def _source_joins(app: Application, source: str) -> FollowedChange:
     """It counts from where it was left, or from its beginning; until its windows have reached the cut it is behind."""
     left_ts = app.followed.sources_left.get(source, 0)
     begin = app.index.begin(source)
-    if isinstance(app.pipeline.sources[source], TidbSource) and not app.index.has(source):
+    if app.pipeline.sources[source].traits.pushes and not app.index.has(source):
         # A Pump that has written nothing: all that comes to it is committed above the cut, which waits for it.
         return FollowedChange(source, FOLLOWED, app.cut_ts, f"{source} joins at the cut")
     return FollowedChange(
@@ -242,7 +242,7 @@ def stalled(app: Application) -> None:
         entry, resolved = app.pipeline.sources[source], app.index.resolved(source)
         seconds = app.pipeline.apply.stalled_seconds if entry.max_hold_seconds is None else entry.max_hold_seconds
         # A transaction's commit may be with any Pump of its cluster: none is left behind.
-        if entry.required or seconds is None or isinstance(entry, TidbSource):
+        if entry.required or seconds is None or entry.traits.cluster:
             continue
         if physical_ms(newest) - physical_ms(resolved) > seconds * 1000:
             at = datetime.fromtimestamp(physical_ms(resolved) / 1000, UTC).isoformat(timespec="seconds")

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Final
 
 from spark_jobs.window.application import Application
-from tidegate.config import TidbSource
 from tidegate.errors import ConfigError
 from tidegate.lake.bronze.lookback import naming
 from tidegate.lake.schema_rows import needed_rows
@@ -27,7 +26,7 @@ def check_clusters(app: Application) -> None:
     if app.followed.selection is None:
         return
     before, sources = app.followed.selection.sources, app.pipeline.sources
-    clusters = {tuple(app.pipeline.pumps(name)) for name, entry in sources.items() if isinstance(entry, TidbSource)}
+    clusters = {tuple(app.pipeline.pumps(name)) for name, entry in sources.items() if entry.traits.cluster}
     gone = sorted(before - sources.keys())
     for pumps in sorted(clusters):
         _check_owner(app, pumps)

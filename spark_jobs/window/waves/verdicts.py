@@ -18,7 +18,6 @@ from spark_jobs.window.waves import shards
 from spark_jobs.window.waves.shards import NOT_FROM_THE_START, is_shard
 from spark_jobs.window.waves.waves import changed_by_ddl
 from spark_jobs.window.window import Window
-from tidegate.config import TicdcSource
 from tidegate.errors import StreamCorrupt
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.types import UNKNOWN
@@ -197,7 +196,7 @@ def _version(app: Application, share: Share, state: Standing | None) -> TableVer
     """
     physical, wave = share.physical, share.wave
     last = app.histories[physical.source].last(physical.pair)
-    changefeed = isinstance(app.pipeline.sources[physical.source], TicdcSource)
+    changefeed = app.pipeline.sources[physical.source].traits.changefeed
 
     def begun(base: TableVersion) -> TableVersion:
         return replace(

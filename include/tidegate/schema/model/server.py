@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from tidegate.table_names import folded
+
 # As MySQL 8.0 reads a statement, which TiDB follows; the name keeps it apart in messages.
 TIDB: Final = "8.0.11-TiDB"
 
@@ -44,8 +46,3 @@ class ServerVersion:
     def folded(self, name: str) -> str:
         """The name of a database or a table as this server keeps it."""
         return folded(name) if self.folds_names else name
-
-
-def folded(name: str) -> str:
-    """In lower case as the servers make it: one character for one."""
-    return "".join(low if len(low := character.lower()) == 1 else character for character in name)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate.commit_ts import physical_ms
-from tidegate.config import MysqlSource, Pipeline
+from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
 from tidegate.lake import control, followed
 from tidegate.lake.files import LakeFiles
@@ -61,7 +61,7 @@ class Unheard:
         version = control.version(self.lake, SCHEMA_HISTORY)
         unheard: list[Physical] = []
         for source, of in self.pipeline.sources.items():
-            if not isinstance(of, MysqlSource) or (heard := self._of(source)) is None or not heard.unknown:
+            if not of.traits.leaves_out_tables or (heard := self._of(source)) is None or not heard.unknown:
                 continue
             if heard.at != version:
                 known = newest_statuses(self.lake, source)

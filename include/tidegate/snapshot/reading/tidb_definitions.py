@@ -15,7 +15,7 @@ from itertools import count
 
 from tidegate.pump.cluster import History
 from tidegate.schema.model.columns import TableVersion
-from tidegate.schema.model.server import folded
+from tidegate.table_names import folded
 from tidegate.tidb.definitions import Stands, versions_of
 from tidegate.tidb.live_tables import LiveTables, Name, TableChange, VersionKind
 
