@@ -9,7 +9,8 @@ their live rows, each tier eight times the one below; eight files of one tier be
 next, so a row is rewritten about once per tier and a table has at most seven small files per tier.
 Below the first tier's bound all files are alike: they are rewritten together however small they
 are, because opening a file costs more than its rows. A file of which a good part is dead is
-rewritten alone: probes read its dead rows for nothing.
+rewritten alone: probes read its dead rows for nothing. Where those are few bytes, reading them costs
+less than the rewrite, and the file's tier takes it soon.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ FIRST_TIER_BYTES: Final = MIB // 2
 FULL_BYTES: Final = FIRST_TIER_BYTES * TIER_FILES**2
 # Part of a file's rows that may be dead: below it, reading them costs less than rewriting the others.
 DEAD_SHARE_MAX: Final = 0.3
+# Fewer dead bytes than this are no reason. A rewrite is a file more, and a commit: some milliseconds of CPU.
+DEAD_BYTES_MIN: Final = MIB // 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,7 @@ def choose(
             chosen.append(Rewrite(_in_order(taken, key)))
             left -= chosen[-1].bytes
     done = {id(file) for rewrite in chosen for file in rewrite.files}
-    for file in sorted(files, key=lambda file: (-dead_share(file), file.path)):
-        if dead_share(file) <= DEAD_SHARE_MAX:
-            break
+    for file in sorted(filter(_is_too_dead, files), key=lambda file: (-dead_share(file), file.path)):
         if id(file) not in done and file.size <= left:
             chosen.append(Rewrite((file,)))
             left -= file.size
@@ -73,6 +74,10 @@ def dead_share(file: LiveFile) -> float:
     """Part of the file's rows that its deletion vector takes away; 0 when the log doesn't say how many it has."""
     vector, rows = file.deletion_vector, file.rows
     return vector.cardinality / rows if vector and rows else 0.0
+
+
+def _is_too_dead(file: LiveFile) -> bool:
+    return dead_share(file) > DEAD_SHARE_MAX and file.size - live_bytes(file) >= DEAD_BYTES_MIN
 
 
 def live_bytes(file: LiveFile) -> int:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate.delta.live_file import LiveFile
 from tidegate.upsert.upkeep import (
+    DEAD_BYTES_MIN,
     DEAD_SHARE_MAX,
     FIRST_TIER_BYTES,
     FULL_BYTES,
@@ -64,6 +65,16 @@ def test_a_file_is_rewritten_once_a_good_part_of_it_is_dead() -> None:
     assert dead_share(fine) <= DEAD_SHARE_MAX
     assert [rewrite.files for rewrite in choose([fine, bad], PLENTY)] == [(bad,)]
     assert choose([bad], bad.size - 1) == [], "not beyond the budget"
+
+
+def test_a_few_dead_bytes_are_no_reason_for_a_rewrite() -> None:
+    small = file(1, 10_000, dead=90)
+    assert dead_share(small) > DEAD_SHARE_MAX
+    assert choose([small], PLENTY) == []
+    enough = file(2, 2 * DEAD_BYTES_MIN, dead=-(-DEAD_BYTES_MIN // ROW))
+    assert [rewrite.files for rewrite in choose([small, enough], PLENTY)] == [(enough,)]
+    (found,) = choose([small, *(file(n, 1000) for n in range(3, 3 + TIER_FILES))], PLENTY)
+    assert small in found.files, "its tier takes it"
 
 
 def test_a_full_file_is_left_alone_and_an_unknown_number_of_rows_is_no_reason() -> None:
