@@ -28,6 +28,7 @@ from tidegate.snapshot.progress.events import EventKind
 from tidegate.snapshot.repair_wave import RepairKeys, repair_wave
 from tidegate.table_names import Physical
 from tidegate.tables_snapshot import VERIFICATION
+from tidegate.text_layout import counted
 from tidegate.verify.cut import newest_cut
 from tidegate.verify.report import Outcome, Report
 from tidegate.verify.silver_side import SilverSide
@@ -54,23 +55,26 @@ class Repairs:
         """Take a table in that differs."""
         name = difference.table.name
         copy = _COPY.format(pipeline=self.pipeline.pipeline, table=name)
+        if difference.unnamed:
+            rows = counted(difference.unnamed, "row has", "rows have")
+            self.report(f"{name}: {rows} a NULL in the key or the mark, and can't be mended one by one: {copy}")
         if not difference.table.key:
             self.report(f"{name} has no key, so no row of it can be mended by itself: {copy}")
         elif len(difference.keys) > REPAIR_ROWS_MAX:
             self.report(f"{name} differs in {len(difference.keys):,} keys, more than are mended one by one: {copy}")
-        else:
+        elif difference.keys:
             some = (
                 difference.keys[at : at + VERIFY_STATEMENT_ROWS]
                 for at in range(0, len(difference.keys), VERIFY_STATEMENT_ROWS)
             )
             conditions = tuple(keys_condition(difference.table, keys) for keys in some)
-            rows = silver.whole_rows(difference.table, difference.silver, difference.keys)
+            whole = silver.whole_rows(difference.table, difference.silver, difference.keys)
             place = Physical(difference.source, difference.table.database, difference.table.table)
             self.counts[place] = len(difference.keys)
             zero_dates = ZeroDates(self.pipeline.apply.zero_dates)
             changefeed = self.pipeline.sources[difference.source].traits.changefeed
             marks = self.pipeline.snapshot.marks
-            self.wanted[place] = RepairKeys(*place.pair, conditions, rows, zero_dates, marks, changefeed)
+            self.wanted[place] = RepairKeys(*place.pair, conditions, whole, zero_dates, marks, changefeed)
 
     def run(self) -> list[str]:
         """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.soft_delete import follow_past
+from spark_jobs.merge.twins import leave_one_of_each
 from spark_jobs.merge.values import staged_schema
 from spark_jobs.merge.widen import widen
 from spark_jobs.session.spark import DELETION_VECTORS
@@ -65,24 +66,31 @@ def write_rows(writer: SilverWriter, planned: PlannedPhase) -> None:
     def merge(private: PrivateLog) -> None:
         writer.entry.check_follows(phase.after_ts, private.state.transaction(writer.app_id))
         writer.session.conf.set(DELETION_VECTORS, str(_is_large(writer, private.state)).lower())
-        writer.session.sql(_statement(writer, private, files, phase, shape))
+        if shape.history:
+            writer.session.sql(_versions(writer, private, files, phase, shape))
+            return
+        source = _source(private, files, shape)
+        (counted,) = writer.session.sql(silver_sql.merge(private.uri, source, shape)).collect()
+        if writer.entry.chunks and shape.key:
+            leave_one_of_each(private, source, shape, counted)
 
     writer.change(merge, (writer.app_id, phase.upto_ts))
 
 
-def _statement(
+def _versions(
     writer: SilverWriter, private: PrivateLog, files: Sequence[StagedFile], phase: RowsPhase, shape: SilverShape
 ) -> str:
-    """The MERGE of the view of a phase's changes."""
-    if shape.history:
-        applied_ts = writer.entry.applied_again(phase.after_ts, private.state.transaction(writer.app_id))
-        reads = any(file.read_upto_ts for file in files)
-        return merge_versions(_VIEW, private.uri, shape, applied_ts, reads=reads)
+    """The MERGE of the view of a phase's changes into a history."""
+    applied_ts = writer.entry.applied_again(phase.after_ts, private.state.transaction(writer.app_id))
+    reads = any(file.read_upto_ts for file in files)
+    return merge_versions(_VIEW, private.uri, shape, applied_ts, reads=reads)
+
+
+def _source(private: PrivateLog, files: Sequence[StagedFile], shape: SilverShape) -> str:
+    """The SELECT of the view of a phase's changes, one per key."""
     if not shape.key:
-        source = silver_sql.net_rows(_VIEW, private.uri, shape)
-    else:
-        source = silver_sql.latest_per_key(_VIEW, shape) if len(files) > 1 else f"SELECT * FROM {_VIEW}"
-    return silver_sql.merge(private.uri, source, shape)
+        return silver_sql.net_rows(_VIEW, private.uri, shape)
+    return silver_sql.latest_per_key(_VIEW, shape) if len(files) > 1 else f"SELECT * FROM {_VIEW}"
 
 
 def _is_large(writer: SilverWriter, state: TableState) -> bool:

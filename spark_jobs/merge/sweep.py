@@ -5,7 +5,8 @@ Out: rows with a commit_ts below the snapshot's first low mark deleted, or ended
      routed table those of the one shard; the Delta versions.
 
 From that mark on each row of the source was written by a wave or by the log. No range of keys is compared: how they are
-ordered only the server's collation knows. Done again, it finds nothing.
+ordered only the server's collation knows. A row that another writer brought goes, too: it has an older commit_ts of
+silver's own, none, or one above all that tidegate has written. Done again, it finds nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
+from tidegate.lake.as_published import own_ts
+from tidegate.lake.shards import is_shard
 from tidegate.merge import silver_sql
 from tidegate.merge.past import past_of
 from tidegate.snapshot.progress.events import TableKey
+from tidegate.spark_sql import literal
 
 
 def sweep_whole_tables(
@@ -37,7 +41,7 @@ def sweep_whole_tables(
             continue
         try:
             entry = window.tables.get(name) or _nothing_of(app, window, name, sweep)
-            version = _sweep(SilverWriter(app, TableToWrite(entry), ddl_times), sweep)
+            version = _sweep(SilverWriter(app, TableToWrite(entry), ddl_times), sweep, window.cut_ts)
         except Terminal as error:
             outcomes[name] = error
         except Exception as error:  # noqa: BLE001 - the window is tried again, with its other tables
@@ -52,19 +56,23 @@ def _nothing_of(app: Application, window: Window, name: str, sweep: Sweep) -> Ta
     return TableWindow(name, *app.names.pair(name), app.names.logical(*sweep.physical.pair).routed, window.cut_ts)
 
 
-def _sweep(writer: SilverWriter, sweep: Sweep) -> int | None:
+def _sweep(writer: SilverWriter, sweep: Sweep, cut_ts: int) -> int | None:
+    """cut_ts: the window's. Above it and silver's own commits no row is ours."""
     state = writer.log.state()
     done = (f"{writer.app_id}/sweep/{'.'.join(sweep.physical)}", sweep.end_ts)
-    if not state.created or not _may_hold(state, sweep.low_ts):
+    upto_ts = max(own_ts(state, writer.app_id), cut_ts)
+    if not state.created or not _may_hold(state, sweep.low_ts, upto_ts):
         return None
-    where = f"{tables.COMMIT_TS} < {sweep.low_ts}"
-    if writer.entry.routed:
-        where += f" AND {silver_sql.shard_is(sweep.physical)}"
+    stamp = tables.COMMIT_TS
+    stale = f"({stamp} IS NULL OR {stamp} NOT BETWEEN {sweep.low_ts} AND {upto_ts})"
 
     def work(private: PrivateLog) -> None:
+        where = stale
+        if writer.entry.routed:
+            where = f"({stale} AND {silver_sql.shard_is(sweep.physical)}{_of_no_shard(writer, private)})"
         if (past := past_of(writer.columns() or ())) is not None:
             ended = past.ended(sweep.end_ts)
-            writer.session.sql(f"UPDATE {private.target} SET {ended} WHERE {where} AND {past.live}")
+            writer.session.sql(f"UPDATE {private.target} SET {ended} WHERE {where} AND {past.open}")
         else:
             writer.session.sql(f"DELETE FROM {private.target} WHERE {where}")
 
@@ -73,7 +81,22 @@ def _sweep(writer: SilverWriter, sweep: Sweep) -> int | None:
     return writer.log.state().version
 
 
-def _may_hold(state: TableState, low_ts: int) -> bool:
-    """Whether a file may have a row from below."""
-    bounds = [file.bounds(tables.COMMIT_TS) for file in state.files]
-    return any(range_of_file is None or range_of_file[0] < low_ts for range_of_file in bounds)
+def _of_no_shard(writer: SilverWriter, private: PrivateLog) -> str:
+    """... OR the condition of each group of a routed table's rows that no shard has."""
+    conditions = [""]
+    for row in private.rows().select(*tables.SHARDS).distinct().collect():
+        cells = row[0], row[1], row[2]
+        if not is_shard(writer.app.lake, cells):
+            pairs = zip(tables.SHARDS, cells, strict=True)
+            same = (f"{name} <=> {'NULL' if cell is None else literal(cell)}" for name, cell in pairs)
+            conditions.append(f"({' AND '.join(same)})")
+    return " OR ".join(conditions)
+
+
+def _may_hold(state: TableState, low_ts: int, upto_ts: int) -> bool:
+    """Whether a file may have a row from outside of [low_ts, upto_ts]."""
+    for file in state.files:
+        bounds = file.bounds(tables.COMMIT_TS)
+        if bounds is None or bounds[0] < low_ts or bounds[1] > upto_ts or file.nulls(tables.COMMIT_TS) != 0:
+            return True
+    return False

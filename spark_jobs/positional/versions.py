@@ -131,7 +131,9 @@ def _current(
     hits, parts = list[Hits](), list[pa.Table]()
     for hit in probe.hits:
         rows = pa.concat_tables(rows_at(app.lake, path, hit.file, layout, hit.fresh))
-        is_current = rows.column(tables.IS_CURRENT).combine_chunks().fill_null(False)
+        # Another writer may have left a row without its mark: a row that hasn't ended is current.
+        marked = rows.column(tables.IS_CURRENT).combine_chunks().fill_null(False)
+        is_current = pc.or_(marked, pc.is_null(rows.column(tables.VALID_TO).combine_chunks()))
         hits.append(replace(hit, fresh=hit.fresh[is_current.to_numpy(zero_copy_only=False)]))
         parts.append(rows.filter(is_current))
     if not parts:
@@ -142,10 +144,13 @@ def _current(
 
 
 def _read_again(changes: _Changes, spans: Spans, current: _Current) -> npt.NDArray[np.bool_]:
-    """Whether a snapshot has read a current version as silver has it: it goes on."""
+    """Whether a snapshot has read a current version as silver has it: it goes on. Where another writer has put a
+    second one beside it, both end.
+    """
     at = spans.at[current.span]
-    reads: npt.NDArray[np.bool_] = (changes.numbers(_READ_UPTO, at) > 0) & (
-        changes.numbers(tables.OP, at) != tables.OP_DELETE
+    alone = np.bincount(current.span, minlength=1)[current.span] == 1
+    reads: npt.NDArray[np.bool_] = (
+        alone & (changes.numbers(_READ_UPTO, at) > 0) & (changes.numbers(tables.OP, at) != tables.OP_DELETE)
     )
     if not reads.any():
         return reads
@@ -172,7 +177,8 @@ def _ended(changes: _Changes, spans: Spans, current: _Current, same: npt.NDArray
     """Silver's current versions as they are from here on."""
     stamps = changes.numbers(tables.COMMIT_TS, spans.at[current.span])
     ends = np.where(same, spans.ends[current.span], stamps)
-    seen = np.where(same, stamps, current.rows.column(tables.COMMIT_TS).to_numpy())
+    before = pc.fill_null(current.rows.column(tables.COMMIT_TS), 0)  # none by another writer: 0, and stays an integer
+    seen = np.where(same, stamps, before.to_numpy())
     kept = current.rows.column(tables.VALID_FROM), current.rows.column(tables.FROM_KNOWN)
     return _with(current.rows, pa.array(seen), kept[0], ends, kept[1])
 

@@ -15,10 +15,13 @@ from tidegate import tables
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """live: SQL condition of the source's rows. kept: a name for the others."""
+    """live: SQL condition of the source's rows. kept: a name for the others. open: SQL condition of rows that may be
+    taken for live: another writer may have left a row without a mark.
+    """
 
     live: str
     kept: str
+    open: str
 
     def ended(self, commit_ts: int) -> str:
         """SQL assignments: live rows end at a commit_ts."""
@@ -35,8 +38,10 @@ BEGUN: Final = {
     tables.IS_CURRENT: "true",
     tables.FROM_KNOWN: "false",
 }
-DELETED_ROWS: Final = Past(f"NOT {tables.DELETED}", "deleted rows")
-OLD_VERSIONS: Final = Past(tables.IS_CURRENT, "old versions")
+DELETED_ROWS: Final = Past(f"NOT {tables.DELETED}", "deleted rows", f"{tables.DELETED} IS NOT TRUE")
+OLD_VERSIONS: Final = Past(
+    tables.IS_CURRENT, "old versions", f"({tables.IS_CURRENT} IS NOT FALSE OR {tables.VALID_TO} IS NULL)"
+)
 
 
 def past_of(columns: Collection[str]) -> Past | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate import tables
+from tidegate.merge.past import OLD_VERSIONS
 from tidegate.merge.silver_sql import VERSION_COLUMNS, SilverShape
 from tidegate.spark_sql import quote, table_at
 
@@ -26,13 +27,18 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
     names = [column.name for column in shape.all_columns if column.name not in _OWN and column.name != tables.COMMIT_TS]
     of_key = f"PARTITION BY {keys} ORDER BY {stamp}"
     last = f"PARTITION BY {keys}, {stamp} ORDER BY {READ_UPTO} = 0 DESC, {tables.SEQ} DESC, {tables.ORDINAL} DESC"
-    same, held = "false", ""
+    on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.key)
+    same, held, beside = "false", "", ""
     if reads:
+        # The one current version; where another writer has put a second one beside it, both end.
         equal = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
-        same = f"t.{tables.IS_CURRENT} IS NOT NULL AND s.{op} <> {tables.OP_DELETE} AND {equal}"
-        on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.key)
-        current = f"(SELECT * FROM {table_at(uri)} WHERE {tables.IS_CURRENT})"
-        held = f" LEFT JOIN {current} t ON s._tg_nth = 1 AND s.{READ_UPTO} > 0 AND {on}"
+        current = f"(SELECT * FROM {table_at(uri)} WHERE {OLD_VERSIONS.open})"
+        read, of_span = f"s._tg_nth = 1 AND s.{READ_UPTO} > 0", ", ".join(f"s.{quote(name)}" for name in shape.key)
+        held = (
+            f", held AS (SELECT {of_span}, count(*) = 1 AND bool_and(s.{op} <> {tables.OP_DELETE} AND {equal}) AS"
+            f" _tg_equal FROM spans s JOIN {current} t ON {on} WHERE {read} GROUP BY {of_span})"
+        )
+        same, beside = "coalesce(t._tg_equal, false)", f" LEFT JOIN held t ON {read} AND {on}"
     # Without ends: the version itself. Of a row read again as it is, the current version goes on.
     ended = f"if({_ENDS} AND NOT _tg_same, {stamp}, _tg_next)"
     values = {
@@ -49,14 +55,14 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
         f" kept AS (SELECT * FROM ordered WHERE if({READ_UPTO} > 0,"
         f" _tg_behind IS NULL OR _tg_behind > greatest({READ_UPTO}, {applied_ts}), {stamp} > {applied_ts})),"
         f" spans AS (SELECT *, row_number() OVER ({of_key}) AS _tg_nth, lead({stamp}) OVER ({of_key}) AS _tg_next"
-        f" FROM kept), compared AS (SELECT s.*, {same} AS _tg_same FROM spans s{held})"
+        f" FROM kept){held}, compared AS (SELECT s.*, {same} AS _tg_same FROM spans s{beside})"
         f" SELECT {selected} FROM compared LATERAL VIEW explode(if(_tg_nth = 1, array(true, false), array(false))) e"
         f" AS {_ENDS} WHERE {_ENDS} OR ({op} <> {tables.OP_DELETE} AND NOT _tg_same)"
     )
-    on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.key)
+    is_open = f"(t.{tables.IS_CURRENT} IS NOT FALSE OR t.{tables.VALID_TO} IS NULL)"
     every = [quote(column.name) for column in shape.all_columns]
     return (
-        f"MERGE INTO {table_at(uri)} t USING ({rows}) s ON {on} AND t.{tables.IS_CURRENT} AND s.{_ENDS}"
+        f"MERGE INTO {table_at(uri)} t USING ({rows}) s ON {on} AND {is_open} AND s.{_ENDS}"
         f" WHEN MATCHED THEN UPDATE SET t.{tables.VALID_TO} = s.{tables.VALID_TO},"
         f" t.{tables.IS_CURRENT} = s.{tables.IS_CURRENT},"
         f" t.{tables.COMMIT_TS} = coalesce(s.{tables.COMMIT_TS}, t.{tables.COMMIT_TS})"

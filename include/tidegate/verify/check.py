@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,13 +23,7 @@ from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
 from tidegate.lake.cuts import Cut
-from tidegate.limits import (
-    VERIFY_CUT_SECONDS,
-    VERIFY_GROUP_ROWS,
-    VERIFY_GROUP_TABLES,
-    VERIFY_ROUND_ROWS,
-    VERIFY_TABLE_ATTEMPTS_MAX,
-)
+from tidegate.limits import VERIFY_CUT_SECONDS, VERIFY_GROUP_ROWS, VERIFY_GROUP_TABLES, VERIFY_ROUND_ROWS
 from tidegate.silver_names import silver_column
 from tidegate.table_names import splits
 from tidegate.tables import State
@@ -37,9 +32,10 @@ from tidegate.verify.cut import LakeReader
 from tidegate.verify.log_changes import changed_keys
 from tidegate.verify.report import Outcome, RangeResult, TableResult
 from tidegate.verify.settle import settle
-from tidegate.verify.silver_side import SILVER_FAULTS, Silver, SilverSide
+from tidegate.verify.silver_side import SILVER_FAULTS, FirstPass, Silver, SilverSide
 from tidegate.verify.source_side import SourceSide
 from tidegate.verify.source_table import SourceTable
+from tidegate.verify.strays import STRAY, stray_rows
 from tidegate.verify.under_way import Again, Differing, Round, TableUnderWay, VerifyOptions, difference, hex_of
 from tidegate.verify.unread import WHY
 
@@ -78,6 +74,7 @@ class Check:
     def run(self) -> Iterator[TableResult]:
         """Tables of the sources, then silver tables that no source has."""
         seen, known = set[str](), set(self.cut.states)  # a table that is made meanwhile is the next verification's
+        shards: dict[str, set[tuple[str, str, str]]] = {}
         todo: list[TableUnderWay] = []
         for source, side in self.sources.items():
             for database, table in side.tables(self._followed):
@@ -85,11 +82,15 @@ class Check:
                 logical = f"{to_database}.{to_table}"
                 seen.add(logical)
                 shard = {tables.SHARD_SOURCE: source, tables.SHARD_DATABASE: database, tables.SHARD_TABLE: table}
+                if routed:
+                    shards.setdefault(logical, set()).add((source, database, table))
                 if self._wanted(f"{database}.{table}", logical):
                     todo.append(TableUnderWay(source, database, table, logical, tuple(shard.items()) if routed else ()))
         todo.reverse()
         while todo:
             yield from self._group(todo)
+        for logical in sorted(shards):
+            yield from self._strays(logical, shards[logical])
         for work in self.unread:
             seen.add(work.logical)
             if self._wanted(work.name_there, work.logical):
@@ -144,6 +145,14 @@ class Check:
         why = "no source has this table, or shows it to our account (SELECT), and silver isn't marked dropped"
         return TableResult("", logical, logical, Outcome.DIFFERENT, why, silver_rows=rows)
 
+    def _strays(self, logical: str, known: set[tuple[str, str, str]]) -> Iterator[TableResult]:
+        """The rows of a routed table that no comparison of a shard has seen."""
+        version = self._version(logical)
+        if version >= 0 and self._state(logical)[0] not in (*_WAITS, State.LEFT) and self._wanted(logical):
+            with suppress(*SILVER_FAULTS):  # each shard has said so
+                if rows := stray_rows(self.silver, self._at(logical, version), known, self.lake.lake):
+                    yield TableResult("", logical, logical, Outcome.DIFFERENT, STRAY, silver_rows=rows)
+
     def _unread(self, work: TableUnderWay) -> TableResult:
         state, reason = self._state(work.logical)
         if state in _WAITS:
@@ -192,7 +201,7 @@ class Check:
             try:
                 result = self._compare(work, f"prints_{number}")
             except Again:
-                if (again := self._again(work)) is not None:
+                if (again := work.again()) is not None:
                     todo.append(again)
                     continue
                 result = work.result(Outcome.UNSETTLED, _REDEFINED)
@@ -208,13 +217,6 @@ class Check:
 
     def _at_cuts(self, work: TableUnderWay) -> bool:
         return self.sources[work.source].reads_at_cuts
-
-    @staticmethod
-    def _again(work: TableUnderWay) -> TableUnderWay | None:
-        if work.attempts + 1 >= VERIFY_TABLE_ATTEMPTS_MAX:
-            return None
-        begun = (work.source, work.database, work.name, work.logical, work.only)
-        return TableUnderWay(*begun, attempts=work.attempts + 1)
 
     def _read(self, work: TableUnderWay, name: str) -> int:
         """Take the prints of its rows in; how many they are."""
@@ -276,11 +278,22 @@ class Check:
         work.first = self.silver.compare(name, table, len(work.prints), work.silver)
         assert work.place is not None, "it was read"
         work.verified_ts = self.lake.visible_ts(work.source, work.place)
-        work.waiting = [key for key in work.first.suspects if None not in key]
+        work.waiting = list(work.first.suspects)
         if len(work.waiting) < work.first.seemed:
-            work.unsettled = work.first.seemed - len(work.waiting)
-            work.reason = _NO_DATE if len(work.waiting) < len(work.first.suspects) else _TOO_MANY
+            work.unsettled, work.reason = work.first.seemed - len(work.waiting), _TOO_MANY
+        self._note_unnamed(work, table, work.first, work.silver)
         return None if work.waiting else self._result(work)
+
+    def _note_unnamed(self, work: TableUnderWay, table: SourceTable, first: FirstPass, silver: Silver) -> None:
+        """Take in the rows that no key names as live ones. Apply writes none: somebody else did."""
+        ours, theirs = first.unkeyed
+        if ours:
+            work.unsettled, work.reason = work.unsettled + ours, _NO_DATE
+        work.unnamed = max(0, theirs - ours) + first.doubtful
+        if work.unnamed:
+            work.rows_different += work.unnamed
+            rows = self.silver.unnamed_rows(table, silver, self.options.differences_max)
+            work.shown += (difference(table, None, row) for row in rows)
 
     # --- keys that seem to differ ---------------------------------------------------------------------
 
@@ -308,7 +321,7 @@ class Check:
                     result = None if work.waiting else self._result(work)
                 except Again:
                     works.remove(work)
-                    if (again := self._again(work)) is not None:
+                    if (again := work.again()) is not None:
                         todo.append(again)
                     else:
                         yield work.result(Outcome.UNSETTLED, _REDEFINED)
@@ -354,8 +367,9 @@ class Check:
         assert first is not None, "it was compared"
         assert table is not None, "it was compared"
         assert silver is not None, "it was compared"
-        if work.different and self.options.on_different is not None:
-            self.options.on_different(Differing(work.source, table, silver, tuple(work.different)), self.silver)
+        if work.rows_different and self.options.on_different is not None:
+            differing = Differing(work.source, table, silver, tuple(work.different), work.unnamed)
+            self.options.on_different(differing, self.silver)
         ours, theirs = 0, first.extra_hash
         for sums in first.chunks:
             ours, theirs = ours ^ sums.source_hash, theirs ^ sums.silver_hash
@@ -367,13 +381,13 @@ class Check:
         left_out = [f"masked {', '.join(work.masked)}"] if work.masked else []
         left_out += [f"silver's own {', '.join(work.owners)}"] if work.owners else []
         return work.result(
-            Outcome.DIFFERENT if work.different else outcome,
+            Outcome.DIFFERENT if work.rows_different else outcome,
             work.reason or (f"not compared: {'; '.join(left_out)}" if left_out else ""),
             source_rows=sum(some.rows for some in work.prints),
             silver_rows=first.silver_rows,
             source_hash=hex_of(ours),
             silver_hash=hex_of(theirs),
-            seemed=first.seemed,
+            seemed=first.seemed + sum(first.unkeyed),
             different=work.rows_different,
             unsettled=work.unsettled,
             verified_through=work.verified_ts,

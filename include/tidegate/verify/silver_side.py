@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.csv as pacsv
 
 from tidegate import tables
 from tidegate.errors import DeltaUnsupported, LakeRefused, SilverReadError, VerifyError
+from tidegate.lake.shards import ShardCells
 from tidegate.limits import VERIFY_MEMORY_BYTES_DEFAULT, VERIFY_SUSPECT_ROWS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan
@@ -54,13 +55,18 @@ class ChunkSums:
 
 @dataclass(frozen=True, slots=True)
 class FirstPass:
-    """chunks: in the order of reading. seemed: keys with a seeming difference; suspects: the first of them."""
+    """chunks: in the order of reading. seemed: keys with a seeming difference; suspects: the first of them. unkeyed:
+    rows of the source and of silver with a NULL in the key, which no key names. doubtful: silver's rows that are
+    neither live nor of the past, by their own columns.
+    """
 
     silver_rows: int
     chunks: tuple[ChunkSums, ...]
     extra_hash: int
     seemed: int
     suspects: tuple[Key, ...]
+    unkeyed: tuple[int, int] = (0, 0)
+    doubtful: int = 0
 
 
 # A table's own: the others are compared all the same.
@@ -93,19 +99,31 @@ class SilverSide:
         """Rows of a silver table, deleted ones that it keeps left out."""
         return self._count(self._live(silver), silver.address)
 
+    def shards(self, silver: Silver) -> list[tuple[ShardCells, int]]:
+        """The shard columns of a routed table's live rows, and how many rows have them."""
+        listed = ", ".join(tables.SHARDS)
+        sql = f"SELECT {listed}, count(*) FROM {self._live(silver)} GROUP BY {listed}"
+        return [((row[0], row[1], row[2]), int(row[3])) for row in self._run(sql, silver.address)]
+
     def _count(self, live: str, address: str) -> int:
         return int(next(self._run(f"SELECT count(*) FROM {live}", address))[0])
 
     def _live(self, silver: Silver) -> str:
         """Its rows that the source has."""
-        tests = [f'"{name}" = {literal(value)}' for name, value in silver.only]
+        live = {tables.DELETED: f"NOT {tables.DELETED}", tables.IS_CURRENT: tables.IS_CURRENT}
+        return self._where(silver, live)
+
+    def _doubtful(self, silver: Silver) -> str:
+        """Its rows that are neither live nor of the past, or both: another writer's work."""
+        contrary = f"{tables.IS_CURRENT} IS DISTINCT FROM ({tables.VALID_TO} IS NULL)"
+        return self._where(silver, {tables.DELETED: f"{tables.DELETED} IS NULL", tables.IS_CURRENT: contrary}, "false")
+
+    def _where(self, silver: Silver, conditions: Mapping[str, str], otherwise: str = "true") -> str:
+        """The rows of its shard that meet the conditions of the columns that it has."""
         names = self._names(silver.address, silver.version)
-        if tables.DELETED in names:
-            tests.append(f"NOT {tables.DELETED}")
-        if tables.IS_CURRENT in names:
-            tests.append(tables.IS_CURRENT)
-        where = " AND ".join(tests) or "true"
-        return f"(SELECT * FROM {scan(silver.address, silver.version)} WHERE {where})"
+        met = " AND ".join(test for name, test in conditions.items() if name in names) or otherwise
+        tests = " AND ".join([*(f'"{name}" = {literal(value)}' for name, value in silver.only), met])
+        return f"(SELECT * FROM {scan(silver.address, silver.version)} WHERE {tests})"
 
     # --- prints ---------------------------------------------------------------------------------------
 
@@ -168,7 +186,8 @@ class SilverSide:
         )
         sums = f"SELECT chunk, sum({times}), bit_xor({_digest(columns)}) FROM {ours} GROUP BY chunk"
         source = {int(row[0]): (int(row[1]), int(row[2])) for row in self._run(sums, where)}
-        return self._first_pass(table, keys, source, chunks, self._count(live, where), theirs)
+        first = self._first_pass(table, keys, source, chunks, self._count(live, where), theirs)
+        return replace(first, doubtful=self._count(self._doubtful(silver), where))
 
     def _first_pass(
         self,
@@ -193,19 +212,22 @@ class SilverSide:
             sums.append(ChunkSums(rows, digest, rows - ours + instead, digest ^ minus ^ plus))
         extra = differing.get(-1, (0, 0, 0, 0))
         listed = ", ".join(keys)
-        suspects = {
-            tuple(row)
-            for row in self._run(f"SELECT DISTINCT {listed} FROM differing LIMIT {VERIFY_SUSPECT_ROWS_MAX}", table.name)
-        }
-        ((seemed,),) = self._run(f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM differing)", table.name)
+        keyed = " AND ".join(f"{column} IS NOT NULL" for column in keys)
+        known_keys = f"SELECT DISTINCT {listed} FROM differing WHERE {keyed}"
+        suspects = {tuple(row) for row in self._run(f"{known_keys} LIMIT {VERIFY_SUSPECT_ROWS_MAX}", table.name)}
+        ((seemed,),) = self._run(f"SELECT count(*) FROM ({known_keys})", table.name)
+        counted = f"SELECT coalesce(sum(s_rows), 0), coalesce(sum(v_rows), 0) FROM differing WHERE NOT ({keyed})"
+        ((ours_unkeyed, theirs_unkeyed),) = self._run(counted, table.name)
         if table.key and silver_rows != sum(chunk.silver_rows for chunk in sums) + extra[1]:
             twice = (
-                f"SELECT {listed} FROM {theirs} GROUP BY {listed} HAVING count(*) > 1 LIMIT {VERIFY_SUSPECT_ROWS_MAX}"
+                f"SELECT {listed} FROM {theirs} WHERE {keyed} GROUP BY {listed} HAVING count(*) > 1"
+                f" LIMIT {VERIFY_SUSPECT_ROWS_MAX}"
             )
             known = len(suspects)
             suspects |= {tuple(row) for row in self._run(twice, table.name)}
             seemed += len(suspects) - known
-        return FirstPass(silver_rows, tuple(sums), extra[3], int(seemed), tuple(suspects))
+        unkeyed = int(ours_unkeyed), int(theirs_unkeyed)
+        return FirstPass(silver_rows, tuple(sums), extra[3], int(seemed), tuple(suspects), unkeyed)
 
     # --- rows -----------------------------------------------------------------------------------------
 
@@ -220,12 +242,16 @@ class SilverSide:
             f" SEMI JOIN wanted USING ({', '.join(names)})"
         )
         for row in self._run(sql, silver.address, wanted=wanted):
-            cell_values = tuple(
-                value if value is None or cell.from_silver is None else cell.from_silver(value)
-                for cell, value in zip(table.cells, row[len(made) :], strict=True)
-            )
-            counted.setdefault(tuple(row[: len(made)]), Counter())[cell_values] += 1
+            counted.setdefault(tuple(row[: len(made)]), Counter())[_converted(table, row[len(made) :])] += 1
         return counted
+
+    def unnamed_rows(self, table: SourceTable, silver: Silver, rows_max: int) -> list[Row]:
+        """Some rows with a NULL in the key, and some doubtful ones, in the same form."""
+        cells = ", ".join(f"{cell.silver_sql} AS c{n}" for n, cell in enumerate(table.cells))
+        lost = " OR ".join(f"{form.silver_key} IS NULL" for form in table.key_forms) or "false"
+        both = (f"{self._live(silver)} WHERE {lost}", self._doubtful(silver))
+        sql = " UNION ALL ".join(f"(SELECT {cells} FROM {rows})" for rows in both)
+        return [_converted(table, row) for row in self._run(f"{sql} LIMIT {rows_max}", silver.address)]
 
     def whole_rows(self, table: SourceTable, silver: Silver, keys: Sequence[Key]) -> pa.Table:
         """Rows with these keys as silver has them, without its own columns."""
@@ -290,6 +316,14 @@ def _silver_prints(table: SourceTable) -> list[str]:
     parts = ", ".join(form.silver_hashed for form in table.hashed)
     digest = silver_hash(f"concat_ws(',', {parts})") if parts else "'0'"
     return [*(form.silver_key for form in table.key_forms), digest, *(form.silver for form in table.numbers)]
+
+
+def _converted(table: SourceTable, cells: Sequence[Any]) -> Row:
+    """Cells of silver as the source's are compared."""
+    return tuple(
+        value if value is None or cell.from_silver is None else cell.from_silver(value)
+        for cell, value in zip(table.cells, cells, strict=True)
+    )
 
 
 def _wanted(table: SourceTable, keys: Sequence[Key]) -> tuple[list[str], list[str], pa.Table]:

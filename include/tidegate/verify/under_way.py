@@ -18,6 +18,7 @@ from tidegate.limits import (
     VERIFY_CHUNK_ROWS_DEFAULT,
     VERIFY_MEMORY_BYTES_DEFAULT,
     VERIFY_SETTLE_ATTEMPTS_MAX,
+    VERIFY_TABLE_ATTEMPTS_MAX,
 )
 from tidegate.table_names import Physical
 from tidegate.verify.report import Difference, Outcome, TableResult
@@ -31,12 +32,15 @@ DIFFERENCES_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """A table with the keys of its rows that differ."""
+    """A table with the keys of its rows that differ. unnamed: rows that silver alone has, with a NULL in the key, or
+    that are neither live nor of the past.
+    """
 
     source: str
     table: SourceTable
     silver: Silver
     keys: tuple[Key, ...]
+    unnamed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +99,17 @@ class TableUnderWay:
     waiting: list[Key] = field(default_factory=list)
     tries: Counter[Key] = field(default_factory=Counter)
     unsettled: int = 0
+    unnamed: int = 0
     different: dict[Key, None] = field(default_factory=dict)
     rows_different: int = 0
     shown: list[Difference] = field(default_factory=list)
+
+    def again(self) -> Self | None:
+        """The same, from its beginning; None where that was often enough."""
+        if self.attempts + 1 >= VERIFY_TABLE_ATTEMPTS_MAX:
+            return None
+        begun = (self.source, self.database, self.name, self.logical, self.only)
+        return type(self)(*begun, attempts=self.attempts + 1)
 
     @property
     def physical(self) -> Physical:

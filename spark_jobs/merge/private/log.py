@@ -75,6 +75,11 @@ class PrivateLog:
         """The copy as it began: apply() takes actions that were decided on it."""
         return self.copy.inside
 
+    @property
+    def version(self) -> int:
+        """The copy's newest one."""
+        return len(self._names()) - 1
+
     def rows(self) -> DataFrame:
         """The table as the copy has it by now."""
         return self.session.read.format("delta").load(self.uri)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tidegate import config
+from tidegate import config, tables
 from tidegate.config import KeptColumns, MaskRule
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
@@ -233,6 +233,9 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
         return
     own = {str(item["name"]).lower() for item in state.schema["fields"]}  # Delta: case is nothing
     why, section = "", _COLUMNS
+    if tables.COMMIT_TS not in own:
+        lost = f"silver lacks column {tables.COMMIT_TS}, which each of its tables has"
+        raise SchemaMismatch(lost, where=state.place, remedy="run `tidegate rebuild --swap` for it")
     if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
     elif lacking := {column.name for column in shape.columns if column.name in due and column.name.lower() not in own}:

@@ -1,0 +1,29 @@
+"""Rows of a routed silver table that belong to none of its shards: each shard is compared with its own rows alone.
+
+In:  a silver table at a version, the shards that were compared, the lake's schema history.
+Out: how many live rows have no shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from tidegate import tables
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.shards import is_shard
+from tidegate.verify.silver_side import Silver, SilverSide
+
+STRAY: Final = (
+    f"rows that another writer brought belong to no shard by {', '.join(tables.SHARDS)}:"
+    " the end of a `tidegate snapshot start` of the table removes them"
+)
+
+
+def stray_rows(side: SilverSide, silver: Silver, known: Collection[tuple[str, str, str]], lake: LakeFiles) -> int:
+    """known: source, database and table of the shards at the sources."""
+    stray = 0
+    for cells, rows in side.shards(silver):
+        if cells not in known and not is_shard(lake, cells):
+            stray += rows
+    return stray
