@@ -106,6 +106,9 @@ def _held(app: Application, path: str, net: _Net, snapshot: TableState) -> _Held
         names = [tables.ROW_HASH, tables.OCCURRENCE]
         with app.lake.open(f"{path}/{hits.file.local_path}") as handle:
             rows = pq.read_table(handle, columns=names, use_threads=False).take(pa.array(hits.fresh))
+        if rows.column(tables.OCCURRENCE).null_count:  # another writer's work
+            what = f"silver has rows without {tables.OCCURRENCE} that the binlog changes"
+            raise LakeRefused(what, where=path, remedy=REFILL)
         code = pc.index_in(rows.column(tables.ROW_HASH), net.hashes).to_numpy().astype(np.int64)
         occurrence = rows.column(tables.OCCURRENCE).to_numpy()
         parts.append((np.full(len(code), index, np.int64), hits.fresh, code, occurrence))

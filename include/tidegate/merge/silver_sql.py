@@ -201,10 +201,12 @@ def net_rows(changes: str, uri: str, shape: SilverShape) -> str:
         peak, live, change = "max(_tg_count)", f" AND NOT {mark}", str(tables.OP_UPSERT)
         chosen = f", {occurrence} > _tg_to AS {mark}"
     message = literal("the binlog deletes a row that silver does not hold")
+    odd = literal(f"silver has rows without {tables.OCCURRENCE} that the binlog changes")  # another writer's work
     return (
         f"WITH net AS (SELECT {h}, sum({step}) AS _tg_net, {peak} AS _tg_peak, max({stamp}) AS {stamp},"
         f" any_value(struct({packed})) AS _tg_row FROM {source} GROUP BY {h}),"
-        f" held AS (SELECT {h}, max({occurrence}) AS _tg_held FROM {table_at(uri)}"
+        f" held AS (SELECT {h}, if(count(*) > count({occurrence}), raise_error({odd}), max({occurrence})) AS _tg_held"
+        f" FROM {table_at(uri)}"
         f" WHERE {h} IN (SELECT {h} FROM net){live} GROUP BY {h}),"
         f" joined AS (SELECT net.*, coalesce(_tg_held, 0) AS _tg_from, coalesce(_tg_held, 0) + _tg_net AS _tg_to"
         f" FROM net LEFT JOIN held USING ({h}) WHERE _tg_net <> 0 OR _tg_peak > 0),"
