@@ -235,7 +235,7 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
     why, section = "", _COLUMNS
     if tables.COMMIT_TS not in own:
         lost = f"silver lacks column {tables.COMMIT_TS}, which each of its tables has"
-        raise SchemaMismatch(lost, where=state.place, remedy="run `tidegate rebuild --swap` for it")
+        raise SchemaMismatch(lost, where=state.place, remedy=REFILL)
     if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
     elif lacking := {column.name for column in shape.columns if column.name in due and column.name.lower() not in own}:
