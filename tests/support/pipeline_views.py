@@ -47,7 +47,9 @@ def source(name: str, error: str = "") -> SourceStanding:
     server = SourceAnswer(1, "binlog.000007:5150", error=error, host=f"{name}.example:3306")
     purge = None if error else Retention(29 * 86_400.0, "age", "binlog.000001", 6)
     missing = None if error else True
-    return SourceStanding(name, captured, server, missing, 0.0, "2026-09-21 14:13:18 UTC", purge=purge)
+    return SourceStanding(
+        name, captured, server, missing, 0.0, "2026-09-21 14:13:18 UTC", capture_dag="shop__capture", purge=purge
+    )
 
 
 def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "shop") -> PipelineView:

@@ -25,6 +25,7 @@ from tidegate.config import Flavour
 from tidegate.errors import PositionLost, SourceBehind, SourceRefused, StreamCorrupt
 from tidegate.limits import CONTINUITY_RECEIVE_SECONDS, CONTINUITY_SEGMENTS_MAX, PACKET_BYTES_MAX
 from tidegate.mysql.connection import ConnectionInfo
+from tidegate.mysql.server_errors import NEW_LAKE
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet, Position
@@ -32,10 +33,6 @@ from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment, Server
 from tidegate.tables import SegmentKind
 
-NEW_LAKE: Final = (
-    "`tidegate accept PIPELINE SOURCE` shows which tables would wait if capture went on; or begin a new lake"
-    " (docs/production.md)"
-)
 _HEADER_BYTES: Final = 19
 _STARTED_AT: Final = _HEADER_BYTES + 2 + 50  # in a FORMAT_DESCRIPTION, behind two versions
 _PACKET_HEADER_BYTES: Final = 4

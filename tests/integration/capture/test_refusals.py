@@ -213,7 +213,7 @@ def test_a_purged_position_is_lost_and_says_so(
     with pytest.raises(PositionLost) as caught:
         capture_run(any_server, lake, dump=dump).run(300)
     assert re.search("purged|Could not find|not in the|too old|required", str(caught.value))
-    assert "new lake path" in str(caught.value)
+    assert "begin a new lake" in str(caught.value)
     assert len(bronze_segments(lake)) == count
     with pytest.raises(PositionLost, match=r"purged|too old|Could not find"):
         capture_run(any_server, tmp_path / "other" / "lake", dump=dump, start="earliest").run(300)

@@ -94,7 +94,7 @@ def test_a_server_that_lost_captured_transactions_and_wrote_others_stops_capture
             assert "isn't what the server has there now" in message
             assert "they touched shop.orders; " in message, "and not shop.other, which it has"
             assert f"{file}:{end}" in message
-            assert "new lake path" in message
+            assert "begin a new lake" in message
     assert dict(server.query("SHOW BINARY LOGS"))[file] > end if server.flavour == "mariadb" else True
     for dump in DUMPS:
         assert bronze_segments(tmp_path / dump / "lake") == captured[dump]

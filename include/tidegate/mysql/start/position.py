@@ -18,9 +18,10 @@ from tidegate.config import DumpMode, Flavour, MysqlSource, Pipeline, Start
 from tidegate.errors import PositionLost
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.continuity import NEW_LAKE, check_continuity, check_gtids, is_server, probe
+from tidegate.mysql.continuity import check_continuity, check_gtids, is_server, probe
 from tidegate.mysql.other_history import check_same_history
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, BinlogPlace, without_open
+from tidegate.mysql.server_errors import NEW_LAKE
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start.baseline import baseline_writer
 from tidegate.mysql.start.prepared import wait_for_prepared

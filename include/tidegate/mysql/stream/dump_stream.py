@@ -35,7 +35,7 @@ from tidegate.errors import (
 )
 from tidegate.limits import GATHER_SECONDS, PACKET_BYTES_MAX, RECEIVE_BYTES
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
-from tidegate.mysql.server_errors import ErrorMeaning, meaning_of_stream
+from tidegate.mysql.server_errors import NEW_LAKE, ErrorMeaning, meaning_of_stream
 from tidegate.mysql.stream import packet_walk
 from tidegate.mysql.stream.packet_walk import SEMI_SYNC_MARK
 from tidegate.position import MysqlGtidSet, Position
@@ -49,10 +49,6 @@ OFFSET_MAX: Final = 0xFFFFFFFF  # COM_BINLOG_DUMP's offset has 32 bits
 _ERR, _EOF = 0xFF, 0xFE
 _MASTER_FATAL_ERROR: Final = 1236
 _OWN_NUMBER: Final = "stop it, or give this source a server_id of its own in the pipeline file"
-LOST_REMEDY: Final = (
-    "the binlog is purged or not this server's: `tidegate accept` shows which tables would wait if capture went on; or"
-    " capture into a new lake path"
-)
 _TLS_BYTES: Final = 1 << 20
 # A server that sends as it commits wakes us for each packet. After a receive that brought little, this pause lets more
 # come together: a quarter less CPU for transactions of one row, and latency doesn't notice.
@@ -259,7 +255,11 @@ class DumpStream:
                     remedy="mend that file from a copy, or go on at a replica by GTID; nothing of it was captured",
                 )
             case ErrorMeaning.LOST:
-                return PositionLost(f"the server can't go on from here: {text}", where=where, remedy=LOST_REMEDY)
+                return PositionLost(
+                    f"the server can't go on from here: {text}",
+                    where=where,
+                    remedy="the binlog is purged or not this server's: " + NEW_LAKE,
+                )
             case ErrorMeaning.REFUSED:
                 return SourceRefused(text, where=where, remedy="mend the server's settings")
             case ErrorMeaning.PASSING if code == _MASTER_FATAL_ERROR:
