@@ -189,12 +189,10 @@ def _other(pipeline: config.Pipeline, lake: LakeFiles, path: str, conn_id: str |
 
 def _not_in_it(loaded: config.Pipeline, pipeline: str, made: Manifest) -> str:
     kept = loaded.capture.value_log_path or state_folder() / "value_log" / loaded.pipeline
-    connections = [loaded.lake.conn_id, *(entry.conn_id for entry in loaded.sources.values())]
-    named = ", ".join(dict.fromkeys(filter(None, connections)))
     silver = "" if made.silver else "silver and changelogs, "
     return (
         f"{silver}capture's value log ({kept} on its machine), the pipeline file ({pipelines.find(pipeline)}),"
-        f" connections ({named})"
+        f" connections ({', '.join(config.conn_ids(loaded))})"
     )
 
 

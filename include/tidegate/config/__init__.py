@@ -16,6 +16,7 @@ from tidegate.config.cluster_rules import ClusterRule
 from tidegate.config.column_names import column_pattern
 from tidegate.config.columns import ColumnRule
 from tidegate.config.completeness import Completeness
+from tidegate.config.connection_names import conn_ids
 from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
 from tidegate.config.file import load, parse
 from tidegate.config.kept_columns import ALL, KeptColumns
@@ -77,6 +78,7 @@ __all__ = [
     "Writer",
     "Xa",
     "column_pattern",
+    "conn_ids",
     "load",
     "matches",
     "named_tables",

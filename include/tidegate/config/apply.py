@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from tidegate.config.connection_names import ConnId
 from tidegate.config.section import Section
 
 
@@ -79,7 +80,7 @@ class Apply(Section):
         description="Memory of the Spark driver for indexes of keys, about 13 bytes per row for a key of one integer"
         " and 17 for any other. Files that windows look through again and again get an index. 0: none",
     )
-    spark_conn_id: str = Field("spark_default", description="Airflow Spark connection that submits the job")
+    spark_conn_id: ConnId = Field("spark_default", description="Airflow Spark connection that submits the job")
     spark_conf: dict[str, str] = Field(
         default_factory=dict, description="Extra Spark settings. They win over tidegate's own"
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from tidegate.config.connection_names import ConnId
 from tidegate.config.section import Section
 from tidegate.config.store_options import StoreOptions
 
@@ -16,7 +17,7 @@ class Lake(Section):
     """Where the Delta tables lie."""
 
     path: str = Field(description="A local path, or s3://, abfss://, gs:// with a bucket and a prefix", min_length=1)
-    conn_id: str | None = Field(None, description="Airflow connection. Its extra holds the keys of the store")
+    conn_id: ConnId | None = Field(None, description="Airflow connection. Its extra holds the keys of the store")
     storage_options: StoreOptions = Field(
         default_factory=dict, description="Options without secrets, for delta-rs and (translated) for Spark"
     )

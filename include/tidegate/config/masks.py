@@ -12,6 +12,7 @@ from typing import Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.column_names import check_names, column_pattern
+from tidegate.config.connection_names import ConnId
 from tidegate.config.table_rule import TableRule
 
 
@@ -46,7 +47,7 @@ class MaskRule(TableRule):
     value: str = Field("", description="constant: the text that each value becomes")
     first: int = Field(0, ge=0, le=64, description="partial, phone: so many characters (phone: digits) stay in front")
     last: int = Field(0, ge=0, le=64, description="partial: so many characters stay at the end")
-    key_conn_id: str | None = Field(
+    key_conn_id: ConnId | None = Field(
         None, description="hmac, mail, phone: the Airflow connection whose password is the key, of 16 bytes or more"
     )
 

@@ -35,6 +35,7 @@ class SourceTraits:
     cluster: str | None  # a transaction's rows and its commit may come by any source of this cluster
     pushed_seconds: float | None  # how often it writes to capture by itself; None: capture reads it
     paths: tuple[str, ...]  # keys with a path or URL, as of a lake
+    files: tuple[str, ...]  # keys with a file of capture's machine, or None
     in_silver: Callable[[str, str], tuple[str, str]]  # database and table, as silver names them
     has_positions: bool  # its log is of one host of its connection, and no other host knows a place in it
     bounds_timestamps: bool  # by its server's clock: no commit_ts is from the future

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from tidegate.config.any_source import AnySourceSection, Flavour
+from tidegate.config.connection_names import ConnId
 from tidegate.config.section import Section
 from tidegate.config.source_traits import SourceTraits, as_named, lower_database
 from tidegate.config.ticdc import TicdcSource
@@ -36,7 +37,7 @@ class Start(StrEnum):
 class MysqlSource(AnySourceSection):
     """A MySQL or MariaDB server whose binlog is captured."""
 
-    conn_id: str = Field(
+    conn_id: ConnId = Field(
         description="Airflow connection with host, port, login, password. Its extra has the TLS settings", min_length=1
     )
     flavour: Literal[Flavour.MYSQL, Flavour.MARIADB] = Field(
@@ -53,7 +54,7 @@ class MysqlSource(AnySourceSection):
         description="Take part in semi-synchronous replication: capture acknowledges a waiting commit when it is on"
         " our disk. Run another semi-sync replica too: it replies while capture restarts or is down",
     )
-    replica_conn_id: str | None = Field(
+    replica_conn_id: ConnId | None = Field(
         None,
         min_length=1,
         description="Airflow connection of a replica. Snapshots watch its lag (snapshot.replica_lag_seconds_max)",
@@ -69,16 +70,16 @@ class MysqlSource(AnySourceSection):
     def traits(self) -> SourceTraits:
         return SourceTraits(
             sql_conn_id=self.conn_id, replica_conn_id=self.replica_conn_id, cluster=None, pushed_seconds=None,
-            watched_conn_id=None if self.semi_sync else self.conn_id, paths=(), in_silver=as_named, has_positions=True,
-            bounds_timestamps=True, shows_past=False, leaves_out_tables=True, logs_own_tables=False, changefeed=False,
-            erases_rows=True,
+            watched_conn_id=None if self.semi_sync else self.conn_id, paths=(), files=(), in_silver=as_named,
+            has_positions=True, bounds_timestamps=True, shows_past=False, leaves_out_tables=True,
+            logs_own_tables=False, changefeed=False, erases_rows=True,
         )  # fmt: skip
 
 
 class TidbSource(AnySourceSection):
     """A Pump that a TiDB up to 8.3 writes its binlog to."""
 
-    conn_id: str = Field(
+    conn_id: ConnId = Field(
         description="Airflow connection of TiDB's SQL port: for timestamps, DDL, snapshots, verification", min_length=1
     )
     flavour: Literal[Flavour.TIDB] = Field(description="tidb")
@@ -138,8 +139,8 @@ class TidbSource(AnySourceSection):
         return SourceTraits(
             sql_conn_id=self.conn_id, replica_conn_id=None, cluster=self.cluster or self.conn_id,
             pushed_seconds=self.fake_seconds, watched_conn_id=None, paths=(), in_silver=lower_database,
-            has_positions=False, bounds_timestamps=False, shows_past=True, leaves_out_tables=False,
-            logs_own_tables=True, changefeed=False, erases_rows=False,
+            files=("tls_certificate", "tls_key", "tls_ca"), has_positions=False, bounds_timestamps=False, shows_past=True,
+            leaves_out_tables=False, logs_own_tables=True, changefeed=False, erases_rows=False,
         )  # fmt: skip
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.any_source import AnySourceSection, Flavour
+from tidegate.config.connection_names import ConnId
 from tidegate.config.section import Section
 from tidegate.config.source_traits import SourceTraits, lower_both
 from tidegate.config.store_options import StoreOptions
@@ -59,8 +60,8 @@ class TicdcSource(AnySourceSection):
         description="The changefeed's sink URI without its parameters: a folder, or s3://, gs://, abfss:// and a prefix",
         min_length=1,
     )
-    conn_id: str | None = Field(None, description="Airflow connection. Its extra holds the keys of the store")
-    sql_conn_id: str | None = Field(
+    conn_id: ConnId | None = Field(None, description="Airflow connection. Its extra holds the keys of the store")
+    sql_conn_id: ConnId | None = Field(
         None,
         description="Airflow connection of the SQL port of the changefeed's TiDB, for existing rows and verification."
         " Empty: tables that had rows are held, and `tidegate verify` reports all tables as unverified",
@@ -91,7 +92,7 @@ class TicdcSource(AnySourceSection):
     def traits(self) -> SourceTraits:
         return SourceTraits(
             sql_conn_id=self.sql_conn_id, replica_conn_id=None, watched_conn_id=None, cluster=None, pushed_seconds=None,
-            paths=("path",), in_silver=lower_both, has_positions=False, bounds_timestamps=False, shows_past=True,
+            paths=("path",), files=(), in_silver=lower_both, has_positions=False, bounds_timestamps=False, shows_past=True,
             leaves_out_tables=False, logs_own_tables=False, changefeed=True, erases_rows=False,
         )  # fmt: skip
 

@@ -12,9 +12,10 @@ import difflib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tidegate import config
-from tidegate.config import Pipeline
+from tidegate.config import AnySource, Pipeline
 from tidegate.errors import ConfigError, UsageError
 from tidegate.home import PIPELINES_ENV, home, pipelines_folder
 from tidegate.lake.storage import lake_root
@@ -62,11 +63,16 @@ def resolved(pipeline: Pipeline) -> Pipeline:
     capture = pipeline.capture
     if capture.value_log_path:
         capture = capture.model_copy(update={"value_log_path": str(home() / capture.value_log_path)})
-    sources = {
-        name: source.model_copy(update={key: lake_root(getattr(source, key), home()) for key in source.traits.paths})
-        for name, source in pipeline.sources.items()
-    }
+    sources = {name: _resolved_source(source) for name, source in pipeline.sources.items()}
     return pipeline.model_copy(update={"lake": lake, "capture": capture, "sources": sources})
+
+
+def _resolved_source(source: AnySource) -> AnySource:
+    paths: dict[str, Any] = {key: lake_root(getattr(source, key), home()) for key in source.traits.paths}
+    for key in source.traits.files:
+        if (file := getattr(source, key)) is not None:
+            paths[key] = home() / file
+    return source.model_copy(update=paths)
 
 
 def read() -> tuple[list[PipelineFile], list[ConfigError]]:

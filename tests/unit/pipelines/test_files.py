@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate import pipelines
+from tidegate import config, pipelines
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.errors import UsageError
 
@@ -19,6 +19,7 @@ lake: {{path: {lake}}}
 sources: {{s: {{conn_id: c, flavour: mysql}}}}
 tables: {{include: ['d.*']}}
 """
+TEXT_OF_PUMP = "pipeline: p\nlake: {{path: lake}}\nsources: {{pump: {pump}}}\ntables: {{include: ['d.*']}}\n"
 
 
 def write(folder: Path, name: str, lake: str, more: str = "") -> Path:
@@ -52,6 +53,17 @@ def test_relative_paths_are_the_projects_wherever_a_command_was_started(
     assert pipeline.lake.path == str(tmp_path / "project" / "lakes" / "p")
     assert value_log_folder(pipeline, "s", Path("unused")) == tmp_path / "project" / "spool" / "s"
     assert pipelines.resolved(pipeline) == pipeline
+
+
+def test_a_pumps_certificates_are_the_projects_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEGATE_HOME", str(tmp_path / "project"))
+    pump = (
+        '{conn_id: t, flavour: tidb, listen: ["0.0.0.0:8250"], tls_certificate: tls/pump.pem, tls_key: /etc/pump.key}'
+    )
+    source = pipelines.resolved(config.parse(TEXT_OF_PUMP.format(pump=pump), where="p.yaml")).sources["pump"]
+    assert isinstance(source, config.TidbSource)
+    assert source.tls_certificate == tmp_path / "project" / "tls" / "pump.pem"
+    assert (source.tls_key, source.tls_ca) == (Path("/etc/pump.key"), None)
 
 
 def test_two_files_of_one_lake_are_refused_however_its_path_is_written(
