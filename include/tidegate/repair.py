@@ -10,7 +10,7 @@ road of every snapshot (snapshot/repair_wave.py). Then the mended tables are com
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -30,7 +30,7 @@ from tidegate.table_names import Physical
 from tidegate.tables_snapshot import VERIFICATION
 from tidegate.text_layout import counted
 from tidegate.verify.cut import newest_cut
-from tidegate.verify.report import Outcome, Report
+from tidegate.verify.report import Outcome, Report, TableResult
 from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.source_side import keys_condition
 from tidegate.verify.under_way import Differing, VerifyOptions
@@ -76,48 +76,71 @@ class Repairs:
             marks = self.pipeline.snapshot.marks
             self.wanted[place] = RepairKeys(*place.pair, conditions, whole, zero_dates, marks, changefeed)
 
-    def run(self) -> list[str]:
-        """Copy, and wait until apply has taken it; names of the tables. Raises VerifyError when apply doesn't."""
-        for place, wanted in self.wanted.items():
-            with take_lease(self.lake, place.source, "snapshot", report=self.report):
-                self._mend(place.source, wanted)
-            name = place.shown
-            self.report(f"{name}: {self.counts[place]:,} keys differed; their rows are copied again")
-        return [place.shown for place in self.wanted]
+    def run(self) -> dict[Physical, str]:
+        """Copy them all, and wait until apply has taken them: why it didn't, of each table that it doesn't take."""
+        untaken: dict[Physical, str] = {}
+        for source in dict.fromkeys(place.source for place in self.wanted):
+            places = [place for place in self.wanted if place.source == source]
+            with take_lease(self.lake, source, "snapshot", report=self.report):
+                untaken |= self._mend(source, places)
+        for place in self.wanted.keys() - untaken.keys():
+            self.report(f"{place.shown}: {self.counts[place]:,} keys differed; their rows are copied again")
+        for line in untaken.values():
+            self.report(line)
+        return untaken
 
-    def _mend(self, source: str, wanted: RepairKeys) -> None:
-        reason = ""
-        for _ in range(REPAIR_ATTEMPTS_MAX):
-            info = self.connections[source]
-            token = repair_wave(self.pipeline.pipeline, source, info, self.lake, wanted)
-            reason = self._answer(token, (wanted.database, wanted.table))
-            if not reason:
-                return
-            self.report(f"{wanted.database}.{wanted.table}: read again, since {reason}")
-        raise VerifyError(
-            f"apply doesn't take its rows: {reason}",
-            where=f"{wanted.database}.{wanted.table}",
-            remedy="end what it says, then verify again",
-        )
+    def _mend(self, source: str, places: Sequence[Physical]) -> dict[Physical, str]:
+        """Tables of one source, side by side: one that waits for long, or for ever, keeps no other one waiting."""
+        untaken: dict[Physical, str] = {}
+        for attempt in range(1, REPAIR_ATTEMPTS_MAX + 1):
+            tokens: dict[str, Physical] = {}
+            for place in places:
+                try:
+                    tokens[self._copied(source, place)] = place
+                except VerifyError as error:  # this table's alone
+                    untaken[place] = str(error)
+            refused, late = self._answers(tokens)
+            untaken |= {place: _untaken(place, *self._too_late()) for place in late}
+            if not refused or attempt == REPAIR_ATTEMPTS_MAX:
+                break
+            for place, reason in refused.items():
+                self.report(f"{place.shown}: read again, since {reason}")
+            places = list(refused)
+        ends = "end what it says, then verify again"
+        return untaken | {
+            place: _untaken(place, f"apply doesn't take its rows: {reason}", ends) for place, reason in refused.items()
+        }
 
-    def _answer(self, token: str, name: tuple[str, str]) -> str:
-        """Why apply refused the wave; "" when it took it."""
+    def _copied(self, source: str, place: Physical) -> str:
+        """The token of a wave of its rows."""
+        wanted = self.wanted[place]
+        return repair_wave(self.pipeline.pipeline, source, self.connections[source], self.lake, wanted)
+
+    def _answers(self, tokens: Mapping[str, Physical]) -> tuple[dict[Physical, str], list[Physical]]:
+        """Why apply refused waves, and the tables whose waves it hasn't answered in time."""
         until = time.monotonic() + self.timeout_seconds
-        log = EventLog(self.lake)
-        while True:
+        log, refused, waiting = EventLog(self.lake), dict[Physical, str](), dict(tokens)
+        while waiting:
             for event in log.look()[1]:
-                if event.token == token and event.name == name:
-                    if event.event is EventKind.APPLIED:
-                        return ""
-                    if event.event is EventKind.REFUSED:
-                        return event.reason
+                place = waiting.get(event.token)
+                if place is None or event.name != place.pair:
+                    continue
+                if event.event in (EventKind.APPLIED, EventKind.REFUSED):
+                    del waiting[event.token]
+                if event.event is EventKind.REFUSED:
+                    refused[place] = event.reason
             if time.monotonic() > until:
-                raise VerifyError(
-                    f"apply hasn't taken its rows after {self.timeout_seconds:g} s",
-                    where=".".join(name),
-                    remedy="are capture and apply running? they take them when they do; give a larger --timeout",
-                )
-            time.sleep(VERIFY_POLL_SECONDS)
+                break
+            time.sleep(VERIFY_POLL_SECONDS if waiting else 0)
+        return refused, list(waiting.values())
+
+    def _too_late(self) -> tuple[str, str]:
+        what = f"apply hasn't taken its rows after {self.timeout_seconds:g} s"
+        return what, "are capture and apply running? they take them when they do; give a larger --timeout"
+
+
+def _untaken(place: Physical, what: str, remedy: str) -> str:
+    return str(VerifyError(what, where=place.shown, remedy=remedy))
 
 
 def verify_and_repair(
@@ -129,7 +152,10 @@ def verify_and_repair(
     repair: bool,
     report: Callable[[str], None],
 ) -> Report:
-    """Raises VerifyError, and what capture's and the snapshots' road raise."""
+    """A table that can't be mended stays different, and says why; the others are mended.
+
+    Raises VerifyError, and what capture's and the snapshots' road raise.
+    """
     repairs = Repairs(pipeline, lake, connections, report, options.timeout_seconds)
     asked = replace(options, on_different=repairs.note) if repair else options
     first = verify(pipeline, connections, lake.root, lake.storage_options, asked)
@@ -139,13 +165,23 @@ def verify_and_repair(
                 report(f"{table.table} isn't mended, since it isn't rows that differ: {table.reason}")
     if not repairs.wanted:
         return first
-    mended = repairs.run()
-    again = verify(pipeline, connections, lake.root, lake.storage_options, replace(options, tables=frozenset(mended)))
-    fresh = {(mended_table.source, mended_table.table): mended_table for mended_table in again.tables}
+    untaken = {(place.source, place.shown): reason for place, reason in repairs.run().items()}
+    first = replace(first, tables=tuple(_with_reason(table, untaken) for table in first.tables))
+    mended = frozenset(place.shown for place in repairs.wanted if (place.source, place.shown) not in untaken)
+    if not mended:
+        return first
+    again = verify(pipeline, connections, lake.root, lake.storage_options, replace(options, tables=mended))
+    fresh = {name: table for table in again.tables if (name := (table.source, table.table)) not in untaken}
     tables = tuple(fresh.get((earlier.source, earlier.table), earlier) for earlier in first.tables)
     return replace(
         again, tables=tables, positions=first.positions | again.positions, seconds=first.seconds + again.seconds
     )
+
+
+def _with_reason(table: TableResult, untaken: Mapping[tuple[str, str], str]) -> TableResult:
+    """It stays different, with the reason why it couldn't be mended."""
+    reason = untaken.get((table.source, table.table))
+    return table if reason is None else replace(table, reason=reason)
 
 
 def due_tables(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
