@@ -60,6 +60,7 @@ from tidegate.snapshot.chunks.chunk_table import ChunkFiles
 from tidegate.standing.causes import cause_of
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.target import NotStaged, StagedUpsert
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def decode_changes(
     later: prewrites committed by the window.
     """
     plan = plan_decode(app, window, later, plans)
-    tables, ledger, here = dict[str, StagedTable](), list[Accounted](), InDriver({}, app.pool)
+    tables, ledger, here = dict[str, StagedTable](), list[Accounted](), InDriver(KeyFilesAtHand(), app.pool)
     decoded = Decoded(plan, StagedChanges(tables, here.key_files), ledger)
     whole = [ref for ref in window.refs if ref.whole]  # of the others each row waits for its pair
     refs = [ref for ref in whole if plan.windows.get(ref.source) or plan.known[ref.source].held]

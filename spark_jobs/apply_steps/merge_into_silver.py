@@ -26,7 +26,7 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.sweep import sweep_whole_tables
 from spark_jobs.positional.rows import write_counted
 from spark_jobs.positional.versions import write_versions
-from spark_jobs.positional.writer import GivenBack, KeyFiles, Outcome, upsert_of, write_upserts
+from spark_jobs.positional.writer import GivenBack, Outcome, upsert_of, write_upserts
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.abandoned import remove_abandoned
 from spark_jobs.window.application import Application
@@ -38,6 +38,7 @@ from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.merge.phases import DdlPhase
 from tidegate.tables import silver_path
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 
 
 def merge_into_silver(
@@ -128,7 +129,7 @@ def _kept(app: Application, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
 
 
 def _write_all(
-    app: Application, window: Window, ddl_times: DdlTimes, keys: KeyFiles, works: Sequence[TableToWrite]
+    app: Application, window: Window, ddl_times: DdlTimes, keys: KeyFilesAtHand, works: Sequence[TableToWrite]
 ) -> dict[str, Outcome]:
     """The Delta version of each table, or why it has none."""
     together, apart, groups = list[TableToWrite](), list[TableToWrite](), dict[str, list[TableToWrite]]()
@@ -155,7 +156,7 @@ def _write_all(
     return outcomes
 
 
-def _write(writer: SilverWriter, keys: KeyFiles) -> int:
+def _write(writer: SilverWriter, keys: KeyFilesAtHand) -> int:
     """One table's phases, one after the other."""
     for planned in writer.work.plan.phases:
         if isinstance(planned.phase, DdlPhase):
@@ -166,7 +167,7 @@ def _write(writer: SilverWriter, keys: KeyFiles) -> int:
     return writer.log.state().version
 
 
-def _write_rows(writer: SilverWriter, keys: KeyFiles, planned: PlannedPhase) -> None:
+def _write_rows(writer: SilverWriter, keys: KeyFilesAtHand, planned: PlannedPhase) -> None:
     app, work, upto_ts = writer.app, writer.work, planned.phase.upto_ts
     match work.plan.writer:
         case TableWriter.COUNTED:

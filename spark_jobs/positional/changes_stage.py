@@ -26,7 +26,7 @@ from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.soft_delete import marked
 from tidegate.segments.result import TableChanges
 from tidegate.table_names import Physical
-from tidegate.upsert.keys.file import KeyFile
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.row_hash import row_hashes
 from tidegate.upsert.target import NotStaged, StagedUpsert
 
@@ -39,7 +39,7 @@ _SYSTEM: Final = (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
 class InDriver:
     """key_files: takes key files in memory, by path, instead of the staging folder. pool: for writing tables' rows."""
 
-    key_files: dict[str, KeyFile]
+    key_files: KeyFilesAtHand
     pool: Executor | None = None
 
 

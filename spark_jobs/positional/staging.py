@@ -11,23 +11,23 @@ change per key, and writes. No file straddles two phases, so a phase never has t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tidegate import limits, tables
+from tidegate import tables
 from tidegate.binlog.decode import TableChanges
 from tidegate.delta.store import REFUSED
 from tidegate.errors import LakeRefused, Terminal, Transient, unexpected
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.net_change import last_per_hash
 from tidegate.table_names import Physical
-from tidegate.upsert.cost import KEY_RECORD_BYTES
 from tidegate.upsert.file_layout import FileLayout
-from tidegate.upsert.keys.file import KeyFile, write_keys
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
+from tidegate.upsert.keys.file import write_keys
 from tidegate.upsert.keys.hash import SEED, Seed, key_hashes
 from tidegate.upsert.stage import Target, staged
 from tidegate.upsert.target import NotStaged, StagedUpsert, StagePhase, UpsertTarget
@@ -44,7 +44,7 @@ class UpsertStage:
     lake: LakeFiles
     folder: str
     seed: Seed = SEED
-    kept: dict[str, KeyFile] | None = None
+    kept: KeyFilesAtHand | None = None
     pool: Executor | None = None
     _held: dict[tuple[str, str], list[TableChanges]] = field(default_factory=dict)  # by table's name and source
     _targets: dict[str, UpsertTarget] = field(default_factory=dict)
@@ -87,19 +87,11 @@ class UpsertStage:
         kept = last if len(last) < changes.num_rows else None
         keys = staged(Target(self.lake, target.path, phase.layout, self.seed), changes, source, kept)
         path = f"{self.folder}/{uuid.uuid4().hex}.keys"
-        if self.kept is not None and _has_room(self.kept, keys):
-            self.kept[path] = keys
-        else:
+        if self.kept is None or not self.kept.keep(path, keys):
             self.lake.make_folder(self.folder)
             write_keys(self.lake, path, keys)
         files = tuple(f"{target.path}/{unquote(add['path'])}" for add in keys.adds)
         return StagedUpsert(target.name, phase.upto_ts, path, keys.changes, files)
-
-
-def _has_room(kept: Mapping[str, KeyFile], keys: KeyFile) -> bool:
-    """Whether the driver may hold these keys, too. A window with more is given back, and they aren't read."""
-    changes = keys.changes + sum(file.changes for file in tuple(kept.values()))
-    return changes * KEY_RECORD_BYTES <= limits.UPSERT_KEYS_BYTES_MAX
 
 
 def _refused(path: str, error: Exception) -> Terminal:

@@ -40,7 +40,8 @@ from tidegate.upsert.data_file import write
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
-from tidegate.upsert.keys.file import KeyFile, read_keys
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
+from tidegate.upsert.keys.file import read_keys
 from tidegate.upsert.resolve import NewFile, Resolved, resolve
 from tidegate.upsert.rewrite import live_rows
 from tidegate.upsert.target import StagedUpsert, StagePhase, misfit
@@ -50,7 +51,6 @@ OPERATION = "UPSERT"
 CONFLICT_WAIT = 0.2
 
 Outcome = int | BaseException
-KeyFiles = dict[str, KeyFile]  # of a window that was decoded in the driver, by path
 
 
 class GivenBack(Exception):  # noqa: N818 - nothing went wrong
@@ -100,7 +100,7 @@ def upsert_of(app: Application, work: TableToWrite, upto_ts: int) -> Upsert | No
     return Upsert(work, phase, target.path, tables.app_id(app.pipeline.pipeline, work.name), staged)
 
 
-def write_upserts(app: Application, keys: KeyFiles, upserts: Sequence[Upsert]) -> dict[str, Outcome]:
+def write_upserts(app: Application, keys: KeyFilesAtHand, upserts: Sequence[Upsert]) -> dict[str, Outcome]:
     """Write each of them. The result is by the table's name; a table that fails doesn't stop the others."""
     outcome: dict[str, Outcome] = {}
     if not upserts:
@@ -145,7 +145,7 @@ def _each(app: Application, step: Callable[[Upsert], int | None], among: Sequenc
     return {name: future.exception() or future.result() for name, future in running.items()}
 
 
-def _prepare(app: Application, keys: KeyFiles, upsert: Upsert) -> int | None:
+def _prepare(app: Application, keys: KeyFilesAtHand, upsert: Upsert) -> int | None:
     """Look at silver as it is now and find what has to be probed; the version, when silver has the phase already."""
     upsert.snapshot = snapshot = app.lake.log(upsert.path).state()
     applied = snapshot.transaction(upsert.app_id)
@@ -155,7 +155,7 @@ def _prepare(app: Application, keys: KeyFiles, upsert: Upsert) -> int | None:
     upsert.work.entry.check_follows(upsert.phase.after_ts, applied)
     check_fit(snapshot, upsert.phase.layout)
     if upsert.resolved is None:
-        files = [keys.pop(s.keys) if s.keys in keys else read_keys(app.lake, s.keys) for s in upsert.staged]
+        files = [keys.take(staged.keys) or read_keys(app.lake, staged.keys) for staged in upsert.staged]
         upsert.resolved = resolve(files)
     upsert.probe = Probe(upsert.path, upsert.resolved.table, candidates(snapshot.files, upsert.resolved.table))
     return None

@@ -16,7 +16,7 @@ from spark_jobs.window.window import Accounted, PrewrittenSegment, StagedFile, S
 from tidegate.lake.latency import Percentiles
 from tidegate.snapshot.progress.events import SnapshotEvent, TableKey
 from tidegate.standing.standing import Standing
-from tidegate.upsert.keys.file import KeyFile
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.target import StagedUpsert
 
 DdlTimes = Mapping[tuple[str, int], int]  # (source, commit_ts) -> Unix microseconds
@@ -100,7 +100,7 @@ class StagedChanges:
     """
 
     tables: Mapping[str, StagedTable]
-    key_files: dict[str, KeyFile]
+    key_files: KeyFilesAtHand
     by_keys: MadeByKeys = field(default_factory=MadeByKeys)
 
 

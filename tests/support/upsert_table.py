@@ -29,6 +29,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.silver_sql import SilverColumn, SilverShape
 from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.stage import Target, staged
 from tidegate.upsert.target import StagedUpsert, StagePhase, UpsertTarget
 
@@ -93,7 +94,9 @@ class Table:
         )
         upsert = upsert_of(self.app, work, self.windows)
         assert upsert is not None
-        outcome = write_upserts(self.app, {"keys": keys}, [upsert])[NAME]
+        kept = KeyFilesAtHand()
+        assert kept.keep("keys", keys)
+        outcome = write_upserts(self.app, kept, [upsert])[NAME]
         assert isinstance(outcome, int), outcome
         for op, number, note in changes:
             self.model.pop(number, None)

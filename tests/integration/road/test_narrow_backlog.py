@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.apply_steps import merge_into_silver
-from spark_jobs.positional.writer import KeyFiles, Outcome, Upsert, write_upserts
+from spark_jobs.positional.writer import Outcome, Upsert, write_upserts
 from spark_jobs.window import density
 from spark_jobs.window.application import Application
 from tests.integration.road.test_renames import run
@@ -21,6 +21,7 @@ from tests.support.servers import FreshDatabase
 from tidegate import config, limits
 from tidegate.local.server import Server
 from tidegate.upsert.cost import KEY_RECORD_BYTES
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -66,8 +67,8 @@ def test_a_table_catches_up_in_windows_that_fit(
     road.capture()
     held = list[int]()
 
-    def noted(app: Application, keys: KeyFiles, upserts: Sequence[Upsert]) -> dict[str, Outcome]:
-        held.append(sum(file.changes for file in keys.values()))
+    def noted(app: Application, keys: KeyFilesAtHand, upserts: Sequence[Upsert]) -> dict[str, Outcome]:
+        held.append(keys.changes)
         return write_upserts(app, keys, upserts)
 
     monkeypatch.setattr(merge_into_silver, "write_upserts", noted)

@@ -31,6 +31,7 @@ from tidegate.segments.result import Problem
 from tidegate.segments.segment import Segment
 from tidegate.segments.window import SegmentRef
 from tidegate.tables import SegmentFlag
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.row_hash import row_hashes
 
 
@@ -162,7 +163,7 @@ def test_threads_of_the_driver_and_sparks_workers_stage_what_one_task_would(
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     ways = {
         "one task": decode_refs(refs, plan),
-        "threads": in_driver(refs, plan, InDriver({})),
+        "threads": in_driver(refs, plan, InDriver(KeyFilesAtHand())),
         "workers": in_workers(spark, refs, plan),
     }
     rows, ledgers, files = {}, {}, {}

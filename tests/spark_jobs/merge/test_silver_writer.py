@@ -43,6 +43,7 @@ from tidegate.schema.model.types import canonical
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.row_hash import row_hashes
 
 pytestmark = pytest.mark.spark
@@ -104,7 +105,7 @@ class Shop:
         versions = {name: version_changes(self.app, entry, cut) for name, entry in window.tables.items()}
         plans = choose_writers(self.app, window, (), versions)
         prepare_silver(self.app, window, plans)
-        staged = StagedChanges({name: StagedTable() for name in window.tables}, {})
+        staged = StagedChanges({name: StagedTable() for name in window.tables}, KeyFilesAtHand())
         stage = UpsertStage(self.app.lake, "staging", self.app.key_seed, staged.key_files)
         for name, entry in window.tables.items():
             plan = plans[name]

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate import limits
 from tidegate.errors import LakeRefused, UnsupportedValue
 from tidegate.lake.files import LakeFiles
+from tidegate.upsert.cost import KEY_RECORD_BYTES
+from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.keys.file import DELETED, KeyFile, read_keys, write_keys
 from tidegate.upsert.keys.hash import SEED, Cells, Seed, key_hashes, leads
 from tidegate.upsert.keys.table import KeyTable
@@ -109,6 +112,15 @@ def test_key_files_and_tables_come_back_from_the_lake(tmp_path: Path) -> None:
         for copy in (table, KeyTable.open(lake, "t"), pickle.loads(pickle.dumps(table))):
             assert copy.probe(cells).tolist() == expected
             assert copy.key_schema == KEY
+
+
+def test_keys_are_kept_as_long_as_there_is_room_and_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "UPSERT_KEYS_BYTES_MAX", 10 * KEY_RECORD_BYTES)
+    kept, few = KeyFilesAtHand(), key_file([("n", i, 1, 0, 0, False) for i in range(4)])
+    assert [kept.keep(path, few) for path in "abc"] == [True, True, False]
+    assert kept.changes == 8
+    assert [kept.take(path) for path in ("a", "a", "c")] == [few, None, None]
+    assert not kept.keep("d", few), "the window's changes count, wherever they are now"
 
 
 def test_what_is_no_key_file_or_table_is_refused(tmp_path: Path) -> None:

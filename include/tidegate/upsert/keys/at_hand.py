@@ -1,0 +1,35 @@
+"""Key files of one window in memory, where the process that decodes resolves, too.
+
+In:  key files by path, from threads side by side.
+Out: the same; those beyond limits.UPSERT_KEYS_BYTES_MAX aren't taken, and go to the staging folder.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from tidegate import limits
+from tidegate.upsert.cost import KEY_RECORD_BYTES
+from tidegate.upsert.keys.file import KeyFile
+
+
+class KeyFilesAtHand:
+    """changes: so many were taken. They count for the whole window: one with more is given back, and isn't read."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, KeyFile] = {}
+        self.changes = 0
+        self._lock = Lock()
+
+    def keep(self, path: str, keys: KeyFile) -> bool:
+        """Whether there was room for them."""
+        with self._lock:
+            if (self.changes + keys.changes) * KEY_RECORD_BYTES > limits.UPSERT_KEYS_BYTES_MAX:
+                return False
+            self.changes += keys.changes
+            self._files[path] = keys
+            return True
+
+    def take(self, path: str) -> KeyFile | None:
+        """Once; None when they aren't here."""
+        return self._files.pop(path, None)
