@@ -22,8 +22,10 @@ from tidegate.schema.model.unlogged import Reference
 
 _NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 _CONSTRAINTS: Final = frozenset(
-    {"PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "CLUSTERING"}
+    {"PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"}
 )
+# From this version on VECTOR is no column's name in MariaDB, unless it is quoted.
+_VECTORS_SINCE: Final = 110700
 # Before these versions REFERENCES behind a column was taken and forgotten.
 _INLINE_KEYS_SINCE: Final = {True: 100500, False: 90000}
 _Draft = dict[str, Any]  # fields of a ColumnDefinition that were read
@@ -37,7 +39,12 @@ def starts_constraint(cursor: Cursor) -> bool:
         return True
     if word == "PERIOD":
         return after.upper in ("FOR", "IF")
-    return word == "VECTOR" and (after.upper in ("INDEX", "KEY") or after.text == "(")
+    if word == "CLUSTERING":  # of TokuDB; everywhere else a name as any other
+        return after.upper in ("INDEX", "KEY")
+    if word != "VECTOR":
+        return False
+    reserved = cursor.server.mariadb and cursor.server.number >= _VECTORS_SINCE  # VECTOR name (column)
+    return reserved or after.upper in ("INDEX", "KEY") or after.text == "("
 
 
 def read_column(cursor: Cursor, name: str | None = None) -> ColumnDefinition:

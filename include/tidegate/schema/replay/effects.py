@@ -33,6 +33,7 @@ from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import MERGES, SEQUENCE, EngineOptions, logged_as, renamed_keys, repointed_keys
 from tidegate.schema.replay.context import Context
+from tidegate.schema.replay.indexes import check_periods
 from tidegate.schema.replay.logged_effects import makes_database, surely_new
 from tidegate.schema.replay.partition_moves import PartitionMoves
 from tidegate.schema.replay.said_columns import check_said
@@ -195,6 +196,8 @@ class TableEffects:
                 self._known(renamed)
             moves.follow_unknown(table, statement.actions)
             return
+        if self._history.columns_of_query is not None:
+            check_periods(statement.actions)
         before = self._work.shape(table)
         after = alter(before, statement.actions, self._context)
         status = self._work.status(table)

@@ -6,7 +6,7 @@ Out: new indexes; the given ones are left as they were.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,11 +15,13 @@ from tidegate.remedy import RECREATE
 from tidegate.schema.ddl.tree import (
     Action,
     AddColumn,
+    AddIndex,
     ChangeColumn,
     DropIndex,
     IndexDefinition,
     RenameColumn,
     RenameIndex,
+    SetNotNull,
 )
 from tidegate.schema.model.charsets import bytes_per_character
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind
@@ -91,9 +93,9 @@ def with_indexes(
         parts = tuple(by_name.get(name.lower(), 0) for name in definition.columns)
         if definition.period:
             between = [c.id for name in period if (c := find(columns, name)) and not c.generation_expression]
-            if len(between) != 2:
-                raise DDLError("WITHOUT OVERLAPS of a period that an earlier statement made", remedy=RECREATE)
-            parts = (*parts[:-1], *between)
+            # An earlier statement may have made the period, and no version keeps it. No such index is a row's key, so
+            # it does no harm that nobody knows two of its columns.
+            parts = (*parts[:-1], *(between if len(between) == 2 else (0,)))
         if definition.made_for_key and any(index.parts[: len(parts)] == parts for index in all_indexes):
             continue
         if made_for_keys:
@@ -106,6 +108,13 @@ def with_indexes(
         all_indexes.append(Index(name, definition.kind, parts, whole, definition.made_for_key))
         made_for_keys = made_for_keys or definition.made_for_key
     return tuple(all_indexes)
+
+
+def check_periods(actions: Collection[Action]) -> None:
+    """For a script, which shows the columns of each key. Raises DDLError where an earlier statement made the period."""
+    over = any(isinstance(action, AddIndex) and action.definition.period for action in actions)
+    if over and not any(isinstance(action, SetNotNull) for action in actions):
+        raise DDLError("WITHOUT OVERLAPS of a period that an earlier statement made", remedy=RECREATE)
 
 
 def _is_whole(column: Column, prefix: int) -> bool:
