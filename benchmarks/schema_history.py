@@ -24,7 +24,8 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.schema.replay.history import Bounds, SchemaHistory
+from tidegate.schema.replay.bounds import Bounds
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.tables import SCHEMA_HISTORY
 
 COLUMNS = 10

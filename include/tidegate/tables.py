@@ -157,7 +157,9 @@ SCHEMA_HISTORY: Final = Table(
                 "JSON: where capture of the source began; of a baseline's row of the server's defaults, null elsewhere",
                 nullable=True,
             ),
-            _field("engine", pa.string(), "storage engine in lower case; null for InnoDB", nullable=True),
+            _field(
+                "engine", pa.string(), "storage engine in lower case, null for InnoDB; or view, no view", nullable=True
+            ),
             _field(
                 "foreign_keys",
                 pa.string(),

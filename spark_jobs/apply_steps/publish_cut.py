@@ -22,9 +22,10 @@ from spark_jobs.window.standing.silver_guard import met_unwritten, note_publishe
 from spark_jobs.window.standing.standings import after, hold_for_error
 from spark_jobs.window.waves.shards import rest_shards
 from spark_jobs.window.waves.snapshots import record_answers, take_answers
-from spark_jobs.window.window import Window
+from spark_jobs.window.window import TableWindow, Window
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
+from tidegate.schema.model.unlogged import VIEWS
 from tidegate.standing.events import CaughtUp, CutReached, SourceBack
 from tidegate.standing.standing import Standing
 from tidegate.standing.step import step
@@ -122,7 +123,7 @@ def _shards(app: Application, window: Window, standings: Mapping[str, Standing])
 
 def _found_above(app: Application, window: Window, standings: dict[str, Standing]) -> None:
     """The states of dropped tables, and of those released at the cut or above, at the window's end."""
-    names = set(window.tables)
+    names = {name for name, entry in window.tables.items() if app.states.get(name) or not _is_view(app, entry)}
     names |= {name for name, _ in app.states.of(State.RELEASED)}
     released = app.states.any(State.RELEASED)
     flows: Mapping[str, Collection[Physical]] = app.names.flows() if released else {}
@@ -134,6 +135,12 @@ def _found_above(app: Application, window: Window, standings: dict[str, Standing
         standing = after(app, name, event, physical)
         if standing is not None:
             standings[name] = standing
+
+
+def _is_view(app: Application, entry: TableWindow) -> bool:
+    """Whether a name in the window's segments was never a table's: a view's was dropped as none."""
+    versions = [v for of in entry.physical for v in app.histories[of.source].versions(*of.pair)]
+    return bool(versions) and all(version.engine in VIEWS for version in versions)
 
 
 def _caught_up(

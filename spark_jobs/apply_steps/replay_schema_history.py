@@ -41,7 +41,7 @@ from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.follow.renames import empties
 from tidegate.schema.model.columns import TableVersion, was_there
 from tidegate.schema.model.server import ServerVersion
-from tidegate.schema.model.unlogged import SEQUENCE
+from tidegate.schema.model.unlogged import SEQUENCE, VIEWS
 from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.segment_kinds import statements_of
 from tidegate.segments.window import SegmentRef
@@ -222,6 +222,8 @@ def _take_in(app: Application, planned: Planned, version: TableVersion) -> None:
     if version.commit_ts <= app.positions.applied(name):
         return
     held = app.positions.is_held(name)
+    if version.engine in VIEWS and not held:
+        return
     if version.status.waits:
         if not held and not routed and take_in(app, window, physical):
             line, needs = lacking(version)

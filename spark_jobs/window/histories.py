@@ -18,7 +18,8 @@ from tidegate.lake import judgements, prewrites
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.remedy import Remedy
 from tidegate.schema.ddl.reader import DdlNotRead
-from tidegate.schema.replay.history import Bounds, SchemaHistory
+from tidegate.schema.replay.bounds import Bounds
+from tidegate.schema.replay.history import SchemaHistory
 from tidegate.segments.prewrites import Prewrites
 from tidegate.tables import State
 

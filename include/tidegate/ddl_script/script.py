@@ -24,9 +24,11 @@ from tidegate.schema.ddl.tree import (
     CreateLike,
     CreateSequence,
     CreateTable,
+    CreateView,
     DefineDatabase,
     DropDatabase,
     DropTables,
+    DropViews,
     Ignored,
     RenameTables,
     RenameTo,
@@ -238,5 +240,5 @@ def _kind(parsed: Statement, sql: str) -> str:
             return "table.truncate"
         case DefineDatabase() | DropDatabase():
             return "database"
-        case Ignored() | CreateSequence():
+        case Ignored() | CreateSequence() | CreateView() | DropViews():
             return "other"

@@ -2,7 +2,7 @@
 
 In:  a connection, the position the stream starts at, which tables the pipeline keeps.
 Out: one TableVersion per kept table (kind "baseline"), and rows of defaults per database and for the server; written
-     to control/schema_history with the place where capture starts.
+     to control/schema_history with the place where capture starts, and the names of views.
 
 Why it is the schema at that position: it is read after the position, and then the binlog from the position on is
 looked at: when no DDL about a kept table stands there, nothing changed in between. When one does, the start is tried
@@ -39,6 +39,7 @@ from tidegate.mysql.start.information_schema import (
 from tidegate.mysql.start.recorded import Began, earlier_versions, record_baseline
 from tidegate.mysql.start.shown_tables import ShownTable, server_settings, shown_tables
 from tidegate.mysql.start.uncommitted import may_hide_rows, written_to
+from tidegate.mysql.start.views_there import views_there
 from tidegate.position import Position
 from tidegate.schema.ddl.expressions import spelled
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion, VersionStatus
@@ -84,6 +85,7 @@ def baseline_writer(
                         hides = may_hide_rows(cursor, facts)
                     versions = read_baseline(connection, source, keeps, position, first_id=first_id, hides=hides)
                     versions = [_with_patterns(version, pipeline.tables) for version in versions]
+                    versions += views_there(connection, source, keeps, position)
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, info) from error
         record_baseline(lake, source, versions, began, earlier)

@@ -25,6 +25,7 @@ from tidegate.mysql.server_facts import SourceFacts
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.server_settings import ServerSettings
+from tidegate.schema.model.unlogged import NO_VIEW, VIEWS
 
 _COLUMN: Final = "began"  # of control/schema_history
 
@@ -148,7 +149,9 @@ def record_baseline(
     for version in versions:
         before = last.pop((version.database, version.table), None)
         recorded.append(replace(version, version=before.version + 1) if before else version)
-    recorded += [replace(gone, version=gone.version + 1, status=VersionStatus.DROPPED) for gone in last.values()]
+    for gone in last.values():
+        engine = NO_VIEW if gone.engine in VIEWS else gone.engine
+        recorded.append(replace(gone, version=gone.version + 1, status=VersionStatus.DROPPED, engine=engine))
     text = json.dumps(asdict(began))
     rows = [version.to_row() | {_COLUMN: None if version.database or version.table else text} for version in recorded]
     control.append(lake, tables.SCHEMA_HISTORY, rows, app_transaction=(app_id, last_number + 1))

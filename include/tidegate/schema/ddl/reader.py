@@ -41,6 +41,7 @@ from tidegate.schema.ddl.tree import (
     Truncate,
 )
 from tidegate.schema.ddl.types import read_charset, starts_charset
+from tidegate.schema.ddl.views import read_create_view, read_drop_views
 from tidegate.schema.model.columns import IndexKind
 from tidegate.schema.model.partitions import ExchangePartition, Partitioning, PartitionToTable, TableToPartition
 from tidegate.schema.model.server import ServerVersion
@@ -204,6 +205,8 @@ def _create(cursor: Cursor, database: str, touched: list[TableName]) -> Statemen
             cursor.next()
             if_not_exists = cursor.take("IF", "NOT", "EXISTS")
             return CreateSequence(_table(cursor, database, touched), if_not_exists, or_replace)
+        if word == "VIEW" and cursor.next():
+            return read_create_view(cursor, database) or Ignored("CREATE VIEW")
         if word in _OTHER_OBJECTS:
             return Ignored(f"CREATE {word}")
         temporary = temporary or word == "TEMPORARY"
@@ -220,9 +223,7 @@ def _create_index(cursor: Cursor, database: str, touched: list[TableName], kind:
     if not cursor.take("ON"):
         raise cursor.lost("ON")
     table = _table(cursor, database, touched)
-    if cursor.take("WAIT"):
-        cursor.next()
-    cursor.take("NOWAIT")
+    cursor.skip_wait()
     columns, prefixes, period = read_parts(cursor)
     return AlterTable(table, (AddIndex(IndexDefinition(kind, name, columns, prefixes, period), if_not_exists),))
 
@@ -344,9 +345,7 @@ def _alter(cursor: Cursor, database: str, touched: list[TableName]) -> Statement
     if cursor.take("TABLE"):
         if_exists = cursor.take("IF", "EXISTS")
         table = _table(cursor, database, touched)
-        if cursor.take("WAIT"):
-            cursor.next()
-        cursor.take("NOWAIT")
+        cursor.skip_wait()
         actions = read_actions(cursor, database, touched, ignore=ignore)
         return AlterTable(table, actions, if_exists)
     if cursor.take_any("DATABASE", "SCHEMA"):
@@ -375,6 +374,8 @@ def _drop(cursor: Cursor, database: str, touched: list[TableName]) -> Statement:
         if not cursor.take("ON"):
             raise cursor.lost("ON")
         return AlterTable(_table(cursor, database, touched), (DropIndex(name, if_exists),))
+    if cursor.take("VIEW"):
+        return read_drop_views(cursor, database) or Ignored("DROP VIEW")
     word = cursor.now.upper
     if word in _OTHER_OBJECTS:
         return Ignored(f"DROP {word}")
@@ -388,9 +389,7 @@ def _rename(cursor: Cursor, database: str, touched: list[TableName]) -> Statemen
     pairs = []
     while True:
         old = _table(cursor, database, touched)
-        if cursor.take("WAIT"):
-            cursor.next()
-        cursor.take("NOWAIT")
+        cursor.skip_wait()
         if not cursor.take("TO"):
             raise cursor.lost("TO")
         pairs.append((old, _table(cursor, database, touched)))

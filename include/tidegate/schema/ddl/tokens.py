@@ -273,6 +273,12 @@ class Cursor:
             raise self.lost("a database: the session had none, and the name", name=first)
         return self.server.folded(database), first
 
+    def skip_wait(self) -> None:
+        """Step over WAIT n and NOWAIT."""
+        if self.take("WAIT"):
+            self.next()
+        self.take("NOWAIT")
+
     def folded_name(self) -> str:
         """A name of a database or a table, as the server takes it."""
         return self.server.folded(self.name())

@@ -270,6 +270,16 @@ class CreateSequence:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateView:
+    view: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class DropViews:
+    views: tuple[TableName, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CreateLike:
     table: TableName
     like: TableName
@@ -322,7 +332,7 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A statement that changes no table's columns and no rows; kind is its name, e.g. "CREATE VIEW"."""
+    """A statement that changes no table's columns and no rows; kind is its name, e.g. "CREATE TRIGGER"."""
 
     kind: str
 
@@ -330,6 +340,8 @@ class Ignored:
 Statement = (
     CreateTable
     | CreateSequence
+    | CreateView
+    | DropViews
     | CreateLike
     | AlterTable
     | DropTables

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 TableName = tuple[str, str]
 
 SEQUENCE: Final = "sequence"  # MariaDB's CREATE SEQUENCE: kept like a table of one row, but it is none
+# A view has no rows of its own: its version says that no table has its name. A rename may give the name to another.
+VIEW: Final = "view"
+NO_VIEW: Final = "no view"  # it was one, and is gone
+VIEWS: Final = frozenset({VIEW, NO_VIEW})
 MERGES: Final = frozenset({"mrg_myisam", "merge"})
 _ELSEWHERE: Final = {
     **dict.fromkeys(MERGES, "its rows lie in other tables, and change with theirs"),

@@ -19,9 +19,11 @@ from tidegate.schema.ddl.tree import (
     CreateLike,
     CreateSequence,
     CreateTable,
+    CreateView,
     DefineDatabase,
     DropDatabase,
     DropTables,
+    DropViews,
     RenameTables,
     RenameTo,
     Statement,
@@ -40,6 +42,7 @@ from tidegate.schema.replay.said_columns import check_said
 from tidegate.schema.replay.shape import Shape, alter, copy, create
 from tidegate.schema.replay.storage import new_names
 from tidegate.schema.replay.table_charsets import resolve_charset
+from tidegate.schema.replay.views import drop_view, is_view, make_view, rename_view
 from tidegate.schema.replay.work import Work
 
 DEFAULTS: Final = "defaults"
@@ -83,6 +86,11 @@ class TableEffects:
                 if not (statement.if_not_exists and self._work.lives(table)):
                     shape = Shape((), (), *self._context.defaults, engine=SEQUENCE)
                     self._work.put(table, shape, "create", VersionStatus.ACTIVE)
+            case CreateView(view):
+                make_view(self._work, view)
+            case DropViews(views):
+                for view in views:
+                    drop_view(self._work, view)
             case AlterTable():
                 self._alter(statement)
             case DropTables(tables, temporary=False):
@@ -91,7 +99,8 @@ class TableEffects:
             case RenameTables(pairs, if_exists):
                 for old, new in pairs:
                     # A kept table that nobody knows isn't there, or its first row event tells; one left out may be.
-                    if self._work.lives(old) or not (if_exists and self._history.keeps(*old)):
+                    known = self._work.lives(old) or is_view(self._work, old)
+                    if known or not (if_exists and self._history.keeps(*old)):
                         self._rename(old, new)
             case Truncate(table):
                 if self._known(table):
@@ -102,6 +111,7 @@ class TableEffects:
             case DropDatabase(database):
                 for name in self._history.names_of(database):
                     self._work.drop(name, "drop" if name[1] else DEFAULTS)
+                    drop_view(self._work, name)
         check_said(statement, self._work, self._logged.said)
 
     def _known(self, table: TableName) -> bool:
@@ -190,6 +200,9 @@ class TableEffects:
         renamed = next((action.to for action in statement.actions[::-1] if isinstance(action, RenameTo)), None)
         if not statement.actions or (statement.if_exists and not self._work.lives(table)):
             return
+        if renamed is not None and is_view(self._work, table):
+            rename_view(self._work, table, renamed)
+            return
         moves = PartitionMoves(self._work, self._known, self._history.keeps, self._context.new_id)
         if not self._known(table):
             if renamed is not None:
@@ -212,6 +225,9 @@ class TableEffects:
             self._rename(table, renamed)
 
     def _rename(self, old: TableName, new: TableName) -> None:
+        if is_view(self._work, old):
+            rename_view(self._work, old, new)
+            return
         if not self._work.lives(old):
             for name in (old, new):
                 if self._history.keeps(*name):
@@ -247,6 +263,7 @@ class TableEffects:
         if statement.or_replace:
             for table in [name for name in self._history.names_of(statement.database) if name[1]]:
                 self._work.drop(table, "drop")
+                drop_view(self._work, table)
         shape = Shape((), (), *resolve_charset(statement.charset, base, self._context.server))
         self._work.put(name, shape, DEFAULTS, VersionStatus.ACTIVE)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from tidegate.errors import DDLError
@@ -36,12 +36,14 @@ from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.server_settings import ServerSettings
 from tidegate.schema.model.types import UNKNOWN
-from tidegate.schema.model.unlogged import SEQUENCE
+from tidegate.schema.model.unlogged import SEQUENCE, VIEWS
+from tidegate.schema.replay.bounds import Bounds
 from tidegate.schema.replay.context import Context
 from tidegate.schema.replay.effects import DEFAULTS, QueryColumns, TableEffects
 from tidegate.schema.replay.logged_effects import check_base_table
 from tidegate.schema.replay.shape import Shape
 from tidegate.schema.replay.unplaced import read_placed
+from tidegate.schema.replay.views import views_of
 from tidegate.schema.replay.work import Work
 from tidegate.table_names import splits
 
@@ -50,17 +52,6 @@ __all__ = ["BASELINE", "DEFAULTS", "SchemaHistory"]
 BASELINE: Final = "baseline"
 SNAPSHOT: Final = "snapshot"  # kind of a version at which a table is empty, and filled by a snapshot from there on
 UNFOLLOWED: Final = "unfollowed"  # kind of a version that a statement would have changed, nobody knows how
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The facts in all rows of a source. next_id: above every column id that was ever given. floor: the newest
-    baseline's commit_ts. standing: as SchemaHistory's.
-    """
-
-    next_id: int
-    floor: int
-    standing: Mapping[TableName, int]
 
 
 class SchemaHistory:
@@ -139,6 +130,8 @@ class SchemaHistory:
             self._standing.setdefault(name, commit_ts)
 
     def _note_engine(self, name: TableName, engine: str, linked: bool) -> None:
+        if engine in VIEWS:
+            return
         (self._sequences if engine == SEQUENCE else self._tables).add(name)
         if engine or linked:
             self._unusual.add(name)
@@ -268,7 +261,7 @@ class SchemaHistory:
             what, mend = f"an earlier statement wasn't followed: {before.line}", Remedy("mend that first", before.needs)
             raise self._hold(touched, what, statement, mend)
         server = self.server_of(statement)
-        work = Work(self.last)
+        work = Work(lambda name: self._before(name, statement.commit_ts))
         try:
             check_base_table(parsed, statement, self._hidden)
             TableEffects(self, work, self._context(statement, server, parsed), statement).follow(parsed)
@@ -277,7 +270,8 @@ class SchemaHistory:
                 self.leave_behind(touched, statement)
                 return []
             raise self._hold(touched, error.what, statement, error.remedy) from error
-        return self._record(work, statement, touched)
+        views = [name for name in views_of(parsed) if not work.lives(name)]
+        return self._record(work, statement, (*touched, *views))
 
     def leave_behind(self, names: Iterable[TableName], statement: DdlStatement) -> None:
         """Mark those that nobody keeps: the statement may have changed them, and isn't followed. Should one of them be
@@ -300,13 +294,19 @@ class SchemaHistory:
                 self._hidden.difference_update(tables)
 
     def _seen(self, name: TableName, commit_ts: int) -> bool:
+        """Whether a statement is followed already, as a version of the name tells; a view's tells of no table."""
         last = self.last(name)
-        return last is not None and last.commit_ts >= commit_ts
+        return last is not None and last.commit_ts >= commit_ts and last.engine not in VIEWS
 
     def last(self, name: TableName) -> TableVersion | None:
         """The newest version of a table, or of a database's defaults."""
         versions = self._of(name)
         return versions[-1] if versions else None
+
+    def _before(self, name: TableName, commit_ts: int) -> TableVersion | None:
+        """The newest version made by an earlier statement: of a view there may be later ones."""
+        last = self.last(name)
+        return last if last is None or last.commit_ts < commit_ts else self.version_at(*name, commit_ts - 1)
 
     def names_of(self, database: str) -> list[TableName]:
         """All tables of a database that ever were, and its own defaults."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from tidegate.schema.ddl.tree import TableName
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.partitions import RowsMoved
+from tidegate.schema.model.unlogged import VIEW
 from tidegate.schema.replay.shape import Shape
 
 # What makes a version even when shape and status stay the same: rows changed, or a new lineage began.
@@ -49,8 +50,12 @@ class Work:
         state = self._now(name)
         return state is not None and state.status is not VersionStatus.DROPPED
 
+    def knows(self, name: TableName) -> bool:
+        """Whether the name has a version, live or not."""
+        return self._now(name) is not None
+
     def shape(self, name: TableName) -> Shape:
-        """The newest version of a live table."""
+        """The newest version of a known name."""
         state = self._now(name)
         assert state is not None
         return state.shape
@@ -77,7 +82,8 @@ class Work:
         for name, after in self._after.items():
             version = self._last(name)
             if version is None or after.kind in _ALWAYS:
-                if version is not None or after.status is not VersionStatus.DROPPED or after.shape.merged_by:
+                shape, gone = after.shape, after.status is VersionStatus.DROPPED
+                if version is not None or not gone or shape.merged_by or shape.engine == VIEW:
                     yield name, after
             elif (after.shape, after.status) != (Shape.of(version), version.status) or after.moved is not None:
                 yield name, after

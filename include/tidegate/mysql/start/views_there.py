@@ -1,0 +1,54 @@
+"""The views that a server has where capture starts: a later RENAME TABLE of one of them moves no table.
+
+In:  a connection, the position the stream starts at, which names the pipeline keeps.
+Out: a TableVersion per view, which says that no table has its name (kind "baseline", engine "view").
+
+They are read without a look at the log: a view made or dropped meanwhile is one that nobody knows, or the log says so
+once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import pymysql
+
+from tidegate.config import OWN_DATABASES
+from tidegate.position import Position
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.unlogged import VIEW
+from tidegate.schema.replay.history import BASELINE
+
+_VIEWS: Final = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'VIEW'"
+
+Connection: TypeAlias = "pymysql.connections.Connection[Any]"
+
+
+def views_there(
+    connection: Connection, source: str, keeps: Callable[[str, str], bool], position: Position
+) -> list[TableVersion]:
+    """Raises MySQLError."""
+    with connection.cursor() as cursor:
+        cursor.execute(_VIEWS)
+        names = sorted((str(database), str(view)) for database, view in cursor.fetchall())
+    return [
+        TableVersion(
+            source=source,
+            database=database,
+            table=view,
+            version=1,
+            commit_ts=0,
+            file=position.file,
+            pos=position.offset,
+            kind=BASELINE,
+            ddl="",
+            columns=(),
+            key=(),
+            charset="",
+            status=VersionStatus.DROPPED,
+            engine=VIEW,
+        )
+        for database, view in names
+        if database.lower() not in OWN_DATABASES and keeps(database, view)
+    ]
