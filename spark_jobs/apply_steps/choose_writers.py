@@ -21,10 +21,9 @@ from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter
 from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
-from spark_jobs.window.shape.history import check_history
 from spark_jobs.window.shape.kept import Kept, check_moved, check_same, check_silver, in_silver, left_out
 from spark_jobs.window.shape.moves import partners
-from spark_jobs.window.shape.shapes import keeps_deleted, keeps_history, kept_of, planned_phases, there_at
+from spark_jobs.window.shape.shapes import check_past_in, kept_of, past_in, planned_phases, there_at
 from spark_jobs.window.standing.silver_guard import check
 from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
@@ -32,7 +31,7 @@ from tidegate import config, limits, tables
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver_tables import new_silver
-from tidegate.merge.past import past_of
+from tidegate.merge.past import PASTS, past_of
 from tidegate.merge.phases import DdlPhase, Phase, empties
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
@@ -95,12 +94,10 @@ def _share(shares: dict[str, int], payload_bytes: int, names: Sequence[str]) -> 
 def _planned(app: Application, window: Window, entry: TableWindow, changes: Sequence[Change], share: int) -> TablePlan:
     snapshot = app.lake.log(tables.silver_path(entry.database, entry.table)).state()
     check(app, entry.name, snapshot)
-    keeps = keeps_deleted(app, entry)
     phases = planned_phases(app, entry, changes, window.cut_ts)
     linked = frozenset(partners(window.moves, entry.name))
-    plan = TablePlan(phases, keeps, keeps_history(app, entry), linked, changes=changes)
-    if plan.history:
-        check_history(app, entry, plan)
+    plan = TablePlan(phases, past_in(app, entry), linked, changes=changes)
+    check_past_in(app, entry, plan)
     _check_rules(app, window, entry, plan, snapshot)
     if any(entry.name in (move.giver, move.taker) for move in window.moves):
         return replace(plan, writer=TableWriter.LINKED, why="renamed in this window")
@@ -118,8 +115,8 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
     if kept and rules.keeps_changelog(entry.database, entry.table):
         why = f"its changelog would have what {_RULES} keeps out of silver"
         raise SchemaMismatch(why, where=entry.name, remedy="take it out of tables.changelog, or out of these rules")
-    if kept.rules.condition is not None and plan.keeps_deleted:
-        why = "tables.rows takes rows out of silver, and tables.soft_delete would keep them"
+    if kept.rules.condition is not None and not plan.past.takes_rows:
+        why = f"tables.rows takes rows out of silver, and tables.{plan.past.word} would keep them"
         raise SchemaMismatch(why, where=entry.name, remedy="take it out of one of them")
     for old, new in plan.changes:
         if old is not None:
@@ -131,7 +128,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
     first, olds = plan.phases[0], list[TableVersion]()
     before = first.shape
     if isinstance(first.phase, DdlPhase):
-        if _is_made_anew(first.phase) and not entry.routed and not plan.keeps_past:
+        if _is_made_anew(first.phase) and not entry.routed and not plan.past.rows_stay:
             return  # no row stays, and it gets its columns there
         before, olds = first.before, [old for old, _ in first.phase.changes if old is not None]
     if (shape := before or first.shape) is not None:
@@ -188,12 +185,12 @@ def _chosen(app: Application, entry: TableWindow, plan: TablePlan, snapshot: Tab
     else:
         choice = cost.choose(_load(snapshot, known[-1], share), keys_bytes_max=limits.UPSERT_KEYS_BYTES_MAX)
     keyless = not known[-1].key
-    if share > limits.HASHED_ROWS_BYTES_MAX and (keyless or plan.history):
-        choice = cost.Choice(positional=False, why=f"{'no key' if keyless else 'history'}, and much to change")
+    if share > limits.HASHED_ROWS_BYTES_MAX and (keyless or plan.past.versions):
+        choice = cost.Choice(positional=False, why=f"{'no key' if keyless else plan.past.word}, and much to change")
     if not choice.positional:
         return replace(plan, why=choice.why)
     writer = TableWriter.COUNTED if keyless else TableWriter.POSITIONAL
-    if plan.history:
+    if plan.past.versions:
         writer = TableWriter.VERSIONED
     return replace(plan, writer=writer, why=choice.why, target=target, creates=known[0] if missing else None)
 
@@ -202,8 +199,8 @@ def _unfit(shapes: list[SilverShape]) -> str:
     if not shapes:
         return "no columns are known"
     keyed = [bool(shape.key) for shape in shapes]
-    if shapes[-1].keeps_deleted and not all(keyed):
-        return "no key, and deleted rows stay"
+    if shapes[-1].past.rows_stay and not all(keyed):
+        return f"no key, and {shapes[-1].past.kept} stay"
     return "" if all(keyed) or not any(keyed) else "its key comes or goes"
 
 
@@ -213,7 +210,7 @@ def _misfit(snapshot: TableState, plan: TablePlan, target: UpsertTarget) -> str:
     """
     past = past_of([field["name"] for field in snapshot.schema["fields"]])
     if any(past_of(phase.layout.schema.names) is not past for phase in target.phases):
-        return "soft delete or history begins or ends"
+        return f"{' or '.join(PASTS).replace('_', ' ')} begins or ends"
     if not any(isinstance(planned.phase, DdlPhase) for planned in plan.phases):
         return (misfit(snapshot, target.phases[-1].layout) if target.phases else None) or ""
     return "DDL of a partitioned table" if snapshot.partition_columns else ""

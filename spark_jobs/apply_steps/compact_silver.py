@@ -27,7 +27,7 @@ from spark_jobs.window.window import Window
 from tidegate.delta.exchange import exchange
 from tidegate.errors import CommitConflict
 from tidegate.limits import UPKEEP_PER_WINDOW_SECONDS, UPKEEP_SAVED_BYTES_MAX, UPKEEP_SECONDS_MIN
-from tidegate.tables import VALID_TO
+from tidegate.merge.past import past_of
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.rewrite import rewrite
@@ -111,8 +111,7 @@ def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) 
     """
     log = app.lake.log(path)
     snapshot = log.state()
-    versions = VALID_TO in layout.schema.names
-    chosen = choose(snapshot.files, budget_bytes, layout.key, versions=versions)
+    chosen = choose(snapshot.files, budget_bytes, layout.key, past_of(layout.schema.names).ended_in)
     if not chosen or why_not(snapshot) or misfit(snapshot, layout):
         return None
     removes = [file for group in chosen for file in group.files]

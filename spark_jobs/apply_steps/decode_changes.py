@@ -215,11 +215,11 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
     """
     if here is None:
         plan.lake.make_folder(plan.folder)
-    stage = ChangesStage(plan, here, limits.STAGE_BYTES)
+    stage, has_versions = ChangesStage(plan, here, limits.STAGE_BYTES), plan.has_versions
     with ChunkFiles(plan.lake) as files:
         for chunk in sorted(chunks, key=lambda by: by.low_ts):
             source, database, table = chunk.physical
-            if plan.versioned and chunk.read_upto_ts != stage.read_upto_ts:
+            if has_versions and chunk.read_upto_ts != stage.read_upto_ts:
                 yield from stage.flush()
                 stage.read_upto_ts = chunk.read_upto_ts
             try:

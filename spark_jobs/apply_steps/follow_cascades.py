@@ -325,8 +325,8 @@ class _Played:
         decoded, plans = self._given.decoded, self._given.plans
         plan = replace(decoded.plan, masks={})  # what is made has them
         stage = ChangesStage(plan, InDriver(decoded.staged.key_files, self._app.pool), limits.STAGE_BYTES)
-        keeps = {name: plans[entry.name].keeps_deleted for name, entry in self._children.items()}
-        for changes in list(changes_made(effects, self._in_silver, self._store, keeps.__getitem__, self._masked)):
+        whole = {name: plans[entry.name].past.whole_deletes for name, entry in self._children.items()}
+        for changes in list(changes_made(effects, self._in_silver, self._store, whole.__getitem__, self._masked)):
             for staged in stage.add(self._source, changes):
                 self._collect(staged)
         for staged in stage.flush():

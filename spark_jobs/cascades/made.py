@@ -32,7 +32,7 @@ def changes_made(
     effects: Sequence[Effect],
     version_at: Callable[[Name, int], TableVersion],
     store: Store,
-    keeps_deleted: Callable[[Name], bool],
+    whole_deletes: Callable[[Name], bool],
     masked: Masked,
 ) -> Iterator[TableChanges]:
     """The changes of each table, by version, in the order of the log."""
@@ -42,7 +42,7 @@ def changes_made(
         by_version.setdefault((effect.table, version.version), (version, []))[1].append(effect)
     for (table, _), (version, own_effects) in by_version.items():
         last = [(key, effect) for _, key, effect in last_changes(own_effects)]
-        batch = _batch(last, version, store, keeps_deleted(table), masked)
+        batch = _batch(last, version, store, whole_deletes(table), masked)
         yield TableChanges(*table, version.version, batch)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from spark_jobs.cascades.logged import IN_SILVER, Looked, Store
@@ -21,6 +20,7 @@ from tidegate.cascades.follow import Logged, Row
 from tidegate.cascades.rules import Rule
 from tidegate.cascades.values import Doubt, Likeness
 from tidegate.errors import StreamCorrupt, Terminal
+from tidegate.merge.past import past_of
 from tidegate.snapshot.chunks import chunk as snapshot_chunk
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.matching import Wanted, matching_of, matching_rows
@@ -42,12 +42,7 @@ def silver_rows(
     try:
         layout = FileLayout.of(state, ())
         for matched in matching_rows(app.lake, path, state, layout, _wanted(rule, forms)):
-            rows = matched
-            if tables.DELETED in rows.column_names:
-                alive = np.array([mark is not True for mark in rows.column(tables.DELETED).to_pylist()])
-                rows = rows.filter(pa.array(alive))
-            if tables.IS_CURRENT in rows.column_names:
-                rows = rows.filter(rows.column(tables.IS_CURRENT))
+            rows = past_of(matched.column_names).live_rows(matched)
             yield from rows_of(rows, looked, store.add(IN_SILVER, rows, rule.child))
     except Terminal as error:
         raise Doubt(f"silver's rows can't be looked through: {error.line}", rule.child) from error

@@ -16,13 +16,13 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from spark_jobs.merge.marked import with_marked, with_versions
 from spark_jobs.merge.moves import only_shards, take_rows, taken_rows, version_before
 from spark_jobs.merge.partitions import partial_taker, refuse_doubts
+from spark_jobs.merge.past import follow_past
 from spark_jobs.merge.rows import write_rows
 from spark_jobs.merge.schema import change_schema
 from spark_jobs.merge.silver_writer import SilverWriter
-from spark_jobs.merge.soft_delete import follow_past
+from spark_jobs.merge.stays import with_ended, with_versions
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
 from spark_jobs.window.plan import PlannedPhase
@@ -124,22 +124,22 @@ class LinkedWriter:
             """The rows that it gets and, of its own rows, those that stay."""
             if partly:
                 self._refuse_partial(shape, own, moves)
-            if shape.history and own is not None:
+            if own is None or not shape.past.rows_stay:
+                return given
+            if shape.past.versions:
                 return with_versions(writer, shape, given, own, replaced)
-            if shape.keeps_deleted and own is not None:
-                return with_marked(writer, shape, given, own, replaced, carried=carried)
-            return given
+            return with_ended(writer, shape, given, own, replaced, carried=carried)
 
-        if partly or shape.keeps_past:
+        if partly or shape.past.rows_stay:
             beside(writer.rows())
         takes.append((work.name, partial(take_rows, writer, shape, beside, replaced, moves[0].commit_ts)))
 
     def _refuse_partial(self, shape: SilverShape, own: DataFrame | None, moves: Sequence[Move]) -> None:
         """Raise SchemaMismatch where a partition of the taker can't be told, or has rows that silver alone has."""
         new = moves[0].new
-        if shape.keeps_deleted:
+        if shape.past.rows_stay and not shape.past.versions:
             raise SchemaMismatch(
-                f"{new.ddl[:120]}: its effect on deleted rows that stay isn't known",
+                f"{new.ddl[:120]}: its effect on {shape.past.kept} that stay isn't known",
                 where=new.where,
                 remedy=REFILL,
             )

@@ -31,8 +31,9 @@ from tidegate import tables
 from tidegate.delta.state import Action
 from tidegate.errors import LakeRefused, SchemaMismatch
 from tidegate.merge import silver_sql
+from tidegate.merge.column import SilverColumn
 from tidegate.merge.given import given_version_at
-from tidegate.merge.past import BEGUN, DELETED_ROWS, past_of
+from tidegate.merge.past import past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
 from tidegate.schema.follow.silver_change import AddSilverColumn, diff
@@ -96,7 +97,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     plain = diff(old, new, writer.ddl_times.get((new.source, new.commit_ts)), out)
     actions = actions_in_silver(writer, plain, old, new)
     shards = zip(tables.SHARDS, new.physical, strict=True) if shape.routed else ()
-    fixed = {name: literal(value) for name, value in shards}
+    fixed = {name: literal(value) for name, value in shards} | {tables.COMMIT_TS: tables.COMMIT_TS}
     if version == _NO_TABLE:
         _never_had_rows(app, old)
         nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in _plain(shape))
@@ -107,24 +108,22 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
         rows = rows.where(silver_sql.only_shard(old))
     rows = partition_given(rows, move)
     past = past_of(rows.columns)
-    if past is not None and not (past is DELETED_ROWS and shape.keeps_deleted):
+    along = past is shape.past and past.moves_along
+    if past.rows_stay and not along:
         rows = rows.where(past.live)
     _refuse_more_columns(app, rows, move)
     recasts = recast_values(rows, actions, new)
     names, given = {column.id: column.silver for column in old.columns}, set(rows.columns)
     ids = {column.silver: column.id for column in new.columns}
     added = literals([action for action in actions if isinstance(action, AddSilverColumn)])
+    begun = shape.past.begun
+    taken = {name: value.format(commit_ts=move.commit_ts) for name, value in shape.past.taken.items()}
+    fixed |= {name: name for name in begun} if along else {**begun, **taken}
     select = []
     for column in _plain(shape):
         before = names.get(ids.get(column.name, 0), "")
         known = quote(before) if before in given else "NULL"
         value = fixed.get(column.name) or added.get(column.name) or recasts.get(column.name) or known
-        if column.name == tables.COMMIT_TS or (column.name == tables.DELETED and column.name in given):
-            value = quote(column.name)
-        elif column.name in (tables.VALID_FROM, tables.FROM_KNOWN):  # they are another name's rows from the move on
-            value = str(move.commit_ts) if column.name == tables.VALID_FROM else "true"
-        elif column.name in BEGUN:
-            value = BEGUN[column.name]
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
     return rows.selectExpr(*select)
 
@@ -165,7 +164,7 @@ def _never_had_rows(app: Application, version: TableVersion) -> None:
         )
 
 
-def _plain(shape: SilverShape) -> list[silver_sql.SilverColumn]:
+def _plain(shape: SilverShape) -> list[SilverColumn]:
     """The columns that aren't computed from others."""
     return [column for column in shape.all_columns if column.name not in (tables.ROW_HASH, tables.OCCURRENCE)]
 
@@ -196,9 +195,9 @@ def take_rows(
     """Commit them: instead of all that an unrouted table has, or of the rows of the `replaced`
     shards or partitions.
 
-    rows: what the taker gets, given its own rows; of a table with history, all versions.
+    rows: what the taker gets, given its own rows; of a table with versions of rows, all.
     """
-    whole = shape.history or (not shape.routed and not any(partial_taker(version) for version in replaced))
+    whole = shape.past.versions or (not shape.routed and not any(partial_taker(version) for version in replaced))
     (writer.ensure if whole else writer.ensure_columns)(shape)
     where = replaced_rows(replaced, routed=shape.routed)
 

@@ -29,10 +29,10 @@ def delete_statement(rows: DataFrame, target: str, shard: str, old: TableVersion
     assert new.moved is not None, "asked of statements that delete rows"
     where = rows_where(old.columns, old.partitioning, new.moved.partitions)
     past = past_of(rows.columns)
-    own = shard if past is None else f"{shard} AND {past.live}"
+    own = f"{shard} AND {past.live}" if past.rows_stay else shard
     refuse_doubts(rows.where(own), where, new)
-    if past is not None:
-        return f"UPDATE {target} SET {past.ended(new.commit_ts)} WHERE {own} AND {where.condition}"
+    if past.rows_stay:
+        return f"UPDATE {target} SET {past.assigned(new.commit_ts)} WHERE {own} AND {where.condition}"
     return f"DELETE FROM {target} WHERE {own} AND {where.condition}"
 
 

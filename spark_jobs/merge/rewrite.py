@@ -17,7 +17,6 @@ from tidegate.delta.actions import clustering
 from tidegate.delta.state import TableState
 from tidegate.delta.types import sql_type
 from tidegate.lake.silver_tables import check_constraints, features_added, owners_columns
-from tidegate.merge.past import BEGUN
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.follow.silver_change import AddSilverColumn, RenameSilverColumn, SilverAction, ValuesRewritten
 from tidegate.schema.model.types import canonical
@@ -54,7 +53,7 @@ def rewrite(
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
     select += [*map(quote, tables.SHARDS if shape.routed else ()), quote(tables.COMMIT_TS)]
     for column in shape.system:
-        if (begun := BEGUN.get(column.name)) is not None:
+        if (begun := shape.past.begun.get(column.name)) is not None:
             select.append(column.name if column.name in rows.columns else f"{begun} AS {column.name}")
     select += map(quote, more)
     overwrite(private, numbered(rows.selectExpr(*select), shape), shape, more)

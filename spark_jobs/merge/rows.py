@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from spark_jobs.merge.past import follow_past
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
-from spark_jobs.merge.soft_delete import follow_past
 from spark_jobs.merge.twins import leave_one_of_each
 from spark_jobs.merge.values import staged_schema
 from spark_jobs.merge.widen import widen
@@ -25,9 +25,9 @@ from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.limits import REWRITE_BYTES_MAX
 from tidegate.merge import silver_sql
+from tidegate.merge.past.version_sql import READ_UPTO, merge_versions
 from tidegate.merge.phases import RowsPhase
 from tidegate.merge.silver_sql import SilverShape
-from tidegate.merge.version_sql import READ_UPTO, merge_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,7 +66,7 @@ def write_rows(writer: SilverWriter, planned: PlannedPhase) -> None:
     def merge(private: PrivateLog) -> None:
         writer.entry.check_follows(phase.after_ts, private.state.transaction(writer.app_id))
         writer.session.conf.set(DELETION_VECTORS, str(_is_large(writer, private.state)).lower())
-        if shape.history:
+        if shape.past.versions:
             writer.session.sql(_versions(writer, private, files, phase, shape))
             return
         source = _source(private, files, shape)
@@ -80,7 +80,7 @@ def write_rows(writer: SilverWriter, planned: PlannedPhase) -> None:
 def _versions(
     writer: SilverWriter, private: PrivateLog, files: Sequence[StagedFile], phase: RowsPhase, shape: SilverShape
 ) -> str:
-    """The MERGE of the view of a phase's changes into a history."""
+    """The MERGE of the view of a phase's changes into versions of rows."""
     applied_ts = writer.entry.applied_again(phase.after_ts, private.state.transaction(writer.app_id))
     reads = any(file.read_upto_ts for file in files)
     return merge_versions(_VIEW, private.uri, shape, applied_ts, reads=reads)
@@ -114,7 +114,7 @@ def _changes(writer: SilverWriter, files: Sequence[StagedFile], phase: RowsPhase
             *(writer.app.lake.spark_uri(f.path) for f in group)
         )
         frame = frame.withColumn("_tg_order_source", sql_functions.lit(source))
-        if shape.history:
+        if shape.past.versions:
             frame = frame.withColumn(READ_UPTO, sql_functions.lit(read_upto_ts).cast("bigint"))
         if writer.entry.routed:
             for name, value in zip(tables.SHARDS, (source, database, table), strict=True):

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from spark_jobs.merge.kept_actions import actions_in_silver
 from spark_jobs.merge.partitions import delete_statement
+from spark_jobs.merge.past import check_past, end_all, follow_past
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.reshaping import reshape
 from spark_jobs.merge.rewrite import keeps_values, rewrite
 from spark_jobs.merge.shard_rows import empty_of_no_shard, empty_shard
 from spark_jobs.merge.silver_writer import SilverWriter
-from spark_jobs.merge.soft_delete import check_past, end_all, follow_past
 from spark_jobs.merge.values import literals
 from spark_jobs.merge.widen import widen, widened
 from spark_jobs.window.plan import PlannedPhase
@@ -31,8 +31,9 @@ from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.silver_tables import add_columns, columns_added, describe_columns, empty_silver, reshaped
 from tidegate.merge import silver_sql
+from tidegate.merge.column import SilverColumn
 from tidegate.merge.phases import DdlPhase, empties
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
 from tidegate.schema.follow.recast import VALUE
 from tidegate.schema.follow.renames import renamed_here
@@ -103,7 +104,7 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
         return
     if shape is not None:
         (writer.ensure_columns if writer.entry.routed else writer.ensure)(shape)
-    if writer.work.plan.keeps_past:
+    if writer.work.plan.past.rows_stay:
         end_all(writer, old, version, shape)
     elif writer.entry.routed:
         empty_shard(writer, version)
@@ -217,10 +218,10 @@ def check_names(writer: SilverWriter, state: TableState, actions: Sequence[Silve
 
 def _had(writer: SilverWriter, old: TableVersion, name: str) -> bool:
     """Whether the source may have brought silver's column of this name before: another shard did,
-    or an earlier table of the name, whose rows or columns silver keeps (soft_delete, an ignored
-    DDL).
+    or an earlier table of the name, whose rows or columns silver keeps (rows of the past, an
+    ignored DDL).
     """
-    if writer.entry.routed or writer.work.plan.keeps_past:
+    if writer.entry.routed or writer.work.plan.past.rows_stay:
         return True
     versions = writer.app.histories[old.source].versions(old.database, old.table)
     before = (version for version in versions if version.commit_ts <= old.commit_ts)

@@ -54,7 +54,7 @@ def empty_of_no_shard(writer: SilverWriter, version: TableVersion, shape: Silver
             condition = f"{quote(tables.SHARD_SOURCE)} IS NULL"
             writer.once("no shard's", version, lambda private: f"DELETE FROM {private.target} WHERE {condition}")
         return False
-    if writer.work.plan.keeps_past:
+    if writer.work.plan.past.rows_stay:
         raise SchemaMismatch(
             f"{writer.entry.name}: silver keeps deleted rows of a table that no route named",
             where=version.where,

@@ -1,7 +1,7 @@
 """One silver table in one window: where it lies, Spark's way to it, and how a commit of it is recorded.
 
 In:  a table's share of a window, with its plan and its changes.
-Out: SilverWriter, which rows.py (MERGE), schema.py (DDL) and soft_delete.py write with. A commit holds the data and
+Out: SilverWriter, which rows.py (MERGE), schema.py (DDL) and past.py write with. A commit holds the data and
      applied_ts (an application's transaction version) together. Spark makes it on a private log (private/log.py), and
      reads silver there for what it rewrites.
 """

@@ -70,8 +70,9 @@ def _sweep(writer: SilverWriter, sweep: Sweep, cut_ts: int) -> int | None:
         where = stale
         if writer.entry.routed:
             where = f"({stale} AND {silver_sql.shard_is(sweep.physical)}{_of_no_shard(writer, private)})"
-        if (past := past_of(writer.columns() or ())) is not None:
-            ended = past.ended(sweep.end_ts)
+        past = past_of(writer.columns() or ())
+        if past.rows_stay:
+            ended = past.assigned(sweep.end_ts)
             writer.session.sql(f"UPDATE {private.target} SET {ended} WHERE {where} AND {past.open}")
         else:
             writer.session.sql(f"DELETE FROM {private.target} WHERE {where}")

@@ -47,7 +47,7 @@ def numbered(rows: DataFrame, shape: SilverShape) -> DataFrame:
 
     if shape.key:
         return rows
-    order = f"{tables.DELETED}, {tables.COMMIT_TS}" if shape.keeps_deleted else tables.COMMIT_TS
+    order = f"NOT ({shape.past.live}), {tables.COMMIT_TS}" if shape.past.rows_stay else tables.COMMIT_TS
     number = f"row_number() OVER (PARTITION BY {tables.ROW_HASH} ORDER BY {order})"
     hashed = with_row_hash(rows, shape.hashed_names)
     return hashed.withColumn(tables.OCCURRENCE, sql_functions.expr(f"CAST({number} AS BIGINT)"))
@@ -73,5 +73,6 @@ def staged_schema(version: TableVersion, shape: SilverShape) -> str:
     """The schema of a file of staged changes of one version, as Spark reads it."""
     fixed = f"{tables.OP} tinyint, {tables.COMMIT_TS} bigint, {tables.SEQ} bigint, {tables.ORDINAL} bigint"
     columns = ", ".join(f"{quote(c.silver)} {canonical(c).delta}" for c in version.columns)
-    mark = f", {tables.DELETED} boolean" if shape.keeps_deleted else ""
-    return f"{fixed}, {columns}" + (mark if version.key else f", {tables.ROW_HASH} string")
+    if not version.key:
+        return f"{fixed}, {columns}, {tables.ROW_HASH} string"
+    return ", ".join([fixed, columns, *(f"{c.name} {c.type}" for c in shape.past.staged_columns)])

@@ -17,7 +17,8 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import reshaped
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider
 from tidegate.remedy import REFILL
 from tidegate.tables import ROW_HASH

@@ -23,7 +23,7 @@ from spark_jobs.window.shape.kept import masked
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
 from tidegate.merge.net_change import net_last_per_key
-from tidegate.merge.soft_delete import marked
+from tidegate.merge.past import NO_PAST, Past
 from tidegate.segments.result import TableChanges
 from tidegate.table_names import Physical
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
@@ -62,8 +62,8 @@ class ChangesStage:
         if changes.batch.num_rows == 0:
             return
         name = (changes.database, changes.table)
-        if self._plan.windows[source][name].whole_deletes and self._key(source, name, changes.version):
-            changes = replace(changes, batch=marked(changes.batch))
+        if self._key(source, name, changes.version):
+            changes = replace(changes, batch=self._past(source, name).staged(changes.batch))
         version = (source, name, changes.version)
         if (condition := self._plan.rows.get(version)) is not None:
             keyed = bool(self._key(source, name, changes.version))
@@ -90,10 +90,8 @@ class ChangesStage:
             for batch in merged.to_batches():
                 if not key:
                     net = self._hashed(batch, Physical(source, database, table))
-                elif (database, table) in self._plan.versioned.get(source, ()):
-                    net = net_last_per_key(batch, (*key, tables.COMMIT_TS))
                 else:
-                    net = net_last_per_key(batch, key)
+                    net = net_last_per_key(batch, self._past(source, (database, table)).net_key(key))
                 yield self._write((source, database, table, version), net)
         yield from self._upserts.flush()
         self._held.clear()
@@ -101,6 +99,9 @@ class ChangesStage:
 
     def _key(self, source: str, name: Name, version: int) -> tuple[str, ...]:
         return next(v.silver_key for v in self._plan.versions[source][name] if v.version == version)
+
+    def _past(self, source: str, name: Name) -> Past:
+        return self._plan.pasts.get(source, {}).get(name, NO_PAST)
 
     def _hashed(self, batch: pa.RecordBatch, physical: Physical) -> pa.RecordBatch:
         """Every change of a table without a key, with the hash of its row: of the shard it comes from, too."""

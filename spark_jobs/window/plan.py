@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from tidegate.merge.past import NO_PAST, Past
 from tidegate.merge.phases import Phase
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
@@ -26,7 +27,7 @@ class TableWriter(StrEnum):
     MERGE = "merge"
     POSITIONAL = "positional"  # changes are staged as rows in silver's folder, and keys
     COUNTED = "counted"  # by position, of a table without a key; staged as for MERGE
-    VERSIONED = "versioned"  # by position, of a table that keeps its history; staged as for MERGE
+    VERSIONED = "versioned"  # by position, of a table with versions of rows; staged as for MERGE
     LINKED = "linked"  # by MERGE, together with the tables that a rename links it with
 
 
@@ -46,7 +47,7 @@ class PlannedPhase:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """changes: versions beginning in the window (judge_ddl). links: the tables linked with it by
+    """past: silver's mode. changes: versions beginning in the window (judge_ddl). links: the tables linked with it by
     moves of the window. why: the reason for its writer, in one phrase.
 
     target: the positional writer's orders, for a table it writes. creates: the shape of silver to
@@ -54,19 +55,13 @@ class TablePlan:
     """
 
     phases: tuple[PlannedPhase, ...] = ()
-    keeps_deleted: bool = False
-    history: bool = False
+    past: Past = NO_PAST
     links: frozenset[str] = frozenset()
     writer: TableWriter = TableWriter.MERGE
     why: str = ""
     target: UpsertTarget | None = None
     creates: SilverShape | None = None
     changes: Sequence[Change] = ()
-
-    @property
-    def keeps_past(self) -> bool:
-        """Whether silver has rows of the source's past."""
-        return self.keeps_deleted or self.history
 
 
 class MergeOnly(dict[str, str]):

@@ -71,7 +71,7 @@ def _next(bounds: Bounds, state: State, table: int, own: bool, span: tuple[int, 
         elif (
             kind in EMPTIES
             and commit_ts > after
-            and standing.ends_by_emptying(commit_ts, first=own, keeps_deleted=bounds.keeps_deleted)
+            and standing.ends_by_emptying(commit_ts, first=own, rows_stay=bounds.keeps_deleted)
         ):
             found.append(commit_ts)
     return found[0] if found else 0

@@ -27,7 +27,8 @@ from tidegate.delta.actions import moved
 from tidegate.delta.log import Change
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import create_silver
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.query import duck
 from tidegate.upsert import data_file
 from tidegate.upsert.file_layout import FileLayout

@@ -27,7 +27,8 @@ from tidegate.delta.state import TableState
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import create_silver
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.stage import Target, staged

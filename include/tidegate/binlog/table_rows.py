@@ -76,7 +76,7 @@ def decode_table(
                 numbered = index.rows_records(of_content)
                 batch = decode(index.data, numbered, plan, index.segment.seq)
                 if rows.window.whole_deletes:
-                    _check_deletes(batch)
+                    _check_deletes(batch, rows.window.whole_deletes)
                 batches.append(_placed(_shown(batch.rows, numbered, plan), index.base))
             except RowsError as error:
                 raise HeldError(int(of_content[error.event]), error.error) from None
@@ -89,13 +89,11 @@ def decode_table(
     return changes, null_dates
 
 
-def _check_deletes(batch: RowsBatch) -> None:
-    """Raises RowsError for a delete that doesn't tell the whole row."""
+def _check_deletes(batch: RowsBatch, word: str) -> None:
+    """Raises RowsError for a delete that doesn't tell the whole row. word: the key that keeps its image."""
     if bare := batch.bare_delete:
-        what = (
-            f"a deleted row lacks column {bare.column} (binlog_row_image is not FULL), and soft_delete keeps its image"
-        )
-        remedy = REFILL.after("set binlog_row_image=FULL at the source, or leave it out of soft_delete")
+        what = f"a deleted row lacks column {bare.column} (binlog_row_image is not FULL), and {word} keeps its image"
+        remedy = REFILL.after(f"set binlog_row_image=FULL at the source, or leave it out of {word}")
         raise RowsError(bare.event, UnsupportedValue(what, remedy=remedy))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -58,6 +58,8 @@ class Tables(Section):
     """The kept tables, by patterns `database.table`: each half a regular expression for the **whole** name, or `*` for
     everything. Between them is the first dot that isn't escaped, bracketed or repeated.
     """
+
+    PASTS: ClassVar[tuple[str, ...]] = ("soft_delete", "history")  # keys of modes: merge/past has the modes
 
     include: tuple[str, ...] = Field(description="Patterns of the tables to keep: see docs/tables.md", min_length=1)
     exclude: tuple[str, ...] = Field((), description="Patterns of the tables to leave out. They win over include")
@@ -122,17 +124,13 @@ class Tables(Section):
             return False
         return any(matches_database(pattern, database) for pattern in self.include)
 
-    def keeps_deleted(self, database: str, table: str) -> bool:
-        """Whether silver keeps the deleted rows of a logical table."""
-        return matches(self.soft_delete, database, table)
-
-    def keeps_history(self, database: str, table: str) -> bool:
-        """Whether silver keeps all versions of the rows of a logical table."""
-        return matches(self.history, database, table)
+    def pasts(self, database: str, table: str) -> tuple[str, ...]:
+        """The keys of a logical table's modes."""
+        return tuple(word for word in self.PASTS if matches(getattr(self, word), database, table))
 
     def keeps_past(self, database: str, table: str) -> bool:
         """Whether silver has rows of a logical table from the source's past."""
-        return self.keeps_deleted(database, table) or self.keeps_history(database, table)
+        return bool(self.pasts(database, table))
 
     def keeps_changelog(self, database: str, table: str) -> bool:
         """Whether every change of a logical table is kept."""

@@ -20,6 +20,7 @@ from tidegate.lake.cuts import cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
 from tidegate.lake.silver import REBUILT, rebuilt_tables
+from tidegate.merge.past import PASTS
 from tidegate.schema.follow.renames import RENAME, renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.types import canonical
@@ -111,8 +112,7 @@ def _check_pipeline(pipeline: Pipeline, table: Physical, *, routed: bool) -> Non
     reasons = {
         "its source isn't a MySQL or MariaDB": not pipeline.sources[table.source].traits.erases_rows,
         "other tables flow into its silver, too (tables.routes)": routed,
-        "its silver keeps deleted rows (tables.soft_delete)": kept.keeps_deleted(database, name),
-        "its silver keeps its history (tables.history)": kept.keeps_history(database, name),
+        **{f"its silver keeps {PASTS[word].title} (tables.{word})": True for word in kept.pasts(database, name)},
         "it has a changelog (tables.changelog)": kept.keeps_changelog(database, name),
     }
     for reason, is_so in reasons.items():

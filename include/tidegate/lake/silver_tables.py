@@ -18,7 +18,8 @@ from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, TableState
 from tidegate.delta.types import delta_json
 from tidegate.errors import CommitConflict, SchemaMismatch
-from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverColumn, SilverShape, clusterable
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape, clusterable
 from tidegate.tables import SHARDS, SYSTEM_PREFIX
 
 # What Delta itself gives a table with deletion vectors; the first two are older protocols' own.

@@ -6,19 +6,19 @@ Out: Spark SQL statements. Each is one Delta transaction.
 Keyed tables: one MERGE by key. Tables without a key: a row's key is (hash of all its columns,
 occurrence number among equal rows); the net count per hash tells how many occurrences come or go.
 
-A table that keeps deleted rows is staged with upserts alone (merge/soft_delete.py); without a key,
-the live occurrences come first and the marked ones behind them.
+A keyed table whose deleted rows stay is staged with upserts alone (past/form.py); without a key, the
+live occurrences come first and the ended ones behind them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from tidegate import tables
 from tidegate.limits import CHECKPOINT_INTERVAL_COMMITS
-from tidegate.masks import MASK_METADATA
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.past import NO_PAST, Past
 from tidegate.schema.model.columns import TableVersion
 from tidegate.spark_sql import literal, quote, table_at
 from tidegate.table_names import Physical
@@ -47,51 +47,20 @@ _CLUSTER_COLUMNS_MAX = 4  # Delta's own limit
 
 
 @dataclass(frozen=True, slots=True)
-class SilverColumn:
-    """name, Spark SQL type, and the source's own type and comment as the column's comment. mask: its identity."""
-
-    name: str
-    type: str
-    comment: str = ""
-    mask: str = ""
-
-    @property
-    def metadata(self) -> dict[str, str]:
-        """The column's metadata in silver's schema."""
-        said = {"comment": self.comment, MASK_METADATA: self.mask}
-        return {key: text for key, text in said.items() if text}
-
-
-VERSION_COLUMNS: Final = (
-    SilverColumn(tables.VALID_FROM, "bigint", "commit_ts from which the source had this version of the row"),
-    SilverColumn(tables.VALID_TO, "bigint", "commit_ts from which it had it no more; null: it has it"),
-    SilverColumn(tables.IS_CURRENT, "boolean", "whether the source has this version"),
-    SilverColumn(tables.FROM_KNOWN, "boolean", "false: the version was seen first then, and may be older"),
-)
-
-
-@dataclass(frozen=True, slots=True)
 class SilverShape:
     """The form of a silver table: the source's columns in order, then the system columns.
 
-    key: names of the key columns (shard columns included for a routed table); () means no key.
-    keeps_deleted: rows that the source deleted stay, marked. where: the condition that is true of
-    its rows, as text; "" for all. history: every version of a row stays. clustering: the columns to
-    cluster by, as the pipeline file asks; () for the key's.
+    key: names of the key columns (shard columns included for a routed table); () means no key. past:
+    the rows of the source's past that it has. where: the condition that is true of its rows, as text;
+    "" for all. clustering: the columns to cluster by, as the pipeline file asks; () for the key's.
     """
 
     columns: tuple[SilverColumn, ...]
     key: tuple[str, ...]
     routed: bool = False
-    keeps_deleted: bool = False
+    past: Past = NO_PAST
     where: str = ""
-    history: bool = False
     clustering: tuple[str, ...] = ()
-
-    @property
-    def keeps_past(self) -> bool:
-        """Whether it has rows of the source's past."""
-        return self.keeps_deleted or self.history
 
     @property
     def properties(self) -> dict[str, str]:
@@ -110,9 +79,8 @@ class SilverShape:
             SilverColumn(tables.OCCURRENCE, "bigint", "which of the rows with equal columns, from 1"),
         )
         stamp = (SilverColumn(tables.COMMIT_TS, "bigint", "commit_ts of the change that wrote the row"),)
-        mark = (SilverColumn(tables.DELETED, "boolean", "whether the source has deleted the row"),)
         optional = (shard if self.routed else ()) + (() if self.key else hashed)
-        return optional + stamp + (mark if self.keeps_deleted else ()) + (VERSION_COLUMNS if self.history else ())
+        return optional + stamp + self.past.columns
 
     @property
     def all_columns(self) -> tuple[SilverColumn, ...]:
@@ -184,22 +152,23 @@ def net_rows(changes: str, uri: str, shape: SilverShape) -> str:
     """SELECT of the occurrences to insert (op 1) or delete (op 3) of a table without a key.
 
     changes: a view with the shape's columns plus ROW_HASH. Fails when the log deletes a row that
-    silver does not hold. With deleted rows kept, all are upserts, each with its mark: live
+    silver does not hold. Where rows of the past stay, all are upserts, ended or not: live
     occurrences come first, and those that were live at any time are there, whatever the windows.
     """
-    made = (tables.ROW_HASH, tables.OCCURRENCE, tables.COMMIT_TS, tables.DELETED)
+    past = shape.past
+    made = (tables.ROW_HASH, tables.OCCURRENCE, tables.COMMIT_TS, *past.begun)
     packed = ", ".join(quote(c.name) for c in (*shape.columns, *shape.system) if c.name not in made)
-    h, occurrence, op, stamp, mark = (
-        quote(n) for n in (tables.ROW_HASH, tables.OCCURRENCE, tables.OP, tables.COMMIT_TS, tables.DELETED)
-    )
+    h, occurrence, op, stamp = (quote(n) for n in (tables.ROW_HASH, tables.OCCURRENCE, tables.OP, tables.COMMIT_TS))
     order = f"{stamp}, _tg_order_source, {quote(tables.SEQ)}, {quote(tables.ORDINAL)}"
     step = f"if({op} = {tables.OP_DELETE}, -1, 1)"
     peak, live, change, chosen = "0", "", f"if(_tg_net > 0, {tables.OP_UPSERT}, {tables.OP_DELETE})", ""
     source = quote(changes)
-    if shape.keeps_deleted:
+    if past.rows_stay:
         source = f"(SELECT *, sum({step}) OVER (PARTITION BY {h} ORDER BY {order}) AS _tg_count FROM {source})"
-        peak, live, change = "max(_tg_count)", f" AND NOT {mark}", str(tables.OP_UPSERT)
-        chosen = f", {occurrence} > _tg_to AS {mark}"
+        peak, live, change = "max(_tg_count)", f" AND {past.live}", str(tables.OP_UPSERT)
+        ended = past.ended(stamp)
+        for name, begun in past.begun.items():
+            chosen += f", if({occurrence} > _tg_to, {ended.get(name, begun)}, {begun}) AS {quote(name)}"
     message = literal("the binlog deletes a row that silver does not hold")
     odd = literal(f"silver has rows without {tables.OCCURRENCE} that the binlog changes")  # another writer's work
     return (

@@ -21,14 +21,14 @@ from tidegate.schema.model.types import ZeroDates
 class CommitSpan:
     """Changes with after_ts < commit_ts <= upto_ts.
 
-    zero_dates: the policy for the table's impossible dates. whole_deletes: a delete without a column is a problem: the
-    row's last image is kept.
+    zero_dates: the policy for the table's impossible dates. whole_deletes: the key of the pipeline file for
+    rows' last images: a delete without a column is a problem; "" for none.
     """
 
     after_ts: int
     upto_ts: int
     zero_dates: ZeroDates = ZeroDates.NULL
-    whole_deletes: bool = False
+    whole_deletes: str = ""
 
     def __contains__(self, commit_ts: int) -> bool:
         return self.after_ts < commit_ts <= self.upto_ts

@@ -138,9 +138,9 @@ class Standing:
         """The place, where the trouble is one event's."""
         return self.place if self.place is not None and self.place.file else None
 
-    def ends_by_emptying(self, emptied_ts: int, *, first: bool, keeps_deleted: bool, gone: bool = False) -> bool:
+    def ends_by_emptying(self, emptied_ts: int, *, first: bool, rows_stay: bool, gone: bool = False) -> bool:
         """Whether a held table goes on behind a version that empties it. first: whether the hold is
-        its own, and not its partner's. keeps_deleted: whether deleted rows stay in silver. gone:
+        its own, and not its partner's. rows_stay: whether rows of the past are in silver. gone:
         whether the source has had no table of this name from there on up to the place.
         """
         how = ENDS[self.cause].emptied if self.cause is not None else Emptying.NEVER
@@ -151,4 +151,4 @@ class Standing:
         came_before = gone and self.needs.rows and self.applied_ts < emptied_ts - 1
         if first and self.place is not None and self.place.at_ts >= emptied_ts and not came_before:
             return False
-        return how is Emptying.ENDS or (not keeps_deleted and (not first or self.place is not None))
+        return how is Emptying.ENDS or (not rows_stay and (not first or self.place is not None))

@@ -61,7 +61,7 @@ def _images(
     segment: Segment, name: Name, version: TableVersion, form: Form, runs: Sequence[bytes], places: _Numbers
 ) -> LoggedImages:
     names = [column.name for column in version.columns]
-    lines = logged_of(runs, WantedColumns(form, names, version.key_names, whole_deletes=False))
+    lines = logged_of(runs, WantedColumns(form, names, version.key_names, whole_deletes=""))
     kept = _first_of_each(lines, [names.index(key_name) for key_name in version.key_names])
     kept = kept[np.lexsort((places[lines.first[kept]], lines.kind[kept] != IMAGE_DELETE, lines.commit_ts[kept]))]
     is_update = lines.kind[kept] == IMAGE_BEFORE

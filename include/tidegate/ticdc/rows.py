@@ -37,7 +37,7 @@ _OPERATION, _STAMP = "operation", "commit_ts"
 _CR, _LF = 13, 10
 _BEGIN_NUMBERS: Final = np.isin(np.arange(256), np.frombuffer(b"+-.0123456789", np.uint8))
 _BLOCK_BYTES: Final = 1 << 18
-_LAST_IMAGE: Final = "leave the table out of soft_delete, or set delete-only-output-handle-key-columns = false"
+_LAST_IMAGE: Final = "leave the table out of {}, or set delete-only-output-handle-key-columns = false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Rows:
 @dataclass(frozen=True, slots=True)
 class WantedColumns:
     """names: the columns that the files have, in their order. key: those of the key. whole_deletes:
-    a delete has to tell the whole row.
+    the key of the pipeline file for whole rows in deletes; "" for none.
     """
 
     form: Form
     names: Sequence[str]
     key: Sequence[str]
-    whole_deletes: bool
+    whole_deletes: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,9 @@ def _check_names(data: bytes, wanted: WantedColumns) -> bool:
         names = set(message["data"][0])
         bare = message["type"] == _DELETE and names < set(wanted.names) and names >= set(wanted.key)
         if bare and wanted.whole_deletes:
-            what = "a deleted row has its key alone (delete-only-output-handle-key-columns), and soft_delete keeps all"
-            raise UnsupportedValue(what, remedy=REFILL.after(_LAST_IMAGE))
+            word = wanted.whole_deletes
+            what = f"a deleted row has its key alone (delete-only-output-handle-key-columns), and {word} keeps all"
+            raise UnsupportedValue(what, remedy=REFILL.after(_LAST_IMAGE.format(word)))
         if names != set(wanted.names) and not bare:
             raise _other(sorted(names), sorted(wanted.names))
         has_old = has_old or message["type"] == _UPDATE

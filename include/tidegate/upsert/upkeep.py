@@ -21,7 +21,6 @@ from typing import Final
 
 from tidegate.delta.live_file import LiveFile
 from tidegate.limits import MIB
-from tidegate.tables import VALID_TO
 
 # This many files of one tier are rewritten into the next; each tier is as many times larger.
 TIER_FILES: Final = 8
@@ -45,17 +44,15 @@ class Rewrite:
         return sum(file.size for file in self.files)
 
 
-def choose(
-    files: Sequence[LiveFile], budget_bytes: int, key: Sequence[str] = (), *, versions: bool = False
-) -> list[Rewrite]:
+def choose(files: Sequence[LiveFile], budget_bytes: int, key: Sequence[str] = (), ended_in: str = "") -> list[Rewrite]:
     """The files to rewrite now, at most budget_bytes in all; smallest tiers first, then the files that are most dead.
 
-    key: names of the key; files come in the order of its first column, so a split stays in order. versions: files of
-    ended versions alone stay apart, so windows needn't look through them.
+    key: names of the key; files come in the order of its first column, so a split stays in order. ended_in: null in
+    live rows alone. Files without one stay apart, so windows needn't look through them.
     """
     chosen: list[Rewrite] = []
     left = budget_bytes
-    for group in _tiers(files, versions=versions):
+    for group in _tiers(files, ended_in):
         if len(group) < TIER_FILES:
             continue
         taken = _fitting(group, left)
@@ -92,13 +89,13 @@ def tier(size: int) -> int:
     return number
 
 
-def _tiers(files: Sequence[LiveFile], *, versions: bool) -> list[list[LiveFile]]:
+def _tiers(files: Sequence[LiveFile], ended_in: str) -> list[list[LiveFile]]:
     """Files that aren't full, by tier and partition; the lowest tier first."""
     by_tier: dict[tuple[int, str, bool], list[LiveFile]] = {}
     for file in files:
         size = live_bytes(file)
         if size < FULL_BYTES:
-            apart = str(sorted(file.partition_values.items())), versions and file.nulls(VALID_TO) == 0
+            apart = str(sorted(file.partition_values.items())), bool(ended_in) and file.nulls(ended_in) == 0
             by_tier.setdefault((tier(size), *apart), []).append(file)
     return [by_tier[name] for name in sorted(by_tier)]
 

@@ -69,6 +69,13 @@ class FirstPass:
     doubtful: int = 0
 
 
+# Silver's modes, known apart from their writers (merge/past): by the mark of each, SQL of the rows that the source has,
+# and of rows that are neither live nor of the past.
+LIVE: Final = {tables.DELETED: f"NOT {tables.DELETED}", tables.IS_CURRENT: tables.IS_CURRENT}
+DOUBTFUL: Final = {
+    tables.DELETED: f"{tables.DELETED} IS NULL",
+    tables.IS_CURRENT: f"{tables.IS_CURRENT} IS DISTINCT FROM ({tables.VALID_TO} IS NULL)",
+}
 # A table's own: the others are compared all the same.
 SILVER_FAULTS: Final = (SilverReadError, LakeRefused, DeltaUnsupported)
 
@@ -110,13 +117,11 @@ class SilverSide:
 
     def _live(self, silver: Silver) -> str:
         """Its rows that the source has."""
-        live = {tables.DELETED: f"NOT {tables.DELETED}", tables.IS_CURRENT: tables.IS_CURRENT}
-        return self._where(silver, live)
+        return self._where(silver, LIVE)
 
     def _doubtful(self, silver: Silver) -> str:
         """Its rows that are neither live nor of the past, or both: another writer's work."""
-        contrary = f"{tables.IS_CURRENT} IS DISTINCT FROM ({tables.VALID_TO} IS NULL)"
-        return self._where(silver, {tables.DELETED: f"{tables.DELETED} IS NULL", tables.IS_CURRENT: contrary}, "false")
+        return self._where(silver, DOUBTFUL, "false")
 
     def _where(self, silver: Silver, conditions: Mapping[str, str], otherwise: str = "true") -> str:
         """The rows of its shard that meet the conditions of the columns that it has."""

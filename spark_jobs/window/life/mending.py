@@ -154,11 +154,10 @@ class _Hold:
 
     def _ends(self, name: str, standing: Standing, emptied: TableVersion) -> bool:
         app = self._app
-        keeps_deleted = app.pipeline.tables.keeps_past(*app.names.pair(name))
         ends = standing.ends_by_emptying(
             emptied.commit_ts,
             first=name == self._root,
-            keeps_deleted=keeps_deleted,
+            rows_stay=app.pipeline.tables.keeps_past(*app.names.pair(name)),
             gone=emptied.status is VersionStatus.DROPPED and not self._comes_back(name, standing, emptied),
         )
         return ends and not _columns_are_lost(app, name, emptied)

@@ -24,6 +24,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import ended
 from tidegate.lake.silver import STAGING
 from tidegate.masks import Mask
+from tidegate.merge.past import Past
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.schema.replay.ended import ended_in
@@ -44,7 +45,7 @@ class DecodePlan:
     targets: of the positional writer, per source and physical table. seed: of key hashes. routed:
     physical tables of routed ones. known: other facts of each source. left_out: columns missing in
     silver, by source, physical table and version. masks: likewise, by column. rows: likewise, the
-    condition of silver's rows. versioned: physical tables with history.
+    condition of silver's rows. pasts: the modes of physical tables.
     """
 
     lake: LakeFiles
@@ -58,7 +59,12 @@ class DecodePlan:
     left_out: dict[VersionKey, frozenset[str]] = field(default_factory=dict)
     masks: dict[VersionKey, dict[str, Mask]] = field(default_factory=dict)
     rows: dict[VersionKey, Condition] = field(default_factory=dict)
-    versioned: dict[str, set[Name]] = field(default_factory=dict)
+    pasts: dict[str, dict[Name, Past]] = field(default_factory=dict)
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether a table has versions of rows. They need the end of a row's reading."""
+        return any(past.versions for pasts in self.pasts.values() for past in pasts.values())
 
     @property
     def stays_here(self) -> bool:
@@ -88,7 +94,7 @@ def plan_decode(
     missing: dict[VersionKey, frozenset[str]] = {}
     masks: dict[VersionKey, dict[str, Mask]] = {}
     rows: dict[VersionKey, Condition] = {}
-    versioned: dict[str, set[Name]] = {}
+    pasts: dict[str, dict[Name, Past]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
         plan = plans[entry.name]
@@ -96,11 +102,10 @@ def plan_decode(
             name, begin_ts = (database, table), entry.begins(Physical(source, database, table))
             if plan.writer is TableWriter.POSITIONAL and plan.target is not None:
                 targets.setdefault(source, {})[name] = plan.target
-            if plan.history:
-                versioned.setdefault(source, set()).add(name)
+            pasts.setdefault(source, {})[name] = past = plan.past
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
-            windows.setdefault(source, {})[name] = CommitSpan(begin_ts, window.cut_ts, zero_dates, plan.keeps_deleted)
+            windows.setdefault(source, {})[name] = CommitSpan(begin_ts, window.cut_ts, zero_dates, past.whole_word)
             versions.setdefault(source, {})[name] = known_versions = app.histories[source].versions(database, table)
             for version in known_versions if (kept := kept_of(app, entry)) else ():
                 missing[source, name, version.version] = left_out(kept, [version])
@@ -111,7 +116,7 @@ def plan_decode(
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"{STAGING}/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    shapes = (routed, missing, masks, rows, versioned)
+    shapes = (routed, missing, masks, rows, pasts)
     return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, *shapes)
 
 

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spark_jobs.window.application import Application
-from spark_jobs.window.plan import Change, PlannedPhase
+from spark_jobs.window.plan import Change, PlannedPhase, TablePlan
 from spark_jobs.window.shape.filtered import check_condition
 from spark_jobs.window.shape.kept import ALL, Kept, check_kept, in_silver, masks_in
 from spark_jobs.window.window import TableWindow
 from tidegate import tables
 from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.past import NO_PAST, Past, past_named
 from tidegate.merge.phases import DdlPhase, Phase, phases
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider
 from tidegate.schema.follow.kinds import ddl_kinds
 from tidegate.schema.model.columns import Column, TableVersion, VersionStatus
@@ -36,9 +38,7 @@ def described(column: Column) -> str:
     return f"{kind}: {column.comment}" if column.comment else kind
 
 
-def shape_of(
-    versions: Sequence[TableVersion], *, routed: bool, keeps_deleted: bool = False, kept: Kept = ALL
-) -> SilverShape:
+def shape_of(versions: Sequence[TableVersion], *, routed: bool, past: Past = NO_PAST, kept: Kept = ALL) -> SilverShape:
     """The silver shape of a logical table made of these physical tables (more than one only when routed)."""
     columns: dict[str, SilverColumn] = {}
     condition = kept.rules.condition
@@ -79,7 +79,7 @@ def shape_of(
     key = keys.pop()
     key = (*tables.SHARDS, *key) if routed and key else key
     where = "" if condition is None else str(condition)
-    return SilverShape(tuple(columns.values()), key, routed, keeps_deleted, where)
+    return SilverShape(tuple(columns.values()), key, routed, past, where)
 
 
 def versions_at(app: Application, entry: TableWindow, commit_ts: int) -> list[TableVersion]:
@@ -97,21 +97,25 @@ def there_at(app: Application, entry: TableWindow, commit_ts: int) -> list[Table
     ]
 
 
-def keeps_deleted(app: Application, entry: TableWindow) -> bool:
-    """Whether the table's deleted rows stay in silver, by the pipeline file."""
-    return app.pipeline.tables.keeps_deleted(entry.database, entry.table)
+def past_in(app: Application, entry: TableWindow) -> Past:
+    """The table's mode, by the pipeline file."""
+    return past_named(app.pipeline.tables.pasts(entry.database, entry.table))
 
 
-def keeps_history(app: Application, entry: TableWindow) -> bool:
-    """Whether all versions of the table's rows stay in silver, by the pipeline file."""
-    return app.pipeline.tables.keeps_history(entry.database, entry.table)
+def check_past_in(app: Application, entry: TableWindow, plan: TablePlan) -> None:
+    """Raise SchemaMismatch for a table with an unfit mode, or with two."""
+    words = app.pipeline.tables.pasts(entry.database, entry.table)
+    if len(words) > 1:
+        why = f"{' and '.join(f'tables.{word}' for word in sorted(words))} both keep its deleted rows"
+        raise SchemaMismatch(why, where=entry.name, remedy="take it out of one of them")
+    versions = [version for planned in plan.phases for version in planned.versions]
+    plan.past.check(entry.name, versions, routed=entry.routed)
 
 
 def shape_in(app: Application, entry: TableWindow, versions: Sequence[TableVersion]) -> SilverShape:
     """As shape_of, by the pipeline file's rules for the table."""
-    shape = shape_of(versions, routed=entry.routed, keeps_deleted=keeps_deleted(app, entry), kept=kept_of(app, entry))
-    clustering = app.pipeline.tables.clustering_of(entry.database, entry.table)
-    return replace(shape, history=keeps_history(app, entry), clustering=clustering)
+    shape = shape_of(versions, routed=entry.routed, past=past_in(app, entry), kept=kept_of(app, entry))
+    return replace(shape, clustering=app.pipeline.tables.clustering_of(entry.database, entry.table))
 
 
 def kept_of(app: Application, entry: TableWindow) -> Kept:
@@ -138,8 +142,8 @@ def planned_phases(
     app: Application, entry: TableWindow, changes: Sequence[Change], cut_ts: int
 ) -> tuple[PlannedPhase, ...]:
     """The table's window, cut where its schema changes. Raises SchemaMismatch."""
-    keeps_past = app.pipeline.tables.keeps_past(entry.database, entry.table)
-    parts = phases(entry.after_ts, cut_ts, changes, rows_stay=entry.routed or keeps_past)
+    rows_stay = entry.routed or past_in(app, entry).rows_stay
+    parts = phases(entry.after_ts, cut_ts, changes, rows_stay=rows_stay)
     return tuple(_planned(app, entry, phase) for phase in parts)
 
 

@@ -24,7 +24,7 @@ from tidegate.delta.log import Change
 from tidegate.errors import CommitConflict, LakeRefused, LakeUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import columns_added
-from tidegate.merge.silver_sql import SilverColumn
+from tidegate.merge.column import SilverColumn
 from tidegate.spark_sql import table_at
 from tidegate.upsert.deletion_vector import read as vector_positions
 

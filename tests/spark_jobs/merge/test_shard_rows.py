@@ -22,7 +22,8 @@ from tidegate.errors import SparkUnavailable
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import create_silver
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
 from tidegate.upsert.data_file import write
 from tidegate.upsert.file_layout import FileLayout

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from spark_jobs.merge.values import with_row_hash
 from tidegate import tables
 from tidegate.merge import silver_sql
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,9 @@ from tidegate.delta.log import DeltaLog
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import add_columns, create_silver, describe_columns, empty_silver
 from tidegate.merge import silver_sql
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.past import SOFT_DELETE
+from tidegate.merge.silver_sql import SilverShape
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +28,7 @@ COLUMNS = tuple(SilverColumn(f"ü{at}", kind, f"it's {kind} \\ \"") for at, kind
 PLAIN = (SilverColumn("id", "bigint", "bigint unsigned"), SilverColumn("at", "timestamp_ntz"))
 SHAPES = {
     "keyed": SilverShape(PLAIN, ("id", "at")),
-    "without a key, deleted rows kept": SilverShape(PLAIN, (), keeps_deleted=True),
+    "without a key, deleted rows kept": SilverShape(PLAIN, (), past=SOFT_DELETE),
     "shards": SilverShape(PLAIN, ("_tg_source", "id"), routed=True),
     "clustered as asked": SilverShape(PLAIN, ("id",), clustering=("nowhere", "at")),
     "clustered by its key, as what is asked for isn't there": SilverShape(PLAIN, ("id",), clustering=("nowhere",)),

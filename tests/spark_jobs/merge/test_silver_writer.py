@@ -36,7 +36,6 @@ from tidegate.binlog.decode import TableChanges
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.merge.phases import DdlPhase
-from tidegate.merge.soft_delete import marked
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
@@ -112,8 +111,7 @@ class Shop:
             for _, _, physical in sorted(entry.physical):
                 mine = [c for c in changes.get(physical, []) if c[0] > entry.after_ts]
                 for version, decoded in self._decoded(physical, mine):
-                    kept = plan.keeps_deleted and self._version(physical, version).key
-                    rows = marked(decoded) if kept else decoded
+                    rows = plan.past.staged(decoded) if self._version(physical, version).key else decoded
                     if plan.writer is not TableWriter.POSITIONAL:
                         staged.tables[name].files.append(self._stage(physical, version, rows))
                     else:

@@ -14,7 +14,8 @@ from tidegate import tables
 from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.lake.silver_tables import create_silver
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.table_names import Physical
 
 

@@ -23,7 +23,8 @@ from tidegate.delta.store import Entry, LocalStore
 from tidegate.lake import as_published, control, status
 from tidegate.lake.silver_tables import create_silver
 from tidegate.limits import SILVER_LISTED_TABLES, STORE_PAGE_FILES
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import Column, Index, IndexKind, TableVersion, VersionStatus
 
 TABLES = 10_000

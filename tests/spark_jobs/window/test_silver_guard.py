@@ -26,7 +26,8 @@ from tidegate.lake.as_published import said_of_all
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import FloorOf, SourceRows, needed_rows
 from tidegate.lake.silver_tables import create_silver
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import Needs
 from tidegate.schema.ddl.statement import DdlStatement
 from tidegate.standing.causes import Cause
@@ -151,7 +152,7 @@ def _held_for_a_foreign_table(folder: Path) -> tuple[Application, DeltaLog, Wind
 def test_a_create_in_the_window_that_met_a_foreign_table_doesnt_end_the_wait(tmp_path: Path) -> None:
     """The table's own CREATE empties nothing of what lies there."""
     *_, window = _held_for_a_foreign_table(tmp_path)
-    assert not window.held["d.t"].ends_by_emptying(105, first=True, keeps_deleted=False)
+    assert not window.held["d.t"].ends_by_emptying(105, first=True, rows_stay=False)
 
 
 def test_a_foreign_table_stays_somebody_elses_whatever_is_published_of_the_one_that_waits(tmp_path: Path) -> None:

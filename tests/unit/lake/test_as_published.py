@@ -14,7 +14,8 @@ from tidegate.delta.names import commit_name
 from tidegate.delta.store import Entry
 from tidegate.lake.as_published import is_quiet, own_ts, said_by
 from tidegate.lake.silver_tables import create_silver
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.standing.silver import Said
 
 APP = "tidegate/shop/d.t"

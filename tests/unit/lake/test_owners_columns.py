@@ -10,7 +10,8 @@ from tidegate.delta.actions import metadata, protocol
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.errors import SchemaMismatch
 from tidegate.lake.silver_tables import add_columns, create_silver, empty_silver, reshaped
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 
 OLD = SilverShape((SilverColumn("id", "int"), SilverColumn("v", "int"), SilverColumn("gone", "string")), ("id",))
 NEW = SilverShape((SilverColumn("id", "int"), SilverColumn("v", "bigint")), ("id",))

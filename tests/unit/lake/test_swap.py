@@ -12,7 +12,8 @@ from tidegate.errors import DeltaUnsupported, LakeRefused
 from tidegate.lake.as_published import own_ts
 from tidegate.lake.silver_tables import add_columns, create_silver
 from tidegate.lake.swap import mark_rebuilt, rebuilt_ts, swapped
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.silver_sql import SilverShape
 
 APP = "tidegate/shop/d.t"
 SHAPE = SilverShape((SilverColumn("id", "int"), SilverColumn("v", "int")), ("id",))

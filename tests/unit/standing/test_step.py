@@ -192,13 +192,13 @@ def test_emptying_ends_what_the_table_of_causes_says(cause: Cause) -> None:
     standing = waits(cause)
     ends = ENDS[cause].emptied
     behind = PLACE.at_ts + 1
-    assert standing.ends_by_emptying(behind, first=True, keeps_deleted=False) == (ends is not Emptying.NEVER)
-    assert standing.ends_by_emptying(behind, first=True, keeps_deleted=True) == (ends is Emptying.ENDS)
-    assert not standing.ends_by_emptying(PLACE.at_ts, first=True, keeps_deleted=False), "it came before the trouble"
+    assert standing.ends_by_emptying(behind, first=True, rows_stay=False) == (ends is not Emptying.NEVER)
+    assert standing.ends_by_emptying(behind, first=True, rows_stay=True) == (ends is Emptying.ENDS)
+    assert not standing.ends_by_emptying(PLACE.at_ts, first=True, rows_stay=False), "it came before the trouble"
     lacks = replace(standing, needs=Needs.ROWS, applied_ts=PLACE.at_ts - 2)
     gone = [
         replace(lacks, applied_ts=PLACE.at_ts - back).ends_by_emptying(
-            PLACE.at_ts, first=True, keeps_deleted=False, gone=True
+            PLACE.at_ts, first=True, rows_stay=False, gone=True
         )
         for back in (2, 1)
     ]

@@ -22,7 +22,7 @@ def line(kind: str, row: dict[str, str | None], old: dict[str, str | None] | Non
 def test_an_updates_old_values_are_those_that_its_line_names() -> None:
     new = {"id": "1", "a": "x", "b": None}
     runs = [line("UPDATE", new, {"id": "1", "a": None, "b": "was"}) + line("UPDATE", new, {"b": "was"})]
-    found = logged_of(runs, WantedColumns(FORM, NAMES, ["id"], whole_deletes=False))
+    found = logged_of(runs, WantedColumns(FORM, NAMES, ["id"], whole_deletes=""))
     assert found.has_old.T.tolist() == [[True, True, True], [True, False, True]]
     assert [column.to_pylist() for column in found.old] == [["1", "1"], [None, None], ["was", "was"]]
     assert found.kind.tolist() == [IMAGE_BEFORE] * 2
@@ -30,5 +30,5 @@ def test_an_updates_old_values_are_those_that_its_line_names() -> None:
 
 def test_a_delete_that_tells_its_key_alone_has_no_other_columns() -> None:
     runs = [line("INSERT", {"id": "1", "a": "x", "b": None}) + line("DELETE", {"id": "1"})]
-    found = logged_of(runs, WantedColumns(FORM, NAMES, ["id"], whole_deletes=False))
+    found = logged_of(runs, WantedColumns(FORM, NAMES, ["id"], whole_deletes=""))
     assert found.has_new.T.tolist() == [[True, True, True], [True, False, False]]

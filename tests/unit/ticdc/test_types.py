@@ -214,7 +214,7 @@ def test_a_delete_that_has_its_key_alone_is_enough_unless_all_of_the_row_is_kept
     feed.checkpoint(ts(3))
     (changes,) = decoded(feed, form_of("canal-json"), ts(3)).changes
     assert changes.batch.column("_tg_op").to_pylist() == [1, 3]
-    (problem,) = decoded(feed, form_of("canal-json"), ts(3), whole_deletes=True).problems
+    (problem,) = decoded(feed, form_of("canal-json"), ts(3), whole_deletes="soft_delete").problems
     assert "soft_delete" in problem.message
 
 

@@ -24,7 +24,9 @@ from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.silver_tables import columns_added, create_silver, reshaped
-from tidegate.merge.silver_sql import SilverColumn, SilverShape
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.past import SOFT_DELETE
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.upsert import data_file
 from tidegate.upsert.actions import rows_of, with_vector
 from tidegate.upsert.deletion_vector import VectorWriter
@@ -261,7 +263,7 @@ def test_a_file_of_which_all_is_dead_has_no_successor(tmp_path: Path) -> None:
 def test_what_is_not_certain_is_said_before_anything_is_written(tmp_path: Path) -> None:
     made = Made(tmp_path, shape(("id", "bigint"), ("a", "string")))
     made.write({"id": [1], "a": ["x"], STAMP: [1]})
-    marked = SilverShape(made.shape.columns, ("id",), keeps_deleted=True)
+    marked = SilverShape(made.shape.columns, ("id",), past=SOFT_DELETE)
     turn = Reshaping(Reshape(lambda read: reshaped(read, marked), ("id",)), made.state())
     assert turn.why_not() == f"nobody says what rows have in column {tables.DELETED}"
     narrow = shape(("id", "bigint"), ("a", "int"))

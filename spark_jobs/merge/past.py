@@ -1,7 +1,6 @@
-"""Rows of the past in a silver table: deleted ones (soft delete), and old versions of rows (history). Their columns
-come and go, and a statement ends all live rows.
+"""Rows of the past in a silver table, by its mode: their columns come and go, and a statement ends all live rows.
 
-In:  a table that soft_delete or history names, or named.
+In:  a table with a mode's key in the pipeline file, or once with one.
 Out: the columns, rows ended; SchemaMismatch where rows of the past can't stay.
 """
 
@@ -16,7 +15,7 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, SchemaMismatch
-from tidegate.merge.past import DELETED_ROWS, OLD_VERSIONS, past_of
+from tidegate.merge.past import past_of
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.follow.silver_change import RenameSilverColumn
 from tidegate.schema.model.columns import TableVersion
@@ -35,23 +34,21 @@ class SilverRows(Protocol):
 
 
 def follow_past(writer: SilverWriter, shape: SilverShape) -> None:
-    """Give silver the columns when soft_delete or history names the table from now on; take them back when nothing
-    of the past is kept.
+    """Give silver the mode's columns when a key names the table from now on; take them back when nothing of the past
+    is kept.
     """
-    wanted = past_of([column.name for column in shape.system])
 
     def fits(columns: Sequence[str] | None) -> bool:
-        return columns is None or past_of(columns) is wanted
+        return columns is None or past_of(columns) is shape.past
 
     def work(private: PrivateLog) -> bool:
         rows = private.rows()
         if fits(rows.columns):
             return False
         had = past_of(rows.columns)
-        if had is not None and (count := _ended(rows)):
-            section = "soft_delete" if had is DELETED_ROWS else "history"
+        if count := _ended(rows):
             raise SchemaMismatch(
-                f"silver keeps {count} {had.kept}, and {section} doesn't name the table any more",
+                f"silver keeps {count} {had.kept}, and {had.word} doesn't name the table any more",
                 where=writer.entry.name,
                 remedy=f"name it again, or delete the rows that aren't live ({had.live}); then release it",
             )
@@ -68,9 +65,9 @@ def end_all(writer: SilverWriter, old: TableVersion | None, version: TableVersio
     They end even when silver can't take the shape then: whoever is told to delete ended rows finds them so. A table
     that is read anew may have waited below some DDLs: ended rows keep their values under the columns' new names.
     """
-    past = OLD_VERSIONS if writer.work.plan.history else DELETED_ROWS
+    past = writer.work.plan.past
     where = f"{writer.only(version) or ' WHERE true'} AND {past.live}"
-    assign = past.ended(version.commit_ts)
+    assign = past.assigned(version.commit_ts)
     if not _nothing_ended(writer, version):
         writer.once("marks", version, lambda private: f"UPDATE {private.target} SET {assign}{where}")
     if shape is None:
@@ -127,7 +124,8 @@ def check_past(
 
     Silver's rows are read only when there is a doubt. renames: of old's columns, which the rows follow.
     """
-    if not shape.keeps_past:
+    past = shape.past
+    if not past.rows_stay:
         return
     later = {rename.old_name: rename.new_name for rename in renames}
     fits = old is not None and tuple(later.get(name, name) for name in writer.shape_of(old).key) == shape.key
@@ -135,7 +133,6 @@ def check_past(
         types = {later.get(name, name): kind for name, kind in types_of(silver.state)}
         fits = fits and all(types.get(column.name, column.type) == column.type for column in shape.columns)
     if not fits and (own := silver.rows()) is not None and (count := _ended(own)):
-        past = OLD_VERSIONS if shape.history else DELETED_ROWS
         raise SchemaMismatch(
             f"{new.ddl[:120]}: silver keeps {count} {past.kept}, which have another key or other types",
             where=new.where,
@@ -145,4 +142,4 @@ def check_past(
 
 def _ended(rows: DataFrame) -> int:
     past = past_of(rows.columns)
-    return 0 if past is None else rows.where(f"NOT ({past.live})").count()
+    return rows.where(f"NOT ({past.live})").count() if past.rows_stay else 0

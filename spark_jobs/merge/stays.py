@@ -1,9 +1,9 @@
-"""Rows of the past (deleted ones, old versions) in silver, where a rename gives their name other rows.
+"""Rows of the past in silver, where a rename gives their name other rows.
 
 In:  the name's new rows, and its silver as it is.
-Out: both as one: of the name's own rows those that don't come back stay, marked.
+Out: both as one: of the name's own rows those that don't come back stay, ended.
 
-Marked rows belong to the name: after the cut-over of an online schema change they are still there. Live rows go away
+Ended rows belong to the name: after the cut-over of an online schema change they are still there. Live rows go away
 like the rows of a DROP TABLE. They can only stay where key and types are as before.
 """
 
@@ -17,7 +17,7 @@ from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import numbered
 from tidegate import tables
 from tidegate.errors import SchemaMismatch
-from tidegate.merge.past import BEGUN
+from tidegate.merge.past import Past
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.schema.model.columns import TableVersion
 from tidegate.spark_sql import quote
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def with_marked(
+def with_ended(
     writer: SilverWriter,
     shape: SilverShape,
     rows: DataFrame,
@@ -43,21 +43,23 @@ def with_marked(
     fits_key = _same_key(writer, shape, own, replaced[0])
     if shape.routed:
         own = own.where(only_shards(replaced))
-    mark = tables.DELETED if tables.DELETED in own.columns else "false"
-    lost = own.where(mark) if carried else own
+    past = shape.past
+    is_ended = f"NOT ({past.live})" if past.mark in own.columns else "false"
+    lost = own.where(is_ended) if carried else own
     if not (fits_key and (shape.key or _fits(own, shape))):
-        _refuse(lost, replaced[0])
+        _refuse(lost, replaced[0], past)
         return rows
     if not _fits(own, shape):
-        _refuse(lost.join(rows.select(*map(quote, shape.key)), on=list(shape.key), how="left_anti"), replaced[0])
+        _refuse(lost.join(rows.select(*map(quote, shape.key)), on=list(shape.key), how="left_anti"), replaced[0], past)
         return rows
-    stamp = f"CASE WHEN {mark} THEN {tables.COMMIT_TS} ELSE {replaced[0].commit_ts} END"
-    fixed = {tables.COMMIT_TS: f"CAST({stamp} AS BIGINT)", tables.DELETED: "true"}
+    ends = past.ended(replaced[0].commit_ts)
     select = []
     for column in shape.all_columns:
         if column.name not in (tables.ROW_HASH, tables.OCCURRENCE):
-            known = quote(column.name) if column.name in own.columns else f"CAST(NULL AS {column.type})"
-            select.append(f"{fixed.get(column.name, known)} AS {quote(column.name)}")
+            value = quote(column.name) if column.name in own.columns else "NULL"
+            if column.name in ends:
+                value = f"CASE WHEN {is_ended} THEN {value} ELSE {ends[column.name]} END"
+            select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
     merge_key = list(shape.merge_key)
     kept = numbered(own.selectExpr(*select), shape).join(
         rows.select(*map(quote, merge_key)), on=merge_key, how="left_anti"
@@ -81,14 +83,11 @@ def with_versions(
                 remedy="delete them, then release the table",
             )
         return rows
-    ends = f"{tables.IS_CURRENT} AND ({replaced_rows(replaced, routed=False)})"
-    fixed = {
-        tables.VALID_TO: f"if({ends}, {new.commit_ts}, {tables.VALID_TO})",
-        tables.IS_CURRENT: f"{tables.IS_CURRENT} AND NOT ({ends})",
-    }
+    ends = f"{shape.past.live} AND ({replaced_rows(replaced, routed=False)})"
+    fixed = {name: f"if({ends}, {value}, {name})" for name, value in shape.past.ended(new.commit_ts).items()}
     select = []
     for column in shape.all_columns:
-        known = quote(column.name) if column.name in own.columns else BEGUN.get(column.name, "NULL")
+        known = quote(column.name) if column.name in own.columns else shape.past.begun.get(column.name, "NULL")
         select.append(f"CAST({fixed.get(column.name, known)} AS {column.type}) AS {quote(column.name)}")
     return rows.unionByName(own.selectExpr(*select))
 
@@ -106,10 +105,10 @@ def _fits(own: DataFrame, shape: SilverShape, names: Sequence[str] | None = None
     return all(types.get(column.name, column.type) == column.type for column in wanted)
 
 
-def _refuse(lost: DataFrame, new: TableVersion) -> None:
+def _refuse(lost: DataFrame, new: TableVersion, past: Past) -> None:
     if count := lost.count():
         raise SchemaMismatch(
             f"{new.ddl[:120]}: silver keeps {count} rows of this name, which have another key or other types",
             where=new.where,
-            remedy=f"delete the rows that {tables.DELETED} marks, then release the table",
+            remedy=f"delete the rows that {past.mark} marks, then release the table",
         )

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate import tables
-from tidegate.merge.past import OLD_VERSIONS
-from tidegate.merge.silver_sql import VERSION_COLUMNS, SilverShape
+from tidegate.merge.past.history import HISTORY
+from tidegate.merge.silver_sql import SilverShape
 from tidegate.spark_sql import quote, table_at
 
 READ_UPTO: Final = "_tg_read_upto"  # long: of a row that a snapshot read: when its reading ended; 0 of a change
 _ENDS: Final = "_tg_ends"
-_OWN: Final = frozenset(column.name for column in VERSION_COLUMNS)
+_OWN: Final = frozenset(column.name for column in HISTORY.columns)
 
 
 def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, *, reads: bool) -> str:
@@ -32,7 +32,7 @@ def merge_versions(changes: str, uri: str, shape: SilverShape, applied_ts: int, 
     if reads:
         # The one current version; where another writer has put a second one beside it, both end.
         equal = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
-        current = f"(SELECT * FROM {table_at(uri)} WHERE {OLD_VERSIONS.open})"
+        current = f"(SELECT * FROM {table_at(uri)} WHERE {HISTORY.open})"
         read, of_span = f"s._tg_nth = 1 AND s.{READ_UPTO} > 0", ", ".join(f"s.{quote(name)}" for name in shape.key)
         held = (
             f", held AS (SELECT {of_span}, count(*) = 1 AND bool_and(s.{op} <> {tables.OP_DELETE} AND {equal}) AS"

@@ -1,0 +1,23 @@
+"""A column of silver, as it is created: one value for the source's columns and for the system's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.masks import MASK_METADATA
+
+
+@dataclass(frozen=True, slots=True)
+class SilverColumn:
+    """name, Spark SQL type, and the source's own type and comment as the column's comment. mask: its identity."""
+
+    name: str
+    type: str
+    comment: str = ""
+    mask: str = ""
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The column's metadata in silver's schema."""
+        said = {"comment": self.comment, MASK_METADATA: self.mask}
+        return {key: text for key, text in said.items() if text}

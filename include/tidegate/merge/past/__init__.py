@@ -1,0 +1,32 @@
+"""The modes of silver: each says which rows of the source's past a table has.
+
+In:  a table's keys in the pipeline file's section `tables`, or the columns of its silver.
+Out: a Past (form.py), the answers of its mode.
+
+A mode is a file here, and an entry of PASTS. Other rooms ask the object, and no other file names a mode.
+docs/inside/extend.md tells how to add one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from tidegate.merge.past.current import NO_PAST
+from tidegate.merge.past.form import Past
+from tidegate.merge.past.history import HISTORY
+from tidegate.merge.past.soft_delete import SOFT_DELETE
+
+__all__ = ["HISTORY", "NO_PAST", "PASTS", "SOFT_DELETE", "Past", "past_named", "past_of"]
+
+PASTS: Final[dict[str, Past]] = {past.word: past for past in (SOFT_DELETE, HISTORY)}
+
+
+def past_of(columns: Collection[str]) -> Past:
+    """The mode of a table with these columns."""
+    return next((past for past in PASTS.values() if past.mark in columns), NO_PAST)
+
+
+def past_named(words: Sequence[str]) -> Past:
+    """The mode of a table with these keys. With two of them it is held (window/shape/shapes.py)."""
+    return PASTS[words[0]] if words else NO_PAST
