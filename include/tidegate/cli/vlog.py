@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate import pipelines
-from tidegate.cli.lake import open_lake, source_named
+from tidegate.cli.lake import open_desk, source_named
 from tidegate.commit_ts import time_text
 from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR, state_folder
 
 if TYPE_CHECKING:
+    from tidegate.actions.desk import Desk
     from tidegate.segments.segment import Segment
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="List, check and show the files of a value log.")
@@ -125,13 +126,15 @@ def owed(
     forget: Annotated[
         str | None, typer.Option(help="Id of a log that is lost: accept that its commits are lost too")
     ] = None,
+    state_dir: StateDir = None,
 ) -> None:
     """Value logs, on whatever machines, whose acknowledged commits may not all be in the lake."""
     from tidegate.capture.owing import Owing
     from tidegate.lake.bronze.table import Bronze
     from tidegate.lake.leases import take_lease
 
-    loaded, lake = open_lake(pipeline)
+    desk = open_desk(pipeline)
+    loaded, lake = desk.pipeline, desk.lake
     for name in [source_named(loaded, source)] if source or forget else loaded.sources:
         owing = Owing(lake, name)
         debts = [debt for debt in owing.debts() if forget in (None, debt.log)]
@@ -148,10 +151,38 @@ def owed(
         if forget:
             with take_lease(lake, name, "capture", report=lambda line: typer.echo(line, err=True)):
                 newest = next(reversed(Bronze(lake, name).last_segments()), None)
+                gap = _record_loss(desk, name, forget, state_dir) if loaded.sources[name].traits.pushes else None
                 owing.forget(forget)
             end = f"behind {newest.end}, {time_text(newest.resolved_ts)}" if newest else "since its beginning"
             print(f"{name}: forgotten; what it acknowledged {end}, and bronze doesn't get again, is lost")
-            print(f"{name}: its tables may lack that: `tidegate snapshot start {loaded.pipeline}` reads them again")
+            if gap is not None:
+                print(f"{name}: segment {gap.seq} of bronze says so: its tables wait there, and a snapshot reads each")
+            else:
+                print(f"{name}: its tables may lack that: `tidegate snapshot start {loaded.pipeline}` reads them again")
+
+
+def _record_loss(desk: Desk, name: str, log_id: str, state_dir: Path | None) -> Segment | None:
+    """Before the debt is forgotten: a kill in between leaves a person to forget it once more."""
+    from tidegate.actions_table import Act
+    from tidegate.capture.checkpoint import is_landed
+    from tidegate.capture.own_stream import check_continues
+    from tidegate.capture.value_log.folder import settled_folder
+    from tidegate.capture.value_log.log import ValueLog
+    from tidegate.lake.bronze.table import Bronze
+    from tidegate.pump.forgotten import record_loss
+
+    bronze = Bronze(desk.lake, name, continues=check_continues)
+    folder = settled_folder(
+        desk.pipeline, name, state_dir or state_folder(), lambda logged: is_landed(logged, bronze.segment(logged.seq))
+    )
+    value_log = ValueLog(folder)
+    try:
+        with desk.recorded(Act.ACCEPT, (), f"{name}: value log {log_id} is lost") as result:
+            gap = record_loss(bronze, value_log, log_id)
+            result.line = f"recorded in segment {gap.seq}" if gap else "nothing of it was captured yet"
+    finally:
+        value_log.close()
+    return gap
 
 
 def _segments(paths: list[Path], seq: int) -> Iterator[Segment | None]:

@@ -28,7 +28,8 @@ def hold_behind_gaps(app: Application, window: Window, gaps: Iterable[SegmentRef
     """
     gap_ts = dict[str, int]()
     for ref in gaps:
-        named = [Physical(ref.source, *pair) for pair in app.names.in_segment(ref)]
+        owner = app.pipeline.owner(ref.source)  # what one Pump lost may have changed any table of its cluster
+        named = [Physical(owner, *pair) for pair in app.names.kept(owner, ref.tables)]
         below = {child: parent for parent in named for child in descendants(app, parent)}
         touched = dict.fromkeys(named, "that may have changed it")
         for child in sorted(below.keys() - touched.keys()):
