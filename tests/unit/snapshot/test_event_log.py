@@ -102,6 +102,23 @@ def test_ones_own_events_are_not_read_back(tmp_path: Path) -> None:
     assert known.tables["s1", "s", "d", "t"].rows == 3
 
 
+def filled_by(told: list[SnapshotEvent]) -> SnapshotEvent | None:
+    """The newest beginning, without a done snapshot that began as late; one that applied nothing ends what came before.
+
+    told: of one table; low_ts are in order.
+    """
+    begun = max((one for one in told if one.event is EventKind.OPENED), key=lambda one: one.low_ts or 0, default=None)
+    if begun is None:
+        return None
+    later = {begun.snapshot}
+    for snapshot in {one.snapshot for one in told} - later:
+        lows = [one.low_ts or 0 for one in told if (one.snapshot, one.event) == (snapshot, EventKind.APPLIED)]
+        done = [one.low_ts or 0 for one in told if (one.snapshot, one.event) == (snapshot, EventKind.DONE)]
+        if min(lows or [max(done, default=0)]) >= (begun.low_ts or 0):
+            later.add(snapshot)
+    return None if any(one.event is EventKind.DONE and one.snapshot in later for one in told) else begun
+
+
 KINDS = [*EventKind]
 EVENTS = st.lists(
     st.tuples(st.sampled_from(KINDS), st.sampled_from(["t", "u", ""]), st.sampled_from(["s1", "s2"]), st.booleans()),
@@ -140,7 +157,6 @@ def test_what_is_carried_forward_is_what_all_events_say(drawn: list[tuple[EventK
         wanted = sorted((at, token) for token, at in places.items() if token in marks and at and after < at <= upto)
         assert [(at, one.token) for at, one in known.placed_in(after, upto) if at] == wanted
     for table in ("t", "u"):
-        ends = [one for one in told if one.table == table and one.event in (EventKind.OPENED, EventKind.DONE)]
-        filled = ends[-1] if ends and ends[-1].event is EventKind.OPENED else None
+        filled = filled_by([one for one in told if one.table == table])
         assert known.filled(Physical("s", "d", table)) == filled
         assert (Physical("s", "d", table) in known.began_empty) == (filled is not None)

@@ -48,6 +48,29 @@ def test_a_table_lacks_rows_from_its_beginning_until_its_snapshot_is_done(
     assert known.low_ts("s", "a") is None, "it isn't the wave that it names"
 
 
+@pytest.mark.parametrize("second_done", [False, True])
+@pytest.mark.parametrize("ahead_seconds", [0, 100])
+def test_an_earlier_snapshots_end_isnt_that_of_a_later_one_by_any_clock(ahead_seconds: int, second_done: bool) -> None:
+    """The first one's apply had a clock that far ahead of the second one's."""
+    first = [
+        event(EventKind.REQUESTED, 0),
+        event(EventKind.OPENED, ahead_seconds + 1, low_ts=5, token="a"),
+        event(EventKind.APPLIED, ahead_seconds + 2, low_ts=5, high_ts=6, token="a"),
+        event(EventKind.DONE, ahead_seconds + 3),
+    ]
+    second = [
+        event(EventKind.REQUESTED, 4, snapshot="s2"),
+        event(EventKind.OPENED, 5, snapshot="s2", low_ts=9, token="b"),
+        event(EventKind.APPLIED, 6, snapshot="s2", low_ts=9, high_ts=10, token="b"),
+        *([event(EventKind.DONE, 7, snapshot="s2")] if second_done else []),
+    ]
+    going_on = Known.of(first)
+    going_on.take_in(second)
+    for known in (going_on, Known.of(first + second)):
+        lacks = known.filled(T)
+        assert (lacks.snapshot if lacks else "") == ("" if second_done else "s2")
+
+
 def lake_with(folder: Path, events: list[SnapshotEvent]) -> LakeFiles:
     lake = LakeFiles(str(folder))
     cut = {"cut_ts": 100, "table": "", "delta_version": -1, "applied_ts": 100, "state": "active"}

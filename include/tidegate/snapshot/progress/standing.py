@@ -29,6 +29,7 @@ from tidegate.snapshot.progress.events import (
     TableProgress,
     Tally,
 )
+from tidegate.snapshot.progress.filling import Filling
 from tidegate.table_names import Physical
 from tidegate.tables import SNAPSHOTS
 
@@ -49,8 +50,9 @@ class Known:
         self._lows: dict[tuple[str, str], int | None] = {}
         self._lowest: dict[str, int] = {}  # by snapshot: of its waves that were open at some window's end
         self._opened: dict[TableKey, SnapshotEvent] = {}
-        self._filled: dict[Physical, SnapshotEvent] = {}
-        self._done: set[TableKey] = set()
+        self._fillings: dict[Physical, Filling] = {}
+        self._filled: dict[Physical, SnapshotEvent] = {}  # lacks() of each
+        self._count = 0  # of the events
         self._by_table: dict[Physical, list[SnapshotEvent]] = {}
 
     @classmethod
@@ -88,24 +90,28 @@ class Known:
         for event in by_time:
             physical = Physical(event.source, *event.name)
             self._by_table.setdefault(physical, []).append(event)
+            self._fill(physical, event)
             if event.meaning is Meaning.BEGUN:
                 self._opened.setdefault(TableKey(event.snapshot, *physical), event)
-                if TableKey(event.snapshot, *physical) not in self._done:
-                    self._filled.pop(physical, None)  # the newest stands last
-                    self._filled[physical] = event
             elif event.meaning is Meaning.WAVE_OPEN:
                 self._lows[event.source, event.token] = event.low_ts
                 if event.low_ts is not None:
                     self._lowest[event.snapshot] = min(event.low_ts, self._lowest.get(event.snapshot, event.low_ts))
-            elif event.event is EventKind.DONE:
-                self._done.add(TableKey(event.snapshot, *physical))  # by two clocks its beginning may seem younger
-                self._filled.pop(physical, None)  # a later snapshot reads on for one that began the table
             elif event.event is EventKind.PLACED:
                 self._place(event.token, event.high_ts or 0)
             elif event.event is EventKind.MARKED:
                 self._marks[event.token] = event
                 if event.token not in self._placed:  # by clocks of two machines it may be the younger one
                     self._unplaced[event.token] = event
+
+    def _fill(self, physical: Physical, event: SnapshotEvent) -> None:
+        self._count += 1
+        filling = self._fillings.setdefault(physical, Filling())
+        if not filling.take_in(event, self._count):
+            return
+        self._filled.pop(physical, None)  # the newest stands last
+        if (begun := filling.lacks()) is not None:
+            self._filled[physical] = begun
 
     def _place(self, token: str, commit_ts: int) -> None:
         self._unplaced.pop(token, None)
