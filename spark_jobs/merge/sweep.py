@@ -23,7 +23,7 @@ from tidegate.delta.state import TableState
 from tidegate.errors import Terminal
 from tidegate.failpoint import failpoint
 from tidegate.lake.as_published import own_ts
-from tidegate.lake.shards import is_shard
+from tidegate.lake.shards import of_no_shard
 from tidegate.merge import silver_sql
 from tidegate.merge.past import past_of
 from tidegate.snapshot.progress.events import TableKey
@@ -85,12 +85,11 @@ def _sweep(writer: SilverWriter, sweep: Sweep, cut_ts: int) -> int | None:
 def _of_no_shard(writer: SilverWriter, private: PrivateLog) -> str:
     """... OR the condition of each group of a routed table's rows that no shard has."""
     conditions = [""]
-    for row in private.rows().select(*tables.SHARDS).distinct().collect():
-        cells = row[0], row[1], row[2]
-        if not is_shard(writer.app.lake, cells):
-            pairs = zip(tables.SHARDS, cells, strict=True)
-            same = (f"{name} <=> {'NULL' if cell is None else literal(cell)}" for name, cell in pairs)
-            conditions.append(f"({' AND '.join(same)})")
+    held = private.rows().select(*tables.SHARDS).distinct().collect()
+    for cells in of_no_shard(writer.app.lake, ((row[0], row[1], row[2]) for row in held)):
+        pairs = zip(tables.SHARDS, cells, strict=True)
+        same = (f"{name} <=> {'NULL' if cell is None else literal(cell)}" for name, cell in pairs)
+        conditions.append(f"({' AND '.join(same)})")
     return " OR ".join(conditions)
 
 

@@ -108,6 +108,15 @@ def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any
     return sorted(versions, key=lambda row: (row["source"], row["commit_ts"], row["version"]))
 
 
+def known_tables(lake: LakeFiles) -> set[tuple[str | None, ...]]:
+    """Source, database and table of every table that has ever had a version. Raises LakeUnavailable."""
+    known: set[tuple[str | None, ...]] = set()
+    for file in _files(lake):
+        names = file.light().select(_NAMES).group_by(_NAMES).aggregate([])
+        known.update(zip(*(names[name].to_pylist() for name in _NAMES), strict=True))
+    return known
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
     """One file of the table, read as it lies; older: in a table of another layout all its rows, converted."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from tidegate import tables
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.shards import is_shard
+from tidegate.lake.shards import of_no_shard
 from tidegate.verify.silver_side import Silver, SilverSide
 
 STRAY: Final = (
@@ -22,8 +22,5 @@ STRAY: Final = (
 
 def stray_rows(side: SilverSide, silver: Silver, known: Collection[tuple[str, str, str]], lake: LakeFiles) -> int:
     """known: source, database and table of the shards at the sources."""
-    stray = 0
-    for cells, rows in side.shards(silver):
-        if cells not in known and not is_shard(lake, cells):
-            stray += rows
-    return stray
+    rows = {cells: count for cells, count in side.shards(silver) if cells not in known}
+    return sum(rows[cells] for cells in of_no_shard(lake, rows))
