@@ -23,6 +23,7 @@ from tidegate.capture.run import CaptureRun
 from tidegate.capture.source import ClockState, Retention
 from tidegate.commit_ts import physical_ms
 from tidegate.config import Pipeline
+from tidegate.errors import PositionLost
 from tidegate.home import home
 from tidegate.lake.files import LakeFiles, lake_files
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds
@@ -152,7 +153,13 @@ class BinlogReader:
 
         def goes_on(host: ConnectionInfo, second: SecondConnection) -> BinlogCheckpoint:
             source.connection = host
-            point = going_on(source, second.facts, captured, checkpoint, patient=patient)
+            try:
+                point = going_on(source, second.facts, captured, checkpoint, patient=patient)
+            except PositionLost:
+                # The facts are older than the captured log: another capture of this source, which ends only now, may
+                # have gone further meanwhile.
+                second.look_again()
+                point = going_on(source, second.facts, captured, checkpoint, patient=patient)
             if source.hosts.others:  # what is purged MariaDB says only when it is asked: another host may have it
                 check_sends(source, second.facts, point)
             return point

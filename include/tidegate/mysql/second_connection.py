@@ -72,6 +72,10 @@ class SecondConnection:
     def close(self) -> None:
         self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001  no farewell to a dead server
 
+    def look_again(self) -> None:
+        """The server's facts as they are now. Raises SourceUnavailable."""
+        self.facts = read_facts(self._connection, self._info)
+
     def retention(self, file: str, reached_ms: int) -> Retention | None:
         """When the source purges what isn't captured yet; looked at once a minute. Raises SourceUnavailable.
 

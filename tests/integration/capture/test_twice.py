@@ -18,6 +18,8 @@ from tests.support.captures import (
     assert_equals_binlog,
     bronze_segments,
     capture_run,
+    capture_to_end,
+    capture_until_quiet,
     info_of,
     pipeline_for,
     pipeline_text,
@@ -30,9 +32,10 @@ from tidegate.errors import Fenced, LeaseHeld
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import LEASES, take_lease
 from tidegate.local.server import Server
-from tidegate.mysql.reader import binlog_run
+from tidegate.mysql.reader import BinlogReader, BinlogSource, binlog_run
 
 pytestmark = pytest.mark.server
+DUMPS = ("gtid", "position")
 
 
 def elsewhere(server: Server, lake: Path, folder: Path) -> CaptureRun:
@@ -134,6 +137,32 @@ def test_a_second_reader_of_one_value_log_is_fenced_by_it(
         wait_for_bronze(tmp_path / "lake", lambda _: True)
         with pytest.raises(Fenced, match="another process"):
             capture_run(mariadb, tmp_path / "lake").run(300)
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_what_another_capture_took_while_this_one_connected_is_not_lost(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dump: str
+) -> None:
+    """The server's facts are asked for first, then bronze is read."""
+    database, lake = fresh_database(mariadb), tmp_path / "lake"
+    mariadb.query(f"CREATE TABLE `{database}`.t (a INT PRIMARY KEY)")
+    capture_until_quiet(mariadb, lake, dump=dump)
+    both_hold(monkeypatch)
+    connect = BinlogSource.connect
+
+    def slowly(source: BinlogSource) -> BinlogReader:
+        reader = connect(source)
+        monkeypatch.setattr(BinlogSource, "connect", connect)
+        mariadb.query(f"INSERT INTO `{database}`.t VALUES (1)")
+        mariadb.query("FLUSH BINARY LOGS")
+        mariadb.query(f"INSERT INTO `{database}`.t VALUES (2)")
+        capture_to_end(mariadb, lake, dump=dump)
+        return reader
+
+    monkeypatch.setattr(BinlogSource, "connect", slowly)
+    late = binlog_run(pipeline_for(mariadb, lake, dump=dump), "one", info_of(mariadb), tmp_path / "elsewhere")
+    late.run(300, idle_seconds=1)
+    assert_equals_binlog(bronze_segments(lake), mariadb)
 
 
 def test_of_two_that_both_hold_the_lease_one_is_fenced_by_bronze(
