@@ -21,11 +21,11 @@ demo: environment jars ## a MariaDB shop kept equal in Delta by Airflow and Spar
 mariadb: environment ## a MariaDB to practise with, until Ctrl-C (PORT=3307): docs/tutorial.md
 	@$(BIN)/python tools/practice_mariadb.py $(or $(PORT),3307)
 
-test: environment jars ## the gate: each behaviour once, with real servers, Spark and Airflow; half an hour or more (ARGS="-k words")
-	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not nightly" $(ARGS)
+test: environment jars ## the gate: each behaviour once, with real servers, Spark and Airflow; half an hour or more (ARGS="-k words" PART=2/4)
+	@TIDEGATE_PART=$(PART) $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not nightly" $(ARGS)
 
 test-all: environment jars ## every test, on each server and by each writer, and the long runs of tests/nightly.toml: an hour
-	@$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
+	@TIDEGATE_PART=$(PART) $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 test-quick: environment ## every test that starts no server, Spark or Airflow, with fewer random examples and cases: about a minute of CPU
 	@TIDEGATE_QUICK=1 $(BIN)/pytest -n 0 -m "not server and not spark and not airflow and not nightly" $(ARGS)

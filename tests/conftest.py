@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from tests.kit.s3 import s3
 from tests.kit.spark import spark
-from tests.support import tiers
+from tests.support import parts, tiers
 from tests.support.capture_process import nursery
 from tests.support.schedule import Scheduler, rank
 from tests.support.seeds import QUICK, many
@@ -88,6 +88,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         files.setdefault(item.path, rank(item.nodeid, starts_server=item.get_closest_marker("server") is not None))
     items.sort(key=lambda item: files[item.path])
+    kept = set(parts.asked().take(sorted(files, key=lambda path: (files[path], path))))
+    if others := [item for item in items if item.path not in kept]:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item.path in kept]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support import tiers
+from tests.support import parts, tiers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,6 +53,20 @@ def test_every_test_runs_each_night() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "nightly.yml").read_text())["jobs"]
     runs = [entry["run"] for entry in jobs["long"]["strategy"]["matrix"]["include"]]
     assert "test-all" in runs
+
+
+def test_a_pull_requests_machines_run_all_parts_of_the_gate() -> None:
+    job = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text())["jobs"]["whole"]
+    parts_run = [parts.parsed(text) for text in job["strategy"]["matrix"]["part"]]
+    files = list(range(13))
+    assert sorted(file for part in parts_run for file in part.take(files)) == files
+    assert parts.parsed("").take(files) == files
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "2", "a/b", "1/0", "-1/2"])
+def test_a_part_that_there_is_not_runs_nothing(text: str) -> None:
+    with pytest.raises(pytest.UsageError, match=parts.VARIABLE):
+        parts.parsed(text)
 
 
 def test_each_entry_has_a_reason() -> None:
