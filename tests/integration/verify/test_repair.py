@@ -49,9 +49,9 @@ def test_a_table_that_apply_does_not_take_is_named_and_the_others_are_mended(
     thread = threading.Thread(target=mend)
     thread.start()
     while thread.is_alive():
+        road.capture(seconds=2)
         if control.read(road.lake, tables.CHUNKS, columns=["table"]).num_rows:  # verified, and read again
             road.pipeline = without_b
-        road.capture(seconds=2)
         road.apply()
     (report,) = reports
     outcomes = {result.table.partition(".")[2]: result.outcome for result in report.tables}
