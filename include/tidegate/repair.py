@@ -100,16 +100,13 @@ class Repairs:
                 except VerifyError as error:  # this table's alone
                     untaken[place] = str(error)
             refused, late = self._answers(tokens)
-            untaken |= {place: _untaken(place, *self._too_late()) for place in late}
+            untaken |= {place: str(self._too_late(place)) for place in late}
             if not refused or attempt == REPAIR_ATTEMPTS_MAX:
                 break
             for place, reason in refused.items():
                 self.report(f"{place.shown}: read again, since {reason}")
             places = list(refused)
-        ends = "end what it says, then verify again"
-        return untaken | {
-            place: _untaken(place, f"apply doesn't take its rows: {reason}", ends) for place, reason in refused.items()
-        }
+        return untaken | {place: str(_refused(place, reason)) for place, reason in refused.items()}
 
     def _copied(self, source: str, place: Physical) -> str:
         """The token of a wave of its rows."""
@@ -134,13 +131,20 @@ class Repairs:
             time.sleep(VERIFY_POLL_SECONDS if waiting else 0)
         return refused, list(waiting.values())
 
-    def _too_late(self) -> tuple[str, str]:
-        what = f"apply hasn't taken its rows after {self.timeout_seconds:g} s"
-        return what, "are capture and apply running? they take them when they do; give a larger --timeout"
+    def _too_late(self, place: Physical) -> VerifyError:
+        return VerifyError(
+            f"apply hasn't taken its rows after {self.timeout_seconds:g} s",
+            where=place.shown,
+            remedy="are capture and apply running? they take them when they do; give a larger --timeout",
+        )
 
 
-def _untaken(place: Physical, what: str, remedy: str) -> str:
-    return str(VerifyError(what, where=place.shown, remedy=remedy))
+def _refused(place: Physical, reason: str) -> VerifyError:
+    return VerifyError(
+        f"apply doesn't take its rows: {reason}",
+        where=place.shown,
+        remedy="end what it says, then verify again",
+    )
 
 
 def verify_and_repair(

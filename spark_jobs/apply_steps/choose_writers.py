@@ -24,6 +24,7 @@ from spark_jobs.window.shape.filtered import check_same_condition, check_same_ro
 from spark_jobs.window.shape.kept import Kept, check_moved, check_same, check_silver, in_silver, left_out
 from spark_jobs.window.shape.moves import partners
 from spark_jobs.window.shape.shapes import check_past_in, kept_of, past_in, planned_phases, there_at
+from spark_jobs.window.shape.silver_types import check_types
 from spark_jobs.window.standing.silver_guard import check
 from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
@@ -135,6 +136,8 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
         applied = snapshot.transaction(tables.app_id(app.pipeline.pipeline, entry.name))
         due = _due_columns(app, entry, first, applied) if before is not None else frozenset[str]()
         check_silver(shape, left_out(kept, olds or first.versions), snapshot, due)
+        if entry.routed or not _is_made_anew(first.phase):  # the phase gives it its types
+            check_types(shape, snapshot, due)
         check_same_condition(shape.where, snapshot)
 
 

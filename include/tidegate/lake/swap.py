@@ -3,7 +3,9 @@
 In:  both tables' newest states; the rebuilt one's files lie in the live one's folder, too.
 Out: Change: removed and added files, columns, and our transactions as the rebuilt table has them.
 
-Readers see the one table or the other. The live table keeps its id, its properties and its history.
+Readers see the one table or the other. The live table keeps its id, its properties and its history. Columns of a
+rebuilt table aren't mapped, so those of the live one no longer are: a foreign writer who drops or renames a column
+turns that on (delta.columnMapping), and no file from then stays.
 Its record of our progress goes back to the rebuilt table's: after a kill right behind the commit,
 the guard (standing/silver.py) sees a table older than the published one, and it catches up.
 """
@@ -24,7 +26,8 @@ from tidegate.tables import SYSTEM_PREFIX
 # Under which a rebuilt table says, behind the table's own application id, up to where it has all rows.
 REBUILT: Final = "/rebuilt"
 _CLUSTERING: Final = "delta.clustering"
-_BESIDE: Final = "without --swap it is rebuilt beside"
+_BESIDE: Final = "drop it from silver, or give it back its name; without --swap the table is rebuilt beside"
+_MAPPING: Final = "delta.columnMapping."
 
 
 def mark_rebuilt(log: DeltaLog, app_id: str, at_ts: int) -> None:
@@ -55,7 +58,7 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
     changed: dict[str, Any] = {
         "schemaString": rebuilt.metadata["schemaString"],
         "partitionColumns": list(rebuilt.partition_columns),
-        "configuration": with_condition(live.configuration, rebuilt.configuration.get(ROWS_PROPERTY, "")),
+        "configuration": with_condition(_unmapped(live), rebuilt.configuration.get(ROWS_PROPERTY, "")),
     }
     if any(live.metadata.get(name) != value for name, value in changed.items()):
         actions.append({"metaData": {**live.metadata, **changed}})
@@ -79,8 +82,11 @@ def _check_columns(live: TableState, rebuilt: TableState, sources: Collection[st
             raise LakeRefused(
                 f"column {name} isn't the source's, and its values would be lost", where=live.place, remedy=_BESIDE
             )
-    if live.configuration.get("delta.columnMapping.mode", "none") != "none":
-        raise LakeRefused("its columns are mapped, those of a rebuilt table aren't", where=live.place, remedy=_BESIDE)
+
+
+def _unmapped(live: TableState) -> dict[str, str]:
+    """A table's properties, for columns that files name as the table does."""
+    return {name: value for name, value in live.configuration.items() if not name.startswith(_MAPPING)}
 
 
 def _is_own(name: str, app_id: str) -> bool:

@@ -24,12 +24,12 @@ from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
 from tidegate.lake.cuts import Cut
 from tidegate.limits import VERIFY_CUT_SECONDS, VERIFY_GROUP_ROWS, VERIFY_GROUP_TABLES, VERIFY_ROUND_ROWS
-from tidegate.silver_names import silver_column
 from tidegate.table_names import splits
 from tidegate.tables import State
 from tidegate.verify.copies import Copies
 from tidegate.verify.cut import LakeReader
 from tidegate.verify.log_changes import changed_keys
+from tidegate.verify.other_columns import other_columns, why_columns
 from tidegate.verify.report import Outcome, RangeResult, TableResult
 from tidegate.verify.settle import settle
 from tidegate.verify.silver_side import SILVER_FAULTS, FirstPass, Silver, SilverSide
@@ -266,15 +266,8 @@ class Check:
                 return work.result(Outcome.DIFFERENT, why, source_rows=rows)
             return work.result(Outcome.EQUAL, "empty at the source, not in silver yet")
         work.silver = self._silver(work)
-        names = [silver_column(cell.name) for cell in table.cells]
-        silver_names = self.silver.columns(work.silver.address, work.silver.version)
-        missing, extra = sorted(set(names) - set(silver_names)), sorted(set(silver_names) - set(names))
-        work.masked = self.lake.masked_columns(self._path(work.logical), extra)
-        extra = [name for name in extra if name not in work.masked]
-        work.owners = () if missing or work.only else self.lake.owners_columns(work.physical, extra)
-        if missing or (len(extra) > len(work.owners) and not work.only):
-            why = f"columns differ: missing in silver {missing}, only in silver {extra}"
-            return work.result(Outcome.DIFFERENT, why, source_rows=rows)
+        if columns := other_columns(self.lake, self.silver, work, self._path(work.logical)):
+            return work.result(Outcome.DIFFERENT, why_columns(columns), source_rows=rows, columns=columns)
         work.first = self.silver.compare(name, table, len(work.prints), work.silver)
         assert work.place is not None, "it was read"
         work.verified_ts = self.lake.visible_ts(work.source, work.place)

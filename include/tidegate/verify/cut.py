@@ -8,8 +8,8 @@ Out: a Cut, or VerifyError when none covers the positions in time; the commit_ts
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
 from tidegate import tables
 from tidegate.commit_ts import time_text
@@ -25,6 +25,8 @@ from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.segment import Server
 from tidegate.table_names import Physical
+
+_TYPE_CHANGES: Final = "delta.typeChanges"
 
 
 def newest_cut(lake: LakeFiles, pipeline: str) -> Cut | None:
@@ -66,6 +68,14 @@ class LakeReader(CapturedPlaces):
         rows = [row for row in table_rows(self.lake, *table.pair) if row["source"] == table.source]
         known = {column.silver.lower() for row in rows for column in TableVersion.from_row(row).columns}
         return tuple(name for name in extra if known and name.lower() not in known)
+
+    def widened_columns(self, path: str, names: Collection[str]) -> frozenset[str]:
+        """Those whose types silver's owner has widened by Delta's own ALTER COLUMN ... TYPE: their values stay."""
+        if not names:
+            return frozenset()
+        fields = self.lake.log(path).state().schema["fields"]
+        widened = {str(field["name"]) for field in fields if (field.get("metadata") or {}).get(_TYPE_CHANGES)}
+        return frozenset(widened.intersection(names))
 
     def masked_columns(self, path: str, extra: Sequence[str]) -> tuple[str, ...]:
         """Those of a silver table's columns beyond the compared ones whose values are masked."""

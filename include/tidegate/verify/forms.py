@@ -16,7 +16,7 @@ their values (cells.py), as is every row with different hashes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
@@ -25,6 +25,7 @@ from tidegate.mysql.sql import if_dated, quote_name
 from tidegate.query.duck import identifier
 from tidegate.remedy import REPORT
 from tidegate.silver_names import silver_column
+from tidegate.verify.column_types import due_type
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _LISTED: Final = frozenset({"enum", "set"})
@@ -55,7 +56,9 @@ class FormKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnForm:
-    """data_type, charset: as information_schema has them; charset "" where there is none."""
+    """data_type, charset: as information_schema has them; charset "" where there is none. due_type: of silver's column,
+    as Spark SQL names it.
+    """
 
     name: str
     kind: FormKind
@@ -63,6 +66,7 @@ class ColumnForm:
     silver: str
     data_type: str
     charset: str = ""
+    due_type: str = ""
 
     @property
     def source_hashed(self) -> str:
@@ -159,6 +163,10 @@ def _plain(text: str) -> str:
 
 def form(name: str, data_type: str, column_type: str, charset: str = "") -> ColumnForm:
     """How a column of this type is compared. Raises VerifyError for a type that isn't known."""
+    return replace(_form(name, data_type, column_type, charset), due_type=due_type(data_type, column_type))
+
+
+def _form(name: str, data_type: str, column_type: str, charset: str) -> ColumnForm:
     kind, declared = data_type.lower(), column_type.lower()
     here, in_silver = quote_name(name), identifier(silver_column(name))
 

@@ -32,6 +32,17 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnDifference:
+    """A column with other types on both sides. source: the type that silver should have; "": no such column there, or
+    in silver.
+    """
+
+    name: str
+    source: str
+    silver: str
+
+
+@dataclass(frozen=True, slots=True)
 class RangeResult:
     """The first comparison's findings for a range of the key. after, upto: as literals; None at the table's ends."""
 
@@ -50,8 +61,8 @@ class TableResult:
 
     Rows and hashes (16 hex digits, in any order) are of the first comparison: under load they differ by the changes
     between the two reads. seemed: its suspicious keys; different: really different rows; unsettled: keys without a
-    verdict. differences: some of the rows. verified_through: no fault from at or below this commit_ts is left in the
-    rest.
+    verdict. differences: some of the rows. columns: those that differ; then no rows are compared. verified_through: no
+    fault from at or below this commit_ts is left in the rest.
     """
 
     source: str
@@ -69,6 +80,7 @@ class TableResult:
     verified_through: int = 0
     differences: tuple[Difference, ...] = ()
     ranges: tuple[RangeResult, ...] = ()
+    columns: tuple[ColumnDifference, ...] = ()
     database: str = ""
 
     @property

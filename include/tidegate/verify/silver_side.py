@@ -23,6 +23,7 @@ from tidegate.lake.shards import ShardCells
 from tidegate.limits import VERIFY_MEMORY_BYTES_DEFAULT, VERIFY_SUSPECT_ROWS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan
+from tidegate.verify.column_types import of_duckdb
 from tidegate.verify.forms import FormKind, silver_hash
 from tidegate.verify.settle import Key, Row
 from tidegate.verify.source_table import Prints, SourceTable
@@ -99,8 +100,13 @@ class SilverSide:
         """Names of the source's columns in silver, the system columns left out."""
         return [name for name in self._names(address, version) if not name.startswith(tables.SYSTEM_PREFIX)]
 
+    def types(self, address: str, version: int) -> dict[str, str]:
+        """All of silver's columns, each with its type as Spark SQL names it."""
+        rows = self._run(f"DESCRIBE SELECT * FROM {scan(address, version)}", address)
+        return {str(row[0]): of_duckdb(str(row[1])) for row in rows}
+
     def _names(self, address: str, version: int) -> list[str]:
-        return [str(row[0]) for row in self._run(f"DESCRIBE SELECT * FROM {scan(address, version)}", address)]
+        return list(self.types(address, version))
 
     def count(self, silver: Silver) -> int:
         """Rows of a silver table, deleted ones that it keeps left out."""

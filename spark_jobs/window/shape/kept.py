@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from spark_jobs.window.shape.silver_types import REBUILD, read_anew
 from tidegate import config, tables
 from tidegate.config import KeptColumns, MaskRule
 from tidegate.delta.state import TableState
@@ -24,14 +25,15 @@ from tidegate.errors import SchemaMismatch
 from tidegate.mask_keys import MaskKey
 from tidegate.masks import MASK_METADATA, Mask
 from tidegate.merge.silver_sql import SilverShape
-from tidegate.remedy import REFILL
+from tidegate.remedy import REFILL, Remedy
 from tidegate.schema.ddl.expressions import renamed
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.schema.model.type_table import Kind
 from tidegate.schema.model.types import canonical
 from tidegate.silver_names import silver_column
 
-_REBUILD: Final = "run `tidegate rebuild --swap` for it; or take the change in {} back, then `tidegate release`"
+_RULES_BACK: Final = "or take the change in {} back, then `tidegate release`"
+_MAPPING: Final = "delta.columnMapping.mode"
 _COLUMNS: Final = "tables.columns"
 _MASKS: Final = "tables.masks"
 # Kinds whose values are texts or whole numbers: their text is the same whatever a DDL makes of the type.
@@ -196,7 +198,9 @@ def check_same(kept: Kept, old: TableVersion, new: TableVersion) -> None:
     """
     for column, section, does in _changes(kept, old, kept, new):
         why = f"{new.ddl[:120]}: {section} {does} column {column.name} from here on"
-        raise SchemaMismatch(why, where=new.where, remedy=f"name both in {section}; or {_REBUILD.format(section)}")
+        raise SchemaMismatch(
+            why, where=new.where, remedy=f"name both in {section}; {REBUILD}; {_RULES_BACK.format(section)}"
+        )
 
 
 def check_moved(before: Kept, old: TableVersion, after: Kept, new: TableVersion) -> None:
@@ -232,18 +236,21 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
     if not state.created:
         return
     own = {str(item["name"]).lower() for item in state.schema["fields"]}  # Delta: case is nothing
-    why, section = "", _COLUMNS
+    why, section, ends = "", _COLUMNS, Remedy(REBUILD)
     if tables.COMMIT_TS not in own:
         lost = f"silver lacks column {tables.COMMIT_TS}, which each of its tables has"
-        raise SchemaMismatch(lost, where=state.place, remedy=REFILL)
+        raise SchemaMismatch(lost, where=state.place, remedy=read_anew(shape))
     if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
     elif lacking := {column.name for column in shape.columns if column.name in due and column.name.lower() not in own}:
         why = f"silver lacks column {_listed(lacking)}, which the source has and no rule leaves out"
+        if state.configuration.get(_MAPPING, "none") != "none":  # another writer dropped or renamed it: no rule does
+            ends = read_anew(shape)
     elif other := sorted(_otherwise(shape, state)):
         section, why = _MASKS, f"silver's values of column {_listed(other)} are masked by other rules, or not at all"
     if why:
-        raise SchemaMismatch(why, where=state.place, remedy=_REBUILD.format(section))
+        back = "" if ends.needs.rows else _RULES_BACK.format(section)
+        raise SchemaMismatch(why, where=state.place, remedy=ends.then(back) if back else ends)
 
 
 def _otherwise(shape: SilverShape, state: TableState) -> Iterator[str]:

@@ -29,7 +29,7 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.position import Position
 from tidegate.verify.copies import Copies
 from tidegate.verify.printing import report_lines
-from tidegate.verify.report import Outcome
+from tidegate.verify.report import ColumnDifference, Outcome
 from tidegate.verify.source_side import SourceSide
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
@@ -313,3 +313,14 @@ def test_what_people_do_to_silver_is_found_though_no_cut_names_its_version_yet(l
     there.update(updates={"v": "21"}, predicate="id = 2")
     (found,) = lake.verify().tables
     assert (found.outcome, found.different, found.silver_rows) == (Outcome.DIFFERENT, 2, 2)
+
+
+def test_columns_of_other_types_are_named_though_their_values_read_the_same(lake: Lake) -> None:
+    lake.server.query("CREATE TABLE t (id INT PRIMARY KEY, v BIGINT, w INT UNSIGNED)", database=lake.database)
+    lake.server.query("INSERT INTO t VALUES (1, 10, 5)", database=lake.database)
+    columns = {"id": pa.array([1], pa.int32()), "v": pa.array(["10"]), "w": pa.array([5], pa.int32())}
+    lake.silver("t", pa.table(columns))
+    lake.publish()
+    (result,) = lake.verify().tables
+    assert result.outcome is Outcome.DIFFERENT
+    assert set(result.columns) == {ColumnDifference("v", "bigint", "string"), ColumnDifference("w", "bigint", "int")}

@@ -23,7 +23,7 @@ from tidegate.snapshot.progress.requests import told
 from tidegate.snapshot.work import logical_name, newest
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
-from tidegate.verify.report import Outcome
+from tidegate.verify.report import Outcome, TableResult
 from tidegate.verify.under_way import VerifyOptions
 from tidegate.verify.verification import verify
 
@@ -40,7 +40,6 @@ UNREAD: Final = (
     r"|[Tt]ablespace .* discarded"
 )
 _WRONG: Final = ("different", "ghost", "missing")
-_MORE: Final = "columns differ: missing in silver [], only in silver"
 _BY_VERIFY: Final = (Outcome.DIFFERENT, Outcome.UNSETTLED)
 
 
@@ -97,7 +96,7 @@ class Ends:
         return [
             f"{r.table} {r.outcome}: {r.reason} {r.differences[:2]}"
             for r in report.tables
-            if r.outcome in _BY_VERIFY and not (r.silver in self._wider and _MORE in r.reason)
+            if r.outcome in _BY_VERIFY and not (r.silver in self._wider and _only_in_silver(r))
         ]
 
     def _changelogs(self) -> list[str]:
@@ -119,3 +118,8 @@ def _said(state: Standing) -> str:
 def is_named(state: Standing) -> bool:
     """Whether no snapshot can end it."""
     return any(state.cause is cause and re.search(reason, state.reason) for cause, reason in NAMED)
+
+
+def _only_in_silver(result: TableResult) -> bool:
+    """Whether it differs by columns of silver that the source hasn't, and by nothing else."""
+    return bool(result.columns) and not any(column.source for column in result.columns)

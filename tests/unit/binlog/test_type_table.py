@@ -22,6 +22,7 @@ from tidegate.schema.model.type_table import GEOMETRY_NAMES, TYPES, Kind, Wire
 from tidegate.schema.model.types import canonical, parse_type
 from tidegate.upsert.keys.hash import Cells
 from tidegate.verify.cells import cell
+from tidegate.verify.column_types import due_type
 
 # Of each type a column: its text, its character set, and (length, decimals) as a TABLE_MAP has them.
 EXAMPLES: dict[str, tuple[str, str, int, int]] = {
@@ -133,3 +134,18 @@ def test_rows_from_before_it_was_added_have_a_value_or_wait(base: str) -> None:
 @pytest.mark.parametrize("base", TYPES)
 def test_verify_compares_it(base: str) -> None:
     assert cell("c", base, EXAMPLES[base][0]).source_sql
+
+
+@pytest.mark.parametrize("base", TYPES)
+def test_verify_knows_its_type_in_silver(base: str) -> None:
+    text = EXAMPLES[base][0]
+    assert due_type(base, text) == canonical(_column(base)).delta
+    for other in ("{} unsigned", "{}(11) unsigned zerofill"):
+        if TYPES[base].unsigned is not None:
+            declared = other.format(base)
+            assert due_type(base, declared) == canonical(Column(1, "c", declared, True, None)).delta
+
+
+@pytest.mark.parametrize("text", ["decimal(38,10)", "decimal(39,0)", "decimal(1,1)", "bit(1)", "bit(2)"])
+def test_verify_knows_the_type_of_so_many_digits(text: str) -> None:
+    assert due_type(text.partition("(")[0], text) == canonical(Column(1, "c", text, True, None)).delta

@@ -1,0 +1,57 @@
+"""The columns of a table on both sides, before its rows are compared.
+
+In:  a table under way, with its definition at the source and its silver; the lake.
+Out: ColumnDifferences. Columns of silver's owner, and masked ones, are noted in the table under way, and differ from
+     nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from tidegate import tables
+from tidegate.silver_names import silver_column
+from tidegate.verify.column_types import other_types
+from tidegate.verify.cut import LakeReader
+from tidegate.verify.report import ColumnDifference
+from tidegate.verify.silver_side import SilverSide
+from tidegate.verify.under_way import TableUnderWay
+
+_ENDS: Final = (
+    "a `tidegate snapshot start` of the table ends that, or `tidegate rebuild --swap` where it has several shards,"
+    " deleted rows or old versions"
+)
+
+
+def other_columns(lake: LakeReader, side: SilverSide, work: TableUnderWay, path: str) -> tuple[ColumnDifference, ...]:
+    """Columns that silver lacks, has alone, or has with another type than the due one. path: of silver in the lake."""
+    table, silver = work.table, work.silver
+    assert table is not None, "it was read"
+    assert silver is not None, "it is about to be compared"
+    due = {silver_column(form.name): form.due_type for form in table.forms}
+    held = side.types(silver.address, silver.version)
+    own = [name for name in held if not name.startswith(tables.SYSTEM_PREFIX)]
+    missing, extra = sorted(set(due) - set(own)), sorted(set(own) - set(due))
+    work.masked = lake.masked_columns(path, extra)
+    extra = [name for name in extra if name not in work.masked]
+    work.owners = () if missing or work.only else lake.owners_columns(work.physical, extra)
+    differing = [ColumnDifference(name, due[name], "") for name in missing]
+    if missing or (len(extra) > len(work.owners) and not work.only):
+        differing += (ColumnDifference(name, "", held[name]) for name in extra)
+    other = list(other_types(due, held, routed=bool(work.only)))
+    widened = lake.widened_columns(path, [column.name for column in other])
+    return (*differing, *(column for column in other if column.name not in widened))
+
+
+def why_columns(columns: Collection[ColumnDifference]) -> str:
+    """The difference in a sentence, for people."""
+    parts = []
+    if missing := [column.name for column in columns if not column.silver]:
+        parts.append(f"silver lacks {', '.join(missing)}")
+    if extra := [column.name for column in columns if not column.source]:
+        parts.append(f"only silver has {', '.join(extra)}")
+    if other := [column for column in columns if column.source and column.silver]:
+        listed = (f"{column.name} is {column.silver} in silver, and {column.source} is due" for column in other)
+        parts.append("; ".join(listed))
+    return f"columns differ: {'; '.join(parts)}; {_ENDS}"

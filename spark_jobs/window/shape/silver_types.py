@@ -1,0 +1,73 @@
+"""Silver's types, asked before rows are written: a writer that took a column away and added another one of its name
+left a type that no DDL of the source explains. Values would be cast to it, in silence.
+
+In:  a table's shape where its window begins, silver's own schema.
+Out: SchemaMismatch, with what gives the table its columns back.
+
+Two differences are legal. A routed table has the widest type of its shards. And silver's owner may have widened a
+column by Delta's own ALTER COLUMN ... TYPE: its schema records from which type, and every value reads the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from tidegate.delta.state import TableState
+from tidegate.delta.types import delta_json, sql_type
+from tidegate.errors import SchemaMismatch, UnsupportedValue
+from tidegate.merge.silver_sql import SilverShape
+from tidegate.merge.widening import wider
+from tidegate.remedy import REFILL, Remedy
+
+REBUILD: Final = "run `tidegate rebuild --swap` for it"
+_CHANGES: Final = "delta.typeChanges"
+_FROM: Final = "fromType"
+
+
+def read_anew(shape: SilverShape) -> Remedy:
+    """What ends a fault in silver's columns. A snapshot leaves rows of the past, and those of other shards."""
+    return Remedy(REBUILD) if shape.routed or shape.past.rows_stay else REFILL
+
+
+def check_types(shape: SilverShape, state: TableState, due: Collection[str]) -> None:
+    """Raise SchemaMismatch for a column of another type. due: names of the source's columns that silver must have by
+    now; none where nothing is known of them. System columns are asked with them.
+    """
+    if not state.created or not due or (shape.routed and not state.files):
+        return  # a routed table without rows gets its shards' types
+    other = [f"{name} ({held}, not {wanted})" for name, held, wanted in _others(shape, state, due)]
+    if other:
+        raise SchemaMismatch(
+            f"silver has another type of column {', '.join(other)}: another writer changed it",
+            where=state.place,
+            remedy=read_anew(shape),
+        )
+
+
+def _others(shape: SilverShape, state: TableState, due: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Name, silver's type, and the due one."""
+    fields = {str(field["name"]).lower(): field for field in state.schema["fields"]}  # Delta: case is nothing
+    for column in shape.all_columns:
+        field = fields.get(column.name.lower())
+        if field is None or (column in shape.columns and column.name not in due):
+            continue
+        held = _sql(field["type"])
+        if held == column.type or (shape.routed and wider(held, column.type) is not None):
+            continue
+        if not _was_widened(field, column.type):
+            yield column.name, held, column.type
+
+
+def _sql(delta: str | Mapping[str, Any]) -> str:
+    """A type's name for people; also of one that silver never has."""
+    try:
+        return sql_type(delta)
+    except UnsupportedValue:
+        return delta if isinstance(delta, str) else str(delta.get("type"))
+
+
+def _was_widened(field: Mapping[str, Any], wanted: str) -> bool:
+    """Whether Delta says that the column had the due type before."""
+    changes = (field.get("metadata") or {}).get(_CHANGES) or ()
+    return any(change.get(_FROM) == delta_json(wanted) for change in changes)
