@@ -13,6 +13,11 @@ from typing import Final, NoReturn, Self
 # A fault of tidegate's own. There is no public address: each copy of tidegate came from some place with issues.
 ISSUES: Final = "as an issue where you got tidegate"
 REPORT: Final = f"report it {ISSUES}, with this line"
+# The end of a remedy, where a source's history can't be gone on with.
+NEW_LAKE: Final = (
+    "`tidegate accept PIPELINE SOURCE` shows which tables would wait if capture went on; or begin a new lake"
+    " (docs/production.md)"
+)
 _BY_ITSELF: Final = "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start)"
 _OR_OUT: Final = "at the source and load it again; or leave it out (tables.exclude)"
 _JUDGED: Final = (

@@ -126,9 +126,9 @@ class Repairs:
                     del waiting[event.token]
                 if event.event is EventKind.REFUSED:
                     refused[place] = event.reason
-            if time.monotonic() > until:
+            if not waiting or time.monotonic() > until:
                 break
-            time.sleep(VERIFY_POLL_SECONDS if waiting else 0)
+            time.sleep(VERIFY_POLL_SECONDS)
         return refused, list(waiting.values())
 
     def _too_late(self, place: Physical) -> VerifyError:

@@ -117,6 +117,17 @@ def recover(
     return Recovered(checkpoint, in_bronze[-1] if in_bronze else None, backlog, tail)
 
 
+def land_rest(bronze: Bronze, value_log: ValueLog, seq: int) -> Segment | None:
+    """Append to bronze what the value log has behind its segment seq; the last of them, None where there is none.
+
+    For a person's command: no lander runs beside it. Raises LakeUnavailable, Fenced.
+    """
+    last = None
+    for last in value_log.read(seq):
+        bronze.append([last])
+    return last
+
+
 def _without_bronze(value_log: ValueLog, nothing: Checkpoint[Any], error: LakeUnavailable) -> Recovered:
     """From the value log alone. Raises the error when the log doesn't say where to go on."""
     checkpoint, last, tail = None, None, None

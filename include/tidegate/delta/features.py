@@ -74,8 +74,7 @@ def check_writable(state: TableState, actions: Sequence[Action], *, checked: boo
     adds = any("add" in action for action in actions)
     refused = _NOT_WRITTEN if adds else _NOT_WRITTEN - _ASKED_OF_FILES
     _refuse(state, sorted(state.features & refused), "can't be written")
-    mapped = state.configuration.get("delta.columnMapping.mode", "none") != "none"
-    if mapped and not all(
+    if state.maps_columns and not all(
         key in (column.get("metadata") or {}) for column in state.schema["fields"] for key in _MAPPED
     ):
         _refuse(state, ["column mapping and a column that isn't mapped"], "can't be written")
@@ -89,7 +88,7 @@ def check_writable(state: TableState, actions: Sequence[Action], *, checked: boo
         _refuse(state, ["change data feed"], "can't be written")
     if "delta.appendOnly" in on and any("remove" in change for change in changes):
         _refuse(state, ["rows that only come (delta.appendOnly)"], "can't be written")
-    if mapped and adds:
+    if state.maps_columns and adds:
         _refuse(state, ["column mapping"], "can't be written")
     if any("add" in change for change in changes):
         checks = [name for name in state.configuration if name.startswith("delta.constraints.")]

@@ -68,6 +68,11 @@ class TableState:
         """Changes when a table is dropped and made again at the same place."""
         return str(self.metadata.get("id", ""))
 
+    @property
+    def maps_columns(self) -> bool:
+        """Whether its files have other names for columns (PROTOCOL.md, "Column Mapping")."""
+        return str(self.configuration.get("delta.columnMapping.mode", "none")) != "none"
+
     @cached_property
     def files(self) -> tuple[LiveFile, ...]:
         """The live files."""

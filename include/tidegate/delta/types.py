@@ -34,6 +34,8 @@ _PLAIN: Final = {
 _LARGE: Final = {pa.large_binary(): pa.binary(), pa.large_string(): pa.string()}  # only Arrow tells these apart
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
+TYPE_CHANGES: Final = "delta.typeChanges"  # of a column's metadata, once it was widened
+
 # Spark SQL's names of types, where the schema's JSON has others.
 _JSON_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 _SQL_NAMES: Final = {name: sql for sql, name in _JSON_NAMES.items()}
@@ -56,6 +58,11 @@ def sql_type(delta: str | Mapping[str, Any]) -> str:
     if isinstance(delta, str):
         return _SQL_NAMES.get(delta, delta)
     return f"array<{sql_type(delta['elementType'])}>"
+
+
+def type_changes(column: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The widenings of a column of the schema's JSON, oldest first (PROTOCOL.md, "Type Widening")."""
+    return list((column.get("metadata") or {}).get(TYPE_CHANGES) or ())
 
 
 def arrow_type(delta: str | Mapping[str, Any]) -> pa.DataType:

@@ -20,7 +20,7 @@ from itertools import islice
 import pymysql
 
 from tidegate.capture.captured import Captured
-from tidegate.capture.recovery import Recovered
+from tidegate.capture.recovery import Recovered, land_rest
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import DumpMode, Flavour
 from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused, SourceUnavailable, TidegateError
@@ -114,8 +114,7 @@ def record_gap(bronze: Bronze, value_log: ValueLog, recovered: Recovered, gap: G
     """Land the value log's segments, then the gap. Raises LakeUnavailable, Fenced."""
     if recovered.newest is None:
         raise LakeUnavailable("can't be asked where capture is", where=bronze.url, remedy="try again when it can")
-    for segment in value_log.read(recovered.newest.seq):
-        bronze.append([segment])
+    land_rest(bronze, value_log, recovered.newest.seq)
     bronze.append([gap.segment])
 
 

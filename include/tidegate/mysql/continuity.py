@@ -25,10 +25,10 @@ from tidegate.config import Flavour
 from tidegate.errors import PositionLost, SourceBehind, SourceRefused, StreamCorrupt
 from tidegate.limits import CONTINUITY_RECEIVE_SECONDS, CONTINUITY_SEGMENTS_MAX, PACKET_BYTES_MAX
 from tidegate.mysql.connection import ConnectionInfo
-from tidegate.mysql.server_errors import NEW_LAKE
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
 from tidegate.position import MariadbGtidPosition, MysqlGtidSet, Position
+from tidegate.remedy import NEW_LAKE
 from tidegate.segments.crc32c import crc32c
 from tidegate.segments.segment import Segment, Server
 from tidegate.tables import SegmentKind

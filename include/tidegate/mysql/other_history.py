@@ -26,11 +26,11 @@ from tidegate.errors import PositionLost, SourceRefused, StreamCorrupt
 from tidegate.limits import CONTINUITY_SEGMENTS_MAX, OTHER_HISTORY_BYTES_MAX
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.continuity import Packets, is_same_server
-from tidegate.mysql.server_errors import NEW_LAKE
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.stream.dump_stream import DumpRequest, DumpStream
 from tidegate.mysql.stream.event_facts import described_format
 from tidegate.position import MariadbGtidPosition
+from tidegate.remedy import NEW_LAKE
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag, SegmentKind
 

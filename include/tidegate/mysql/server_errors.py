@@ -13,12 +13,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-# The end of a remedy, where a source's history can't be gone on with.
-NEW_LAKE: Final = (
-    "`tidegate accept PIPELINE SOURCE` shows which tables would wait if capture went on; or begin a new lake"
-    " (docs/production.md)"
-)
-
 
 class ErrorMeaning(StrEnum):
     LOST = "lost"  # what comes next isn't there any more, or the server isn't the one that had it

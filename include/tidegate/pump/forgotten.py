@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from tidegate.capture.own_stream import NOTHING
-from tidegate.capture.recovery import recover
+from tidegate.capture.recovery import land_rest, recover
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.errors import UsageError
 from tidegate.lake.bronze.table import Bronze
@@ -38,9 +38,7 @@ def record_loss(bronze: Bronze, value_log: ValueLog, lost_log: str) -> Segment |
             remedy="start capture, which lands it; or move the folder away, and forget it then",
         )
     recover(bronze, value_log, NOTHING)  # whether this machine's log goes on from bronze's end
-    for segment in value_log.read(newest.seq if newest else 0):
-        bronze.append([segment])
-        newest = segment
+    newest = land_rest(bronze, value_log, newest.seq if newest else 0) or newest
     if newest is None:
         return None
     gap = _behind(newest)

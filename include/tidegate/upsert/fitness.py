@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from tidegate.delta.state import TableState
-from tidegate.delta.types import logged_schema
+from tidegate.delta.types import TYPE_CHANGES, logged_schema
 from tidegate.errors import UnsupportedValue
 
 # Writer features (PROTOCOL.md, "Valid Feature Names in Table Features") that a positional write keeps as they are.
@@ -45,13 +45,11 @@ _GENERATED: Final = (
     "delta.invariants",
     "__CHAR_VARCHAR_TYPE_STRING",
 )
-_WIDENED: Final = "delta.typeChanges"
 
 
 def why_not(snapshot: TableState) -> str | None:
     """Why the table can't be written by position, in one phrase; None when it can."""
     on = {name for name, value in snapshot.configuration.items() if value.strip().lower() == "true"}
-    mapping = snapshot.configuration.get("delta.columnMapping.mode", "none")
     switches = {
         "delta.enableChangeDataFeed": "change data feed is on",
         "delta.enableRowTracking": "row tracking is on",
@@ -62,7 +60,7 @@ def why_not(snapshot: TableState) -> str | None:
     reasons = [why for name, why in switches.items() if name in on]
     if "delta.enableDeletionVectors" not in on or "deletionVectors" not in snapshot.features:
         reasons.append("deletion vectors are off")
-    if mapping != "none":
+    if snapshot.maps_columns:
         reasons.append("column mapping is on")
     if snapshot.configuration.get("delta.universalFormat.enabledFormats"):
         reasons.append("it is kept readable as another format")
@@ -85,7 +83,7 @@ def _why_not_columns(schema: str) -> str | None:
         metadata = column.get("metadata") or {}
         if any(name in metadata for name in _GENERATED):
             return f"column {column['name']} is generated, or its values are checked"
-        if _WIDENED in metadata:
+        if TYPE_CHANGES in metadata:
             return f"the type of column {column['name']} was widened"
     try:
         logged_schema(schema)

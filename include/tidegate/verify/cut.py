@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from tidegate import tables
 from tidegate.commit_ts import time_text
 from tidegate.delta.actions import made_by_us
+from tidegate.delta.types import type_changes
 from tidegate.errors import CutNotYet, VerifyError
 from tidegate.lake.captured_places import CapturedPlaces
 from tidegate.lake.cuts import Cut, cut_at
@@ -25,8 +26,6 @@ from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.segment import Server
 from tidegate.table_names import Physical
-
-_TYPE_CHANGES: Final = "delta.typeChanges"
 
 
 def newest_cut(lake: LakeFiles, pipeline: str) -> Cut | None:
@@ -74,7 +73,7 @@ class LakeReader(CapturedPlaces):
         if not names:
             return frozenset()
         fields = self.lake.log(path).state().schema["fields"]
-        widened = {str(field["name"]) for field in fields if (field.get("metadata") or {}).get(_TYPE_CHANGES)}
+        widened = {str(field["name"]) for field in fields if type_changes(field)}
         return frozenset(widened.intersection(names))
 
     def masked_columns(self, path: str, extra: Sequence[str]) -> tuple[str, ...]:

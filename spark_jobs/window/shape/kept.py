@@ -33,7 +33,6 @@ from tidegate.schema.model.types import canonical
 from tidegate.silver_names import silver_column
 
 _RULES_BACK: Final = "or take the change in {} back, then `tidegate release`"
-_MAPPING: Final = "delta.columnMapping.mode"
 _COLUMNS: Final = "tables.columns"
 _MASKS: Final = "tables.masks"
 # Kinds whose values are texts or whole numbers: their text is the same whatever a DDL makes of the type.
@@ -244,7 +243,7 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
     elif lacking := {column.name for column in shape.columns if column.name in due and column.name.lower() not in own}:
         why = f"silver lacks column {_listed(lacking)}, which the source has and no rule leaves out"
-        if state.configuration.get(_MAPPING, "none") != "none":  # another writer dropped or renamed it: no rule does
+        if state.maps_columns:  # another writer dropped or renamed it: no rule does
             ends = read_anew(shape)
     elif other := sorted(_otherwise(shape, state)):
         section, why = _MASKS, f"silver's values of column {_listed(other)} are masked by other rules, or not at all"

@@ -14,14 +14,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from tidegate.delta.state import TableState
-from tidegate.delta.types import delta_json, sql_type
+from tidegate.delta.types import delta_json, sql_type, type_changes
 from tidegate.errors import SchemaMismatch, UnsupportedValue
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider
 from tidegate.remedy import REFILL, Remedy
 
 REBUILD: Final = "run `tidegate rebuild --swap` for it"
-_CHANGES: Final = "delta.typeChanges"
 _FROM: Final = "fromType"
 
 
@@ -69,5 +68,4 @@ def _sql(delta: str | Mapping[str, Any]) -> str:
 
 def _was_widened(field: Mapping[str, Any], wanted: str) -> bool:
     """Whether Delta says that the column had the due type before."""
-    changes = (field.get("metadata") or {}).get(_CHANGES) or ()
-    return any(change.get(_FROM) == delta_json(wanted) for change in changes)
+    return any(change.get(_FROM) == delta_json(wanted) for change in type_changes(field))

@@ -61,7 +61,7 @@ def check(state: TableState, table: Table) -> None:
 
 def _strange(state: TableState, table: Table) -> tuple[str, str] | None:
     """The fault of the table, and the way out; None when there is none."""
-    if state.configuration.get("delta.columnMapping.mode", "none") != "none":
+    if state.maps_columns:
         return "its columns are mapped to other names", "restore it: control tables are tidegate's own"
     if (layout := layout_of(state, table)).differs:
         return refusal(layout)

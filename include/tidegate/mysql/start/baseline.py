@@ -36,7 +36,7 @@ from tidegate.mysql.start.information_schema import (
     names_there,
     partitioned_tables,
 )
-from tidegate.mysql.start.recorded import Began, earlier_versions, record_baseline
+from tidegate.mysql.start.recorded import Began, earlier_versions, record_baseline, without_columns
 from tidegate.mysql.start.shown_tables import ShownTable, server_settings, shown_tables
 from tidegate.mysql.start.uncommitted import may_hide_rows, written_to
 from tidegate.mysql.start.views_there import views_there
@@ -225,18 +225,8 @@ def read_defaults(
         )
         rows += [row for row in cursor.fetchall() if row[0] in wanted]
     return [
-        TableVersion(
-            source=source,
-            database=str(database),
-            table="",
-            version=1,
-            commit_ts=0,
-            file=position.file,
-            pos=position.offset,
-            kind=DEFAULTS,
-            ddl="",
-            columns=(),
-            key=(),
+        replace(
+            without_columns(source, str(database), "", position, DEFAULTS),
             charset=str(charset),
             collation=str(collation),
             settings=None if database else settings,

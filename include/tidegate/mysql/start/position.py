@@ -21,7 +21,6 @@ from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.continuity import check_continuity, check_gtids, is_server, probe
 from tidegate.mysql.other_history import check_same_history
 from tidegate.mysql.place import NOTHING, BinlogCheckpoint, BinlogPlace, without_open
-from tidegate.mysql.server_errors import NEW_LAKE
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.start.baseline import baseline_writer
 from tidegate.mysql.start.prepared import wait_for_prepared
@@ -29,6 +28,7 @@ from tidegate.mysql.start.recorded import Began, check_settings, recorded_start
 from tidegate.mysql.start.settled import settled
 from tidegate.mysql.stream.dump_stream import OFFSET_MAX, DumpRequest, DumpStream
 from tidegate.position import MysqlGtidSet, Position
+from tidegate.remedy import NEW_LAKE
 
 log = logging.getLogger(__name__)
 

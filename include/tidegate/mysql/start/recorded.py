@@ -77,6 +77,24 @@ class Began:
         return dict(facts.binary_logs).get(self.file, -1) >= self.offset
 
 
+def without_columns(source: str, database: str, table: str, position: Position, kind: str) -> TableVersion:
+    """A baseline's first row of what has no columns: a database's defaults, a view."""
+    return TableVersion(
+        source=source,
+        database=database,
+        table=table,
+        version=1,
+        commit_ts=0,
+        file=position.file,
+        pos=position.offset,
+        kind=kind,
+        ddl="",
+        columns=(),
+        key=(),
+        charset="",
+    )
+
+
 def recorded_start(lake: LakeFiles, source: str) -> Began | None:
     """That of the newest baseline; None before there is one. Raises LakeUnavailable."""
     rows = _rows(lake, source, ["source", "version", _COLUMN])

@@ -10,11 +10,13 @@ once more.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import pymysql
 
 from tidegate.config import OWN_DATABASES
+from tidegate.mysql.start.recorded import without_columns
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import VIEW
@@ -33,22 +35,7 @@ def views_there(
         cursor.execute(_VIEWS)
         names = sorted((str(database), str(view)) for database, view in cursor.fetchall())
     return [
-        TableVersion(
-            source=source,
-            database=database,
-            table=view,
-            version=1,
-            commit_ts=0,
-            file=position.file,
-            pos=position.offset,
-            kind=BASELINE,
-            ddl="",
-            columns=(),
-            key=(),
-            charset="",
-            status=VersionStatus.DROPPED,
-            engine=VIEW,
-        )
+        replace(without_columns(source, database, view, position, BASELINE), status=VersionStatus.DROPPED, engine=VIEW)
         for database, view in names
         if database.lower() not in OWN_DATABASES and keeps(database, view)
     ]

@@ -35,10 +35,11 @@ from tidegate.errors import (
 )
 from tidegate.limits import GATHER_SECONDS, PACKET_BYTES_MAX, RECEIVE_BYTES
 from tidegate.mysql.connection import ConnectionInfo, answer_seconds, connect, named, silence_seconds
-from tidegate.mysql.server_errors import NEW_LAKE, ErrorMeaning, meaning_of_stream
+from tidegate.mysql.server_errors import ErrorMeaning, meaning_of_stream
 from tidegate.mysql.stream import packet_walk
 from tidegate.mysql.stream.packet_walk import SEMI_SYNC_MARK
 from tidegate.position import MysqlGtidSet, Position
+from tidegate.remedy import NEW_LAKE
 
 _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
