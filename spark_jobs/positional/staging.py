@@ -2,7 +2,8 @@
 
 In:  decoded changes of tables with a key, per physical table, in log order per source.
 Out: StagedUpserts: per table, source and phase Parquet files in silver's own layout, ready to be adopted by the commit,
-     and a key file with one record per change that is the last of its key here (tidegate/upsert/stage.py).
+     and a key file with one record per change that is the last of its key here (tidegate/upsert/stage.py). Where the
+     same process commits, few rows stay in the key file (tidegate/upsert/few_rows.py).
 
 A worker (or the driver, for a small window) holds what it decoded, lays it out with silver's columns, keeps the last
 change per key, and writes. No file straddles two phases, so a phase never has to filter what was staged for another.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -29,7 +31,7 @@ from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.keys.file import write_keys
 from tidegate.upsert.keys.hash import SEED, Seed, key_hashes
-from tidegate.upsert.stage import Target, staged
+from tidegate.upsert.stage import Target, in_files, staged
 from tidegate.upsert.target import NotStaged, StagedUpsert, StagePhase, UpsertTarget
 
 
@@ -63,13 +65,9 @@ class UpsertStage:
     def _table(self, of: tuple[str, str], parts: Sequence[TableChanges]) -> list[StagedUpsert | NotStaged]:
         name, source = of
         try:
-            return list(self._stage(self._targets[name], source, parts))
-        except (Transient, MemoryError):
-            raise
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno not in REFUSED:
-                raise
-            own = error if isinstance(error, Terminal) else _refused(self._targets[name].path, error)
+            with own_trouble(self._targets[name].path):
+                return list(self._stage(self._targets[name], source, parts))
+        except Terminal as own:
             return [NotStaged(name, type(own).__name__, own.line, own.needs)]
 
     def _stage(self, target: UpsertTarget, source: str, parts: Sequence[TableChanges]) -> Iterator[StagedUpsert]:
@@ -85,21 +83,31 @@ class UpsertStage:
     def _write(self, target: UpsertTarget, phase: StagePhase, source: str, changes: pa.Table) -> StagedUpsert:
         last = last_per_hash(key_hashes([changes.column(name) for name in phase.layout.key], self.seed))
         kept = last if len(last) < changes.num_rows else None
-        keys = staged(Target(self.lake, target.path, phase.layout, self.seed), changes, source, kept)
+        to = Target(self.lake, target.path, phase.layout, self.seed)
+        keys = staged(to, changes, source, kept, few_in_memory=self.kept is not None)
         path = f"{self.folder}/{uuid.uuid4().hex}.keys"
         if self.kept is None or not self.kept.keep(path, keys):
+            keys = in_files(to, keys)
             self.lake.make_folder(self.folder)
             write_keys(self.lake, path, keys)
         files = tuple(f"{target.path}/{unquote(add['path'])}" for add in keys.adds)
         return StagedUpsert(target.name, phase.upto_ts, path, keys.changes, files)
 
 
-def _refused(path: str, error: Exception) -> Terminal:
-    """The error of a table that no other try passes by."""
-    if not isinstance(error, OSError):
-        return unexpected(error)
-    remedy = "check its owner and rights, then `tidegate release`"
-    return LakeRefused(f"no file can be made: {error.strerror or error}", where=path, remedy=remedy)
+@contextmanager
+def own_trouble(path: str) -> Iterator[None]:
+    """Around files made for one table, by its path: an error that no other try passes by is raised as a Terminal."""
+    try:
+        yield
+    except (Terminal, Transient, MemoryError):
+        raise
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        remedy = "check its owner and rights, then `tidegate release`"
+        raise LakeRefused(f"no file can be made: {error.strerror or error}", where=path, remedy=remedy) from error
+    except Exception as error:
+        raise unexpected(error) from error
 
 
 def laid_out(batch: pa.RecordBatch, layout: FileLayout, physical: Physical) -> pa.Table:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import BoundedSemaphore
 from typing import Any
@@ -23,6 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from spark_jobs.positional.probe import Probe, probe_all
+from spark_jobs.positional.staging import own_trouble
+from spark_jobs.window.abandoned import delete_files
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.standing import silver_guard
@@ -33,11 +36,13 @@ from tidegate.delta.log import Change
 from tidegate.delta.state import TableState
 from tidegate.errors import CommitConflict, LakeRefused
 from tidegate.failpoint import failpoint
+from tidegate.upsert import few_rows
 from tidegate.upsert.actions import Actions, adopted, replaced, rows_of
 from tidegate.upsert.candidates import candidates
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 from tidegate.upsert.data_file import write
 from tidegate.upsert.deletion_vector import VectorWriter
+from tidegate.upsert.few_rows import SMALL_FILE_BYTES, Together, choose
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
@@ -177,32 +182,63 @@ def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> in
     assert snapshot is not None, "prepared"
     assert resolved is not None, "prepared"
     assert probe is not None, "prepared"
-    if probe.error is not None:
-        if isinstance(probe.error, LakeRefused) and app.lake.log(upsert.path).state().version != snapshot.version:
-            raise CommitConflict("other files are live by now", where=upsert.path) from probe.error
-        raise probe.error
-    with VectorWriter(app.lake, upsert.path, named=False) as vectors:
-        actions = replaced(probe.hits, vectors)
-        files = _new_files(app, upsert, resolved, rewriting)
-        actions.extend(adopted(files, vectors))
+    with _of_live_files(app, upsert.path, snapshot):
+        if probe.error is not None:
+            raise probe.error
+        actions, own = _made(app, upsert, resolved, _together(upsert, resolved, snapshot, probe), rewriting)
     # What a commit names is on disk before it, with its name: files were synced when they were written, here or by
     # decode, and their folders are now, once for all of them. After a power cut a commit then has all its files.
-    app.lake.settle_names(upsert.path, (unquote(file.add["path"]) for file in files))
+    assert upsert.files is not None, "made"
+    new = (*(file.add for file in upsert.files), *own)
+    app.lake.settle_names(upsert.path, (unquote(add["path"]) for add in new))
     failpoint("apply_before_commit")
     upsert.adopted = True  # from here on it isn't known that no commit names them
     try:
         done = app.lake.log(upsert.path).commit(snapshot, upserted(actions, (upsert.app_id, upsert.phase.upto_ts)))
     except CommitConflict:
         upsert.adopted = False
+        delete_files(app.lake, (f"{upsert.path}/{unquote(add['path'])}" for add in own))
         raise
     failpoint("apply_after_commit")
     return done.version
+
+
+def _made(
+    app: Application, upsert: Upsert, resolved: Resolved, together: Together, rewriting: BoundedSemaphore
+) -> tuple[Actions, Sequence[Mapping[str, Any]]]:
+    """The actions of the phase, and those of files that were written for this commit alone."""
+    with own_trouble(upsert.path):
+        with VectorWriter(app.lake, upsert.path, named=False) as vectors:
+            actions = replaced(together.others, vectors)
+            actions.extend(adopted(_new_files(app, upsert, resolved, rewriting), vectors))
+        own = few_rows.write(app.lake, upsert.path, resolved.few, together, upsert.phase.layout)
+    actions.extend(Actions(together.files, list(own), together.rows_removed, sum(map(len, resolved.few))))
+    return actions, own
+
+
+@contextmanager
+def _of_live_files(app: Application, path: str, snapshot: TableState) -> Iterator[None]:
+    """Around reading a snapshot's files: one that can't be read is no fault once other files are live."""
+    try:
+        yield
+    except LakeRefused as error:
+        if app.lake.log(path).state().version == snapshot.version:
+            raise
+        raise CommitConflict("other files are live by now", where=path) from error
 
 
 def upserted(actions: Actions, transaction: tuple[str, int]) -> Change:
     """The one commit of a phase: its rows and applied_ts."""
     actions_of_files = moved(actions.removes, actions.adds, data_change=True)
     return Change(actions_of_files, OPERATION, dict([transaction]))
+
+
+def _together(upsert: Upsert, resolved: Resolved, snapshot: TableState, probe: Probe) -> Together:
+    """The small files that the phase's few rows are written with; none where it has files of its own anyway."""
+    small = bool(resolved.few) or any(hit.file.size <= SMALL_FILE_BYTES for hit in probe.hits)
+    if resolved.files or upsert.phase.layout.partition_columns or not small:
+        return Together((), tuple(probe.hits))
+    return choose(resolved.few, snapshot.files, probe.hits)
 
 
 def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: BoundedSemaphore) -> list[NewFile]:

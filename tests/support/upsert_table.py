@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.apply_steps import compact_silver as step
 from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
-from spark_jobs.positional.writer import upsert_of, write_upserts
+from spark_jobs.positional.writer import Outcome, upsert_of, write_upserts
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import Applied, StagedTable, TableToWrite
 from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.window import TableWindow, Taking, Window
+from tests.kit.spark import no_spark
 from tidegate import config, tables
 from tidegate.delta.state import TableState
 from tidegate.lake.bronze.index import BronzeIndex
@@ -60,18 +61,28 @@ class Table:
     rows_written: int = 0
 
     @classmethod
-    def create(cls, spark: SparkSession, folder: Path) -> Table:
+    def create(cls, spark: SparkSession | None, folder: Path) -> Table:
         lake = LakeFiles(str(folder))
         shape = SilverShape((SilverColumn("id", "bigint"), SilverColumn("note", "string")), ("id",))
         create_silver(lake.log(PATH), shape)
-        app = Application(BackgroundSession(lambda: spark), config.parse(TEXT, where="p.yaml"), lake, BronzeIndex(lake))
+        session = BackgroundSession(no_spark if spark is None else lambda: spark)
+        app = Application(session, config.parse(TEXT, where="p.yaml"), lake, BronzeIndex(lake))
         return cls(app, FileLayout.of(app.lake.log(PATH).state(), ("id",)))
 
     def snapshot(self) -> TableState:
         return self.app.lake.log(PATH).state()
 
-    def write(self, changes: list[tuple[int, int, str]]) -> tuple[Applied, int]:
-        """One window of (op, id, note); the window, and the bytes of the files that had to be probed."""
+    def write(self, changes: list[tuple[int, int, str]], *, few: bool = False) -> tuple[Applied, int]:
+        """One window of (op, id, note); the window, and the bytes of the files that had to be probed.
+
+        few: few rows wait in memory for the commit, as those of a window that the driver decodes do.
+        """
+        applied, outcome, probed = self.tried(changes, few=few)
+        assert isinstance(outcome, int), outcome
+        return applied, probed
+
+    def tried(self, changes: list[tuple[int, int, str]], *, few: bool) -> tuple[Applied, Outcome, int]:
+        """write() with any outcome."""
         low, self.windows = self.windows, self.windows + 1
         phase = StagePhase(low, self.windows, self.layout)
         entry = TableWindow(NAME, "d", "t", routed=False, after_ts=low)
@@ -89,7 +100,7 @@ class Table:
                 tables.ORDINAL: pa.array(range(count), pa.int64()),
             }
         )
-        keys = staged(Target(self.app.lake, PATH, self.layout), rows, "s")
+        keys = staged(Target(self.app.lake, PATH, self.layout), rows, "s", few_in_memory=few)
         work = TableToWrite(
             entry, plan, StagedTable(upserts=[StagedUpsert(NAME, self.windows, "keys", keys.changes, ())])
         )
@@ -98,14 +109,14 @@ class Table:
         kept = KeyFilesAtHand()
         assert kept.keep("keys", keys)
         outcome = write_upserts(self.app, kept, [upsert])[NAME]
-        assert isinstance(outcome, int), outcome
         for op, number, note in changes:
             self.model.pop(number, None)
             if op == UP:
                 self.model[number] = note
         self.rows_written += sum(1 for change in changes if change[0] == UP)
         assert upsert.probe is not None
-        return Applied(window, count, {NAME: outcome}, {NAME: plan}), sum(file.size for file in upsert.probe.files)
+        versions = {NAME: outcome} if isinstance(outcome, int) else {}
+        return Applied(window, count, versions, {NAME: plan}), outcome, sum(file.size for file in upsert.probe.files)
 
     def compact(self, done: Applied) -> None:
         step.compact_silver(self.app, done.window, done.plans, done.versions)

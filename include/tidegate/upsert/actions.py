@@ -14,13 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from tidegate.delta.live_file import LiveFile, VectorDescriptor
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.probe_file import Hits
 from tidegate.upsert.resolve import NewFile
-from tidegate.upsert.roaring import Positions
 from tidegate.upsert.statistics import loosened
 
 
@@ -60,7 +57,7 @@ def replaced(hits: Iterable[Hits], vectors: VectorWriter) -> Actions:
         actions.removes.append(hit.file)
         actions.rows_removed += len(hit.fresh)
         if hit.live_after:
-            descriptor = vectors.add(_united(hit.dead, hit.fresh))
+            descriptor = vectors.add(hit.dead_after)
             actions.adds.append(with_vector(hit.file.action, descriptor, hit.rows))
     return actions
 
@@ -85,11 +82,3 @@ def rows_of(add: Mapping[str, Any]) -> int:
     rows = LiveFile(add).rows
     assert rows is not None, "data_file.write gives statistics"
     return rows
-
-
-def _united(dead: Positions, fresh: Positions) -> Positions:
-    if not len(dead):
-        return fresh
-    both = np.concatenate([dead, fresh])
-    both.sort(kind="stable")  # two runs: merged in one pass
-    return both

@@ -40,6 +40,14 @@ class Hits:
     def live_after(self) -> int:
         return self.rows - len(self.dead) - len(self.fresh)
 
+    @property
+    def dead_after(self) -> Positions:
+        if not len(self.dead):
+            return self.fresh
+        both = np.concatenate([self.dead, self.fresh])
+        both.sort(kind="stable")  # two runs: merged in one pass
+        return both
+
 
 @dataclass(frozen=True, slots=True)
 class Earlier:

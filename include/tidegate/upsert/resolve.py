@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.errors import LakeRefused, UnsupportedValue
 from tidegate.upsert.kernel import layout as L  # noqa: N812 - a page of constants
@@ -33,10 +34,13 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """table: every key of the phase. files: every staged data file. changes: records read."""
+    """table: every key of the phase. files: every staged data file. few: rows that no file has yet, without those that
+    a later change replaced. changes: records read.
+    """
 
     table: KeyTable
     files: tuple[NewFile, ...]
+    few: tuple[pa.Table, ...]
     changes: int
 
 
@@ -68,7 +72,7 @@ def resolve(key_files: Sequence[KeyFile]) -> Resolved:
     del places, hashes, orders, owners  # before the leads are copied: they are as large
     leads, sorted_by = _leads(key_files, lost)
     made = KeyTable(keys, held, bits, leads, sorted_by, first.seed, first.key_schema)
-    return Resolved(made, tuple(_new_files(key_files, lost)), changes)
+    return Resolved(made, *_new_rows(key_files, lost), changes)
 
 
 def _orders(key_files: Sequence[KeyFile], changes: int) -> Int64s:
@@ -98,12 +102,16 @@ def _leads(key_files: Sequence[KeyFile], lost: Any) -> tuple[Int64s, int]:
     return leads, by
 
 
-def _new_files(key_files: Sequence[KeyFile], lost: Any) -> list[NewFile]:
-    files, at = [], 0
+def _new_rows(key_files: Sequence[KeyFile], lost: Any) -> tuple[tuple[NewFile, ...], tuple[pa.Table, ...]]:
+    files, few, at = list[NewFile](), list[pa.Table](), 0
     for file in key_files:
         gone = (lost[at : at + file.changes] == 1) & (file.row != DELETED)
         at += file.changes
         for index, add in enumerate(file.adds):
             of_file = gone & (file.file == index)
             files.append(NewFile(add, np.sort(file.row[of_file])))
-    return files
+        if file.rows is not None:
+            live = np.ones(file.rows.num_rows, np.bool_)
+            live[file.row[gone]] = False
+            few.append(file.rows if live.all() else file.rows.filter(pa.array(live)))
+    return tuple(files), tuple(rows for rows in few if rows.num_rows)

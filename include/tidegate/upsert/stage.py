@@ -8,7 +8,7 @@ Out: data files, a key file. Nothing is visible before a commit adopts it; run a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from tidegate.errors import UnsupportedValue
 from tidegate.lake.files import LakeFiles
 from tidegate.upsert import data_file
 from tidegate.upsert.actions import rows_of
+from tidegate.upsert.few_rows import are_few
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.keys.file import DELETED, LEADS_MAX, KeyFile, write_keys
 from tidegate.upsert.keys.hash import SEED, Seed, key_hashes, leads
@@ -48,11 +49,19 @@ def stage(target: Target, changes: pa.Table, source: str, key_path: str) -> KeyF
     return keys
 
 
-def staged(target: Target, changes: pa.Table, source: str, last: npt.NDArray[np.int64] | None = None) -> KeyFile:
+def staged(
+    target: Target,
+    changes: pa.Table,
+    source: str,
+    last: npt.NDArray[np.int64] | None = None,
+    *,
+    few_in_memory: bool = False,
+) -> KeyFile:
     """stage() without the key file: for what is resolved in the same process.
 
     The files' names aren't on disk yet: the commit sees to that. last: which of the changes count, ascending; None:
-    all. Wide columns are moved once, into their final order.
+    all. few_in_memory: the commit writes few rows, together with those of small files. Wide columns are moved once,
+    into their final order.
     """
     layout = target.layout
     wide = changes.drop_columns(list(_ORDER))
@@ -76,10 +85,11 @@ def staged(target: Target, changes: pa.Table, source: str, last: npt.NDArray[np.
     moves = order is not None or last is not None or deletes.any()
     rows = data_file.gathered(wide, kept if last is None else last[kept]) if moves else wide
     rows = layout.fit(rows)
-    adds = data_file.write(target.lake, target.table_path, rows, layout, named=False)
-    counts = [rows_of(add) for add in adds]
+    few = few_in_memory and are_few(rows, layout)
+    adds = [] if few else data_file.write(target.lake, target.table_path, rows, layout, named=False)
+    counts = [rows.num_rows] if few else [rows_of(add) for add in adds]
     file, row = np.zeros(len(deletes), np.int32), np.full(len(deletes), DELETED, np.int64)
-    file[kept] = np.repeat(np.arange(len(adds), dtype=np.int32), counts)
+    file[kept] = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     row[kept] = np.concatenate([np.zeros(0, np.int64), *(np.arange(count) for count in counts)])
     columns = [changes.column(field.name).cast(field.type) for field in layout.key_schema]
     return KeyFile(
@@ -94,4 +104,15 @@ def staged(target: Target, changes: pa.Table, source: str, last: npt.NDArray[np.
         row=row,
         leads=np.array([leads(column) for column in columns[:LEADS_MAX]], np.int64),
         adds=tuple(adds),
+        # The decoded window isn't kept for the sake of a few of its rows.
+        rows=(rows if moves else rows.take(pa.array(np.arange(rows.num_rows)))) if few else None,
     )
+
+
+def in_files(target: Target, keys: KeyFile) -> KeyFile:
+    """The same, with the rows that were in memory in a data file."""
+    if keys.rows is None:
+        return keys
+    adds = data_file.write(target.lake, target.table_path, keys.rows, target.layout, named=False)
+    assert len(adds) == 1, "few rows are of one partition"
+    return replace(keys, adds=tuple(adds), rows=None)

@@ -118,7 +118,7 @@ def test_keys_are_kept_as_long_as_there_is_room_and_given_once(monkeypatch: pyte
     monkeypatch.setattr(limits, "UPSERT_KEYS_BYTES_MAX", 10 * KEY_RECORD_BYTES)
     kept, few = KeyFilesAtHand(), key_file([("n", i, 1, 0, 0, False) for i in range(4)])
     assert [kept.keep(path, few) for path in "abc"] == [True, True, False]
-    assert kept.changes == 8
+    assert kept.bytes == 8 * KEY_RECORD_BYTES
     assert [kept.take(path) for path in ("a", "a", "c")] == [few, None, None]
     assert not kept.keep("d", few), "the window's changes count, wherever they are now"
 

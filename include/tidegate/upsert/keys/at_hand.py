@@ -1,7 +1,8 @@
 """Key files of one window in memory, where the process that decodes resolves, too.
 
 In:  key files by path, from threads side by side.
-Out: the same; those beyond limits.UPSERT_KEYS_BYTES_MAX aren't taken, and go to the staging folder.
+Out: the same; those beyond limits.UPSERT_KEYS_BYTES_MAX, with their few rows, aren't taken, and go to the staging
+     folder.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ from tidegate.upsert.keys.file import KeyFile
 
 
 class KeyFilesAtHand:
-    """changes: so many were taken. They count for the whole window: one with more is given back, and isn't read."""
+    """bytes: of those that were taken. They count for the whole window: one with more is given back, and isn't read."""
 
     def __init__(self) -> None:
         self._files: dict[str, KeyFile] = {}
-        self.changes = 0
+        self.bytes = 0
         self._lock = Lock()
 
     def keep(self, path: str, keys: KeyFile) -> bool:
         """Whether there was room for them."""
+        needed = keys.changes * KEY_RECORD_BYTES + (keys.rows.nbytes if keys.rows is not None else 0)
         with self._lock:
-            if (self.changes + keys.changes) * KEY_RECORD_BYTES > limits.UPSERT_KEYS_BYTES_MAX:
+            if self.bytes + needed > limits.UPSERT_KEYS_BYTES_MAX:
                 return False
-            self.changes += keys.changes
+            self.bytes += needed
             self._files[path] = keys
             return True
 

@@ -46,7 +46,7 @@ class KeyFile:
 
     hashes: uint64[n, 2]. commit_ts, seq, ordinal: int64[n]; with source their order. file: int32[n], row: int64[n].
     leads: int64[columns, n] of the leading key columns. key_schema: the key's columns as silver has them.
-    adds: actions of the data files.
+    adds: actions of the data files. rows: those that no file has yet, in place of a data file; in memory alone.
     """
 
     source: str
@@ -60,6 +60,7 @@ class KeyFile:
     row: Int64s
     leads: Int64s
     adds: tuple[Mapping[str, Any], ...]
+    rows: pa.Table | None = None
 
     @property
     def changes(self) -> int:
@@ -68,6 +69,7 @@ class KeyFile:
 
 def write_keys(lake: LakeFiles, path: str, keys: KeyFile) -> None:
     """Write a key file; path: relative to the lake."""
+    assert keys.rows is None, "rows in memory aren't where another process resolves"
     numbers = [keys.commit_ts, keys.seq, keys.ordinal, keys.file, keys.row, *keys.leads]
     hashed = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(16), keys.changes, [None, pa.py_buffer(np.ascontiguousarray(keys.hashes))]

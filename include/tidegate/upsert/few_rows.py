@@ -1,0 +1,87 @@
+"""Few new rows of a table, in one file with the live rows of its small files.
+
+In:  a window's rows that no file has yet, the table's live files, and where rows of them die.
+Out: a commit's actions: small files that go, and the file that takes their place.
+
+A window of a quiet table has a few rows. A file of their own, and a deletion vector beside each small file of the
+windows before, would be opened by every window until eight of them are packed (upkeep.py). Together they are one
+small file that windows read and write again, until it is too large for that: SMALL_FILE_BYTES bounds what a window
+writes beyond its own rows, and what VACUUM finds afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tidegate.delta.live_file import LiveFile
+from tidegate.lake.files import LakeFiles
+from tidegate.limits import MIB
+from tidegate.upsert import data_file
+from tidegate.upsert.file_layout import FileLayout
+from tidegate.upsert.probe_file import Hits
+from tidegate.upsert.rewrite import live_rows
+
+# Bytes of the Parquet files that one window's rows are put together with, all in all. Cuts keep each window's files for
+# a week: with twice as much they would take twice as many bytes as files of their own, and save no more CPU.
+SMALL_FILE_BYTES: Final = MIB // 128
+# Bytes in memory, of rows that wait for the commit.
+_FEW_BYTES: Final = MIB // 16
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """joined: small files whose live rows go into the new file; the hits of those that have any. others: hits of files
+    that stay.
+    """
+
+    joined: tuple[LiveFile | Hits, ...]
+    others: tuple[Hits, ...]
+
+    @property
+    def files(self) -> list[LiveFile]:
+        return [part.file if isinstance(part, Hits) else part for part in self.joined]
+
+    @property
+    def rows_removed(self) -> int:
+        return sum(len(part.fresh) for part in self.joined if isinstance(part, Hits))
+
+
+def are_few(rows: pa.Table, layout: FileLayout) -> bool:
+    """Whether rows are so few that they wait in memory for the commit. Those of several partitions need files."""
+    return rows.num_rows > 0 and rows.nbytes <= _FEW_BYTES and not layout.partition_columns
+
+
+def choose(few: Sequence[pa.Table], files: Iterable[LiveFile], hits: Sequence[Hits]) -> Together:
+    """Files with dying rows come first: they would get a deletion vector. Then the smallest."""
+    if sum(rows.nbytes for rows in few) > _FEW_BYTES:
+        return Together((), tuple(hits))
+    of = {id(hit.file): hit for hit in hits}
+    small = [file for file in files if file.size <= SMALL_FILE_BYTES]
+    small.sort(key=lambda file: (id(file) not in of, file.size, file.path))
+    joined, left = list[LiveFile | Hits](), SMALL_FILE_BYTES
+    for file in small:
+        if file.size <= left:
+            joined.append(of.pop(id(file), file))
+            left -= file.size
+    return Together(tuple(joined), tuple(of.values()))
+
+
+def write(
+    lake: LakeFiles, table_path: str, few: Sequence[pa.Table], together: Together, layout: FileLayout
+) -> Sequence[Mapping[str, Any]]:
+    """The new file's `add` action; its name isn't on disk yet. None when no row is live."""
+    parts = list(few)
+    for part in together.joined:
+        file, dead = (part.file, part.dead_after) if isinstance(part, Hits) else (part, None)
+        parts += live_rows(lake, table_path, file, layout, dead)
+    if not parts:
+        return []
+    rows = pa.concat_tables(parts)
+    order = data_file.order(rows, layout)
+    return data_file.write(
+        lake, table_path, rows if order is None else data_file.gathered(rows, order), layout, named=False
+    )
