@@ -60,6 +60,7 @@ class Capture:
         self.gate = folder / f"gate-{source}"
         self.gate.mkdir()
         self.child: Child | None = None
+        self._asked: Child | None = None  # to end, perhaps before it could answer
         self.failure = ""
         self.starts = 0
         self.rivals = 0  # since the last time all was settled: what fences one is then no failure
@@ -86,8 +87,9 @@ class Capture:
         """None runs until go_on()."""
         with self._starting:
             self._may.clear()
-        if self.child is not None:
-            self.child.send(signal.SIGTERM)
+        if (child := self.child) is not None:
+            self._asked = child
+            child.send(signal.SIGTERM)
 
     def end(self) -> None:
         """As stop(), and none runs any more."""
@@ -153,7 +155,7 @@ class Capture:
                 child = self.child = self.start(self.state, log)
             self.starts += 1
             code = child.wait()
-            if code in (0, -signal.SIGKILL) or (code == -signal.SIGTERM and not self._may.is_set()):
+            if code in (0, -signal.SIGKILL) or (code == -signal.SIGTERM and child is self._asked):
                 continue
             last = next((line for line in reversed(log.read_text().splitlines()) if line.startswith("tidegate: ")), "")
             if code == TERMINAL and self.rivals:
