@@ -198,3 +198,30 @@ def merge(uri: str, source: str, shape: SilverShape) -> str:
         f" WHEN NOT MATCHED AND {op} <> {tables.OP_DELETE} THEN INSERT ({', '.join(names)})"
         f" VALUES ({', '.join(f's.{n}' for n in names)})"
     )
+
+
+def merge_twins(uri: str, source: str, shape: SilverShape) -> str:
+    """The same where a key of the upserts may have several rows: all of them go, and the one of the source comes.
+
+    Such an upsert is two rows of the MERGE's source: one for its rows to match, and one without a match.
+    """
+    keys, op = ", ".join(map(quote, shape.key)), quote(tables.OP)
+    twins = (
+        f"SELECT {keys} FROM {table_at(uri)} JOIN (SELECT {keys} FROM changes WHERE {op} <> {tables.OP_DELETE})"
+        f" USING ({keys}) GROUP BY {keys} HAVING count(*) > 1"
+    )
+    rows = (
+        f"WITH changes AS ({source}), twins AS (SELECT *, true AS _tg_twin FROM ({twins}))"
+        f" SELECT *, explode(if(_tg_twin, array(false, true), array(NULL))) AS _tg_comes"
+        f" FROM changes LEFT JOIN twins USING ({keys})"
+    )
+    on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.key)
+    names = [quote(column.name) for column in shape.all_columns]
+    is_delete = f"s.{op} = {tables.OP_DELETE}"
+    return (
+        f"MERGE INTO {table_at(uri)} t USING ({rows}) s ON {on} AND s._tg_comes IS NOT TRUE"
+        f" WHEN MATCHED AND ({is_delete} OR s._tg_comes IS FALSE) THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)}"
+        f" WHEN NOT MATCHED AND NOT {is_delete} AND s._tg_comes IS NOT FALSE THEN INSERT ({', '.join(names)})"
+        f" VALUES ({', '.join(f's.{name}' for name in names)})"
+    )

@@ -94,6 +94,12 @@ class PrivateLog:
         self.lake.make_folder(f"{self.folder}/{LOG}")
         self._write(0, self.copy.first)
 
+    def undo(self) -> None:
+        """The copy as it began. What Spark wrote meanwhile is in no commit: VACUUM takes it."""
+        self.lake.delete_folder(f"{self.folder}/{LOG}")
+        _forget(self.session, self.uri)
+        self.begin()
+
     def end(self) -> None:
         """Take the copy away. Whatever happens here, the outcome stands."""
         with suppress(Exception):  # maintain and VACUUM take what stays

@@ -48,6 +48,7 @@ ABOVE_ALL: Final = 9223372036854775807  # no clock's
 MAPPED: Final = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 DROPPED: Final = f"{MAPPED}; ALTER TABLE {{t}} DROP COLUMN v"
 RETYPED: Final = f"{DROPPED}; ALTER TABLE {{t}} ADD COLUMN v STRING"
+FED: Final = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
 UNSTAMPED: Final = f"{MAPPED}; ALTER TABLE {{t}} DROP COLUMN _tg_commit_ts"
 
 
@@ -82,6 +83,8 @@ CASES: Final[dict[str, Case]] = {
     "first_key": Case(INT, "UPDATE {t} SET id = -5 WHERE id = 2"),
     "twins": Case(INT, f"INSERT INTO {{t}} {ALL}"),
     "unlike_twin": Case(INT, "INSERT INTO {t} SELECT id, 999, _tg_commit_ts FROM {t} WHERE id = 5"),
+    "fed_twins": Case(INT, f"{FED}; INSERT INTO {{t}} {ALL}"),
+    "fed_null_key": Case(INT, f"{FED}; UPDATE {{t}} SET id = NULL WHERE id = 2", End.SNAPSHOT),
     "no_time": Case(INT, "INSERT INTO {t} VALUES (77, 1, NULL)"),
     "later_time": Case(INT, f"INSERT INTO {{t}} VALUES (77, 1, {ABOVE_ALL})"),
     "times_gone": Case(INT, "UPDATE {t} SET _tg_commit_ts = NULL, v = 0 WHERE id = 5"),
@@ -100,6 +103,7 @@ CASES: Final[dict[str, Case]] = {
     "history_twins": Case(INT, f"INSERT INTO {{t}} {ALL}"),
     "history_no_mark": Case(INT, "UPDATE {t} SET _tg_is_current = NULL, _tg_commit_ts = NULL WHERE id = 2"),
     "history_ended": Case(INT, "UPDATE {t} SET _tg_valid_to = _tg_valid_from + 1 WHERE id = 5", End.SNAPSHOT),
+    "shard_null_key": Case(INT, "UPDATE {t} SET id = NULL WHERE id = 2", End.SNAPSHOT),
     "shard_none": Case(INT, "UPDATE {t} SET _tg_source = NULL WHERE id = 2", End.SNAPSHOT),
     "shard_other": Case(INT, "UPDATE {t} SET _tg_table = 'nobody' WHERE id = 5", End.SNAPSHOT),
     "shard_extra": Case(INT, "INSERT INTO {t} (id, v) VALUES (5, 50)", End.SNAPSHOT),
