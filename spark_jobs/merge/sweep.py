@@ -6,12 +6,12 @@ Out: rows with a commit_ts below the snapshot's first low mark deleted, or ended
 
 From that mark on each row of the source was written by a wave or by the log. No range of keys is compared: how they are
 ordered only the server's collation knows. A row that another writer brought goes, too: it has an older commit_ts of
-silver's own, none, or one above all that tidegate has written. Done again, it finds nothing.
+silver's own, none, one above all that tidegate has written, or no key. Done again, it finds nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.silver_writer import SilverWriter
@@ -27,7 +27,7 @@ from tidegate.lake.shards import of_no_shard
 from tidegate.merge import silver_sql
 from tidegate.merge.past import past_of
 from tidegate.snapshot.progress.events import TableKey
-from tidegate.spark_sql import literal
+from tidegate.spark_sql import literal, quote
 
 
 def sweep_whole_tables(
@@ -61,10 +61,12 @@ def _sweep(writer: SilverWriter, sweep: Sweep, cut_ts: int) -> int | None:
     state = writer.log.state()
     done = (f"{writer.app_id}/sweep/{'.'.join(sweep.physical)}", sweep.end_ts)
     upto_ts = max(own_ts(state, writer.app_id), cut_ts)
-    if not state.created or not _may_hold(state, sweep.low_ts, upto_ts):
+    version = writer.app.histories[sweep.physical.source].last(sweep.physical.pair)
+    never_null = (tables.COMMIT_TS, *(version.silver_key if version is not None else ()))
+    if not state.created or not _may_hold(state, sweep.low_ts, upto_ts, never_null):
         return None
-    stamp = tables.COMMIT_TS
-    stale = f"({stamp} IS NULL OR {stamp} NOT BETWEEN {sweep.low_ts} AND {upto_ts})"
+    nulls = " OR ".join(f"{quote(name)} IS NULL" for name in never_null)
+    stale = f"({nulls} OR {tables.COMMIT_TS} NOT BETWEEN {sweep.low_ts} AND {upto_ts})"
 
     def work(private: PrivateLog) -> None:
         where = stale
@@ -93,10 +95,12 @@ def _of_no_shard(writer: SilverWriter, private: PrivateLog) -> str:
     return " OR ".join(conditions)
 
 
-def _may_hold(state: TableState, low_ts: int, upto_ts: int) -> bool:
-    """Whether a file may have a row from outside of [low_ts, upto_ts]."""
+def _may_hold(state: TableState, low_ts: int, upto_ts: int, never_null: Sequence[str]) -> bool:
+    """Whether a file may have a row from outside of [low_ts, upto_ts], or a NULL in these columns."""
     for file in state.files:
         bounds = file.bounds(tables.COMMIT_TS)
-        if bounds is None or bounds[0] < low_ts or bounds[1] > upto_ts or file.nulls(tables.COMMIT_TS) != 0:
+        if bounds is None or bounds[0] < low_ts or bounds[1] > upto_ts:
+            return True
+        if any(file.nulls(name) != 0 for name in never_null):
             return True
     return False

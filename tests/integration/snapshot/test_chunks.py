@@ -85,6 +85,27 @@ def finished(road: Road, spark: SparkSession, reader: PlainReader) -> Applicatio
     return stepped(road, spark)
 
 
+@pytest.mark.parametrize("writer", ["positional", "merge"])
+def test_a_row_whose_key_another_writer_takes_away_meanwhile_goes_with_the_end(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, writer: str
+) -> None:
+    """No range has it, and its commit_ts is the wave's: as that of a row of the source."""
+    database = fresh_database(mariadb)
+    road = road_of(mariadb, tmp_path, database, f"writer: {writer}")
+    road.capture()
+    stocked(mariadb, database)
+    stepped(road, spark)
+    reader = PlainReader(road, database, "t")
+    reader.whole_wave(count=3, chunks=1)
+    stepped(road, spark)
+    silver = f"delta.`{road.lake.uri(tables.silver_path(database, 't'))}`"
+    spark.sql(f"UPDATE {silver} SET id = NULL WHERE id = 2").collect()
+    finished(road, spark, reader)
+    ids = [row.id for row in spark.sql(f"SELECT id FROM {silver} ORDER BY id").collect()]
+    assert ids == [1, *range(3, 11)], "verify names the row that is missing"
+    reader.close()
+
+
 @pytest.mark.parametrize("writer", ["merge", "positional"])
 def test_a_whole_table_keeps_its_rows_and_loses_those_that_the_source_lacks(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, writer: str
