@@ -110,6 +110,8 @@ def _record_batch(rows: list[_Row], plan: Plan, seq: int) -> pa.RecordBatch:
 
 
 def _default(plan: Plan, i: int) -> Any:
+    if plan.marks[i, L.MARK_UNASKED]:
+        return None
     column = plan.defined[i] if plan.defined else None
     known = column is not None and (column.nullable or column.default is not None)
     value = existing_row_value(column) if column is not None and known else None

@@ -50,7 +50,8 @@ def net_images(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> Ite
     """What an event's images come to, as (op, image)."""
     count = len(plan.columns)
     keys = {i for i in range(count) if plan.words.reshape(count, -1)[i, L.KEY]}
-    needed = keys or set(range(count))
+    asked = {i for i in range(count) if not plan.marks[i, L.MARK_UNASKED]}
+    needed = keys or asked
     before: Image = (0, {})
     for op, image in logged_images(data, event, plan):
         known = image[1]
@@ -65,9 +66,9 @@ def net_images(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> Ite
                 yield OP_DELETE, before
             computed = {i for i, column in enumerate(plan.defined) if column.generated is Generated.VIRTUAL}
             merged = {i: raw for i, raw in before[1].items() if i not in computed} | known
-            if len(merged) < count:
-                name = plan.columns[min(set(range(count)) - merged.keys())].name
-                raise UnsupportedValue(f"an update doesn't tell column {name} (binlog_row_image is not FULL)")
+            if lacking := asked - merged.keys():
+                why = _why(plan, min(lacking))
+                raise UnsupportedValue(f"an update doesn't tell column {plan.columns[min(lacking)].name} ({why})")
             yield OP_UPSERT, (image[0], merged)
         elif op == IMAGE_DELETE and needed - known.keys():
             raise _lacks_key(plan, needed - known.keys())
@@ -76,8 +77,14 @@ def net_images(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> Ite
 
 
 def _lacks_key(plan: Plan, columns: set[int]) -> UnsupportedValue:
-    name = plan.columns[min(columns)].name
-    return UnsupportedValue(f"a before image lacks column {name}, which tells the row (binlog_row_image is not FULL)")
+    name, why = plan.columns[min(columns)].name, _why(plan, min(columns))
+    return UnsupportedValue(f"a before image lacks column {name}, which tells the row ({why})")
+
+
+def _why(plan: Plan, i: int) -> str:
+    if plan.defined and plan.defined[i].generated is not Generated.NO:
+        return "it is generated, and MariaDB logs those in inserts alone; or binlog_row_image is not FULL"
+    return "binlog_row_image is not FULL"
 
 
 def logged_images(data: npt.NDArray[np.uint8], event: list[int], plan: Plan) -> Iterator[tuple[int, Image]]:

@@ -36,8 +36,12 @@ from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of const
 from tidegate.errors import DecodeError, Terminal, UnsupportedValue
 from tidegate.remedy import REFILL, REPORT
 from tidegate.schema.follow.added_columns import existing_row_value
+from tidegate.schema.model.columns import Generated
 
 _WHOLE_IMAGES: Final = REFILL.after("set binlog_row_image=FULL at the source")
+_NOT_FULL: Final = "binlog_row_image is not FULL"
+_UNLOGGED: Final = "it is generated, and MariaDB logs those in inserts alone; or binlog_row_image is not FULL"
+_WITHOUT_IT: Final = REFILL.after("leave the column out of silver (tables.columns), or the table (tables.exclude)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,8 @@ def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: P
     """Columns that a written row lacks have their defaults: the server leaves out nothing else."""
     written = rows.column(tables.OP).to_numpy() == tables.OP_UPSERT
     for i, column in enumerate(plan.columns):
+        if plan.marks[i, L.MARK_UNASKED]:
+            continue
         absent = (present[i] == 0) & written
         if absent.any():
             at = len(SYSTEM_FIELDS) + i
@@ -171,9 +177,10 @@ def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: P
 
 
 def _bare_delete(rows: pa.RecordBatch, events: Words, present: npt.NDArray[np.uint8], plan: Plan) -> BareDelete | None:
-    """The first delete without a column for users."""
+    """The first delete without one of silver's columns."""
     deletes = np.flatnonzero(rows.column(tables.OP).to_numpy() == tables.OP_DELETE)
     lacking = present[: len(plan.columns) - plan.hidden, deletes] == 0
+    lacking &= plan.marks[: len(lacking), L.MARK_UNASKED, None] == 0
     bare = np.flatnonzero(lacking.any(axis=0))
     if not len(bare):
         return None
@@ -216,14 +223,16 @@ def _error(state: Words, plan: Plan) -> Terminal:
     at = int(state[L.ERROR_COLUMN])
     place = f"column {plan.columns[at].name}" if at >= 0 else "the row"
     code = int(state[L.ERROR])
+    generated = at >= 0 and bool(plan.defined) and plan.defined[at].generated is not Generated.NO
+    why, remedy = (_UNLOGGED, _WITHOUT_IT) if generated else (_NOT_FULL, _WHOLE_IMAGES)
     lacking = {
-        L.ERROR_UNKNOWN: f"an update doesn't tell {place} (binlog_row_image is not FULL)",
-        L.ERROR_KEY: f"a before image lacks {place}, which tells the row (binlog_row_image is not FULL)",
-        L.ERROR_EMPTY: "rows event without any column (binlog_row_image is not FULL): nobody can tell how many rows",
+        L.ERROR_UNKNOWN: f"an update doesn't tell {place} ({why})",
+        L.ERROR_KEY: f"a before image lacks {place}, which tells the row ({why})",
+        L.ERROR_EMPTY: f"rows event without any column ({_NOT_FULL}): nobody can tell how many rows",
         L.ERROR_DIFFS: f"{place} holds JSON differences, and the before image lacks their document",
     }
     if code in lacking:
-        return UnsupportedValue(lacking[code], remedy=_WHOLE_IMAGES)
+        return UnsupportedValue(lacking[code], remedy=remedy)
     if code == L.ERROR_DEFAULT:
         refused: Terminal = _default(plan, at)
         return refused

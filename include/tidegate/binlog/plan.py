@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidegate.binlog.column_cells import Cell, cell_of
 from tidegate.binlog.table_map import TableMap, WireColumn, parse_table_map
-from tidegate.binlog.versioned import hidden_columns, row_end_of, row_start_of
+from tidegate.binlog.versioned import hidden_columns, is_hash, row_end_of, row_start_of
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import SchemaMismatch, UnsupportedValue
@@ -39,7 +39,8 @@ class Plan:
     row_bytes_usual: a guess, for sizing. hidden: so many of the last columns are no user's. row_end, row_start:
     numbers of the columns that end and begin a row of a system-versioned table, or -1 (versioned.py). defined: the
     columns with their defaults; () when the plan comes from a TABLE_MAP alone. schema: of the columns under their names
-    in silver. marks: int64[columns, MARK_WORDS] for a batch to begin with.
+    in silver. marks: int64[columns, MARK_WORDS] for a batch to begin with. unasked: columns of these names may be
+    missing in any image.
     """
 
     columns: tuple[ColumnPlan, ...]
@@ -51,6 +52,7 @@ class Plan:
     row_end: int = -1
     row_start: int = -1
     defined: tuple[Column, ...] = ()
+    unasked: frozenset[str] = frozenset()
     schema: pa.Schema = field(init=False)
     marks: npt.NDArray[np.int64] = field(init=False)
 
@@ -61,6 +63,7 @@ class Plan:
         marks[:, L.MARK_JSON] = [wire.type == Wire.JSON for wire in self.table_map.columns]
         if self.defined:
             marks[:, L.MARK_COMPUTED] = [column.generated is Generated.VIRTUAL for column in self.defined]
+            marks[:, L.MARK_UNASKED] = [column.silver in self.unasked or is_hash(column) for column in self.defined]
         marks.setflags(write=False)
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "marks", marks)
@@ -68,12 +71,18 @@ class Plan:
 
 @lru_cache(maxsize=4096)
 def make_plan(
-    body: bytes, version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL, *, mariadb: bool = False
+    body: bytes,
+    version: TableVersion,
+    zero_dates: ZeroDates = ZeroDates.NULL,
+    *,
+    mariadb: bool = False,
+    left_out: frozenset[str] = frozenset(),
 ) -> Plan:
     """Check a TABLE_MAP body against a table version, and plan. SchemaMismatch, UnsupportedValue, DecodeError.
 
     zero_dates: what a zero or impossible date becomes. In a key it is always an error: two of them would be one NULL.
-    mariadb: whether a MariaDB wrote the event.
+    mariadb: whether a MariaDB wrote the event. left_out: columns missing in silver, under its names; without a
+    key all columns tell a row.
     """
     table_map = parse_table_map(body, mariadb=mariadb)
     hidden = hidden_columns(table_map, version)
@@ -106,7 +115,8 @@ def make_plan(
     keyed = int(np.flatnonzero(words[:, L.KEY])[-1]) + 1 if version.key else 0
     words.setflags(write=False)
     flat, period = words.reshape(-1), (row_end_of(columns), row_start_of(columns))
-    return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), *period, columns)
+    unasked = left_out.difference(version.silver_key) if version.key else frozenset[str]()
+    return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), *period, columns, unasked)
 
 
 def agrees(wire: WireColumn, column: Column) -> bool:

@@ -71,7 +71,11 @@ def decode_table(
             of_content = events[contents == content]
             try:
                 plan = make_plan(
-                    index.bodies[content], version, rows.window.zero_dates, mariadb=index.format.is_mariadb
+                    index.bodies[content],
+                    version,
+                    rows.window.zero_dates,
+                    mariadb=index.format.is_mariadb,
+                    left_out=rows.window.left_out,
                 )
                 numbered = index.rows_records(of_content)
                 batch = decode(index.data, numbered, plan, index.segment.seq)

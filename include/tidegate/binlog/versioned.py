@@ -48,6 +48,11 @@ def hidden_columns(table_map: TableMap, version: TableVersion) -> tuple[Column, 
     return tuple(made)
 
 
+def is_hash(column: Column) -> bool:
+    """Whether it is a hidden hash. MariaDB (11.8.9) leaves it out of updates and deletes, with full images, too."""
+    return not column.id and _HASH.fullmatch(column.name) is not None
+
+
 def row_end_of(columns: tuple[Column, ...]) -> int:
     """Number of the column that says until when a row was current; -1 when the table has no history."""
     for number, column in enumerate(columns):

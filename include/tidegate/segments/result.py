@@ -22,13 +22,15 @@ class CommitSpan:
     """Changes with after_ts < commit_ts <= upto_ts.
 
     zero_dates: the policy for the table's impossible dates. whole_deletes: the key of the pipeline file for
-    rows' last images: a delete without a column is a problem; "" for none.
+    rows' last images: a delete without a column is a problem; "" for none. left_out: columns missing in silver,
+    under its names: an image of a table with a key may lack them.
     """
 
     after_ts: int
     upto_ts: int
     zero_dates: ZeroDates = ZeroDates.NULL
     whole_deletes: str = ""
+    left_out: frozenset[str] = frozenset()
 
     def __contains__(self, commit_ts: int) -> bool:
         return self.after_ts < commit_ts <= self.upto_ts

@@ -52,13 +52,15 @@ def changed_keys(
     versions = [TableVersion.from_row(row) for row in table_rows(lake, *name) if row["source"] == source]
     if any(after_ts < version.commit_ts <= upto_ts for version in versions):
         return None
+    unasked = frozenset(column.silver for version in versions for column in version.columns)  # but for keys
     keys: set[Key] = set()
     for ref, segment in segments_or_damage(lake, refs):
         if not isinstance(segment, Segment):
             return None
         known = replace(NOTHING_KNOWN, rolled_back_ts=ref.rolled_back_ts)
+        span = CommitSpan(after_ts, ref.upto(upto_ts), left_out=unasked)
         try:
-            for part in changes_of(segment, {name: versions}, {name: CommitSpan(after_ts, ref.upto(upto_ts))}, known):
+            for part in changes_of(segment, {name: versions}, {name: span}, known):
                 if part.problems:
                     return None
                 for changes in part.changes:

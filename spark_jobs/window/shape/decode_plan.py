@@ -105,9 +105,12 @@ def plan_decode(
             pasts.setdefault(source, {})[name] = past = plan.past
             if entry.routed:
                 routed.setdefault(source, set()).add(name)
-            windows.setdefault(source, {})[name] = CommitSpan(begin_ts, window.cut_ts, zero_dates, past.whole_word)
             versions.setdefault(source, {})[name] = known_versions = app.histories[source].versions(database, table)
-            for version in known_versions if (kept := kept_of(app, entry)) else ():
+            kept = kept_of(app, entry)
+            unasked = left_out(kept, known_versions) if kept.rules.condition is None else frozenset[str]()
+            span = CommitSpan(begin_ts, window.cut_ts, zero_dates, past.whole_word, unasked)
+            windows.setdefault(source, {})[name] = span
+            for version in known_versions if kept else ():
                 missing[source, name, version.version] = left_out(kept, [version])
                 masks[source, name, version.version] = decode_masks(kept, version)
                 # Of a version that can't be asked no row is written: its table is held.

@@ -6,7 +6,7 @@ Out: as rows.py; and, per column and row, whether the value is known. Full event
 MODE_NET: an update's value is the after image's, else the before image's (absent in after means unchanged); a column
 in neither is an error, and so is an absent virtual column, which may have changed. A write's absent columns have their
 defaults, which batch.py fills in. A delete needs the identity of its row: the key, or every column of a table without
-one. MODE_IMAGES: every image is a row, as it was logged.
+one. Unasked columns may be absent anywhere. MODE_IMAGES: every image is a row, as it was logged.
 
 Layout: mysql-server libs/mysql/binlog/event/rows_event.h (Rows_event), sql/rpl_record.cc (pack_row): an image's null
 bitmap counts only the columns that are present. PARTIAL_UPDATE_ROWS has, between the images: value options (packed
@@ -181,6 +181,8 @@ def _write(mark: int, before: int, column: int, row: int) -> int:
 @compiled(I(I, I, I, I), **FAST)
 def _lacking(policy: int, mark: int, column: int, state: int) -> int:
     """The ERROR_* of an absent column, or 0."""
+    if word(mark, L.MARK_UNASKED):
+        return 0
     if policy == _NEW and word(mark, L.MARK_NEEDED):
         return L.ERROR_DEFAULT
     if policy == _MERGE:

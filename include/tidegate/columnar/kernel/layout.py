@@ -72,7 +72,8 @@ MARK_DIFFS: Final = 2  # 1 when it is differences from the before image's JSON d
 MARK_JSON: Final = 3  # 1 for a JSON column of MySQL
 MARK_COMPUTED: Final = 4  # 1 for a virtual column: MariaDB leaves it out of an after image though it changed
 MARK_NEEDED: Final = 5  # 1 for a column whose default nobody can tell: a new row must have it
-MARK_WORDS: Final = 6
+MARK_UNASKED: Final = 6  # 1 for a column whose value nobody asks for: any image may lack it
+MARK_WORDS: Final = 7
 PATCHED: Final = 0xFF  # first byte of a document that is to be patched: its length (u32), itself, the differences
 
 # --- kinds of cells: how bytes become a value ----------------------------------------------------------
