@@ -108,8 +108,11 @@ class Swap:
             raise LakeRefused("its silver has rows of somebody else", where=self.table, remedy="move its folder away")
         flows = app.names.flows().get(self.table, ())
         if any(app.snapshots.touched_since(physical, at_ts) for physical in flows):
+            cancel = f"tidegate snapshot cancel {self.pipeline} {self.table}"
             raise LakeRefused(
-                "a snapshot of it is under way, or has read rows since", where=self.table, remedy="rebuild it again"
+                "a snapshot of it is under way, or has read rows since",
+                where=self.table,
+                remedy=f"wait for its end, or end it: {cancel}; then rebuild it again",
             )
 
     def _came_since(self, app: Application, at_ts: int) -> bool:

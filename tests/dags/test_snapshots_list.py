@@ -51,3 +51,9 @@ def test_of_many_tables_those_that_are_read_come_first() -> None:
     shown = cells(*waiting, ONE)
     assert (len(shown), shown[0][0], shown[1][0]) == (50, "d.&lt;t&gt; of s", "d.a000 of s")
     assert snapshots_list([*waiting, ONE], NOW).endswith("<p>and 11 more</p></section>")
+
+
+def test_a_table_that_is_held_has_no_seconds_left() -> None:
+    waits = replace(ONE, waiting=("w1",))
+    assert "when the table is no longer held" in snapshots_list([waits], NOW, is_held=lambda _: True)
+    assert "when the table" not in snapshots_list([ONE], NOW, is_held=lambda _: True), "no wave of it waits"

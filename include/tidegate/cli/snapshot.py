@@ -144,6 +144,7 @@ def status(
 ) -> None:
     """Show the progress of each table's last snapshot. Exit code 1 if one failed."""
     from tidegate.snapshot.progress.events import SnapshotState
+    from tidegate.snapshot.progress.held_back import held_back
     from tidegate.snapshot.progress.requests import Told
     from tidegate.snapshot.work import newest, where_others_are
 
@@ -154,7 +155,8 @@ def status(
     def lines(tables_max: int | None = None) -> str:
         waits = sorted({progress.source for progress in last if progress.waiting})
         others = {source: where_others_are(lake, source) for source in waits}
-        return "\n".join(progress_lines(last, requests.busy(), others, tables_max))
+        held = held_back(loaded, lake, last)
+        return "\n".join(progress_lines(last, requests.busy(), others, held, tables_max))
 
     if follow and not as_json:
         from rich.live import Live
@@ -167,8 +169,9 @@ def status(
                 last = newest(requests.tables())
             shown.update(Text(lines()), refresh=True)
     elif as_json:
-        busy = requests.busy()
-        print(json.dumps([_cells(progress, busy) for progress in last], ensure_ascii=False))
+        busy, held = requests.busy(), held_back(loaded, lake, last)
+        cells = [_cells(progress, busy) | {"held": held.get((progress.source, progress.name), "")} for progress in last]
+        print(json.dumps(cells, ensure_ascii=False))
     elif not last:
         print("no snapshot was asked for")
     else:

@@ -1,6 +1,7 @@
 """How far snapshots are, as a person reads it.
 
-In:  TableProgress of each table; why a source isn't read now; how far capture and apply are.
+In:  TableProgress of each table; why a source isn't read now, or a table's waves aren't taken; how far capture and
+     apply are.
 Out: lines: a row per table, the sum of the open ones, and below the waits and faults.
 """
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tidegate.snapshot.progress.events import TableProgress
+    from tidegate.snapshot.progress.held_back import Place
 
 _HEAD: Final = ("source", "table", "state", "rows", "about", "rows/s", "left", "waves", "waiting for apply")
 _NUMBERS: Final = (3, 4, 5, 6, 7, 8)
@@ -26,10 +28,11 @@ def progress_lines(
     snapshots: Sequence[TableProgress],
     busy: Mapping[str, str],
     others: Mapping[str, str],
+    held: Mapping[Place, str],
     tables_max: int | None = None,
 ) -> list[str]:
     """snapshots: of each table its last snapshot. busy: source -> why it isn't read now. others: of
-    sources whose waves wait how far capture and apply are. tables_max: more tables have no line of
+    sources whose waves wait how far capture and apply are. held: held_back(). tables_max: more tables have no line of
     their own.
     """
     first = list(snapshots)
@@ -45,9 +48,12 @@ def progress_lines(
     for source in sorted({table.source for table in snapshots if is_to_read(table)} & busy.keys()):
         lines += ["", *paragraph(f"{source} isn't read now:", f"{busy[source]}; it goes on by itself")]
     for source, text in others.items():
-        waves = {token for table in snapshots if table.source == source for token in table.waiting}
-        what = counted(len(waves), "wave waits", "waves wait")
-        lines += ["", *paragraph(f"{what} for capture and apply of {source}:", text)]
+        of_source = [table for table in snapshots if table.source == source and (source, table.name) not in held]
+        if waves := {token for table in of_source for token in table.waiting}:
+            what = counted(len(waves), "wave waits", "waves wait")
+            lines += ["", *paragraph(f"{what} for capture and apply of {source}:", text)]
+    for (source, name), why in held.items():
+        lines += ["", *paragraph(f"{'.'.join(name)} of {source} is held, and its waves wait for the end of that:", why)]
     for shown in first:
         if (shown.reason and not shown.state.is_over) or shown.state == "failed":
             lines += ["", *paragraph(f"{'.'.join(shown.name)} of {shown.source}:", shown.reason)]

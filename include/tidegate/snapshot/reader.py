@@ -133,19 +133,16 @@ class SnapshotReader:
         return [table for table in tables if self._read_as.get(table.name) is read_as]
 
     def _not_too_far(self, active: Sequence[TableProgress]) -> list[TableProgress]:
-        """The tables to read on; nothing of a source while too many waves wait for their answers.
-        Those of a table held since its beginning come after its release, and nobody else waits for
-        it.
+        """The tables to read on; nothing of a source while too many waves wait for their answers. Waves in
+        wait for the end of a table's hold keep no other table waiting.
         """
 
         def are_few(tables: Iterable[TableProgress]) -> bool:
             return len({token for table in tables for token in table.waiting}) < self._settings.waves_waiting
 
-        goes_on, is_held = list(active), self._settings.is_held
+        goes_on = list(active)
         if not are_few(active):
-            goes_on = [
-                table for table in active if table.low_ts is None or not table.waiting or not is_held(table.name)
-            ]
+            goes_on = [table for table in active if not (table.waiting and self._settings.is_held_back(table))]
         return [table for table in goes_on if table.left] if are_few(goes_on) else []
 
     def _not_refused_for_good(self, active: Sequence[TableProgress]) -> list[TableProgress]:

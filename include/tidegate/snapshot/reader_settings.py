@@ -21,16 +21,15 @@ from tidegate.limits import (
 )
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.load_guard import LoadBounds
+from tidegate.snapshot.progress.events import TableProgress
 from tidegate.snapshot.reading.table_reader import ChunkBounds
-
-Name = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
     """load: no wave begins above it. bytes_per_second: 0 for no bound. waves_waiting: the most unanswered waves.
-    zero_dates: the policy of the log's. is_held: whether apply holds a table. changefeed: the source is one, and its
-    TiDB is read.
+    zero_dates: the policy of the log's. is_held_back: whether a table's waves wait for the end of a hold. changefeed:
+    the source is one, and its TiDB is read.
     """
 
     parallel: int = SNAPSHOT_THREADS_DEFAULT
@@ -46,7 +45,7 @@ class ReaderSettings:
     waves_waiting: int = 3
     zero_dates: ZeroDates = ZeroDates.NULL
     marks: SnapshotMarks = SnapshotMarks.AUTO
-    is_held: Callable[[Name], bool] = field(default=lambda _: False, compare=False)
+    is_held_back: Callable[[TableProgress], bool] = field(default=lambda _: False, compare=False)
     changefeed: bool = False
 
     def enough(self, started: float) -> Callable[[int], bool]:

@@ -43,10 +43,12 @@ from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting
 from tidegate.snapshot.progress.captured_reading import lost_ends
 from tidegate.snapshot.progress.events import BY_ITSELF, EventKind, SnapshotState, TableProgress
+from tidegate.snapshot.progress.held_back import Place, held_back, is_held_back
 from tidegate.snapshot.progress.requests import Told, request, tell_tables
 from tidegate.snapshot.progress.unheard import Unheard
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
+from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
 from tidegate.tables import SCHEMA_HISTORY, TABLE_STATES
 from tidegate.text_layout import age_text, counted
@@ -110,7 +112,7 @@ class SnapshotWork:
     _asking: threading.Lock = field(default_factory=threading.Lock)
     _waits: dict[str, tuple[Physical, ...]] = field(default_factory=dict)
     _waits_at: list[int] = field(default_factory=list)  # versions of the tables that say so
-    _held: frozenset[str] = frozenset()
+    _held: Mapping[str, Standing] = field(default_factory=dict)
     _held_at: int | None = None  # version of the table that says so
     _asked: set[str] = field(default_factory=set)  # ids of what was asked for by itself
 
@@ -194,13 +196,13 @@ class SnapshotWork:
                 self.report(f"asked for by itself: {', '.join(names[:_NAMED_MAX])}{more}")
         return new
 
-    def _is_held(self, name: tuple[str, str]) -> bool:
-        """Whether silver's table of a physical one is held. Raises LakeUnavailable."""
+    def _is_held_back(self, table: TableProgress) -> bool:
+        """Whether its waves wait for the end of a hold. Raises LakeUnavailable."""
         with self._asking:
             version = control.version(self.lake, TABLE_STATES)
             if version != self._held_at:
-                self._held, self._held_at = frozenset(held_tables(self.lake)), version
-            return self.pipeline.tables.logical(*name).name in self._held
+                self._held, self._held_at = held_tables(self.lake), version
+            return is_held_back(table, self._held.get(logical_name(self.pipeline, table)))
 
     @property
     def unasked(self) -> list[TidegateError]:
@@ -277,7 +279,7 @@ class SnapshotWork:
                 if load.replica_lag_seconds:  # else nobody asks it, nor needs its connection
                     load = replace(load, replica=self.replica_of(source))
                 changefeed = self.pipeline.sources[source].traits.changefeed
-                settings = replace(settings, is_held=self._is_held, load=load, changefeed=changefeed)
+                settings = replace(settings, is_held_back=self._is_held_back, load=load, changefeed=changefeed)
                 reader = SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings, self.report)
                 reader.run(over)
                 watch.look(last=True)
@@ -337,8 +339,14 @@ class _Watch:
         seconds, before = now - self._said, self._before
         self._said, self._before = now, rows
         rate = (rows - before) / seconds if before >= 0 and seconds > 0 else None
-        waits = where_others_are(self._work.lake, self._source) if any(table.waiting for table in tables) else ""
-        self._work.report(progress_line(self._source, tables, self._rows, None if last else rate, waits))
+        held = held_back(self._work.pipeline, self._work.lake, tables)
+        others = any(table.waiting and (table.source, table.name) not in held for table in tables)
+        waits = where_others_are(self._work.lake, self._source) if others else ""
+        self._work.report(progress_line(self._source, tables, self._rows, None if last else rate, waits, held))
+        for (_, name), why in held.items():
+            self._work.report(
+                f"{self._source}: {'.'.join(name)} is held, and its waves wait for the end of that: {why}"
+            )
 
 
 def where_others_are(lake: LakeFiles, source: str) -> str:
@@ -358,8 +366,11 @@ def progress_line(
     estimates: Mapping[tuple[str, str], int | None],
     rate: float | None,
     waits: str = "",
+    held: Collection[Place] = (),
 ) -> str:
-    """estimates: of each table's rows. rate: rows a second; None when it isn't known. waits: where_others_are."""
+    """estimates: of each table's rows. rate: rows a second; None when it isn't known. waits: where_others_are. held:
+    tables of held_back(): apply takes their waves later.
+    """
     rows, read = sum(table.rows for table in tables), sum(is_read(table) for table in tables)
     parts = [f"{read} of {counted(len(tables), 'table is', 'tables are')} read and marked", f"{rows:,} rows"]
     parts += [f"{rate:,.0f} rows/s"] if rate is not None else []
@@ -367,7 +378,7 @@ def progress_line(
     total = sum(guess or 0 for guess in guesses)
     if total and None not in guesses and read < len(tables):
         parts.append(f"about {min(_SHARE_MAX, 100 * rows // total)} %")
-    waiting = {token for table in tables for token in table.waiting}
+    waiting = {token for table in tables if (table.source, table.name) not in held for token in table.waiting}
     others = f" ({waits})" if waits else ""
     waves = counted(len(waiting), "wave waits", "waves wait")
     parts += [f"{waves} for capture and apply{others}"] if waiting else []

@@ -23,10 +23,12 @@ def fails(standing: Standing | None) -> bool:
 
 
 def refuses_read(standing: Standing | None, read_at: datetime) -> bool:
-    """Whether waves are refused that were read up to read_at: the table came to wait for rows since, and none of its
-    windows to come has their marks.
+    """Whether waves are refused that were read up to read_at: the table came to wait for rows since, or was left, and
+    none of its windows to come has their marks.
     """
-    return standing is not None and standing.lacks_rows and standing.since is not None and read_at < standing.since
+    if standing is None or standing.since is None or not (standing.lacks_rows or standing.state is State.LEFT):
+        return False
+    return read_at < standing.since
 
 
 def held_since(standing: Standing | None, opened_at: datetime) -> bool:

@@ -38,12 +38,16 @@ def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = Fal
     head = f"<h2>{escape(view.pipeline.pipeline)} {badge}</h2><p>{escape(view.why)}</p>"
     if view.standing is None:
         return head
+    held, logical = {table.table for table in view.standing.held}, view.pipeline.tables.logical
     parts = (
         _road(view, view.standing),
         _safety(view, view.standing),
         _history(view.timeline, asked),
         snapshots_list(
-            view.snapshots, view.at, lambda each: table_page(view, view.pipeline.tables.logical(*each.name).name)
+            view.snapshots,
+            view.at,
+            lambda each: table_page(view, logical(*each.name).name),
+            lambda each: logical(*each.name).name in held,
         ),
     )
     return head + "".join(parts) + tables_list(view, asked, can_act=can_act) + _unseen(view.standing)

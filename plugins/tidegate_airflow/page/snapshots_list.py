@@ -24,15 +24,18 @@ _HEADS: Final = ("Snapshot of", "State", "Rows read", "Share", "Rows/s", "Time l
 
 
 def snapshots_list(
-    going: Sequence[TableProgress], now: float, page_of: Callable[[TableProgress], str] = lambda _: ""
+    going: Sequence[TableProgress],
+    now: float,
+    page_of: Callable[[TableProgress], str] = lambda _: "",
+    is_held: Callable[[TableProgress], bool] = lambda _: False,
 ) -> str:
     """A row per table, those of which something is read first; "" without any. now: Unix seconds. page_of: the way to a
-    table's page.
+    table's page. is_held: whether the table is held, and not for its rows.
     """
     if not going:
         return ""
     shown = sorted(going, key=lambda table: (not table.waves, table.source, table.name))[:_SHOWN]
-    rows = "".join(_row(table, now, page_of(table)) for table in shown)
+    rows = "".join(_row(table, now, page_of(table), held=bool(table.waiting) and is_held(table)) for table in shown)
     more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
     heads = "".join(f"<th scope='col'>{name}</th>" for name in _HEADS)
     whole = forecast(going)
@@ -57,7 +60,7 @@ def _when(whole: Forecast, now: float) -> str:
     return f"{read}, {whole.rate:,.0f} rows/s. About {age_text(done_at - now)} left, done at {clock}.{asks}"
 
 
-def _row(table: TableProgress, now: float, page: str) -> str:
+def _row(table: TableProgress, now: float, page: str, *, held: bool) -> str:
     state, share, left = str(table.state), f"{counted(len(table.left), 'key range', 'key ranges')} left", "-"
     if not table.left:
         share, left = "all read", "being applied"
@@ -65,6 +68,8 @@ def _row(table: TableProgress, now: float, page: str) -> str:
         share = f"{min(99, 100 * table.rows // table.estimate)} % of about {table.estimate:,}"
     if (seconds := seconds_left(table)) is not None:
         left = age_text(max(0.0, seconds - (now - table.read_at.timestamp())))
+    if held:
+        left = "when the table is no longer held"
     cells = (state, f"{table.rows:,}", share, f"{table.rate:,.0f}", left)
     name = escape(".".join(table.name))
     linked = f"<a href='{escape(page)}'>{name}</a>" if page else name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import TakenWaves
@@ -40,6 +41,8 @@ from tidegate.standing.standing import Place, Standing
 from tidegate.standing.step import is_in
 from tidegate.table_names import Physical
 from tidegate.tables import State
+
+_LEFT: Final = "the pipeline file no longer keeps the table"
 
 
 def is_begun(app: Application, snapshot: str, physical: Physical, held: Standing) -> bool:
@@ -129,7 +132,11 @@ def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None
     for key, progress in app.snapshots.going.items():
         snapshot, physical = key.snapshot, key.physical
         begun = progress.low_ts is not None or app.snapshots.opened(snapshot, physical) is not None
-        if not (begun or physical in touched) or physical.source not in app.histories or not app.names.keeps(*physical):
+        if not (begun or physical in touched) or physical.source not in app.histories:
+            continue
+        if not app.names.keeps(*physical):
+            if begun and not isinstance(app.pipeline.tables, OnlyTables):
+                waves.answers.append(told_of(app, snapshot, physical, EventKind.FAILED, _LEFT))
             continue
         name = app.names.logical_name(*physical.pair)
         held = _held_since(app, window, snapshot, physical)
@@ -145,17 +152,17 @@ def fails_meanwhile(app: Application, window: Window, waves: TakenWaves) -> None
 
 
 def _refused_earlier(app: Application) -> Iterator[SnapshotEvent]:
-    """Waves read before their table came to wait for rows: none of its coming windows has their
-    marks, when it waited for something else as they passed. A wave refused too early is read twice,
-    and no worse.
+    """Waves read before their table came to wait for rows, or was left: none of its coming windows
+    has their marks, when it waited for something else as they passed. A wave refused too early is
+    read twice, and no worse.
     """
     for key, progress in app.snapshots.going.items():
         snapshot, physical = key.snapshot, key.physical
-        kept = progress.waiting and app.names.keeps(*physical)
-        state = app.states.get(app.names.logical_name(*physical.pair)) if kept else None
+        state = app.states.get(app.names.logical_name(*physical.pair)) if progress.waiting else None
         if state is None or not rules.refuses_read(state, progress.read_at):
             continue
-        refused = told_of(app, snapshot, physical, EventKind.REFUSED, f"its table is held since: {state.reason}")
+        what = "left" if state.state is State.LEFT else "held"
+        refused = told_of(app, snapshot, physical, EventKind.REFUSED, f"its table is {what} since: {state.reason}")
         yield from (replace(refused, token=token) for token in progress.waiting)
 
 

@@ -10,22 +10,29 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.apply import run as run_apply
-from spark_jobs.rebuild import Rebuild, rebuild
+from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.snapshot.test_chunks import finished, road_of, state, stepped, stocked
 from tests.kit.road import Road
+from tests.kit.snapshots import Reader
+from tests.kit.spark import no_spark
 from tests.support.plain_snapshot import PlainReader
 from tests.support.servers import FreshDatabase
-from tidegate import tables
+from tidegate import config, tables
+from tidegate.cli.snapshot_lines import progress_lines
+from tidegate.errors import LakeRefused
 from tidegate.lake import control
 from tidegate.lake.held import last_states, release, to_row
 from tidegate.local.server import Server
 from tidegate.mysql.start.baseline import read_schema
 from tidegate.position import Position
 from tidegate.snapshot.progress.events import EventKind, SnapshotState
+from tidegate.snapshot.progress.held_back import held_back
+from tidegate.snapshot.progress.requests import tell_tables
+from tidegate.snapshot.work import SnapshotWork
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
-from tidegate.tables import State
+from tidegate.tables import WATERMARK_DATABASE, State
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -239,3 +246,58 @@ def test_a_rebuild_reads_the_marks_and_chunks_that_bronze_has(
     code = rebuild(plan, BackgroundSession(lambda: spark), compare=True, report=lines.append)
     assert (code, lines[-1]) == (0, "equal")
     reader.close()
+
+
+def test_a_table_that_the_pipeline_file_leaves_fails_its_snapshot(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database, road = _begun(mariadb, fresh_database, spark, tmp_path)
+    reader = PlainReader(road, database, "t")
+    reader.whole_wave(count=2, chunks=1)
+    assert state(stepped(road, spark), database, "t") == "snapshot"
+    road.file.write_text(road.text.replace("include: ", f"exclude: ['{database}.t'], include: "))
+    road.pipeline = config.load(road.file)
+    reader.whole_wave(count=2, chunks=1)
+    assert state(stepped(road, spark), database, "t") == "left"
+    assert reader.told.state is SnapshotState.FAILED, "nobody reads on what apply refuses for ever"
+    reader.close()
+
+
+def test_a_hold_that_no_snapshot_ends_is_told_and_a_rebuild_ends_it_once_that_is_cancelled(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The window that takes the snapshot's first wave holds the table: its deleted rows would keep the other type."""
+    database = fresh_database(mariadb)
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=f", soft_delete: ['{database}.soft']")
+    road.capture()
+    for table in ("soft", "plain"):
+        mariadb.query(f"CREATE TABLE {database}.{table} (id INT PRIMARY KEY, v INT)")
+        mariadb.query(f"INSERT INTO {database}.{table} VALUES (1, 10), (2, 20), (3, 30)")
+    stepped(road, spark)
+    silver = f"delta.`{road.lake.uri(tables.silver_path(database, 'soft'))}`"
+    for change in ("SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", "DROP COLUMN v", "ADD COLUMN v STRING"):
+        spark.sql(f"ALTER TABLE {silver} {change}")
+    work = SnapshotWork(road.pipeline, road.lake, lambda _: road.info, road.lines.append)
+    reader = Reader(work, f"{database}.soft", f"{database}.plain")
+    for _ in range(20):
+        reader.is_over(0.3)
+        app = stepped(road, spark)
+        of = {table.table: table for table in work.told.tables()}
+        if of and of["plain"].state is SnapshotState.DONE and of["soft"].waiting:
+            break
+    assert state(app, database, "soft") == "held"
+    assert not of["soft"].left, "all of it is read"
+    ((place, why),) = held_back(road.pipeline, road.lake, of.values()).items()
+    assert place == ("one", (database, "soft"))
+    assert "rebuild --swap" in why
+    assert "its waves wait for the end of that" in " ".join(progress_lines(list(of.values()), {}, {}, {place: why}))
+    plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.soft", "", "")
+    assert rebuild(plan, BackgroundSession(lambda: spark), compare=False, report=road.lines.append) == 0
+    with pytest.raises(LakeRefused, match=f"tidegate snapshot cancel road {database}.soft"):
+        swap(plan, BackgroundSession(no_spark), report=road.lines.append)
+    tell_tables(road.lake, "road", [of["soft"]], EventKind.CANCELLED)
+    assert reader.is_over(60), "nothing is left to wait for"
+    swap(plan, BackgroundSession(no_spark), report=road.lines.append)
+    assert state(stepped(road, spark), database, "soft") == "active"
+    assert road.assert_equal() == {"soft": 3, "plain": 3}

@@ -23,12 +23,15 @@ from tidegate.mysql.hosts import server_at
 from tidegate.snapshot import reader
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.marks.watermark import Mark, MarkKind
-from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState
+from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableProgress
+from tidegate.snapshot.progress.held_back import is_held_back
 from tidegate.snapshot.progress.requests import events_of, request, told
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.snapshot.work import SnapshotWork
-from tidegate.tables import SNAPSHOTS, WATERMARK, WATERMARK_DATABASE, SegmentFlag
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
+from tidegate.tables import SNAPSHOTS, WATERMARK, WATERMARK_DATABASE, SegmentFlag, State
 
 pytestmark = pytest.mark.server
 
@@ -82,8 +85,9 @@ def test_a_table_whose_lock_is_not_granted_fails_alone(
     assert {states[name].rows for name in names if name != (refused, "bare")} == {2}
 
 
-def test_a_table_that_is_held_in_the_middle_keeps_no_other_one_from_being_read(
-    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
+@pytest.mark.parametrize("begun", [True, False], ids=["in the middle", "by the window of its first wave"])
+def test_a_table_that_is_held_keeps_no_other_one_from_being_read(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path, begun: bool
 ) -> None:
     """Its waves are answered once a person lets it go on."""
     database, lake = fresh_database(mariadb), LakeFiles(str(tmp_path))
@@ -95,21 +99,28 @@ def test_a_table_that_is_held_in_the_middle_keeps_no_other_one_from_being_read(
     looks = 0
 
     def answered() -> bool:
-        """As apply does, once between two waves, but for all that came of the held table behind its first wave."""
+        """As apply does, once between two waves, but for all that came of the held table behind its first wave, or
+        with it.
+        """
         nonlocal looks
         looks += 1
         events = events_of(lake, "p")
         known = {(one.token, one.table) for one in events if one.event is EventKind.APPLIED}
         waves = [one for one in events if one.event is EventKind.WAVE and (one.token, one.table) not in known]
-        if "held" in {table for _, table in known}:
+        if not begun or "held" in {table for _, table in known}:
             waves = [one for one in waves if one.table != "held"]
         told_now = [replace(one, event=EventKind.APPLIED, low_ts=5, recorded_at=datetime.now(UTC)) for one in waves]
         control.append(lake, SNAPSHOTS, [one.to_row() for one in told_now])
         found = {one.table: one for one in told(lake, "p")}
         return looks > 100 or found["other"].state is SnapshotState.ENDED
 
+    held = Standing(State.HELD, "its columns", Cause.MISMATCH)
     chunk = ChunkBounds(20, 1 << 20, 2.0)
-    small = ReaderSettings(parallel=1, chunk=chunk, wave_bytes=1, is_held=lambda name: name[1] == "held")
+
+    def kept_back(table: TableProgress) -> bool:
+        return is_held_back(table, held if table.table == "held" else None)
+
+    small = ReaderSettings(parallel=1, chunk=chunk, wave_bytes=1, is_held_back=kept_back)
     SnapshotReader("p", "s", info_of(mariadb), lake, small).run(answered)
     found = {one.table: one for one in told(lake, "p")}
     assert found["other"].state is SnapshotState.ENDED

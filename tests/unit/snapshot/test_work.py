@@ -11,14 +11,20 @@ import pytest
 from tidegate.cli.snapshot_lines import progress_lines
 from tidegate.config import Snapshot, parse
 from tidegate.errors import ConfigError
+from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import to_row
 from tidegate.limits import SNAPSHOT_WAITING_SECONDS, SNAPSHOT_WAVE_BYTES_DEFAULT, SNAPSHOT_WAVE_SECONDS_DEFAULT
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
+from tidegate.snapshot.progress.held_back import held_back
 from tidegate.snapshot.reader import ReaderSettings
 from tidegate.snapshot.work import Looks, newest, progress_line, settings_of, where_others_are
+from tidegate.standing.causes import Cause
+from tidegate.standing.standing import Standing
+from tidegate.tables import TABLE_STATES, State
 
 BASE = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['a.*']}\n"
 
@@ -78,7 +84,7 @@ def test_who_waits_is_told_where_capture_and_apply_are(tmp_path: Path) -> None:
 
 
 def shown(*tables: TableProgress, tables_max: int | None = None) -> list[str]:
-    return progress_lines(tables, {}, {}, tables_max)
+    return progress_lines(tables, {}, {}, {}, tables_max)
 
 
 def test_what_is_read_and_not_yet_applied_has_no_seconds_left() -> None:
@@ -126,3 +132,20 @@ def test_looks_that_take_long_are_seldom() -> None:
         looks.took(seconds, 20.0)
         assert not looks.are_due(20.0 + 20 * seconds), "a small share of the time, of however many tables"
         assert looks.are_due(20.0 + 40 * seconds)
+
+
+def test_waves_that_a_hold_keeps_are_told_with_what_ends_it(tmp_path: Path) -> None:
+    lake, waits = LakeFiles(str(tmp_path)), told("b", SnapshotState.RUNNING, 5, ("w1",))
+    pipeline = parse(BASE, where="p.yaml")
+    assert held_back(pipeline, lake, [waits]) == {}
+    for cause in (Cause.NEEDS_ROWS, Cause.MISMATCH):
+        held = Standing(State.HELD, "its columns", cause)
+        control.append(lake, TABLE_STATES, [to_row(held, "p", "d.b", datetime.now(UTC))])
+        lines = held_back(pipeline, lake, [waits])
+        assert bool(lines) == (cause is Cause.MISMATCH), "its first wave ends the hold of a table that needs rows"
+    assert held_back(pipeline, lake, [replace(waits, waiting=())]) == {}
+    assert "tidegate release p d.b" in lines["s", ("d", "b")]
+    shown_lines = " ".join(progress_lines([waits], {}, {"s": "apply is at 1 s ago"}, lines))
+    assert "d.b of s is held, and its waves wait for the end of that" in shown_lines
+    assert "for capture and apply" not in shown_lines
+    assert "for capture and apply" not in progress_line("s", [waits], {}, None, held=lines)

@@ -1,0 +1,36 @@
+"""Waves in wait for the end of a hold: apply has passed them, and takes them once their table goes on.
+
+In:  TableProgress; the holds of the lake's tables.
+Out: the tables of such waves, and why they wait. A table held for its rows isn't among them before its first wave is
+     taken: this wave ends the hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidegate.config import Pipeline
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import held_tables
+from tidegate.snapshot.progress.events import TableProgress
+from tidegate.standing.shown import line_of
+from tidegate.standing.standing import Standing
+
+Place = tuple[str, tuple[str, str]]  # source, physical table
+
+
+def is_held_back(table: TableProgress, held: Standing | None) -> bool:
+    """held: the standing of its table in silver, if held."""
+    return held is not None and bool(table.waiting) and (table.low_ts is not None or not held.lacks_rows)
+
+
+def held_back(pipeline: Pipeline, lake: LakeFiles, snapshots: Iterable[TableProgress]) -> dict[Place, str]:
+    """Why each of them waits so, and the way out. Raises LakeUnavailable."""
+    waiting = [table for table in snapshots if table.waiting and not table.state.is_over]
+    holds = held_tables(lake) if waiting else {}
+    lines = {}
+    for table in waiting:
+        held = holds.get(pipeline.tables.logical(*table.name).name)
+        if held is not None and is_held_back(table, held):
+            lines[table.source, table.name] = line_of(held, pipeline.lacks_snapshots)
+    return lines
