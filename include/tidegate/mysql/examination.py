@@ -35,12 +35,14 @@ from tidegate.mysql.same_server import same_server, shares_rows
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
-from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.columns import Generated, TableVersion, VersionStatus
+from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
 from tidegate.text_layout import counted
 
 _NAMES_MAX: Final = 8
+_LOGS_GENERATED: Final = 110405  # the newest MariaDB that is known to log generated columns in updates and deletes
 
 
 _MAY_WRITE: Final = (
@@ -283,6 +285,17 @@ class _Source:
         yield from self._unlogged(versions)
         text = "are of the engine MEMORY: a restart of the server empties them by a statement, which holds them"
         yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))
+        server = ServerVersion.of(facts.version)
+        if server.mariadb and server.number > _LOGS_GENERATED:
+            text = "have generated columns, which MariaDB 11.8 logs in inserts alone: an update holds them;"
+            text += " leave these columns out (tables.columns)"
+            yield from self._about(SourceVerdict.CAUTION, text, versions, self._has_generated)
+
+    def _has_generated(self, version: TableVersion) -> bool:
+        """Whether silver has a column of it that the server computes."""
+        kept = self.pipeline.tables.columns_of(*self.pipeline.tables.logical(version.database, version.table)[:2])
+        computed = (column for column in version.columns if column.generated is not Generated.NO)
+        return any(kept.take(column.name, of_key=column.id in version.key) for column in computed)
 
     def _not_shown(
         self, known: Mapping[tuple[str, str], VersionStatus], versions: list[TableVersion]

@@ -16,6 +16,7 @@ from tests.kit.road import Road
 from tests.kit.snapshots import Reading
 from tests.support.own_server import own_server_or_skip
 from tidegate.local.server import Server
+from tidegate.mysql.examination import examine
 from tidegate.tables import WATERMARK_DATABASE, State
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -159,6 +160,9 @@ def test_what_its_updates_leave_out_holds_a_table_only_where_silver_has_it(
     app = road.apply(spark)
     held = {name: state.reason for name, state in app.states.items() if state.state is State.HELD}
     assert held.keys() == {"one.whole", "one.whole_bag"}
+    lines = examine(road.pipeline, road.lake, lambda _: road.info).lines
+    (foretold,) = [line.tables for line in lines if "generated columns" in line.text]
+    assert foretold == ("one.whole", "one.whole_bag"), "`check` says so before the first update"
     assert all(any(words in reason for words in _SAID) for reason in held.values()), held
     equal = road.assert_equal()
     assert equal.keys() == _LEFT_OUT.keys() - {"whole", "whole_bag"}
