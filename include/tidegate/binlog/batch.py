@@ -42,6 +42,7 @@ _WHOLE_IMAGES: Final = REFILL.after("set binlog_row_image=FULL at the source")
 _NOT_FULL: Final = "binlog_row_image is not FULL"
 _UNLOGGED: Final = "it is generated, and MariaDB logs those in inserts alone; or binlog_row_image is not FULL"
 _WITHOUT_IT: Final = REFILL.after("leave the column out of silver (tables.columns), or the table (tables.exclude)")
+_WITH_A_KEY: Final = _WITHOUT_IT.after("give the table a key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,7 @@ def _error(state: Words, plan: Plan) -> Terminal:
     place = f"column {plan.columns[at].name}" if at >= 0 else "the row"
     code = int(state[L.ERROR])
     generated = at >= 0 and bool(plan.defined) and plan.defined[at].generated is not Generated.NO
-    why, remedy = (_UNLOGGED, _WITHOUT_IT) if generated else (_NOT_FULL, _WHOLE_IMAGES)
+    why, remedy = (_UNLOGGED, _WITHOUT_IT if plan.keyed else _WITH_A_KEY) if generated else (_NOT_FULL, _WHOLE_IMAGES)
     lacking = {
         L.ERROR_UNKNOWN: f"an update doesn't tell {place} ({why})",
         L.ERROR_KEY: f"a before image lacks {place}, which tells the row ({why})",

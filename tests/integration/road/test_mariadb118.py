@@ -164,6 +164,8 @@ def test_what_its_updates_leave_out_holds_a_table_only_where_silver_has_it(
     (foretold,) = [line.tables for line in lines if "generated columns" in line.text]
     assert foretold == ("one.whole", "one.whole_bag"), "`check` says so before the first update"
     assert all(any(words in reason for words in _SAID) for reason in held.values()), held
+    assert "give the table a key; leave the column out" in held["one.whole_bag"]
+    assert "give the table a key" not in held["one.whole"]
     equal = road.assert_equal()
     assert equal.keys() == _LEFT_OUT.keys() - {"whole", "whole_bag"}
     assert (equal["portions"], equal["overlaps"], equal["bag"]) == (2, 5, 3)
