@@ -292,8 +292,8 @@ class ShardWorld(Whole):
             lacking = [name for name, one in waits.items() if one.state is State.SNAPSHOT or one.lacks_rows]
             if never := compare.unasked(self.lake, config.load(self.file), lacking):
                 raise SilverDiffers(f"lack rows, and nobody will ask for them: {never}", len(never))
-            # Shards that were left out often are put off by themselves: a person needn't wait for that.
-            self.shots.begin(asks=at >= _ROUNDS_ALONE)
+            # What was left out or lost often is put off by itself: a person needn't wait for that, and asks for it.
+            self.shots.begin(*lacking, asks=at >= _ROUNDS_ALONE)
             self.shots.wait()
             self._catch_up()
         else:
