@@ -23,8 +23,8 @@ from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly
 from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
 from spark_jobs.window.shape.kept import Kept, check_moved, check_same, check_silver, in_silver, left_out
 from spark_jobs.window.shape.moves import partners
-from spark_jobs.window.shape.shapes import check_past_in, kept_of, past_in, planned_phases, there_at
-from spark_jobs.window.shape.silver_types import check_types
+from spark_jobs.window.shape.shapes import check_past_in, goes_on_beside, kept_of, past_in, planned_phases, there_at
+from spark_jobs.window.shape.silver_types import check_stamped, check_types
 from spark_jobs.window.standing.silver_guard import check
 from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
@@ -38,6 +38,7 @@ from tidegate.merge.silver_sql import SilverShape
 from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
+from tidegate.schema.replay.history import SNAPSHOT
 from tidegate.upsert import cost
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
@@ -126,7 +127,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
                 check_same_rows(kept.rules.condition, old, new)
     if not plan.phases:
         return
-    first, olds = plan.phases[0], list[TableVersion]()
+    first, olds = _first(entry, plan), list[TableVersion]()
     before = first.shape
     if isinstance(first.phase, DdlPhase):
         if _is_made_anew(first.phase) and not entry.routed and not plan.past.rows_stay:
@@ -135,10 +136,21 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
     if (shape := before or first.shape) is not None:
         applied = snapshot.transaction(tables.app_id(app.pipeline.pipeline, entry.name))
         due = _due_columns(app, entry, first, applied) if before is not None else frozenset[str]()
-        check_silver(shape, left_out(kept, olds or first.versions), snapshot, due)
-        if entry.routed or not _is_made_anew(first.phase):  # the phase gives it its types
+        anew = _is_read_anew(app, entry, first.phase)
+        lost = anew and snapshot.maps_columns  # the snapshot's phase gives it all columns (merge/retype.py)
+        check_silver(shape, left_out(kept, olds or first.versions), snapshot, frozenset() if lost else due)
+        if not anew:
+            check_stamped(shape, snapshot)
+        if not anew and (entry.routed or not _is_made_anew(first.phase)):  # the phase gives it its types
             check_types(shape, snapshot, due)
         check_same_condition(shape.where, snapshot)
+
+
+def _first(entry: TableWindow, plan: TablePlan) -> PlannedPhase:
+    """The first phase with changes: of a routed table begun anew by snapshots, none from before them."""
+    begins = min(map(entry.begins, entry.physical), default=entry.after_ts)
+    later = filter(lambda planned: planned.phase.upto_ts > begins, plan.phases)
+    return next(later, plan.phases[0])
 
 
 def _due_columns(app: Application, entry: TableWindow, first: PlannedPhase, applied: int) -> frozenset[str]:
@@ -170,6 +182,12 @@ def _check_moves(app: Application, window: Window, entry: TableWindow) -> None:
 
 def _is_made_anew(phase: Phase) -> bool:
     return isinstance(phase, DdlPhase) and all(empties(new) or new.kind == "create" for _, new in phase.changes)
+
+
+def _is_read_anew(app: Application, entry: TableWindow, phase: Phase) -> bool:
+    """Whether each live row of silver is read by snapshots from this phase on. Other shards wait for theirs."""
+    begins = isinstance(phase, DdlPhase) and any(new.kind == SNAPSHOT for _, new in phase.changes)
+    return begins and _is_made_anew(phase) and not goes_on_beside(app, entry, phase.upto_ts)
 
 
 def _chosen(app: Application, entry: TableWindow, plan: TablePlan, snapshot: TableState, share: int) -> TablePlan:

@@ -51,10 +51,11 @@ def rewrite(
         if column.name in added:
             value = f"CASE WHEN {own} THEN {added[column.name]} ELSE {known} END"
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
-    select += [*map(quote, tables.SHARDS if shape.routed else ()), quote(tables.COMMIT_TS)]
     for column in shape.system:
-        if (begun := shape.past.begun.get(column.name)) is not None:
-            select.append(column.name if column.name in rows.columns else f"{begun} AS {column.name}")
+        if column.name not in (tables.ROW_HASH, tables.OCCURRENCE):
+            begun = None if column.name in rows.columns else shape.past.begun.get(column.name)
+            value = recasts.get(column.name) or begun or column.name
+            select.append(f"CAST({value} AS {column.type}) AS {column.name}")
     select += map(quote, more)
     overwrite(private, numbered(rows.selectExpr(*select), shape), shape, more)
 

@@ -19,6 +19,7 @@ from spark_jobs.merge.past import check_past, end_all, follow_past
 from spark_jobs.merge.private.log import PrivateLog
 from spark_jobs.merge.recast import recast_values
 from spark_jobs.merge.reshaping import reshape
+from spark_jobs.merge.retype import retype
 from spark_jobs.merge.rewrite import keeps_values, rewrite
 from spark_jobs.merge.shard_rows import empty_of_no_shard, empty_shard
 from spark_jobs.merge.silver_writer import SilverWriter
@@ -104,6 +105,7 @@ def _empty(writer: SilverWriter, old: TableVersion | None, version: TableVersion
         return
     if shape is not None:
         (writer.ensure_columns if writer.entry.routed else writer.ensure)(shape)
+        retype(writer, version, shape)
     if writer.work.plan.past.rows_stay:
         end_all(writer, old, version, shape)
     elif writer.entry.routed:

@@ -19,8 +19,8 @@ from tidegate.verify.silver_side import SilverSide
 from tidegate.verify.under_way import TableUnderWay
 
 _ENDS: Final = (
-    "a `tidegate snapshot start` of the table ends that, or `tidegate rebuild --swap` where it has several shards,"
-    " deleted rows or old versions"
+    "a `tidegate snapshot start` of the table ends that; so does `tidegate rebuild --swap`, with its deleted rows and"
+    " old versions as they were"
 )
 
 

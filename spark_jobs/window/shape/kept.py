@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from spark_jobs.window.shape.silver_types import REBUILD, read_anew
-from tidegate import config, tables
+from tidegate import config
 from tidegate.config import KeptColumns, MaskRule
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch
@@ -235,10 +235,7 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
     if not state.created:
         return
     own = {str(item["name"]).lower() for item in state.schema["fields"]}  # Delta: case is nothing
-    why, section, ends = "", _COLUMNS, Remedy(REBUILD)
-    if tables.COMMIT_TS not in own:
-        lost = f"silver lacks column {tables.COMMIT_TS}, which each of its tables has"
-        raise SchemaMismatch(lost, where=state.place, remedy=read_anew(shape))
+    why, section, ends = "", _COLUMNS, Remedy(f"{REBUILD}; {_RULES_BACK}")
     if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
     elif lacking := {column.name for column in shape.columns if column.name in due and column.name.lower() not in own}:
@@ -248,8 +245,7 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
     elif other := sorted(_otherwise(shape, state)):
         section, why = _MASKS, f"silver's values of column {_listed(other)} are masked by other rules, or not at all"
     if why:
-        back = "" if ends.needs.rows else _RULES_BACK.format(section)
-        raise SchemaMismatch(why, where=state.place, remedy=ends.then(back) if back else ends)
+        raise SchemaMismatch(why, where=state.place, remedy=Remedy(ends.text.format(section), ends.needs))
 
 
 def _otherwise(shape: SilverShape, state: TableState) -> Iterator[str]:

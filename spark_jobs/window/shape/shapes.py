@@ -97,6 +97,11 @@ def there_at(app: Application, entry: TableWindow, commit_ts: int) -> list[Table
     ]
 
 
+def goes_on_beside(app: Application, entry: TableWindow, commit_ts: int) -> bool:
+    """Whether a shard goes on with its rows where others begin. Waiting ones are read anew later."""
+    return entry.routed and any(version.commit_ts < commit_ts for version in versions_at(app, entry, commit_ts))
+
+
 def past_in(app: Application, entry: TableWindow) -> Past:
     """The table's mode, by the pipeline file."""
     return past_named(app.pipeline.tables.pasts(entry.database, entry.table))

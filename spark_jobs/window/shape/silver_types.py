@@ -11,8 +11,9 @@ column by Delta's own ALTER COLUMN ... TYPE: its schema records from which type,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from tidegate import tables
 from tidegate.delta.state import TableState
 from tidegate.delta.types import delta_json, sql_type, type_changes
 from tidegate.errors import SchemaMismatch, UnsupportedValue
@@ -21,12 +22,33 @@ from tidegate.merge.widening import wider
 from tidegate.remedy import REFILL, Remedy
 
 REBUILD: Final = "run `tidegate rebuild --swap` for it"
+_OR_READ: Final = "or `tidegate snapshot start`, where bronze no longer reaches back to its beginning"
 _FROM: Final = "fromType"
 
 
+class OtherType(NamedTuple):
+    """held, due: Spark SQL types."""
+
+    name: str
+    held: str
+    due: str
+
+
 def read_anew(shape: SilverShape) -> Remedy:
-    """What ends a fault in silver's columns. A snapshot leaves rows of the past, and those of other shards."""
-    return Remedy(REBUILD) if shape.routed or shape.past.rows_stay else REFILL
+    """What ends a fault in silver's columns. A snapshot leaves rows of the past as they are (merge/retype.py)."""
+    return Remedy(f"{REBUILD}; {_OR_READ}") if shape.past.rows_stay and not shape.routed else REFILL
+
+
+def check_stamped(shape: SilverShape, state: TableState) -> None:
+    """Raise SchemaMismatch where another writer took the rows' commit_ts away."""
+    if state.created and not is_stamped(state):
+        lost = f"silver lacks column {tables.COMMIT_TS}, which each of its tables has"
+        raise SchemaMismatch(lost, where=state.place, remedy=read_anew(shape))
+
+
+def is_stamped(state: TableState) -> bool:
+    """Whether silver's rows have their commit_ts."""
+    return any(str(field["name"]).lower() == tables.COMMIT_TS for field in state.schema["fields"])
 
 
 def check_types(shape: SilverShape, state: TableState, due: Collection[str]) -> None:
@@ -35,7 +57,7 @@ def check_types(shape: SilverShape, state: TableState, due: Collection[str]) -> 
     """
     if not state.created or not due or (shape.routed and not state.files):
         return  # a routed table without rows gets its shards' types
-    other = [f"{name} ({held}, not {wanted})" for name, held, wanted in _others(shape, state, due)]
+    other = [f"{name} ({held}, not {wanted})" for name, held, wanted in other_types(shape, state, due)]
     if other:
         raise SchemaMismatch(
             f"silver has another type of column {', '.join(other)}: another writer changed it",
@@ -44,8 +66,8 @@ def check_types(shape: SilverShape, state: TableState, due: Collection[str]) -> 
         )
 
 
-def _others(shape: SilverShape, state: TableState, due: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """Name, silver's type, and the due one."""
+def other_types(shape: SilverShape, state: TableState, due: Collection[str]) -> Iterator[OtherType]:
+    """The columns named by check_types."""
     fields = {str(field["name"]).lower(): field for field in state.schema["fields"]}  # Delta: case is nothing
     for column in shape.all_columns:
         field = fields.get(column.name.lower())
@@ -55,7 +77,7 @@ def _others(shape: SilverShape, state: TableState, due: Collection[str]) -> Iter
         if held == column.type or (shape.routed and wider(held, column.type) is not None):
             continue
         if not _was_widened(field, column.type):
-            yield column.name, held, column.type
+            yield OtherType(column.name, held, column.type)
 
 
 def _sql(delta: str | Mapping[str, Any]) -> str:

@@ -59,6 +59,7 @@ GONE_AT = _GoneAt(
     taken={},
     live=f"{GONE} IS NULL",
     open=f"{GONE} IS NULL",
+    stamp="NULL",
     ended_in="",
     rows_stay=True,
     versions=False,

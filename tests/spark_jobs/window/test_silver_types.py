@@ -55,7 +55,8 @@ def retyped(state: TableState, name: str, kind: Any, said: dict[str, Any] | None
         (replace(KEYED, past=SOFT_DELETE), "v", "string", None, Needs.NOTHING),
         (replace(KEYED, past=SOFT_DELETE), tables.DELETED, "string", None, Needs.NOTHING),
         (replace(KEYED, past=HISTORY), tables.VALID_TO, "timestamp", None, Needs.NOTHING),
-        (replace(KEYED, routed=True), "v", "string", None, Needs.NOTHING),
+        (replace(KEYED, routed=True), "v", "string", None, Needs.ROWS),
+        (replace(KEYED, routed=True, past=SOFT_DELETE), "v", "string", None, Needs.ROWS),
         (replace(KEYED, routed=True), "v", "decimal(20,0)", None, None),
     ],
 )

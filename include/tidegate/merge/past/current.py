@@ -30,6 +30,6 @@ class _Current(Past):
 
 
 NO_PAST: Final = _Current(
-    word="", title="", kept="", columns=(), mark="", begun={}, taken={}, live="true", open="true", ended_in="",
-    rows_stay=False, versions=False, whole_deletes=False, moves_along=False, takes_rows=True,
+    word="", title="", kept="", columns=(), mark="", begun={}, taken={}, live="true", open="true", stamp="NULL",
+    ended_in="", rows_stay=False, versions=False, whole_deletes=False, moves_along=False, takes_rows=True,
 )  # fmt: skip

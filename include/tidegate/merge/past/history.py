@@ -68,6 +68,7 @@ HISTORY: Final = _History(
     taken={tables.VALID_FROM: "{commit_ts}", tables.FROM_KNOWN: "true"},  # they are another name's from there on
     live=tables.IS_CURRENT,
     open=f"({tables.IS_CURRENT} IS NOT FALSE OR {tables.VALID_TO} IS NULL)",
+    stamp=tables.VALID_FROM,
     ended_in=tables.VALID_TO,
     rows_stay=True,
     versions=True,

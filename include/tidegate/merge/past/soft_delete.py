@@ -49,6 +49,7 @@ SOFT_DELETE: Final = _SoftDelete(
     taken={},
     live=f"NOT {tables.DELETED}",
     open=f"{tables.DELETED} IS NOT TRUE",
+    stamp="NULL",
     ended_in="",
     rows_stay=True,
     versions=False,
