@@ -7,7 +7,7 @@ Out: the tables of such waves, and why they wait. A table held for its rows isn'
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tidegate.config import Pipeline
 from tidegate.lake.files import LakeFiles
@@ -26,10 +26,12 @@ def is_held_back(table: TableProgress, held: Standing | None) -> bool:
 
 def held_back(pipeline: Pipeline, lake: LakeFiles, snapshots: Iterable[TableProgress]) -> dict[Place, str]:
     """Why each of them waits so, and the way out. Raises LakeUnavailable."""
-    waiting = [table for table in snapshots if table.waiting and not table.state.is_over]
-    holds = held_tables(lake) if waiting else {}
+    holds: Mapping[str, Standing] | None = None
     lines = {}
-    for table in waiting:
+    for table in snapshots:
+        if not table.waiting or table.state.is_over:
+            continue
+        holds = held_tables(lake) if holds is None else holds
         held = holds.get(pipeline.tables.logical(*table.name).name)
         if held is not None and is_held_back(table, held):
             lines[table.source, table.name] = line_of(held, pipeline.lacks_snapshots)
