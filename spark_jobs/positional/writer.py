@@ -42,7 +42,7 @@ from tidegate.upsert.candidates import candidates
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 from tidegate.upsert.data_file import write
 from tidegate.upsert.deletion_vector import VectorWriter
-from tidegate.upsert.few_rows import SMALL_FILE_BYTES, Together, choose
+from tidegate.upsert.few_rows import Together, choose
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.fitness import why_not
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
@@ -235,7 +235,7 @@ def upserted(actions: Actions, transaction: tuple[str, int]) -> Change:
 
 def _together(upsert: Upsert, resolved: Resolved, snapshot: TableState, probe: Probe) -> Together:
     """The small files that the phase's few rows are written with; none where it has files of its own anyway."""
-    small = bool(resolved.few) or any(hit.file.size <= SMALL_FILE_BYTES for hit in probe.hits)
+    small = bool(resolved.few) or any(hit.file.size <= few_rows.SMALL_FILE_BYTES for hit in probe.hits)
     if resolved.files or upsert.phase.layout.partition_columns or not small:
         return Together((), tuple(probe.hits))
     return choose(resolved.few, snapshot.files, probe.hits)

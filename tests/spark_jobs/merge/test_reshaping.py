@@ -30,6 +30,8 @@ from tidegate.upsert.rewrite import rewrite
 PATH = "silver/d/t"
 NEEDS_SPARK = "needs no Spark"
 
+pytestmark = pytest.mark.small_files("apart")
+
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Callable[..., Shop]:

@@ -17,6 +17,7 @@ from tidegate.errors import LakeRefused
 from tidegate.upsert import data_file, few_rows
 from tidegate.upsert.few_rows import SMALL_FILE_BYTES
 
+pytestmark = pytest.mark.small_files("joined")
 Changes = list[tuple[int, int, str]]
 
 
