@@ -68,12 +68,12 @@ def test_a_table_catches_up_in_windows_that_fit(
     held = list[int]()
 
     def noted(app: Application, keys: KeyFilesAtHand, upserts: Sequence[Upsert]) -> dict[str, Outcome]:
-        held.append(keys.changes)
+        held.append(keys.bytes)
         return write_upserts(app, keys, upserts)
 
     monkeypatch.setattr(merge_into_silver, "write_upserts", noted)
     road.apply()
-    assert 0 < max(held) <= KEYS, "keys that don't fit wait in the lake"
+    assert 0 < max(held) <= KEYS * KEY_RECORD_BYTES, "keys that don't fit wait in the lake"
     assert any("it catches up in smaller windows" in line for line in road.lines), "the first window was too large"
     road.assert_equal()
     assert len(road.lines) < 60
