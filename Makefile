@@ -96,6 +96,7 @@ KERNELS := $(shell grep -rlE '^@(compiled|numba\.njit)' --include='*.py' include
 
 .tidegate/.warm: .venv/.made $(KERNELS) $(wildcard include/tidegate/*/kernel/*.py)
 	@mkdir -p .tidegate
+	@echo "tidegate: compiling its own code, once: a minute or two"
 	@$(BIN)/python -m tidegate.binlog.warm
 	@$(BIN)/python -c 'import sys; from importlib import import_module as load; [load(name[8:-3].replace("/", ".")) for name in sys.argv[1:]]; load("tidegate.compiled").load_all()' $(KERNELS)
 	@touch $@

@@ -47,7 +47,7 @@ def main() -> None:
     make_venv()
     bootstrap_uv()
     environment = uv_environment()
-    say("installing what requirements.txt pins")
+    say("installing what requirements.txt pins: 1.5 GB, for some minutes")
     # Compiled here, as pip does: where PYTHONDONTWRITEBYTECODE is set, every start would do it again, for seconds.
     run(
         [bin_path("uv"), "pip", "sync", "--quiet", "--compile-bytecode", "--require-hashes", "requirements.txt"],

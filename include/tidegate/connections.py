@@ -47,7 +47,9 @@ def from_environment(conn_id: str, environment: Mapping[str, str] | None = None)
     text = (os.environ if environment is None else environment).get(name)
     if not text:
         raise ConfigError(
-            f"connection {conn_id!r} is not defined", where=name, remedy="set this variable to a URI or JSON"
+            f"connection {conn_id!r} is not defined",
+            where=name,
+            remedy="set this variable to a URI or JSON; `tidegate connection` prints that of a server",
         )
     return from_text(name, text)
 

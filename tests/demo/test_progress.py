@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.demo.progress import DemoMoment
+from tidegate.demo.progress import DemoMoment, facts_line
 from tidegate.demo.workload import Counters
 from tidegate.lake.status import TableStatus
 from tidegate.tables import State
@@ -21,3 +21,10 @@ def test_a_held_table_whose_rows_are_still_read_is_waited_for() -> None:
     waits = frozenset({"shop.read", "shop.silent"})
     found = DemoMoment(0.0, Counters(), None, 1, statuses, [], None, None, waits)
     assert found.lacking == ["shop.read", "shop.silent"]
+
+
+def test_a_line_names_each_figure() -> None:
+    moment = DemoMoment(7.0, Counters(), None, 0, (), [], None, None)
+    line = facts_line(moment)
+    assert [part.split()[0] for part in line.split("; ")] == ["source", "bronze", "snapshot", "silver"]
+    assert "bronze nothing yet" in line

@@ -58,5 +58,5 @@ if __name__ == "__main__":
     import numba
 
     sys.stdout.write(
-        f"kernels ready in {time.process_time() - started:.1f} CPU-s, cached in {numba.config.CACHE_DIR}\n"
+        f"tidegate: the decoder is compiled ({time.process_time() - started:.1f} CPU-s), in {numba.config.CACHE_DIR}\n"
     )

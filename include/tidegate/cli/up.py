@@ -55,7 +55,7 @@ def up(
         airflow = Airflow(state / "airflow", root, state / "pipelines", {}, _port(state, port))
         try:
             airflow.start(keep=keep_history)
-            print(f"tidegate: Airflow starts on port {airflow.port}", flush=True)
+            print(f"tidegate: Airflow starts on port {airflow.port}: a minute or more", flush=True)
             airflow.wait_healthy()
             for part in (*loaded.captures, "apply", "maintain", "snapshot", *_optional(loaded)):
                 airflow.unpause(f"{loaded.pipeline}__{part}")

@@ -115,9 +115,12 @@ class Progress:
             self._live.update(_table(self.phase, snapshot))
         elif time.monotonic() - self._line_at > _LINE_SECONDS:
             self._line_at = time.monotonic()
-            self.console.print(
-                f"{snapshot.seconds:5.0f} s  {self.phase}: {', '.join(_facts(snapshot).values())}", soft_wrap=True
-            )
+            self.console.print(f"{snapshot.seconds:5.0f} s  {self.phase}: {facts_line(snapshot)}", soft_wrap=True)
+
+
+def facts_line(moment: DemoMoment) -> str:
+    """All figures in one line, each with its name."""
+    return "; ".join(f"{name} {text}" for name, text in _facts(moment).items())
 
 
 def _facts(snapshot: DemoMoment) -> dict[str, str]:

@@ -88,7 +88,7 @@ class Demo:
             self._connection = _connection(server)
             airflow = self._airflow()
             ending.callback(airflow.stop)
-            self._say("Airflow starts")
+            self._say("Airflow starts: a minute or more")
             airflow.start()
             workload = self._workload(server)
             server.query(f"GRANT {_RIGHTS} TO '{server.user}'@'%'")  # marks of snapshots

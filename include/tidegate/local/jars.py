@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tidegate import spark_settings
 from tidegate.errors import TidegateError
 from tidegate.home import home
 from tidegate.local import class_archive, ivy
@@ -68,6 +69,9 @@ def at_hand(root: Path) -> Iterator[Path]:
 if __name__ == "__main__":
     try:
         ensure(home(), s3="--s3" in sys.argv[1:])
+        if not spark_settings.class_archive(home()).exists():
+            sys.stdout.write("tidegate: archiving Spark's classes, once: a minute or two\n")
+            sys.stdout.flush()
         if not class_archive.ensure(home()):
             sys.stderr.write("tidegate: without an archive of its classes Spark takes twice the CPU to start\n")
     except TidegateError as error:
