@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -288,6 +289,14 @@ def test_airflows_plugin_scanner_loads_the_plugin_and_stays_out_of_the_package()
     found = {Path(path).name for path in find_path_from_directory(str(ROOT / "plugins"), ".airflowignore", "glob")}
     assert "tidegate_plugin.py" in found
     assert not found & {path.name for path in (ROOT / "plugins" / "tidegate_airflow").glob("*.py")}
+
+
+def test_airflow_is_given_the_plugin_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of one name are an import error on the first page of every user."""
+    file = ROOT / "plugins" / "tidegate_plugin.py"
+    assert "TidegatePlugin" not in runpy.run_path(str(file)), "the environment has the package's entry point"
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    assert runpy.run_path(str(file))["TidegatePlugin"].name == "tidegate"
 
 
 def test_hours_are_added_to_an_asset_of_all_tables_and_of_each_named_one(parsed: dict[str, Any]) -> None:

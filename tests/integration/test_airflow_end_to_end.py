@@ -192,6 +192,7 @@ def test_a_quiet_source_is_waited_for_in_the_triggerer_and_its_next_write_is_app
     _wait_until_equal(airflow, shop)
     assert not airflow.get(f"/dags/{shop.name}__capture/dagRuns?state=failed")["dag_runs"]
     assert airflow.get("/importErrors")["import_errors"] == []
+    assert airflow.get("/plugins/importErrors")["import_errors"] == []
 
 
 def _ended(runs: list[dict[str, Any]]) -> bool:

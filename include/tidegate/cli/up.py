@@ -11,8 +11,9 @@ import signal
 import socket
 import sys
 import time
+from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -20,6 +21,8 @@ from tidegate import config, pipelines
 from tidegate.connections import from_environment
 from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR, home
+
+_LOOK_SECONDS: Final = 30  # Airflow itself calls a part unhealthy after 30 s
 
 
 def up(
@@ -39,6 +42,7 @@ def up(
     For several pipelines in one Airflow use an Airflow of your own: see docs/how-to/own-airflow.md.
     """
     from tidegate.local import jars
+    from tidegate.local.ailing import Ailing
     from tidegate.local.airflow import Airflow
     from tidegate.local.processes import sole
 
@@ -63,8 +67,12 @@ def up(
                 f"tidegate: {airflow.url} login {airflow.user} password {airflow.password}; Ctrl-C ends it", flush=True
             )
             (state / "port").write_text(f"{airflow.port}\n")
-            while True:
+            watched = Ailing(str(airflow.log))
+            for second in count():
                 airflow.check_running()
+                if second % _LOOK_SECONDS == 0:
+                    for line in watched.look(airflow.ailing(), time.monotonic()):
+                        print(f"tidegate: {line}", file=sys.stderr, flush=True)
                 time.sleep(1)
         finally:
             airflow.stop()

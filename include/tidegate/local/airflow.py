@@ -94,13 +94,19 @@ class Airflow:
         end = time.monotonic() + _HEALTHY_SECONDS
         while time.monotonic() < end:
             self.check_running()
-            health = self._try("GET", "/api/v2/monitor/health")
-            if health and all((health.get(part) or {}).get("status") == "healthy" for part in _PARTS):
+            if not self.ailing():
                 return
             time.sleep(0.3)
         raise ProcessFailed(
-            f"Airflow was not healthy in {_HEALTHY_SECONDS:.0f} s", where=str(self.log), remedy="see its log"
+            f"Airflow was not healthy in {_HEALTHY_SECONDS:.0f} s",
+            where=str(self.log),
+            remedy="see its log; where it only started slowly, try again",
         )
+
+    def ailing(self) -> list[str]:
+        """The parts that aren't healthy; all, where Airflow doesn't answer."""
+        health = self._try("GET", "/api/v2/monitor/health") or {}
+        return [part for part in _PARTS if (health.get(part) or {}).get("status") != "healthy"]
 
     def check_running(self) -> None:
         """Raises ProcessFailed when Airflow has ended."""
