@@ -14,7 +14,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.local.server import Server
 from tidegate.tables import silver_path
 
-pytestmark = [pytest.mark.server, pytest.mark.spark]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.small_files("apart")]
 
 ROWS = 300
 # Of every family of types: what NOT NULL without a default gives, and a default.

@@ -28,7 +28,7 @@ from tidegate.local.server import Server
 from tidegate.standing.causes import Cause
 from tidegate.tables import State
 
-pytestmark = [pytest.mark.server, pytest.mark.spark]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.small_files("apart")]
 
 
 class Asked(Road):

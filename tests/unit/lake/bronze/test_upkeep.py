@@ -215,16 +215,18 @@ def test_packing_and_capture_at_the_same_time_lose_and_double_nothing(tmp_path: 
     index = BronzeIndex(lake)
     beside.start()
     try:
-        for number in range(21, 81):
+        for number in range(21, 2000):  # a busy machine gives the packing no turn for long
             segment = bronze._segment("a", number * 10, number * 10 + 1, number * 10 + 1)
             writer.append([segment])
             bronze.landed.append(segment)
             index.refresh(0)
+            if number >= 80 and sum(made) > 2:
+                break
     finally:
         ended.set()
         beside.join()
     assert sum(made) > 2, made
-    assert [ref.seq for ref in index.refs["a"]] == list(range(1, 81))
+    assert [ref.seq for ref in index.refs["a"]] == list(range(1, len(bronze.landed) + 1))
     assert [plain(segment) for _, segment in read_segments(lake, index.refs["a"])] == bronze.landed
     assert_holds(lake, bronze.landed)
 
