@@ -13,7 +13,7 @@ import sys
 import time
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -21,8 +21,7 @@ from tidegate import config, pipelines
 from tidegate.connections import from_environment
 from tidegate.errors import UsageError
 from tidegate.home import EXIT_ERROR, home
-
-_LOOK_SECONDS: Final = 30  # Airflow itself calls a part unhealthy after 30 s
+from tidegate.limits import UP_LOOK_SECONDS
 
 
 def up(
@@ -70,7 +69,7 @@ def up(
             watched = Ailing(str(airflow.log))
             for second in count():
                 airflow.check_running()
-                if second % _LOOK_SECONDS == 0:
+                if second % UP_LOOK_SECONDS == 0:
                     for line in watched.look(airflow.ailing(), time.monotonic()):
                         print(f"tidegate: {line}", file=sys.stderr, flush=True)
                 time.sleep(1)

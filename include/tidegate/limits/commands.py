@@ -70,3 +70,8 @@ LINEAGE_CHARACTERS_MAX: Final = 2_000_000
 LINEAGE_SHARDS_TABLES_MAX: Final = 10
 # Commits of a table in one run whose rows and bytes are summed up; of more nothing is said: each is a file to read.
 LINEAGE_COMMITS_MAX: Final = 50
+
+# `tidegate up` asks Airflow for its parts' health, which Airflow itself takes from heartbeats of the last 30 s.
+UP_LOOK_SECONDS: Final = 30
+# A part is named when it hasn't answered for so long: a machine that slept, or is busy, is late by a minute.
+UP_AILING_SECONDS: Final = 120.0

@@ -9,10 +9,8 @@ A part that ends takes no other one with it: the page still answers, and nothing
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Final
 
-# A machine that slept, or is busy, is late by a minute.
-AILING_SECONDS: Final = 120.0
+from tidegate.limits import UP_AILING_SECONDS
 
 
 class Ailing:
@@ -30,7 +28,7 @@ class Ailing:
         self._said.intersection_update(parts)
         self._since = {part: self._since.get(part, now) for part in parts}
         for part, since in sorted(self._since.items()):
-            if now - since >= AILING_SECONDS and part not in self._said:
+            if now - since >= UP_AILING_SECONDS and part not in self._said:
                 self._said.add(part)
                 yield (
                     f"Airflow's {part} hasn't answered for {now - since:.0f} s, and tasks may not start: if it doesn't"
