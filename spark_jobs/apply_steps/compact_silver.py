@@ -18,9 +18,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import unquote
 
-from spark_jobs.window.abandoned import delete_files
+from spark_jobs.window.abandoned import delete_added
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.window import Window
@@ -119,7 +118,7 @@ def compact(app: Application, path: str, layout: FileLayout, budget_bytes: int) 
     try:
         version = exchange(log, removes, adds, operation="OPTIMIZE").version
     except CommitConflict:
-        delete_files(app.lake, (f"{path}/{unquote(add['path'])}" for add in adds))
+        delete_added(app.lake, path, adds)
         return None
     after = len(snapshot.files) - len(removes) + len(adds)
     rows = sum(file.live_rows or 0 for file in removes)

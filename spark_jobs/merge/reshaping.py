@@ -15,12 +15,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Final
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from spark_jobs.merge.silver_writer import SilverWriter
-from spark_jobs.window.abandoned import delete_files
+from spark_jobs.window.abandoned import delete_added
 from tidegate import config, limits
 from tidegate.delta.actions import moved, now_ms
 from tidegate.delta.live_file import LiveFile
@@ -142,7 +141,7 @@ class _Made:
 
     def _drop(self, keys: Sequence[tuple[str, str]]) -> None:
         gone = [add for key in keys if (add := self._adds.pop(key)) is not None]
-        delete_files(self._writer.app.lake, (f"{self._writer.path}/{unquote(add['path'])}" for add in gone))
+        delete_added(self._writer.app.lake, self._writer.path, gone)
 
 
 def _one(turn: Reshaping, lake: Any, path: str, file: LiveFile) -> Mapping[str, Any] | None:

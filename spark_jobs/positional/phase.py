@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import laid_out, within
 from spark_jobs.positional.writer import CONFLICT_WAIT, check_fit, upserted
-from spark_jobs.window.abandoned import delete_files
+from spark_jobs.window.abandoned import delete_added
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.standing import silver_guard
@@ -31,9 +30,9 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import COMMIT_ATTEMPTS_MAX
 from tidegate.table_names import Physical
 from tidegate.upsert.actions import Actions, replaced
-from tidegate.upsert.data_file import order, write
 from tidegate.upsert.deletion_vector import VectorWriter
 from tidegate.upsert.probe_file import Hits
+from tidegate.upsert.rewrite import write_ordered
 from tidegate.upsert.target import StagePhase
 
 _T = TypeVar("_T")
@@ -93,15 +92,13 @@ def _commit(
     with VectorWriter(app.lake, path) as vectors:
         actions = replaced(made.dying, vectors)
     for table in made.rows:
-        indices = order(table, phase.layout)
-        ordered = table if indices is None else table.take(pa.array(indices))
-        actions.extend(Actions(adds=list(write(app.lake, path, ordered, phase.layout))))
+        actions.extend(Actions(adds=list(write_ordered(app.lake, path, [table], phase.layout))))
     own_files = [add for add in actions.adds if "deletionVector" not in add]
     failpoint("apply_before_commit")
     try:
         app.lake.log(path).commit(snapshot, upserted(actions, (app_id, phase.upto_ts)))
     except CommitConflict:
-        delete_files(app.lake, (f"{path}/{unquote(add['path'])}" for add in own_files))
+        delete_added(app.lake, path, own_files)
         raise
     failpoint("apply_after_commit")
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from spark_jobs.positional.probe import Probe, probe_all
 from spark_jobs.positional.staging import own_trouble
-from spark_jobs.window.abandoned import delete_files
+from spark_jobs.window.abandoned import delete_added
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import TableToWrite
 from spark_jobs.window.standing import silver_guard
@@ -197,7 +197,7 @@ def _commit(app: Application, upsert: Upsert, rewriting: BoundedSemaphore) -> in
         done = app.lake.log(upsert.path).commit(snapshot, upserted(actions, (upsert.app_id, upsert.phase.upto_ts)))
     except CommitConflict:
         upsert.adopted = False
-        delete_files(app.lake, (f"{upsert.path}/{unquote(add['path'])}" for add in own))
+        delete_added(app.lake, upsert.path, own)
         raise
     failpoint("apply_after_commit")
     return done.version

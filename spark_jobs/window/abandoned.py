@@ -6,8 +6,10 @@ Out: the files are deleted, as far as the store lets us: VACUUM takes the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote
 
 from spark_jobs.window.made import StagedTable
 from tidegate.lake.files import LakeFiles
@@ -18,6 +20,11 @@ def delete_files(lake: LakeFiles, paths: Iterable[str]) -> None:
     for path in paths:
         with suppress(OSError):
             lake.filesystem.delete_file(lake.local(path))
+
+
+def delete_added(lake: LakeFiles, table_path: str, adds: Iterable[Mapping[str, Any]]) -> None:
+    """The same, of the `add` actions of one table's commit that came too late."""
+    delete_files(lake, (f"{table_path}/{unquote(add['path'])}" for add in adds))
 
 
 def remove_abandoned(lake: LakeFiles, tables: Iterable[StagedTable]) -> None:

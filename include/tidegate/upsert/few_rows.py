@@ -20,10 +20,9 @@ import pyarrow as pa
 from tidegate.delta.live_file import LiveFile
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import MIB
-from tidegate.upsert import data_file
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.probe_file import Hits
-from tidegate.upsert.rewrite import live_rows
+from tidegate.upsert.rewrite import live_rows, write_ordered
 
 # Bytes of the Parquet files that one window's rows are put together with, all in all. Cuts keep each window's files for
 # a week: with twice as much they would take twice as many bytes as files of their own, and save no more CPU.
@@ -78,10 +77,4 @@ def write(
     for part in together.joined:
         file, dead = (part.file, part.dead_after) if isinstance(part, Hits) else (part, None)
         parts += live_rows(lake, table_path, file, layout, dead)
-    if not parts:
-        return []
-    rows = pa.concat_tables(parts)
-    order = data_file.order(rows, layout)
-    return data_file.write(
-        lake, table_path, rows if order is None else data_file.gathered(rows, order), layout, named=False
-    )
+    return write_ordered(lake, table_path, parts, layout, named=False)

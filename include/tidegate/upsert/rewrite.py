@@ -37,18 +37,22 @@ def rewrite(
             held.append(rows)
             size += rows.nbytes
             if size >= data_file.FILE_BYTES:
-                adds += _flush(lake, table_path, held, layout)
+                adds += write_ordered(lake, table_path, held, layout)
                 held, size = [], 0
-    adds += _flush(lake, table_path, held, layout)
+    adds += write_ordered(lake, table_path, held, layout)
     return [{**add, "dataChange": data_change} for add in adds]
 
 
-def _flush(lake: LakeFiles, table_path: str, held: list[pa.Table], layout: FileLayout) -> list[dict[str, Any]]:
-    if not held:
+def write_ordered(
+    lake: LakeFiles, table_path: str, parts: Sequence[pa.Table], layout: FileLayout, *, named: bool = True
+) -> list[dict[str, Any]]:
+    """data_file.write of rows in any order. parts: of layout.fit()."""
+    if not parts:
         return []
-    rows = pa.concat_tables(held)
+    rows = pa.concat_tables(parts)
     order = data_file.order(rows, layout)
-    return data_file.write(lake, table_path, rows if order is None else data_file.gathered(rows, order), layout)
+    ordered = rows if order is None else data_file.gathered(rows, order)
+    return data_file.write(lake, table_path, ordered, layout, named=named)
 
 
 def live_rows(
