@@ -4,6 +4,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Says each half minute that a silent command still runs.
+PATIENTLY := $(PYTHON) tools/patience.py
 # pytest workers: each starts its own servers. More of them than cores, as tests wait a lot: for Airflow, for silence.
 WORKERS ?= 3
 
@@ -97,12 +99,13 @@ KERNELS := $(shell grep -rlE '^@(compiled|numba\.njit)' --include='*.py' include
 .tidegate/.warm: .venv/.made $(KERNELS) $(wildcard include/tidegate/*/kernel/*.py)
 	@mkdir -p .tidegate
 	@echo "tidegate: compiling its own code, once: a minute or two"
-	@$(BIN)/python -m tidegate.binlog.warm
-	@$(BIN)/python -c 'import sys; from importlib import import_module as load; [load(name[8:-3].replace("/", ".")) for name in sys.argv[1:]]; load("tidegate.compiled").load_all()' $(KERNELS)
+	@$(PATIENTLY) $(BIN)/python -m tidegate.binlog.warm
+	@echo "tidegate: compiling what isn't the decoder"
+	@$(PATIENTLY) $(BIN)/python -c 'import sys; from importlib import import_module as load; [load(name[8:-3].replace("/", ".")) for name in sys.argv[1:]]; load("tidegate.compiled").load_all()' $(KERNELS)
 	@touch $@
 
 jars: .venv/.made
-	@$(BIN)/python -m tidegate.local.jars
+	@$(PATIENTLY) $(BIN)/python -m tidegate.local.jars
 
 jars-s3: .venv/.made ## the jars with which Spark reads and writes a lake on S3 (690 MB)
-	@$(BIN)/python -m tidegate.local.jars --s3
+	@$(PATIENTLY) $(BIN)/python -m tidegate.local.jars --s3

@@ -4,5 +4,5 @@ from typing import Any
 
 
 def task_policy(task: Any) -> None:
-    if task.dag_id.endswith("__capture"):
+    if task.task_type == "CaptureSensor":
         task.queue = "capture"

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from spark_jobs.apply_steps.ask_generated import ask_generated
 from spark_jobs.apply_steps.checkpoint_tables import checkpoint_tables
 from spark_jobs.apply_steps.choose_writers import choose_writers
 from spark_jobs.apply_steps.compact_silver import compact_silver
@@ -88,7 +89,7 @@ def _applied(app: Application, window: Window) -> Applied:
     changes = judge_ddl(app, window)
     plans = choose_writers(app, window, committed, changes)
     prepare_silver(app, window, plans)
-    decoded = decode_changes(app, window, committed, plans)
+    decoded = ask_generated(app, window, committed, decode_changes(app, window, committed, plans))
     staged = follow_cascades(app, window, committed, plans, decoded)
     write_changelog(app, window, committed, plans, staged.by_keys)
     versions = merge_into_silver(app, window, replayed.ddl_times, waves.sweeps, plans, staged)

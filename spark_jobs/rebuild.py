@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_jobs.apply import apply_window
 from spark_jobs.apply_steps.plan_window import next_catch_up, next_window, window_between
@@ -28,11 +30,11 @@ from spark_jobs.session.spark import application_session
 from spark_jobs.swap import Swap
 from spark_jobs.window.application import Application
 from spark_jobs.window.window import Window
-from tidegate import tables
+from tidegate import limits, tables
 from tidegate.commit_ts import physical_ms
-from tidegate.config import Ddl, Pipeline, Policy
+from tidegate.config import Cascades, Ddl, Pipeline, Policy
 from tidegate.delta.lease import Lease
-from tidegate.errors import LakeRefused, LeaseHeld, TidegateError, UsageError
+from tidegate.errors import HostLacks, LakeRefused, LeaseHeld, TidegateError, UsageError
 from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
@@ -47,8 +49,13 @@ from tidegate.lake.rebuild import (
     physical_tables,
     silver_version,
 )
+from tidegate.lake.rebuilt_parents import TableBetween, begin_with_parents, cascade_parents, reshaped_at
 from tidegate.lake.silver import REBUILT
 from tidegate.lake.swap import mark_rebuilt, rebuilt_ts
+from tidegate.query.rows_apart import TableAt, rows_apart
+from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.snapshot.progress.requests import events_of
+from tidegate.snapshot.progress.whole import whole_since
 from tidegate.table_names import Physical
 from tidegate.tables import State
 from tidegate.text_layout import counted
@@ -58,12 +65,15 @@ if TYPE_CHECKING:
 
 EXIT_DIFFERENT = 1
 # Which of equal rows is which is nobody's business, and so is when each came.
-_NOT_COMPARED = (tables.OCCURRENCE, tables.ROW_HASH)
+_NOT_COMPARED = frozenset({tables.OCCURRENCE, tables.ROW_HASH})
 
 
 @dataclass(slots=True)
 class Rebuild:
-    """One table to rebuild. to: path of the new table within the lake; at_ts: it shows all changes up to there."""
+    """One table to rebuild. to: path of the new table within the lake; at_ts: it shows all changes up to there.
+    physical: whose rows it has. above: parents by foreign keys that act below the log, and theirs. stops: where a
+    window ends, at the latest.
+    """
 
     pipeline: Pipeline
     lake: LakeFiles
@@ -71,6 +81,8 @@ class Rebuild:
     at_ts: int
     to: str = ""
     physical: set[Physical] = field(default_factory=set)
+    above: set[Physical] = field(default_factory=set)
+    stops: list[int] = field(default_factory=list)
     database: str = ""
     name: str = ""
     begin_ts: int = 0
@@ -85,16 +97,21 @@ class Rebuild:
             raise UsageError(f"no table {table}", where=pipeline.pipeline, remedy="give database.table as in silver")
         pairs = {pipeline.tables.logical(*name.pair)[:2] for name in plan.physical}
         plan.database, plan.name = next(pair for pair in pairs if ".".join(pair) == table)
-        pieces = history_pieces(lake, {name.table for name in plan.physical})
-        known = (row for piece in pieces for row in piece.to_pylist())
-        rows = [row for row in known if (row["source"], row["database"], row["table"]) in plan.physical]
+        rows = list(_history_of(lake, plan.physical))
         own = [row for row in rows if pipeline.tables.logical(row["database"], row["table"])[:2] == plan.pair]
-        begin = begin_ts(rows, plan.at_ts, emptied=plan.is_alone)
+        begin, parents = begin_ts(rows, plan.at_ts, emptied=plan.is_alone), list[TableBetween]()
+        if pipeline.ddl.unlogged_cascades is Cascades.FOLLOW and begin is not None:
+            plan.above, parents = cascade_parents(lambda: history_pieces(lake), pipeline.tables, plan.physical)
+            if plan.above:
+                reshaped = reshaped_at(_history_of(lake, plan.physical | plan.above))
+                plan.stops = sorted({ts for stamp in reshaped for ts in (stamp - 1, stamp) if ts < plan.at_ts})
         if begin is None or begin_ts(own, plan.at_ts, emptied=False) is None:
             raise UsageError(
                 f"{table} wasn't there yet at {plan.at_ts}", where=pipeline.pipeline, remedy="give a later --at"
             )
-        plan.begin_ts = begin
+        # The rows of a parent between change below the log, too: all of them have to be there.
+        between = list(map(plan._between, parents))
+        plan.begin_ts = begin_with_parents(plan._read_since(rows, begin), plan.at_ts, plan.physical, between)
         plan.to = tables.silver_path(plan.database, to or f"{plan.name}{REBUILT}{plan.at_ts}")
         return plan
 
@@ -110,14 +127,42 @@ class Rebuild:
     @property
     def is_alone(self) -> bool:
         """Whether a CREATE or TRUNCATE of it leaves nothing of what was in silver before."""
+        return len(self.physical) == 1 and self._may_be_emptied(self.database, self.name)
+
+    def _may_be_emptied(self, database: str, table: str) -> bool:
+        """Whether a CREATE or TRUNCATE leaves nothing of a logical table."""
         ddl = self.pipeline.ddl
         follows = Policy.IGNORE not in (ddl.truncate, ddl.drop_table)
-        return len(self.physical) == 1 and follows and not self.pipeline.tables.keeps_past(self.database, self.name)
+        return follows and not self.pipeline.tables.keeps_past(database, table)
+
+    def _read_since(self, versions: Sequence[Mapping[str, Any]], begin: int) -> int:
+        """Where its rows are known by, if bronze has lost their beginning, and a snapshot has read all of them since.
+
+        While it reads, rows below rows that it hasn't come to are known no more: a table that is its own parent begins
+        where it was empty. Without a key, a change finds no row that isn't there yet.
+        """
+        index = BronzeIndex(self.lake)
+        index.refresh(0)
+        (table, *others) = self.physical
+        if index.begin(table.source) <= begin or others or not self.is_alone or table in self.above:
+            return begin
+        known = map(TableVersion.from_row, versions)
+        if not all(version.key for version in known if version.status is not VersionStatus.DROPPED):
+            return begin
+        since = whole_since(events_of(self.lake, self.pipeline.pipeline), table, self.at_ts)
+        return begin if since is None else max(begin, since - 1)
+
+    def _between(self, table: TableBetween) -> tuple[TableBetween, list[dict[str, Any]], bool]:
+        """A table between with its versions, and whether it may be emptied."""
+        (database, name, routed), *_ = (self.pipeline.tables.logical(*giver.pair) for giver in table.givers)
+        alone = len(table.givers) == 1 and not routed and self._may_be_emptied(database, name)
+        return table, list(_history_of(self.lake, table.givers)), alone
 
     def application(self, spark: BackgroundSession, scratch: str) -> Application:
         """An apply of this table alone, in a lake of its own that stands where the table begins."""
         given = self.pipeline
-        only = OnlyTables(**given.tables.model_dump(), only=frozenset(name.pair for name in self.physical))
+        pairs = frozenset(name.pair for name in self.physical | self.above)
+        only = OnlyTables(**given.tables.model_dump(), only=pairs)
         policies = {kind: _answered(policy) if isinstance(policy, Policy) else policy for kind, policy in given.ddl}
         owners = {of.source for of in self.physical}
         own_sources = {name: source for name, source in given.sources.items() if given.owner(name) in owners}
@@ -178,12 +223,13 @@ class Rebuild:
                 )
 
     def _next(self, app: Application) -> Window | None:
-        """Apply's next window, which ends at at_ts at the latest; None when all is applied up to there."""
+        """Apply's next window, which ends at at_ts, or a stop, at the latest; None when all is applied up to there."""
         app.index.refresh(app.cut_ts)
+        upto_ts = next((stop for stop in self.stops if stop > app.cut_ts), self.at_ts)
         window = next_catch_up(app, 0) or next_window(app)
-        if window is not None and window.cut_ts <= self.at_ts:
+        if window is not None and window.cut_ts <= upto_ts:
             return window
-        return window_between(app, app.cut_ts, self.at_ts) if app.cut_ts < self.at_ts else None
+        return window_between(app, app.cut_ts, upto_ts) if app.cut_ts < upto_ts else None
 
     def _check(self, app: Application) -> None:
         state = app.states.get(self.table)
@@ -198,20 +244,39 @@ class Rebuild:
                 f"no change up to {self.at_ts} is in bronze", where=self.table, remedy="give a later --at"
             )
 
-    def differences(self, spark: SparkSession) -> tuple[int, int] | None:
+    def differences(self, spark: BackgroundSession) -> tuple[int, int] | None:
         """Rows that only the new table has, and only silver; None when silver can't be read at at_ts."""
         version = silver_version(self.lake, self.table, self.at_ts)
         if version is None:
             return None
-        old = _at(spark, self.lake.spark_uri(tables.silver_path(self.database, self.name)), version)
+        silver = tables.silver_path(self.database, self.name)
+        new = self.lake.log(self.to).state()
+        keyless = any(field["name"] == tables.OCCURRENCE for field in new.schema["fields"])
+        left_out = _NOT_COMPARED | {tables.COMMIT_TS} if keyless else frozenset()
+        if self.lake.is_local and sum(file.size for file in new.files) <= limits.COMPARE_LOCAL_BYTES:
+            new_table, old_table = TableAt(self.lake.uri(self.to)), TableAt(self.lake.uri(silver), version)
+            with suppress(HostLacks):  # DuckDB's extension, or a reader of some feature: Spark has it
+                return rows_apart(new_table, old_table, left_out=left_out)
+        return self._differences_by_spark(spark.session, silver, version, left_out)
+
+    def _differences_by_spark(
+        self, spark: SparkSession, silver: str, version: int, left_out: AbstractSet[str]
+    ) -> tuple[int, int]:
+        old = _at(spark, self.lake.spark_uri(silver), version)
         new = _at(spark, self.lake.spark_uri(self.to), None)
-        keyless = tables.OCCURRENCE in old.columns
-        left_out = {*_NOT_COMPARED, tables.COMMIT_TS} if keyless else set()
         columns = [f"`{name.replace('`', '``')}`" for name in old.columns if name not in left_out]
         if sorted(old.columns) != sorted(new.columns):
             return new.count(), old.count()
         old, new = old.select(*columns), new.select(*columns)
         return new.exceptAll(old).count(), old.exceptAll(new).count()
+
+
+def _history_of(lake: LakeFiles, names: AbstractSet[Physical]) -> Iterator[dict[str, Any]]:
+    """Rows of control/schema_history."""
+    for piece in history_pieces(lake, {name.table for name in names}):
+        for row in piece.to_pylist():
+            if (row["source"], row["database"], row["table"]) in names:
+                yield row
 
 
 def _answered(policy: Policy) -> Policy:
@@ -247,7 +312,7 @@ def rebuild(plan: Rebuild, spark: BackgroundSession, *, compare: bool, report: C
     report(f"rebuilt {plan.table} at {plan.at_ts} in {counted(windows, 'window', 'windows')}: {plan.lake.uri(plan.to)}")
     if not compare:
         return EXIT_OK
-    differences = plan.differences(spark.session)
+    differences = plan.differences(spark)
     if differences is None:
         report(f"not compared: no kept cut says how silver was at {plan.at_ts}")
         return EXIT_OK

@@ -20,6 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import patience
+
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 STAMP = VENV / ".tidegate-environment"
@@ -143,8 +145,7 @@ def bin_path(program: str) -> str:
 
 
 def run(command: list, environment: dict) -> None:
-    done = subprocess.run(command, cwd=str(ROOT), env=environment, stdin=subprocess.DEVNULL, check=False)
-    if done.returncode != 0:
+    if patience.run(command, cwd=str(ROOT), env=environment, stdin=subprocess.DEVNULL) != 0:
         stop("{} failed".format(" ".join(map(str, command[:4]))), "see above; then run make again")
 
 

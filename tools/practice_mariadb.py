@@ -2,7 +2,7 @@
 
 In:  the port, as the only argument.
 Out: a server on 127.0.0.1. Its data stay in .tidegate/mariadb. The program .tidegate/mariadb/sql runs SQL in it, as its
-     administrator: `sql -e "SELECT 1"`, or a script on stdin.
+     administrator: `sql -e "SELECT 1"`, or a script on stdin. Ctrl-C and SIGTERM are its ordinary end: exit code 0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from tidegate.errors import TidegateError, UsageError
-from tidegate.home import EXIT_ERROR, EXIT_INTERRUPTED, home
+from tidegate.home import EXIT_ERROR, EXIT_OK, home
 from tidegate.local.mariadb import MariaDB, install
 from tidegate.local.processes import sole
 
@@ -35,7 +35,7 @@ def main(port: str) -> int:
     state = root / ".tidegate" / "mariadb"
     if not port.isdecimal():
         raise UsageError(f"{port} is no port", where="make mariadb", remedy="give a number: make mariadb PORT=3307")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_ERROR))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_OK))  # else make reports an error
     with sole(state, "make mariadb"), PracticeServer(state, install(root), port=int(port)) as server:
         program = _client(server, state / "sql")
         print(f"tidegate: MariaDB answers at {server.host}, port {server.port}; Ctrl-C ends it", flush=True)
@@ -59,7 +59,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main(*sys.argv[1:]))
     except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+        sys.exit(EXIT_OK)
     except TidegateError as error:
         print(f"tidegate: {error}", file=sys.stderr)
         sys.exit(EXIT_ERROR)

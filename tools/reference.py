@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import errors, tables
+from tidegate import remedy as remedies
 from tidegate.cli.main import COMMANDS, load
 from tidegate.errors import TidegateError, Transient, UsageError
+from tidegate.remedy import Remedy
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
@@ -162,10 +164,10 @@ def _messages() -> dict[str, set[tuple[str, str]]]:
             constants = dict(_constants(tree))
             for node in ast.walk(tree):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-                    remedies = [keyword.value for keyword in node.keywords if keyword.arg == "remedy"]
-                    if remedies:
-                        what, remedy = _text(node.args[0], constants), _text(remedies[0], constants)
-                        if what.strip(f" {UNKNOWN}") and remedy.strip(f" {UNKNOWN}"):
+                    given = [keyword.value for keyword in node.keywords if keyword.arg == "remedy"]
+                    if given:
+                        what, remedy = _text(node.args[0], constants), _text(given[0], constants)
+                        if any(map(str.isalpha, what)) and remedy.strip(f" {UNKNOWN}"):
                             known[node.func.id].add((what, remedy))
     return known
 
@@ -188,7 +190,20 @@ def _text(node: ast.expr, constants: dict[str, ast.expr]) -> str:
         return _text(node.left, constants) + _text(node.right, constants)
     if isinstance(node, ast.Name) and node.id in constants:
         return _text(constants[node.id], {})
-    return UNKNOWN
+    remedy = _remedy(node, constants)
+    return UNKNOWN if remedy is None else str(remedy)
+
+
+def _remedy(node: ast.expr, constants: dict[str, ast.expr]) -> Remedy | None:
+    """One of remedy.py's, perhaps with more to do before or behind it."""
+    if isinstance(node, ast.Name):
+        of_its_room = getattr(remedies, node.id, None)
+        return of_its_room if isinstance(of_its_room, Remedy) else None
+    match node:
+        case ast.Call(func=ast.Attribute(value=base, attr="after" | "then" as how), args=[text]):
+            remedy = _remedy(base, constants)
+            return None if remedy is None else getattr(remedy, how)(_text(text, constants))
+    return None
 
 
 # --- words ----------------------------------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
 """commit_ts: 64 bits, TiDB's TSO layout, strictly increasing per source in binlog order.
 
-In:  a source's physical clock in milliseconds and the commit_ts before.
-Out: the next commit_ts.
+In:  a commit_ts, a physical time, or a time as people write it.
+Out: the same in another form.
 
-The rule is one line, called by both capture (it stores prev_commit_ts in each segment) and decode (it replays that),
-so a segment decodes to the same values alone and in any order. A source's clock may stand still, have a resolution of
-a second (MariaDB) or jump back: the result still increases.
+The rule of the next one is compiled, for capture and decode (binlog/transaction_scan.py). No compiler is imported here:
+every command reads this page.
 """
 
 from __future__ import annotations
@@ -13,22 +12,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final, NewType
 
-import numba
-
-from tidegate.compiled import compiled
 from tidegate.limits.formats import LOGICAL_BITS
 
 CommitTs = NewType("CommitTs", int)
 
 _BITS = LOGICAL_BITS
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@compiled(numba.int64(numba.int64, numba.int64), cache=True, nogil=True, inline="always")
-def next_commit_ts(previous: int, physical_ms: int) -> int:
-    """max(previous + 1, physical_ms << 18); callable from Python and from compiled kernels."""
-    composed = physical_ms << _BITS
-    return composed if composed > previous else previous + 1
 
 
 def compose(physical_ms: int, logical: int = 0) -> int:

@@ -45,7 +45,14 @@ def from_environment(conn_id: str, environment: Mapping[str, str] | None = None)
     """The connection that Airflow would find in the environment under this id. Raises ConfigError."""
     name = variable(conn_id)
     text = (os.environ if environment is None else environment).get(name)
-    if not text:
+    if text is not None and not text.strip():
+        raise ConfigError(
+            "the variable is set, but empty",
+            where=name,
+            remedy="set it to a URI or JSON: an error of `tidegate connection` leaves it empty, so run that again; or"
+            f" unset {name}",
+        )
+    if text is None:
         raise ConfigError(
             f"connection {conn_id!r} is not defined",
             where=name,

@@ -72,6 +72,8 @@ def submit_conf(pipeline: Pipeline, root: Path) -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",
+        # Spark makes this folder at its start, by itself in the current one. tidegate has no table in it.
+        "spark.sql.warehouse.dir": str(root / ".tidegate" / "spark-warehouse"),
         "spark.driver.memory": pipeline.apply.driver_memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

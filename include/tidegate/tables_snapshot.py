@@ -147,7 +147,7 @@ VERIFICATION: Final = Table(
             field(
                 "outcome",
                 pa.string(),
-                "of the table: equal | different | unsettled | held | dropped | unverified; '' of a range",
+                "of the table: equal | different | unsettled | held | waits | dropped | unverified; '' of a range",
             ),
             field("seemed", pa.int64(), "keys that seemed to differ at first"),
             field("different", pa.int64(), "rows that differ"),

@@ -1,17 +1,26 @@
 """Plain text, whole at any width: uncut columns, and paragraphs.
 
 In:  rows of cells; a head and what is to be said under it.
-Out: lines. A terminal, a pipe and a log get the same words; where a line is too narrow it breaks between words, and a
-     name or a position never breaks.
+Out: lines. A terminal, a pipe and a log get the same words; where a line is too narrow it breaks between words. A name
+     or a position never breaks, nor does a command or a statement to be pasted.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import shutil
 import textwrap
 from collections.abc import Sequence
+from typing import Final
 
-_WIDTH_MIN = 40
+_WIDTH_MIN: Final = 40
+# What is pasted: between backticks; a command, up to what can't be in one; a grant or a setting.
+_PASTED: Final = re.compile(
+    r"`[^`]+`|(?:\S*/)?tidegate [a-z][a-z-]*(?: [^\s;,()`]+){0,7}"
+    r"|GRANT .+? TO \S+|SET (?:GLOBAL|PERSIST) \S+ = \S+"
+)
+_GLUE: Final = "\0"
 
 
 def width() -> int:
@@ -34,7 +43,16 @@ def size_text(count: float) -> str:
     """Bytes, in the unit that people read at once."""
     if count >= 1e9:
         return f"{count / 1e9:,.1f} GB"
-    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+    if count >= 1e3:
+        return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+    return f"{count:.0f} bytes" if count >= 10 else f"{rate_text(count)} bytes"
+
+
+def rate_text(value: float) -> str:
+    """A rate per second: one decimal; of a small one two digits, never 0."""
+    if value <= 0 or value >= 1:
+        return f"{value:,.1f}" if value else "0"
+    return f"{value:.{1 - math.floor(math.log10(value))}f}"
 
 
 def counted(number: int, single: str, more: str) -> str:
@@ -57,13 +75,13 @@ def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list
 
 
 def paragraph(head: str, text: str, *, indent: str = "  ") -> list[str]:
-    """The head on a line, the text below it, indented."""
+    """The head on a line, the text below it, indented. Only for a command a line is too long."""
     folded = textwrap.wrap(
-        " ".join(text.split()),
+        _PASTED.sub(lambda pasted: pasted[0].replace(" ", _GLUE), " ".join(text.split())),
         width(),
         initial_indent=indent,
         subsequent_indent=" " * len(indent),
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [head, *folded]
+    return [head, *(line.replace(_GLUE, " ") for line in folded)]

@@ -21,9 +21,15 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator
 
 from tidegate import pipelines
-from tidegate.errors import Terminal, Transient
+from tidegate.errors import Transient
 from tidegate.home import state_folder
-from tidegate.limits import CAPTURE_REFUSED_SECONDS, HOUR_PROVEN_SECONDS, HOUR_SECONDS, REPORT_SECONDS
+from tidegate.limits import (
+    CAPTURE_REFUSED_SECONDS,
+    HOUR_PROVEN_SECONDS,
+    HOUR_SECONDS,
+    PUMP_REFUSED_AGAIN_SECONDS,
+    REPORT_SECONDS,
+)
 from tidegate_airflow.connections import lake_connection, source_connection
 from tidegate_airflow.params import with_params
 from tidegate_airflow.source_trigger import WAITED, SourceAdvancedTrigger
@@ -60,15 +66,26 @@ class CaptureSensor(BaseSensorOperator):
     def execute(self, context: Context) -> None:
         """Read until the run's time is up. Raises what capture raises, or CaptureStopped."""
         pipeline = self._pipeline(context)
-        try:
-            self._capture_or_wait(pipeline, run_ends_at(pipeline, self.source, time.time()))
-        except Terminal as error:
-            if len(pipeline.sources) > 1 and not pipeline.sources[self.source].traits.pushes:
-                # Where all sources refuse, the next run would begin at once: thousands of logins a day. A Pump logs in
-                # nowhere, and TiDB waits for it.
-                self.log.error("%s; the task ends in %d s", error, CAPTURE_REFUSED_SECONDS)  # noqa: TRY400
-                self._stop.wait(CAPTURE_REFUSED_SECONDS)
-            raise
+        ends_at, refused_until = run_ends_at(pipeline, self.source, time.time()), math.inf
+        while True:
+            try:
+                return self._capture_or_wait(pipeline, ends_at)
+            except Transient:
+                raise
+            except Exception as error:
+                pushes = pipeline.sources[self.source].traits.pushes
+                if len(pipeline.sources) == 1 and not pushes:  # its DAG is paused after some failures
+                    raise
+                # The next run begins at once: thousands of runs and logins a day. TiDB waits for a Pump, which is back
+                # as soon as it is no longer refused.
+                now = time.monotonic()
+                refused_until = min(refused_until, now + CAPTURE_REFUSED_SECONDS)
+                left = refused_until - now
+                self.log.error("%s; the task ends in %.0f s", error, left)  # noqa: TRY400
+                again = left > 0 and pushes
+                if self._stop.wait(min(left, PUMP_REFUSED_AGAIN_SECONDS) if again else left) or not again:
+                    raise
+                pipeline = self._pipeline(context)
 
     def resume(self, context: Context, event: dict[str, Any], deadline: float) -> None:
         """Go on after SourceAdvancedTrigger has fired."""
@@ -88,9 +105,8 @@ class CaptureSensor(BaseSensorOperator):
 
     def _capture_or_wait(self, pipeline: Pipeline, deadline: float) -> None:
         """Capture until deadline (Unix time); when the source goes quiet before that, wait in the triggerer."""
-        only = pipeline.sources[self.source].traits if len(pipeline.sources) == 1 else None
         # A Pump serves, and a changefeed's path is looked at: only a server can be asked whether it wrote.
-        watched = only.watched_conn_id if only is not None else None
+        watched = pipeline.watched_while_at_rest(self.source)
         result = self._capture(pipeline, deadline - time.time(), pipeline.capture.idle_seconds if watched else None)
         if watched and result.reason == "idle" and deadline > time.time():
             self.log.info("source %s is quiet at %s; waiting for it to write", self.source, result.position)

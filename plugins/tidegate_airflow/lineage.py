@@ -103,8 +103,8 @@ def of_verify(pipeline: Pipeline, report: Report) -> Lineage:
     places, verdicts, paths = LineageDatasets(pipeline), dict[str, list[Assertion]](), dict[str, str]()
     # What differs is named first: of thousands only some are.
     for result in sorted(report.tables, key=lambda result: result.outcome is Outcome.EQUAL):
-        if result.outcome in (Outcome.HELD, Outcome.DROPPED, Outcome.UNVERIFIED):
-            continue  # not compared: there is no verdict
+        if not result.outcome.is_verdict:
+            continue
         paths.setdefault(result.silver, silver_path(*pipeline.tables.logical(*result.pair)[:2]))
         if result.silver in verdicts or len(verdicts) < LINEAGE_TABLES_MAX:
             verdicts.setdefault(result.silver, []).append(

@@ -24,7 +24,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException
 
-from tidegate import pipelines, spark_settings
+from tidegate import pipelines, source_logins, spark_settings
 from tidegate.errors import ConfigError, LakeUnavailable, Terminal, TidegateError
 from tidegate.home import (
     EXIT_ERROR,
@@ -32,6 +32,7 @@ from tidegate.home import (
     EXIT_USAGE,
     HOME_ENV,
     MASK_KEYS_ENV,
+    SOURCE_LOGINS_ENV,
     SPARK_MASTER_ENV,
     STORAGE_OPTIONS_ENV,
     home,
@@ -111,6 +112,8 @@ class SparkJobOperator(SparkSubmitOperator):
             self.env_vars[STORAGE_OPTIONS_ENV] = json.dumps(options)
             if self.job == "apply" and (passwords := mask_passwords(pipeline.tables, lake_connection)):
                 self.env_vars[MASK_KEYS_ENV] = json.dumps(passwords)
+            if self.job == "apply" and (logins := source_logins.given(pipeline, lake_connection)):
+                self.env_vars[SOURCE_LOGINS_ENV] = json.dumps(logins)
         self._hook._env_vars = self.env_vars  # noqa: SLF001 - as the hook's constructor would
 
     def _relay_warnings(self) -> None:

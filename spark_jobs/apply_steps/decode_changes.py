@@ -20,7 +20,7 @@ import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,7 @@ from tidegate.snapshot.chunks.chunk_table import ChunkFiles
 from tidegate.standing.causes import cause_of
 from tidegate.standing.events import Refused
 from tidegate.standing.standing import Place
+from tidegate.table_names import Physical
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
 from tidegate.upsert.target import NotStaged, StagedUpsert
 
@@ -69,7 +70,16 @@ if TYPE_CHECKING:
 _OUT = "found binary"
 
 Name = tuple[str, str]
-Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChunk
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """Rows of a table lack values that are asked for (TableChanges.lacks)."""
+
+    table: Physical
+
+
+Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChunk | Lacks
 
 
 def decode_changes(
@@ -82,7 +92,8 @@ def decode_changes(
     """
     plan = plan_decode(app, window, later, plans)
     tables, ledger, here = dict[str, StagedTable](), list[Accounted](), InDriver(KeyFilesAtHand(), app.pool)
-    decoded = Decoded(plan, StagedChanges(tables, here.key_files), ledger)
+    lacking = set[Physical]()
+    decoded = Decoded(plan, StagedChanges(tables, here.key_files), ledger, lacking)
     whole = [ref for ref in window.refs if ref.whole]  # of the others each row waits for its pair
     refs = [ref for ref in whole if plan.windows.get(ref.source) or plan.known[ref.source].held]
     chunks = [chunk for entry in window.tables.values() for chunk in entry.chunks]
@@ -104,11 +115,12 @@ def decode_changes(
             case Accounted():
                 ledger.append(outcome)
             case StagedUpsert():
-                tables.setdefault(outcome.name, StagedTable()).upserts.append(outcome)
+                tables.setdefault(outcome.name, StagedTable()).take(outcome)
             case StagedFile():
-                tables.setdefault(app.names.logical_name(outcome.database, outcome.table), StagedTable()).files.append(
-                    outcome
-                )
+                name = app.names.logical_name(outcome.database, outcome.table)
+                tables.setdefault(name, StagedTable()).take(outcome)
+            case Lacks():
+                lacking.add(outcome.table)
             case DamagedChunk():
                 _send_below(app, window, outcome)
             case _:
@@ -202,7 +214,7 @@ def decode_prewritten(
             yield change
             continue
         for source, changes in change.changes:
-            yield from stage.add(source, changes)
+            yield from _added(stage, source, changes)
         yield from stage.flush()
 
 
@@ -233,6 +245,12 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
     yield from stage.flush()
 
 
+def _added(stage: ChangesStage, source: str, changes: TableChanges) -> Iterator[Found]:
+    if changes.lacks:
+        yield Lacks(Physical(source, changes.database, changes.table))
+    yield from stage.add(source, changes)
+
+
 def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: ChangesStage) -> Iterator[Found]:
     """The results of an undamaged segment. Raises StreamCorrupt, UnknownEvent."""
     ledger = Ledger(payload_bytes=0)
@@ -240,7 +258,7 @@ def _decoded(ref: SegmentRef, segment: Segment, plan: DecodePlan, stage: Changes
     versions = plan.versions.get(ref.source, {})
     for done in changes_of(segment, versions, _windows_of(ref, plan), known):
         for changes in done.changes:
-            yield from stage.add(ref.source, changes)
+            yield from _added(stage, ref.source, changes)
         for problem in done.problems:
             yield Trouble(ref.source, problem)
         ledger.add(done.ledger)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_jobs.cascades.logged import LoggedChanges, Looked, Store, is_whole
+from spark_jobs.cascades.logged import LoggedChanges, Looked, Store, acts_on
 from spark_jobs.cascades.made import changes_made
 from spark_jobs.cascades.there import chunk_rows, exact_rows, silver_rows
 from spark_jobs.cascades.told import Teller
@@ -25,10 +25,11 @@ from spark_jobs.cascades.unsure import exact_from, read_meanwhile, unsure_upto
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver, Staged
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import MadeByKeys, StagedChanges, StagedTable
+from spark_jobs.window.named_segments import tables_named
 from spark_jobs.window.plan import TablePlan
 from spark_jobs.window.shape.cascading import ancestors, cascade_graph, descendants, rules_at
 from spark_jobs.window.shape.decode_plan import Decoded
-from spark_jobs.window.shape.kept import in_silver, masked
+from spark_jobs.window.shape.kept import in_silver, masked, unasked
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.standing.standings import hold, met_in
 from spark_jobs.window.window import PrewrittenSegment, StagedFile, TableWindow, Window
@@ -78,6 +79,7 @@ def follow_cascades(
             for entry in window.tables.values()
             for physical in entry.physical
             if physical.source == source and physical.pair in parents[source] and entry.begins(physical) < window.cut_ts
+            if app.histories[source].version_at(*physical.pair, window.cut_ts) is not None  # a rebuild knows later ones
         }
         while children:
             try:
@@ -90,9 +92,7 @@ def follow_cascades(
             except Exception as error:  # noqa: BLE001 - a fault of ours is these tables' alone
                 known = error if isinstance(error, Terminal) else unexpected(error)
                 _hold(app, window, source, children, Doubt(known.line))
-    staged = decoded.staged
-    tables = {name: staged.tables.get(name, StagedTable()) + more for name, more in given.made.items()}
-    return replace(staged, tables={**staged.tables, **tables}, by_keys=given.by_keys)
+    return replace(decoded.staged.joined(given.made), by_keys=given.by_keys)
 
 
 def _hold(app: Application, window: Window, source: str, children: Children, doubt: Doubt) -> None:
@@ -131,13 +131,14 @@ class _Played:
 
     def __init__(self, app: Application, window: Window, given: _Given, source: str, children: Children) -> None:
         self._app, self._window, self._given, self._source, self._children = app, window, given, source, children
-        self._begins = {name: entry.begins(Physical(source, *name)) for name, entry in children.items()}
-        above = {name: {ancestor.pair for ancestor in ancestors(app, Physical(source, *name))} for name in children}
-        self._tables: set[Name] = {*children, *(name for of in above.values() for name in of)}
-        self._from = {
-            table: min([self._begins[name] for name in children if table == name or table in above[name]])
-            for table in self._tables
-        }
+        self._begins: dict[Name, int] = {}
+        self._from: dict[Name, int] = {}  # of a table above children, from where the first of them begins
+        for name, entry in children.items():
+            self._begins[name] = begin_ts = entry.begins(Physical(source, *name))
+            above = [ancestor.pair for ancestor in ancestors(app, Physical(source, *name))]
+            for table in (name, *above):
+                self._from[table] = min(begin_ts, self._from.get(table, begin_ts))
+        self._tables = {*self._from}
         self._reader = LoggedChanges(app, window, given.committed, source)
         self._store = Store()
         self._told: dict[Name, str] = {}  # children that have a changelog
@@ -169,16 +170,8 @@ class _Played:
     def _parents_named(self) -> set[Name]:
         """Parents perhaps changed by segments of the window."""
         links = cascade_graph(self._app).children.get(self._source, {})
-        named = {
-            name for ref in self._window.refs if ref.source == self._source for name in self._app.names.in_segment(ref)
-        }
-        named |= {
-            name
-            for segment in self._given.committed
-            if segment.source == self._source
-            for name in {*self._app.names.kept(self._source, segment.ref.tables), *segment.names}
-        }
-        return {name for name in named if name in links and name in self._tables}
+        named = tables_named(self._app.names, self._window, self._given.committed, self._source)
+        return named & links.keys() & self._tables
 
     def _check_readable(self, parents: Collection[Name]) -> None:
         in_window = {physical.pair for entry in self._window.tables.values() for physical in entry.physical}
@@ -226,7 +219,16 @@ class _Played:
             cells.setdefault(rule.parent, {}).update(dict.fromkeys(rule.parent_columns))
             if rule.child in keys:
                 cells.setdefault(rule.child, {}).update(dict.fromkeys(rule.columns))
-        return {name: Looked(self._from[name], tuple(of), keys.get(name)) for name, of in cells.items()}
+        return {
+            name: Looked(self._from[name], tuple(of), keys.get(name), self._unasked(name)) for name, of in cells.items()
+        }
+
+    def _unasked(self, name: Name) -> frozenset[str]:
+        """Columns of a child that its images may lack."""
+        if name not in self._children:
+            return frozenset()
+        versions = self._app.histories[self._source].versions(*name)
+        return unasked(kept_of(self._app, self._children[name]), versions)
 
     def _version(self, name: Name, commit_ts: int) -> TableVersion:
         version = self._app.histories[self._source].version_at(*name, commit_ts)
@@ -249,7 +251,7 @@ class _Played:
         wanted = {name: Looked(of.begin_ts, tuple(columns[name])) for name, of in looked.items() if name in columns}
         acting = []
         for change in self._reader.read(wanted, self._store, inserts=False):
-            if change.checked and any(_acts(rule, change) for rule in rules if rule.parent == change.table):
+            if change.checked and any(acts_on(rule, change) for rule in rules if rule.parent == change.table):
                 acting.append(change)
             if len(acting) > limits.CASCADE_LOGGED_ROWS_MAX:
                 raise Doubt(
@@ -292,8 +294,7 @@ class _Played:
                 for row in rows.values():
                     world.put(name, row)
             _run(world, times, sorted([*changes, *anew.values()], key=attrgetter("order")))
-            missing = {rule: forms - given.get(rule, set()) for rule, forms in world.asked.items()}
-            missing = {rule: forms for rule, forms in missing.items() if forms}
+            missing = {rule: new for rule, forms in world.asked.items() if (new := forms - given.get(rule, set()))}
             if not missing:
                 return world.effects
             for rule, forms in missing.items():
@@ -340,10 +341,10 @@ class _Played:
         made = self._given.made
         match staged:
             case StagedUpsert():
-                made.setdefault(staged.name, StagedTable()).upserts.append(staged)
+                made.setdefault(staged.name, StagedTable()).take(staged)
             case StagedFile():
                 name = self._app.names.logical_name(staged.database, staged.table)
-                made.setdefault(name, StagedTable()).files.append(staged)
+                made.setdefault(name, StagedTable()).take(staged)
             case NotStaged():
                 cause, place = cause_of(staged.error), met_in(self._app, self._window, staged.name)
                 refused = Refused(cause, staged.message, place, needs=staged.needs, fault=staged.error)
@@ -370,20 +371,6 @@ def _compared(version: TableVersion, looked: Looked) -> tuple[object, ...]:
     """The parts of a version on which rules, and the key of followed rows, depend."""
     columns = tuple((c.silver, c.type, c.collation) for c in version.columns if c.silver in looked.cells)
     return (columns, version.silver_key if looked.key is not None else ())
-
-
-def _acts(rule: Rule, change: Logged) -> bool:
-    """Whether a parent's change may do something to children. Raises Doubt where its image doesn't tell."""
-    before, after = change.before, change.after
-    assert before is not None, "inserts weren't asked for"
-    names = rule.parent_columns
-    if not (rule.on_delete if after is None else rule.on_update):
-        return False
-    if after is not None and all(before.cells[name] == after.cells[name] for name in names):
-        return False
-    if not is_whole(before.cells, names):
-        raise Doubt("rows of its parent aren't logged whole (binlog_row_image is not FULL)", rule.child)
-    return True
 
 
 def _run(world: Cascades, times: Sequence[_Rules], changes: Sequence[Logged]) -> None:

@@ -16,12 +16,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from spark_jobs.asked.in_vain import AskedInVain
 from spark_jobs.window.application import Application
 from spark_jobs.window.density import ChangeDensity, DensityBelow
 from spark_jobs.window.life.ahead import check_not_ahead
 from spark_jobs.window.life.following import take_in, target
 from spark_jobs.window.life.mending import release_emptied
 from spark_jobs.window.made import Planned
+from spark_jobs.window.pairing.clusters import check_one_cluster
 from spark_jobs.window.shape.cascading import ancestors, descendants
 from spark_jobs.window.standing.gaps import hold_behind_gaps
 from spark_jobs.window.standing.standings import note, release_with_partners
@@ -43,9 +45,10 @@ from tidegate.tables import TABLES_BY_ID, WATERMARK, State
 
 def next_window(app: Application) -> Window | None:
     """The main window: above the published cut, or None when nothing new is resolved. Raises
-    StreamCorrupt where a source's clock can't be believed.
+    StreamCorrupt where a source's clock can't be believed, or two clusters write as one.
     """
     check_not_ahead(app)
+    check_one_cluster(app)
     release_emptied(app)
     release_with_partners(app)
     sources = _sources(app)
@@ -121,8 +124,9 @@ def _released(app: Application) -> dict[str, Collection[Physical]]:
     further now.
     """
     ready: dict[str, Collection[Physical]] = {}
+    in_vain = app.memory(AskedInVain)
     for name, state in app.states.of(State.RELEASED):
-        if not state.source and state.applied_ts < app.cut_ts:
+        if not state.source and state.applied_ts < app.cut_ts and not in_vain.waits(name, app.cut_ts):
             physical = app.names.flows().get(name) or _unknown(app, name)
             if physical and state.applied_ts < target(app, physical):
                 ready[name] = physical

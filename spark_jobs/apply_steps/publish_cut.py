@@ -23,7 +23,7 @@ from spark_jobs.window.standing.standings import after, hold_for_error
 from spark_jobs.window.waves.shards import rest_shards
 from spark_jobs.window.waves.snapshots import record_answers, take_answers
 from spark_jobs.window.window import TableWindow, Window
-from tidegate.errors import Terminal
+from tidegate.errors import SilverForeign, Terminal
 from tidegate.failpoint import failpoint
 from tidegate.schema.model.unlogged import VIEWS
 from tidegate.standing.events import CaughtUp, CutReached, SourceBack
@@ -183,7 +183,7 @@ def _row(
 ) -> dict[str, object] | None:
     """A row of control/cuts; None for a waiting table that can't be read or isn't as published: its
     standing is told, and the known facts of its silver stay, until it is asked again. One lacking
-    rows goes on without its old ones: its present silver counts.
+    rows goes on without its old ones: its present silver counts, unless it is somebody else's.
     """
     waits = state is not None and state.state in (State.HELD, State.RELEASED)
     if version is None:
@@ -192,8 +192,8 @@ def _row(
             if state is None or state.state is State.ACTIVE:
                 raise app.positions.unread[name]  # the cut would say that it is complete without it
             return None
-        counts = waits and state is not None and not state.lacks_rows
-        if counts and met_unwritten(app, name, silver) is not None:
+        error = met_unwritten(app, name, silver) if waits and state else None
+        if error is not None and not (state and state.lacks_rows and not isinstance(error, SilverForeign)):
             return None
         version = silver.version
     return {

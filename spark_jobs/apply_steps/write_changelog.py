@@ -130,6 +130,10 @@ def _own(app: Application, window: Window, entry: TableWindow, step: Callable[[]
 
 def _begun(app: Application, window: Window, entry: TableWindow) -> _Log:
     log = _begun_whole(app, window, entry)
+    if log.appending.was_restored:
+        place = Physical(min(entry.physical).source, entry.database, entry.table)
+        note = f"changes up to {log.after_ts} may be missing: somebody took this changelog back (RESTORE)"
+        log.words.append(told(GAP, place, log.after_ts + 1, note=note))
     for physical, begun_ts, lacked in _begin_anew(app, entry):
         if not lacked:
             log.refilled.add(physical.pair)

@@ -12,25 +12,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_jobs.window.application import Application
+from spark_jobs.window.named_segments import NamedSegment, read_segments, segments_naming
 from spark_jobs.window.window import PrewrittenSegment, Window
 from tidegate import tables
 from tidegate.binlog.row_images import NO_FOREIGN_KEYS, TableImages, row_images
 from tidegate.binlog.table_rows import HeldError
 from tidegate.cascades.follow import Logged, Row
+from tidegate.cascades.rules import Rule
 from tidegate.cascades.values import Doubt
 from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_INSERT, RowsError
+from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import StreamCorrupt, Terminal
-from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.limits import CASCADE_BYTES_MAX, CASCADE_LOGGED_ROWS_MAX
-from tidegate.schema.model.columns import TableVersion
+from tidegate.schema.model.columns import Generated, TableVersion
 from tidegate.segment_kinds import changes_of
 from tidegate.segments.result import CommitSpan, Known
 from tidegate.segments.segment import Segment
-from tidegate.segments.window import SegmentRef
 
 Name = tuple[str, str]
 IN_SILVER = -1  # number of the version of rows that silver has: their columns say it
@@ -56,19 +58,13 @@ class Store:
 @dataclass(frozen=True, slots=True)
 class Looked:
     """A table whose changes are read. begin_ts: above it. cells: the columns that rules look at.
-    key: of a table whose rows are followed, which are kept whole.
+    key: of a table whose rows are followed, which are kept whole. left_out: columns missing in silver.
     """
 
     begin_ts: int
     cells: tuple[str, ...]
     key: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    ref: SegmentRef
-    answers: Mapping[int, int] | None
-    names: Collection[Name]
+    left_out: frozenset[str] = frozenset()
 
 
 class LoggedChanges:
@@ -81,30 +77,19 @@ class LoggedChanges:
         self.files: dict[int, str] = {}  # seq -> binlog file
         self.gtids: dict[int, str] = {}  # commit_ts -> GTID
 
-    def _parts(self, wanted: set[Name]) -> Iterator[_Part]:
-        names = self._app.names
-        for ref in self._window.refs:
-            if ref.source == self._source and ref.whole and not wanted.isdisjoint(names.kept(self._source, ref.tables)):
-                yield _Part(ref, None, ())
-        for segment in self._committed:
-            tables_named = {*names.kept(segment.source, segment.ref.tables), *segment.names}
-            if segment.source == self._source and not tables_named.isdisjoint(wanted):
-                yield _Part(segment.ref, segment.answers, segment.names)
+    def _parts(self, wanted: set[Name]) -> Iterator[NamedSegment]:
+        return segments_naming(self._app.names, self._window, self._committed, self._source, wanted)
 
     def read(self, looked: Mapping[Name, Looked], store: Store, *, inserts: bool) -> Iterator[Logged]:
         """Raises Doubt where what was logged can't be read."""
         versions = {name: self._app.histories[self._source].versions(*name) for name in looked}
-        parts = {(part.ref.seq, part.answers is None): part for part in self._parts({*looked})}
-        for one_kind in (True, False):
-            refs = [part.ref for (_, whole), part in parts.items() if whole is one_kind]
-            for ref, segment in segments_or_damage(self._app.lake, refs):
-                part = parts[ref.seq, one_kind]
-                self.files[ref.seq] = ref.file
-                if isinstance(segment, StreamCorrupt):
-                    raise self._damaged(part, looked, segment)
-                yield from self._of_segment(part, segment, (versions, looked), store, inserts)
+        for part, segment in read_segments(self._app.lake, self._parts({*looked})):
+            self.files[part.ref.seq] = part.ref.file
+            if isinstance(segment, StreamCorrupt):
+                raise self._damaged(part, looked, segment)
+            yield from self._of_segment(part, segment, (versions, looked), store, inserts)
 
-    def _damaged(self, part: _Part, looked: Collection[Name], error: StreamCorrupt) -> Doubt:
+    def _damaged(self, part: NamedSegment, looked: Collection[Name], error: StreamCorrupt) -> Doubt:
         """About one of the tables that the segment names: the others' turn comes when its children are left out."""
         named = {*self._app.names.kept(self._source, part.ref.tables), *part.names}
         name = min(named.intersection(looked), default=None)
@@ -112,17 +97,17 @@ class LoggedChanges:
 
     def _of_segment(
         self,
-        part: _Part,
+        part: NamedSegment,
         segment: Segment,
         asked: tuple[Mapping[Name, Sequence[TableVersion]], Mapping[Name, Looked]],
         store: Store,
         inserts: bool,
     ) -> Iterator[Logged]:
         versions, looked = asked
-        cut_ts = self._window.cut_ts
-        upto_ts = part.ref.upto(cut_ts) if part.answers is None else cut_ts
-        spans = {name: CommitSpan(columns.begin_ts, upto_ts) for name, columns in looked.items()}
-        known = Known(rolled_back_ts=part.ref.rolled_back_ts, answers=part.answers)
+        upto_ts, known = part.upto(self._window.cut_ts), part.known
+        spans = {
+            name: CommitSpan(columns.begin_ts, upto_ts, left_out=columns.left_out) for name, columns in looked.items()
+        }
         try:
             for images in row_images(segment, versions, spans, known=known, inserts=inserts):
                 yield from self._of_images(images, segment.seq, looked[images.name], store)
@@ -141,7 +126,7 @@ class LoggedChanges:
             self.count += rows.num_rows
             if self.count > CASCADE_LOGGED_ROWS_MAX:
                 raise Doubt(TOO_MUCH, logged.name)
-        cells = _Cells(logged, looked)
+        cells = _Cells(logged, looked, self._untold(logged))
         part = -1
         if looked.key is not None:
             part = store.add(logged.version.version, pa.Table.from_batches([rows]), logged.name)
@@ -165,27 +150,33 @@ class LoggedChanges:
                 yield Logged(order, logged.name, before, after, checked[at], positions[at])
             at += 1 + updates
 
+    def _untold(self, logged: TableImages) -> frozenset[str]:
+        """Generated columns of MariaDB (11.8.9): an update leaves them out though they change."""
+        if logged.images.present is None:
+            return frozenset()
+        computed = frozenset(c.silver for c in logged.version.columns if c.generated is not Generated.NO)
+        if computed and self._app.pipeline.sources[self._source].traits.leaves_out_generated:
+            return computed
+        return frozenset()
+
     def check_readable(self, parents: Mapping[Name, int], known: Known) -> None:
         """Raises Doubt when the log changes parents in ways that aren't rows: statements, what
         can't be read. parents: those that take no part in the window themselves, where nobody else
         looks; from which commit_ts on.
         """
         versions = {name: self._app.histories[self._source].versions(*name) for name in parents}
-        for part in self._parts({*parents}):
-            if part.answers is not None:
-                continue
-            upto_ts = part.ref.upto(self._window.cut_ts)
+        whole = (part for part in self._parts({*parents}) if part.answers is None)
+        for part, segment in read_segments(self._app.lake, whole):
+            if isinstance(segment, StreamCorrupt):
+                raise self._damaged(part, parents, segment)
+            upto_ts = part.upto(self._window.cut_ts)
             spans = {name: CommitSpan(begin_ts, upto_ts) for name, begin_ts in parents.items()}
-            for _, segment in segments_or_damage(self._app.lake, [part.ref]):
-                if isinstance(segment, StreamCorrupt):
-                    raise self._damaged(part, parents, segment)
-                known_there = replace(known, rolled_back_ts=part.ref.rolled_back_ts)
-                for done in changes_of(segment, versions, spans, known_there):
-                    for problem in done.problems:
-                        name = (problem.database, problem.table)
-                        raise Doubt(
-                            f"changes of its parent {'.'.join(name)} can't be read: {problem.message}", parent=name
-                        )
+            known_there = replace(known, rolled_back_ts=part.ref.rolled_back_ts)
+            for done in changes_of(segment, versions, spans, known_there):
+                for problem in done.problems:
+                    name = (problem.database, problem.table)
+                    what = f"changes of its parent {'.'.join(name)} can't be read: {problem.message}"
+                    raise Doubt(what, parent=name)
 
 
 def _whose(
@@ -238,9 +229,9 @@ def _telling(logged: TableImages, looked: Looked) -> TableImages:
 class _Cells:
     """The looked-at cells of images, by column."""
 
-    def __init__(self, logged: TableImages, looked: Looked) -> None:
+    def __init__(self, logged: TableImages, looked: Looked, untold: Collection[str]) -> None:
         rows, present = logged.images.rows, logged.images.present
-        self._name, self._key = logged.name, looked.key
+        self._name, self._key, self._untold = logged.name, looked.key, untold
         self._columns: dict[str, list[Any]] = {}
         self._absent: dict[str, np.ndarray] = {}
         for name in looked.cells:
@@ -250,7 +241,8 @@ class _Cells:
             self._columns[name] = rows.column(at).to_pylist()
             if present is not None:
                 self._absent[name] = ~present[at - len(tables_of_system())]
-        if looked.key is not None and present is not None and not present.all():
+        whole = looked.key is None or present is None or _is_whole(logged, present, looked.cells)
+        if not whole:
             raise Doubt("its rows aren't logged whole (binlog_row_image is not FULL)", logged.name)
 
     def row(self, at: int, origin: tuple[int, int], before: Row | None = None) -> Row:
@@ -261,12 +253,23 @@ class _Cells:
             if before is None:  # of an update's before image it matters only where the value changed
                 cells[name] = _ABSENT
             else:
-                cells[name] = before.cells[name]
-        if before is not None and any(before.cells[n] is _ABSENT and cells[n] is not _ABSENT for n in cells):
+                cells[name] = _UNTOLD if name in self._untold else before.cells[name]
+        known = [name for name, value in cells.items() if not isinstance(value, _Absent)]
+        if before is not None and any(before.cells[name] is _ABSENT for name in known):
             whose = f"rows of its parent {'.'.join(self._name)}"
             raise Doubt(f"{whose} aren't logged whole (binlog_row_image is not FULL)", parent=self._name)
         key = tuple(cells[name] for name in self._key) if self._key is not None else ()
         return Row(key, cells, origin)
+
+
+def _is_whole(logged: TableImages, present: npt.NDArray[np.bool_], cells: Collection[str]) -> bool:
+    """Whether images have all that a row is made of: no hidden hash, and no column that silver
+    leaves out. cells: rules look at these.
+    """
+    names = logged.images.rows.schema.names[len(tables_of_system()) :]
+    unasked = logged.plan.marks[:, L.MARK_UNASKED].tolist()
+    needed = [at for at, name in enumerate(names) if name in cells or not unasked[at]]
+    return bool(present[needed].all())
 
 
 class _Absent:
@@ -274,6 +277,7 @@ class _Absent:
 
 
 _ABSENT = _Absent()
+_UNTOLD = _Absent()  # ... and that may be another one than before
 
 
 def tables_of_system() -> tuple[str, ...]:
@@ -281,6 +285,18 @@ def tables_of_system() -> tuple[str, ...]:
     return (tables.OP, tables.COMMIT_TS, tables.SEQ, tables.ORDINAL)
 
 
-def is_whole(cells: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Whether an image has these columns."""
-    return not any(cells[name] is _ABSENT for name in names)
+def acts_on(rule: Rule, change: Logged) -> bool:
+    """Whether a parent's change may do something to children. Raises Doubt where its image doesn't tell."""
+    before, after = change.before, change.after
+    assert before is not None, "inserts weren't asked for"
+    names = rule.parent_columns
+    if not (rule.on_delete if after is None else rule.on_update):
+        return False
+    if after is not None and all(before.cells[name] == after.cells[name] for name in names):
+        return False
+    if after is not None and any(after.cells[name] is _UNTOLD for name in names):
+        why = "it refers to a generated column, which MariaDB logs in inserts alone"
+        raise Doubt(why, rule.child)
+    if any(before.cells[name] is _ABSENT for name in names):
+        raise Doubt("rows of its parent aren't logged whole (binlog_row_image is not FULL)", rule.child)
+    return True

@@ -84,11 +84,13 @@ def _counting(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
 
 
 def _newest(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
-    """Among old runs the newest of each table stay: with their compared ranges."""
+    """Each table keeps its newest result, however old. Its ranges go: their ends are keys, maybe of a person who was
+    deleted since.
+    """
     young = rows.filter(pc.greater_equal(rows["recorded_at"], oldest))
     old = rows.filter(pc.less(rows["recorded_at"], oldest))
     last = last_of(rows.filter(pc.equal(rows["chunk"], 0)), _VERIFIED, ["recorded_at"])
-    of = [*_VERIFIED, "verification"]
+    of = [*_VERIFIED, "verification", "chunk"]
     return pa.concat_tables([old.join(last.select(of), keys=of, join_type="left semi"), young])
 
 

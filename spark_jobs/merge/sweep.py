@@ -61,7 +61,8 @@ def _sweep(writer: SilverWriter, sweep: Sweep, cut_ts: int) -> int | None:
     state = writer.log.state()
     done = (f"{writer.app_id}/sweep/{'.'.join(sweep.physical)}", sweep.end_ts)
     upto_ts = max(own_ts(state, writer.app_id), cut_ts)
-    version = writer.app.histories[sweep.physical.source].last(sweep.physical.pair)
+    # A rebuild knows versions from above its window, whose key is another one.
+    version = writer.app.histories[sweep.physical.source].version_at(*sweep.physical.pair, cut_ts)
     never_null = (tables.COMMIT_TS, *(version.silver_key if version is not None else ()))
     if not state.created or not _may_hold(state, sweep.low_ts, upto_ts, never_null):
         return None

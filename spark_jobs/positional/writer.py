@@ -207,11 +207,13 @@ def _made(
     app: Application, upsert: Upsert, resolved: Resolved, together: Together, rewriting: BoundedSemaphore
 ) -> tuple[Actions, Sequence[Mapping[str, Any]]]:
     """The actions of the phase, and those of files that were written for this commit alone."""
+    layout = upsert.phase.layout
     with own_trouble(upsert.path):
+        rows, together = few_rows.read(app.lake, upsert.path, resolved.few, together, layout)
         with VectorWriter(app.lake, upsert.path, named=False) as vectors:
             actions = replaced(together.others, vectors)
             actions.extend(adopted(_new_files(app, upsert, resolved, rewriting), vectors))
-        own = few_rows.write(app.lake, upsert.path, resolved.few, together, upsert.phase.layout)
+        own = few_rows.write(app.lake, upsert.path, rows, layout)
     actions.extend(Actions(together.files, list(own), together.rows_removed, sum(map(len, resolved.few))))
     return actions, own
 
@@ -234,9 +236,12 @@ def upserted(actions: Actions, transaction: tuple[str, int]) -> Change:
 
 
 def _together(upsert: Upsert, resolved: Resolved, snapshot: TableState, probe: Probe) -> Together:
-    """The small files that the phase's few rows are written with; none where it has files of its own anyway."""
+    """The small files that the phase's few rows are written with; none where it has files of its own anyway.
+
+    A phase of new rows alone only adds a file: a stream that reads silver goes on behind such a commit.
+    """
     small = bool(resolved.few) or any(hit.file.size <= few_rows.SMALL_FILE_BYTES for hit in probe.hits)
-    if resolved.files or upsert.phase.layout.partition_columns or not small:
+    if resolved.files or upsert.phase.layout.partition_columns or not (small and probe.hits):
         return Together((), tuple(probe.hits))
     return choose(resolved.few, snapshot.files, probe.hits)
 
@@ -244,16 +249,17 @@ def _together(upsert: Upsert, resolved: Resolved, snapshot: TableState, probe: P
 def _new_files(app: Application, upsert: Upsert, resolved: Resolved, rewriting: BoundedSemaphore) -> list[NewFile]:
     """The staged files; one that lost most of its rows is written anew without them, once."""
     if upsert.files is None:
-        upsert.files = []
+        files = list[NewFile]()  # the upsert's only when it is whole: another try takes it as it is
         for file in resolved.files:
             live = rows_of(file.add) - len(file.losers)
             if live and len(file.losers) > live:
                 with rewriting:
                     pieces = live_rows(app.lake, upsert.path, LiveFile(file.add), upsert.phase.layout, file.losers)
                     adds = write(app.lake, upsert.path, pa.concat_tables(pieces), upsert.phase.layout)
-                upsert.files += [NewFile(add, np.zeros(0, np.int64)) for add in adds]
+                files += [NewFile(add, np.zeros(0, np.int64)) for add in adds]
             else:
-                upsert.files.append(file)
+                files.append(file)
+        upsert.files = files
     return upsert.files
 
 

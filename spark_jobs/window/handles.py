@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.mask_keys import mask_keys
+from spark_jobs.session.source_logins import source_logins
 from spark_jobs.window.checkpoints import Checkpoints
 from tidegate import tables
 from tidegate.config import Pipeline
@@ -49,7 +50,7 @@ class Handles:
     """background: Spark, perhaps not there yet. lease: of apply, or of rebuild; none in a
     test. pool: for looks at tables' logs and files, and for commits. Work in it waits for no other
     work in it. key_seed: of key hashes, in all windows. earlier: earlier windows' knowledge of
-    silver's files. mask_keys: by the id of a connection.
+    silver's files. mask_keys: by the id of a connection. source_logins: by source.
     """
 
     background: BackgroundSession
@@ -66,6 +67,7 @@ class Handles:
         indexes = KeyIndexes(self.lake, self.key_seed, self.pipeline.apply.key_index_bytes)
         self.earlier = Earlier(KnownGroups(PROBE_GROUPS_BYTES_MAX), indexes)
         self.mask_keys = mask_keys(self.pipeline)
+        self.source_logins = source_logins(self.pipeline)
         self.pool = ThreadPoolExecutor(max(AT_ONCE_TABLES_MIN, self.pipeline.apply.parallel_tables), "table")
 
     @property

@@ -7,7 +7,7 @@ Out: Planned, DdlReplayed, TakenWaves, Committed, StagedTable, StagedChanges, Ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -75,6 +75,13 @@ class StagedTable:
     files: list[StagedFile] = field(default_factory=list)
     upserts: list[StagedUpsert] = field(default_factory=list)
 
+    def take(self, staged: StagedFile | StagedUpsert) -> None:
+        """Add what a stage gave."""
+        if isinstance(staged, StagedUpsert):
+            self.upserts.append(staged)
+        else:
+            self.files.append(staged)
+
     def __add__(self, more: StagedTable) -> StagedTable:
         return StagedTable([*self.files, *more.files], [*self.upserts, *more.upserts])
 
@@ -102,6 +109,13 @@ class StagedChanges:
     tables: Mapping[str, StagedTable]
     key_files: KeyFilesAtHand
     by_keys: MadeByKeys = field(default_factory=MadeByKeys)
+
+    def joined(self, made: Mapping[str, StagedTable]) -> StagedChanges:
+        """With more, staged by a later step."""
+        tables = dict(self.tables)
+        for name, more in made.items():
+            tables[name] = tables.get(name, StagedTable()) + more
+        return replace(self, tables=tables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,10 @@ class Setting:
         self.file = tmp / "p.yaml"
         self.server = server
         self.database = database
-        lines = "\n".join(f"  {name}: {{conn_id: {CONN_ID}, flavour: mariadb}}" for name in sources)
+        ids = [CONN_ID, *(f"{CONN_ID}_{name}" for name in sources[1:])]
+        lines = "\n".join(
+            f"  {name}: {{conn_id: {of}, flavour: mariadb}}" for name, of in zip(sources, ids, strict=True)
+        )
         self.file.write_text(
             f"pipeline: sensor\nlake: {{path: {self.lake}}}\nsources:\n{lines}\n"
             f"tables: {{include: ['{database}.*']}}\n"

@@ -202,6 +202,7 @@ def test_a_verification_is_assertions_on_silver_and_what_differs_comes_first(
         TableResult("main", "shop.a", "shop.a", Outcome.EQUAL, source_rows=5, silver_rows=5),
         TableResult("main", "shop.b", "shop.b", Outcome.DIFFERENT, source_rows=5, silver_rows=4, different=1),
         TableResult("main", "shop.c", "shop.c", Outcome.HELD),
+        TableResult("main", "shop.d", "shop.d", Outcome.WAITS),
     ]
     operator = VerifyOperator(task_id="verify", pipeline_file="shop.yaml")
     report = Report("shop", 20, {}, tuple(results))

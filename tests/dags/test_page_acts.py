@@ -345,7 +345,7 @@ def test_a_person_asks_for_a_tables_rows(
     mariadb.query(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
     log = Log(tmp_path)
     log.keeps(f"'{database}.*'")
-    log.file.write_text(log.file.read_text().replace(", two: {conn_id: c, flavour: mariadb}", ""))
+    log.file.write_text(log.file.read_text().replace(", two: {conn_id: d, flavour: mariadb}", ""))
     place = Place("one", database, "t", "b.000001", 4, 20)
     standing = Standing(State.HELD, "it has older rows", Cause.NEEDS_ROWS, 20, place)
     row = held.to_row(standing, "road", f"{database}.t", datetime.now(UTC))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -10,6 +11,8 @@ import pytest
 
 from tests.support.pipeline_views import NOW, pipeline, view
 from tidegate.capture.health import Health, health
+from tidegate.capture.silence import LastSign, LeasedWork, Silence
+from tidegate.lake.timeline import STEPS
 from tidegate.lake.verified import Verified
 from tidegate.pipelines import PipelineView
 from tidegate_airflow.page.charts import chart, sparkline
@@ -117,6 +120,7 @@ def test_what_a_person_typed_is_text() -> None:
 
 def test_a_table_that_differs_is_said_in_the_overview() -> None:
     of = view(held=False)
+    assert json.loads(json.dumps(of.plain()))["verification"]["outcomes"] == {"equal": 20}
     shown = overview(
         [replace(of, verified={"shop.orders_00000": Verified("different", 5, "2026-09-21T13:00:00+00:00")})]
     )
@@ -132,6 +136,32 @@ def test_a_gap_in_what_is_known_is_a_gap_in_the_line() -> None:
     assert sparkline([0.0, 0.0], "flat").count("<polyline") == 1
     (single,) = re.findall("points='([^']*)'", sparkline([None, None, 3.0], "one step, at the edge"))
     assert single == "115.0,2.0 125.0,2.0", "half of it can be seen"
+
+
+def test_work_that_has_stopped_is_said_with_what_begins_it_again() -> None:
+    of = view(held=False)
+    assert of.standing is not None
+    down = (
+        Silence(LeasedWork.CAPTURE, "us", "shop", LastSign.KILLED, NOW - 720, "shop__capture"),
+        Silence(LeasedWork.APPLY, "shop", "shop", LastSign.ENDED, NOW - 300, "shop__apply"),
+    )
+    shown = pipeline_view(replace(of, standing=replace(of.standing, silences=down)), TablesAsked())
+    Balanced().feed(shown)
+    assert "capture of us has not answered since 2026-09-21 14:01:20 UTC, 12 min ago: its process is gone" in shown
+    assert "apply of shop has not answered since 2026-09-21 14:08:20 UTC, 5 min ago: it ended" in shown
+    assert shown.count("start the DAG shop__apply in Airflow") == 1
+    assert "capture of eu has" not in shown
+
+
+def test_a_peak_that_is_drawn_is_not_called_0() -> None:
+    of = view(held=False)
+    assert of.timeline is not None
+    rows = (*(0,) * (STEPS - 2), 2, 0)
+    past = replace(of.timeline, rows=rows, payload_bytes=tuple(10 * each for each in rows), lag=(0.0,) * 59 + (0.004,))
+    shown = pipeline_view(replace(of, timeline=past), TablesAsked())
+    assert "Row changes a second: <b>0</b> now, at most 0.033" in shown
+    assert "Binlog a second: <b>0 bytes</b> now, at most 0.33 bytes" in shown
+    assert "Lag of silver: <b>4 ms</b> now, at most 4 ms" in shown
 
 
 def test_the_page_takes_nothing_from_elsewhere() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tidegate.config import Apply, ApplyMode, Capture, Maintain, Snapshot, Verify
-from tidegate.errors import ConfigError, LakeUnavailable, PositionLost, SourceRefused, SourceUnavailable
+from tidegate.errors import ConfigError, HostRefused, LakeUnavailable, PositionLost, SourceRefused, SourceUnavailable
 from tidegate.pipelines import encoded
 
 pytestmark = pytest.mark.airflow
@@ -215,27 +215,70 @@ def test_no_two_pumps_of_a_tidb_end_their_runs_at_the_same_moment(begun: float) 
     assert run_ends_at(pipeline, "main", 7.0) == 7.0 + seconds
 
 
-@pytest.mark.parametrize("sources", [1, 3])
-def test_the_next_run_of_sources_that_are_all_refused_doesnt_begin_at_once(
-    sources: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("sources", "error", "seconds"),
+    [
+        (1, SourceRefused("access denied"), []),
+        (3, SourceRefused("access denied"), [60.0]),
+        (3, KeyError("a fault of ours"), [60.0]),
+        (3, SourceUnavailable("down"), []),  # it is tried again in the same run
+    ],
+    ids=["alone", "refused", "fault", "down"],
+)
+def test_the_next_run_of_a_source_that_is_refused_doesnt_begin_at_once(
+    sources: int, error: Exception, seconds: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tidegate_airflow import capture_sensor
 
     file = tmp_path / "p.yaml"
-    listed = ", ".join(f"s{number}: {{conn_id: c, flavour: mysql}}" for number in range(sources))
+    listed = ", ".join(f"s{number}: {{conn_id: c{number}, flavour: mysql}}" for number in range(sources))
     file.write_text(f"pipeline: p\nlake: {{path: x}}\nsources: {{{listed}}}\ntables: {{include: ['*.*']}}\n")
 
     def refuse(*_: object) -> None:
-        raise SourceRefused("access denied")
+        raise error
 
     waited = list[float]()
     sensor = capture_sensor.CaptureSensor(task_id="s0", pipeline_file=str(file), source="s0")
     monkeypatch.setattr(sensor, "_capture_or_wait", refuse)
     monkeypatch.setattr(sensor._stop, "wait", waited.append)
     monkeypatch.setattr(capture_sensor.pipelines, "resolved", lambda pipeline: pipeline)
-    with pytest.raises(SourceRefused):
+    with pytest.raises(type(error)):
         sensor.execute({"params": {}, "run_id": "r"})
-    assert waited == ([] if sources == 1 else [60.0])
+    assert waited == seconds
+
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_a_refused_pump_is_tried_again_and_fails_no_sooner_than_others(
+    heals: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TiDB may be waiting for it: a new process would take seconds more, and thousands of runs a day."""
+    from tidegate_airflow import capture_sensor
+
+    file, tried, now = tmp_path / "p.yaml", list[float](), [0.0]
+    pump = "{conn_id: c, flavour: tidb, listen: ['unix:/p']}"
+    file.write_text(f"pipeline: p\nlake: {{path: x}}\nsources: {{s0: {pump}}}\ntables: {{include: ['*.*']}}\n")
+
+    def capture(*_: object) -> None:
+        tried.append(now[0])
+        if not (heals and len(tried) == 4):
+            raise HostRefused("can't listen")
+
+    def wait(seconds: float) -> bool:
+        now[0] += seconds
+        return False
+
+    sensor = capture_sensor.CaptureSensor(task_id="s0", pipeline_file=str(file), source="s0")
+    monkeypatch.setattr(sensor, "_capture_or_wait", capture)
+    monkeypatch.setattr(sensor._stop, "wait", wait)
+    monkeypatch.setattr(capture_sensor.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(capture_sensor.pipelines, "resolved", lambda pipeline: pipeline)
+    if heals:
+        sensor.execute({"params": {}, "run_id": "r"})
+        assert tried == [0.0, 2.0, 4.0, 6.0]
+        return
+    with pytest.raises(HostRefused):
+        sensor.execute({"params": {}, "run_id": "r"})
+    assert tried == [2.0 * number for number in range(31)]
 
 
 def test_a_quiet_source_proves_each_hour_soon_where_others_wait_for_it() -> None:

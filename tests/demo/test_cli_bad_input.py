@@ -217,6 +217,11 @@ def test_a_typo_is_told_what_was_meant(run: Run) -> None:
     assert "did you mean demo?" in run("status", "dmo").line
 
 
+def test_a_pipeline_in_the_place_of_a_verb_is_told_the_verbs(run: Run) -> None:
+    line = run("snapshot", "shop").line
+    assert "snapshot comes one of start, run, restart, pause, resume, cancel, status (see" in line
+
+
 def test_a_fault_of_our_own_is_one_line_too(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.pipelines.load", lambda _: {}["no such key"])
     ended = run("status", str(file))

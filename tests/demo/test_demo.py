@@ -67,7 +67,9 @@ def running(root: Path) -> list[str]:
     return found
 
 
-def test_demo_ends_with_every_table_equal_and_nothing_left_running(root: Path) -> None:
+@pytest.mark.parametrize("run", [pytest.param(1, id="tidegate query"), pytest.param(2, id="Spark SQL, too")])
+def test_demo_ends_with_every_table_equal_and_nothing_left_running(root: Path, run: int) -> None:
+    """run: how many of the commands that it prints for a look at its lake. Spark SQL takes two JVMs."""
     process = start(root, "--seconds", "12")
     told, _ = process.communicate(timeout=1800)
     assert process.returncode == 0, told
@@ -86,7 +88,7 @@ def test_demo_ends_with_every_table_equal_and_nothing_left_running(root: Path) -
     assert passwords.st_mode & 0o077 == 0, "others may read the password"
     commands = [line for line in told.splitlines() if "count(*) AS orders" in line]
     assert len(commands) == 2, "one of tidegate's own, one for Spark SQL"
-    for command in commands:
+    for command in commands[:run]:
         done = subprocess.run(
             command,
             shell=True,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tidegate.demo.progress import DemoMoment, facts_line
+from tidegate.demo.run import covers
 from tidegate.demo.workload import Counters
-from tidegate.lake.status import TableStatus
+from tidegate.lake.status import SourceStatus, TableStatus
+from tidegate.position import MariadbGtidPosition
 from tidegate.tables import State
 
 
@@ -28,3 +30,11 @@ def test_a_line_names_each_figure() -> None:
     line = facts_line(moment)
     assert [part.split()[0] for part in line.split("; ")] == ["source", "bronze", "snapshot", "silver"]
     assert "bronze nothing yet" in line
+
+
+def test_a_source_whose_log_is_empty_is_not_covered_before_the_first_cut() -> None:
+    wanted = MariadbGtidPosition.parse("0-1-5")
+    source = SourceStatus("shop", 9, 9, 1, 100, 0, "binlog.000001", 4, "0-1-5")
+    for cut_ts in (0, 100):
+        moment = DemoMoment(1.0, Counters(), source, cut_ts, (), [], None, None)
+        assert covers(moment, wanted) == bool(cut_ts), "nothing is in silver, though the source has no later change"

@@ -274,7 +274,7 @@ def test_the_ui_shows_the_dags_their_manual_and_what_an_operator_turns_in_the_tr
         chromium.save_screenshot(str(pages / "dags.png"))
         see(chromium, f"{airflow.url}/dags/{name}__capture", ["Owner", "tidegate"])
         click(chromium, "[data-testid='markdown-button']")
-        see(chromium, None, ["Reads the sources' binlogs", "Tables written:", "When it is red:"])
+        see(chromium, None, ["Reads a source's binlog", "Tables written:", "When it is red:"])
         chromium.save_screenshot(str(pages / "manual.png"))
         see(chromium, f"{airflow.url}/dags/{name}__apply", ["Owner"])
         click(chromium, "[data-testid='trigger-dag-button']")

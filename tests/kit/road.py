@@ -72,13 +72,15 @@ class Road:
         server = self.server
         return ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
 
-    def capture(self, *, seconds: float = 60) -> None:
-        """Capture until all is there that the server has now; in a lake without anything, a heartbeat."""
+    def capture(self, *, seconds: float = 60, heartbeat: bool = False) -> None:
+        """Capture until all is there that the server has now; in a lake without anything, or if asked, a heartbeat."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             goal = current_position(cursor)
         for _ in range(_RUNS_MAX):  # a busy machine may need several to get there
             run = binlog_run(self.pipeline, "one", self.info, self.folder / "state")
-            found = run.run(seconds, idle_seconds=_IDLE_SECONDS if self._begun else _FIRST_IDLE_SECONDS)
+            found = run.run(
+                seconds, idle_seconds=_FIRST_IDLE_SECONDS if heartbeat or not self._begun else _IDLE_SECONDS
+            )
             self._begun = found.last_seq > 0
             if self._begun and (goal is None or position_of(found.position) >= goal):
                 break

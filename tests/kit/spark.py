@@ -37,6 +37,11 @@ class LateSession:
         self._lock = threading.Lock()
         self._started: SparkSession | None = None
 
+    @property
+    def has_started(self) -> bool:
+        """Whether there is a JVM."""
+        return self._started is not None
+
     def __getattr__(self, name: str) -> Any:
         """Everything of a session, which the object itself lacks."""
         with self._lock:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.airflow
 PIPELINE = """
 pipeline: shop
 lake: {path: lakes/shop}
-sources: {main: {conn_id: shop_db, flavour: mariadb}}
+sources: {eu: {conn_id: eu_db, flavour: mariadb}, us: {conn_id: us_db, flavour: mariadb}}
 tables: {include: ["shop.*"]}
 """
 
@@ -46,6 +46,6 @@ def test_captures_tasks_alone_get_the_queue(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     dags = json.loads((tmp_path / "parsed.json").read_text())["dags"]
     queues = {dag_id: {task.get("queue", "default") for task in tasks(dag)} for dag_id, dag in dags.items()}
-    assert queues.pop("shop__capture") == {"capture"}
+    assert [queues.pop(dag_id) for dag_id in ("shop__capture", "shop__capture_us")] == [{"capture"}] * 2
     assert "shop__apply" in queues
     assert set().union(*queues.values()) == {"default"}

@@ -255,6 +255,12 @@ def _set(raw: bytes, column: ColumnPlan, _wire: WireColumn) -> str:
     return ",".join(member for i, member in enumerate(column.members) if bits >> i & 1)
 
 
+def _vector(raw: bytes, _column: ColumnPlan, _wire: WireColumn) -> list[float]:
+    if len(raw) % 4:
+        raise _refuse()
+    return list(struct.unpack(f"<{len(raw) // 4}f", raw))
+
+
 def _binary(raw: bytes, column: ColumnPlan, wire: WireColumn) -> bytes:
     return raw.ljust(wire.length, b"\0") if column.type.text.base == "binary" else raw
 
@@ -286,5 +292,5 @@ _READERS: Final[dict[Kind, Callable[[bytes, ColumnPlan, WireColumn], Any]]] = {
     Kind.UUID: _converted,
     Kind.INET: _converted,
     Kind.GEOMETRY: _geometry,
-    Kind.VECTOR: lambda raw, _column, _wire: list(struct.unpack(f"<{len(raw) // 4}f", raw)),
+    Kind.VECTOR: _vector,
 }

@@ -379,7 +379,7 @@ class World(Whole):
             one
             for one in report.tables
             if one.outcome not in (Outcome.EQUAL, Outcome.DROPPED)
-            and (one.outcome is not Outcome.HELD or one.silver not in events)
+            and (one.outcome not in (Outcome.HELD, Outcome.WAITS) or one.silver not in events)
         ]
         if bad:
             told = "; ".join(f"{one.table} {one.outcome}: {one.reason} {one.differences[:2]}" for one in bad)

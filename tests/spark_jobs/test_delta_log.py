@@ -18,6 +18,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
+from tests.support.readers import by_duckdb
 from tidegate.delta.actions import moved
 from tidegate.delta.exchange import exchange
 from tidegate.delta.live_file import LiveFile
@@ -68,8 +69,8 @@ def upsert(log: DeltaLog, state: TableState, version: int = 7) -> TableState:
     return log.commit(state, Change(found, "UPSERT", {APP: version}))
 
 
-def ids(spark: SparkSession, uri: str) -> list[int]:
-    return sorted(row.id for row in spark.sql(f"SELECT id FROM delta.`{uri}`").collect())
+def ids(uri: str) -> list[int]:
+    return sorted(by_duckdb(uri)["id"].to_pylist())
 
 
 def actions(uri: str, version: int) -> dict[str, list[dict[str, Any]]]:
@@ -91,7 +92,7 @@ def test_spark_reads_a_commit_its_history_and_the_table_before_it(spark: SparkSe
     assert found["remove"][0]["extendedFileMetadata"] is True
     history = spark.sql(f"DESCRIBE HISTORY delta.`{uri}` LIMIT 1").collect()[0]
     assert (history.version, history.operation, history.engineInfo) == (3, "UPSERT", "tidegate")
-    assert ids(spark, uri) == list(range(20))
+    assert sorted(row.id for row in spark.sql(f"SELECT id FROM delta.`{uri}`").collect()) == list(range(20))
     assert (after.version, after.transaction(APP), after.transaction("another")) == (3, 7, 0)
     assert log.state() == after == DeltaLog(uri).state()
     assert spark.sql(f"SELECT count(*) FROM delta.`{uri}` VERSION AS OF 2").collect()[0][0] == 20
@@ -102,7 +103,7 @@ def test_spark_packs_deletes_and_vacuums_behind_a_commit(spark: SparkSession, ur
     upsert(log, log.state())
     for statement in (f"OPTIMIZE delta.`{uri}`", f"DELETE FROM delta.`{uri}` WHERE id < 5", f"VACUUM delta.`{uri}`"):
         spark.sql(statement)
-    assert ids(spark, uri) == list(range(5, 20))
+    assert ids(uri) == list(range(5, 20))
     assert sum(file.live_rows or 0 for file in log.state().files) == 15
 
 
@@ -115,10 +116,10 @@ def test_a_deletion_vector_replaces_the_one_before(spark: SparkSession, uri: str
     plain = {name: value for name, value in file.action.items() if name != "deletionVector"}
     after = log.commit(state, Change(moved([file], [plain], data_change=True), "UNDO"))
     assert actions(uri, after.version)["remove"][0]["deletionVector"] == file.action["deletionVector"]
-    assert ids(spark, uri) == list(range(20))
+    assert ids(uri) == list(range(20))
     again = next(f for f in after.files if f.path == file.path)
     log.commit(after, Change(moved([again], [file.action], data_change=True), "REDO"))
-    assert 3 not in ids(spark, uri)
+    assert 3 not in ids(uri)
     assert sum(f.live_rows or 0 for f in log.state().files) == 19
 
 
@@ -140,13 +141,13 @@ def test_whatever_another_writer_commits_in_between_is_a_conflict_and_nothing_is
     log = DeltaLog(uri)
     state = log.state()
     OTHERS[other](spark.newSession(), uri)
-    before = ids(spark, uri)
+    before = ids(uri)
     with pytest.raises(CommitConflict, match="after version 2"):
         upsert(log, state)
-    assert ids(spark, uri) == before
+    assert ids(uri) == before
     assert log.state().transaction(APP) == 0
     upsert(log, log.state())
-    assert ids(spark, uri) == before
+    assert ids(uri) == before
 
 
 def test_spark_notices_our_commit_in_the_middle_of_its_own(spark: SparkSession, uri: str) -> None:
@@ -160,7 +161,7 @@ def test_spark_notices_our_commit_in_the_middle_of_its_own(spark: SparkSession, 
     after = log.commit(state, Change(moved([state.files[0]], [], data_change=True), "UPSERT"))
     assert begun.readVersion() == after.version - 1
     insert(spark.newSession(), uri, 90, 91)
-    assert ids(spark, uri) == [*sorted(_ids_of(state.files[1])), 90]
+    assert ids(uri) == [*sorted(_ids_of(state.files[1])), 90]
 
 
 def _ids_of(file: LiveFile) -> list[int]:
@@ -168,7 +169,7 @@ def _ids_of(file: LiveFile) -> list[int]:
     return list(range(low, high + 1))
 
 
-def test_an_append_by_delta_rs_is_a_conflict(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_append_by_delta_rs_is_a_conflict(tmp_path: Path) -> None:
     uri = str(tmp_path / "plain")
     write_deltalake(uri, pa.table({"id": pa.array(range(5), pa.int64()), "v": ["a"] * 5}))
     log = DeltaLog(uri)
@@ -178,7 +179,7 @@ def test_an_append_by_delta_rs_is_a_conflict(spark: SparkSession, tmp_path: Path
         upsert(log, state)
     upsert(log, log.state())
     write_deltalake(uri, pa.table({"id": pa.array([100], pa.int64()), "v": ["rs"]}), mode="append")
-    assert ids(spark, uri) == [0, 1, 2, 3, 4, 99, 100]
+    assert ids(uri) == [0, 1, 2, 3, 4, 99, 100]
 
 
 def test_moving_rows_goes_behind_an_append_but_not_behind_a_change_of_its_file(spark: SparkSession, uri: str) -> None:
@@ -196,7 +197,7 @@ def test_moving_rows_goes_behind_an_append_but_not_behind_a_change_of_its_file(s
     assert move("two.parquet", "delete of a row") == 6
     with pytest.raises(CommitConflict, match="isn't live any more"):
         move("three.parquet", "optimize")
-    assert ids(spark, uri) == [*(i for i in range(20) if i != 15), 50]
+    assert ids(uri) == [*(i for i in range(20) if i != 15), 50]
 
 
 def test_a_table_that_isnt_there_says_so_and_appears_when_made(template: str, tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ def test_row_ids_are_refused_and_in_commit_timestamps_are_given(spark: SparkSess
     log = DeltaLog(timed)
     after = upsert(log, log.state())
     assert actions(timed, after.version)["commitInfo"][0]["inCommitTimestamp"] > 0
-    assert ids(spark, timed) == [1]
+    assert ids(timed) == [1]
 
 
 def test_many_tables_are_committed_from_many_threads_and_few_are_kept_in_memory(
@@ -244,4 +245,4 @@ def test_many_tables_are_committed_from_many_threads_and_few_are_kept_in_memory(
         assert list(pool.map(work, uris)) == [[3, 4, 5, 6, 7]] * 4
     logs.trim()
     assert sum(bool(logs.of(uri).held_bytes) for uri in uris) == 1
-    assert all(ids(spark, uri) == list(range(20)) for uri in uris)
+    assert all(ids(uri) == list(range(20)) for uri in uris)

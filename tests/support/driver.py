@@ -5,9 +5,10 @@ In:  the session, or none for a driver with a JVM of its own, which starts when 
 Out: started(): a driver's process, whose exit code is the job's. killed(): the same, which died of SIGKILL at its
      point, and Spark runs nothing of it any more.
 
-A driver is a process of its own, forked from one that has imported everything, and speaks to the JVM that is there:
-`tidegate apply` and a JVM of its own for each point would cost five times as much. What a driver knows dies with it all
-the same; what its JVM would have lost too is cancelled, or done before the next driver starts.
+A driver is a process of its own, forked from one that has imported everything, and asks for the test's JVM when its job
+needs one, as the job itself would start it then: `tidegate apply` and a JVM of its own for each point would cost five
+times as much. What a driver knows dies with it all the same; what its JVM would have lost too is cancelled, or done
+before the next driver starts.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_jobs.session.background import BackgroundSession
+from tests.kit.spark import LateSession
 from tests.support.forks import forks
 
 _SECONDS_MAX = 900
@@ -42,15 +46,27 @@ def started(
     log: Path | None = None,
 ) -> Any:
     """A driver that works on the pipeline. job: apply or maintain; mode: apply.mode, the file's when left out."""
-    gateway = None
-    if spark is not None:
-        context: Any = spark.sparkContext
-        told = context._gateway.gateway_parameters
-        gateway = (told.port, told.auth_token)
-    arguments = (gateway, str(file), point, job, mode, None if log is None else str(log))
+    ours, its = forks.Pipe() if spark is not None else (None, None)
+    arguments = (its, str(file), point, job, mode, None if log is None else str(log))
     driver = forks.Process(target=_drive, args=arguments)
     driver.start()
+    if its is not None:
+        its.close()
+        threading.Thread(target=_tell, args=(ours, spark), daemon=True).start()
     return driver
+
+
+def _tell(asked: Connection, spark: SparkSession) -> None:
+    """Where the JVM is, once the driver asks; it is started then."""
+    with asked:
+        try:
+            asked.recv()
+        except (EOFError, OSError):  # it ended, and had no use for one
+            return
+        context: Any = spark.sparkContext
+        gateway = context._gateway.gateway_parameters
+        with suppress(OSError):  # it was killed meanwhile
+            asked.send((gateway.port, gateway.auth_token))
 
 
 def killed(spark: SparkSession, file: Path, point: str) -> None:
@@ -66,6 +82,8 @@ def killed(spark: SparkSession, file: Path, point: str) -> None:
 
 def settled(spark: SparkSession, *, cancel: bool, what: str) -> None:
     """Wait until Spark does nothing of what drivers that were killed have asked for."""
+    if isinstance(spark, LateSession) and not spark.has_started:
+        return
     context: Any = spark.sparkContext
     if cancel:
         context.cancelAllJobs()
@@ -75,8 +93,8 @@ def settled(spark: SparkSession, *, cancel: bool, what: str) -> None:
         time.sleep(0.02)
 
 
-def _drive(gateway: tuple[int, str] | None, file: str, point: str, job: str, mode: str | None, log: str | None) -> None:
-    """What `tidegate apply` or `tidegate maintain` does, in a JVM that isn't its own where a gateway says which."""
+def _drive(asked: Connection | None, file: str, point: str, job: str, mode: str | None, log: str | None) -> None:
+    """What `tidegate apply` or `tidegate maintain` does, in a JVM that isn't its own where there is whom to ask."""
     if log is not None:
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(target, 1)
@@ -85,14 +103,12 @@ def _drive(gateway: tuple[int, str] | None, file: str, point: str, job: str, mod
     code = 0
     try:
         with ExitStack() as stack:
-            if gateway is None:
+            if asked is None:
                 from tests.kit.spark import session
 
                 background = BackgroundSession(lambda: stack.enter_context(session()))
             else:
-                os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway[0]), "PYSPARK_GATEWAY_SECRET": gateway[1]}
-                spark = _shared()
-                background = BackgroundSession(lambda: spark)
+                background = BackgroundSession(partial(_shared, asked))
             _work(background, Path(file), job, mode)
     except BaseException as error:  # noqa: BLE001  as an interpreter would end
         from spark_jobs.session.failures import TableWriteError
@@ -109,13 +125,18 @@ def _drive(gateway: tuple[int, str] | None, file: str, point: str, job: str, mod
     os._exit(code)  # without a word to a JVM that is the test's
 
 
-def _shared() -> SparkSession:
-    """A session in the JVM that the environment names."""
+def _shared(asked: Connection) -> SparkSession:
+    """A session in the JVM of whoever started the driver."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     from spark_jobs.session.spark import fit_to_size
+    from tests.support.servers import ROOT
+    from tidegate.spark_settings import driver_environment
 
+    asked.send(None)
+    port, secret = asked.recv()
+    os.environ |= driver_environment(ROOT) | {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
     gateway: Any = launch_gateway()
     java: Any = gateway.jvm.org.apache.spark
     jsc = java.api.java.JavaSparkContext.fromSparkContext(java.SparkContext.getOrCreate())

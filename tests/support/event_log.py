@@ -43,7 +43,7 @@ class Log:
         self.file = folder / "road.yaml"
         self.file.write_text(
             f"pipeline: road\nlake: {{path: {self.lake.root}}}\n"
-            "sources: {one: {conn_id: c, flavour: mariadb}, two: {conn_id: c, flavour: mariadb}}\n"
+            "sources: {one: {conn_id: c, flavour: mariadb}, two: {conn_id: d, flavour: mariadb}}\n"
             "tables: {include: ['shop.*', 'crm.*', 'two.*']}\napply: {writer: merge, driver_decode_bytes: 1000000}\n"
             f"ddl: {{statement_effects: {effects}}}\n"
         )

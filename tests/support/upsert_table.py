@@ -1,7 +1,7 @@
 """A silver table that is written by position, window by window as apply does it, and what it should hold.
 
 In:  a Spark session and a folder.
-Out: Table.window(changes): what it cost; Table.assert_equal(): against a dictionary, as read by Spark and by delta-rs.
+Out: Table.window(changes): what it cost; Table.assert_equal(): against a dictionary, as read by DuckDB and by delta-rs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from spark_jobs.window.made import Applied, StagedTable, TableToWrite
 from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.window import TableWindow, Taking, Window
 from tests.kit.spark import no_spark
+from tests.support.readers import by_delta_rs, by_duckdb
 from tidegate import config, tables
 from tidegate.delta.state import TableState
 from tidegate.lake.bronze.index import BronzeIndex
@@ -129,16 +130,11 @@ class Table:
         return Cost(cpu_seconds() - before, len(self.snapshot().files), probed)
 
     def assert_equal(self) -> None:
-        """As read by Spark and by delta-rs."""
-        from deltalake import DeltaTable, QueryBuilder
-
-        frame = self.app.spark.read.format("delta").load(self.app.lake.spark_uri(PATH)).select("id", "note")
-        assert {row.id: row.note for row in frame.collect()} == self.model
-        assert frame.count() == len(self.model)
-        reader = QueryBuilder().register("t", DeltaTable(self.app.lake.uri(PATH))).execute("SELECT id, note FROM t")
-        rows = pa.table(reader)
-        assert dict(zip(rows["id"].to_pylist(), rows["note"].to_pylist(), strict=True)) == self.model
-        assert rows.num_rows == len(self.model)
+        """As read by DuckDB and by delta-rs."""
+        for read in (by_duckdb, by_delta_rs):
+            rows = read(self.app.lake.uri(PATH))
+            assert dict(zip(rows["id"].to_pylist(), rows["note"].to_pylist(), strict=True)) == self.model
+            assert rows.num_rows == len(self.model)
 
 
 def cpu_seconds() -> float:

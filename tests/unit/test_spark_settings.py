@@ -24,3 +24,8 @@ def test_the_jvm_shares_classes_where_there_is_an_archive_of_them(tmp_path: Path
         class_archive(root).write_bytes(b"")
         option = f" -XX:SharedArchiveFile={class_archive(root)}"
         assert submit_conf(pipeline, root)[OPTIONS].endswith(option) == named, "options are one text, cut at blanks"
+
+
+def test_the_folder_that_spark_makes_at_its_start_is_among_tidegates_own(tmp_path: Path) -> None:
+    made = submit_conf(parse(TEXT, where="p.yaml"), tmp_path)["spark.sql.warehouse.dir"]
+    assert Path(made).parent == tmp_path / ".tidegate", "by itself Spark makes it in the current folder"

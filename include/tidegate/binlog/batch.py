@@ -55,11 +55,14 @@ class BareDelete:
 
 @dataclass(frozen=True, slots=True)
 class RowsBatch:
-    """rows: the record batch. null_dates: zero or impossible dates that became NULL. bare_delete: the first, if any."""
+    """rows: the record batch. null_dates: zero or impossible dates that became NULL. bare_delete: the first, if any.
+    lacks: as TableChanges'.
+    """
 
     rows: pa.RecordBatch
     null_dates: int
     bare_delete: BareDelete | None = None
+    lacks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +105,12 @@ def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: in
     done = _run(_WHOLE, data, events, plan)
     if done.outcome == L.ERROR_IMAGE:
         done = _run(_NET, data, events, plan)
-    rows, bare = _rows(done, plan, seq), None
+    rows, bare, lacks = _rows(done, plan, seq), None, False
     if done.present is not None:
         rows = _with_defaults(rows, done.present, plan)
         bare = _bare_delete(rows, events, done.present, plan)
-    return RowsBatch(moved_out(rows), int(done.words[:, L.NULL_DATES].sum()), bare)
+        lacks = _lacks(rows, done.present, plan)
+    return RowsBatch(moved_out(rows), int(done.words[:, L.NULL_DATES].sum()), bare, lacks)
 
 
 def decode_images(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: int) -> Images:
@@ -175,6 +179,13 @@ def _with_defaults(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: P
             filled = pc.if_else(pa.array(absent), value, rows.column(at))
             rows = rows.set_column(at, rows.schema.field(at), filled)
     return rows
+
+
+def _lacks(rows: pa.RecordBatch, present: npt.NDArray[np.uint8], plan: Plan) -> bool:
+    """Whether a written row lacks the value of a column that is asked for."""
+    asked = [i for i, column in enumerate(plan.defined) if column.silver in plan.asked]
+    written = rows.column(tables.OP).to_numpy() == tables.OP_UPSERT
+    return bool((present[asked] == 0)[:, written].any())
 
 
 def _bare_delete(rows: pa.RecordBatch, events: Words, present: npt.NDArray[np.uint8], plan: Plan) -> BareDelete | None:

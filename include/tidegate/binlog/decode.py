@@ -119,18 +119,21 @@ def joined(
     if any((change.database, change.table) in troubled for part in parts for change in part.changes):
         kept = {name: window for name, window in windows.items() if name not in troubled}
         parts = list(decode(kept, replace(known, held={*known.held, *troubled})))
-    by_version: dict[tuple[str, str, int], list[pa.RecordBatch]] = {}
+    by_version: dict[tuple[str, str, int], list[TableChanges]] = {}
     ledger = Ledger(payload_bytes=0)
     for part in parts:
         ledger.add(part.ledger)
         for change in part.changes:
-            by_version.setdefault((change.database, change.table, change.version), []).append(change.batch)
-    changes = tuple(
-        TableChanges(*key, batch)
-        for key in sorted(by_version)
-        for batch in pa.Table.from_batches(by_version[key]).combine_chunks().to_batches()
-    )
+            by_version.setdefault((change.database, change.table, change.version), []).append(change)
+    changes = tuple(chain.from_iterable(_as_one(of_version) for _, of_version in sorted(by_version.items())))
     return DecodedSegment(changes, tuple(sorted(problems, key=lambda p: (p.database, p.table))), ledger)
+
+
+def _as_one(changes: Sequence[TableChanges]) -> Iterator[TableChanges]:
+    """The parts of one version, in their order; none without a row, several where one batch can't hold them."""
+    lacks = any(change.lacks for change in changes)
+    rows = pa.Table.from_batches([change.batch for change in changes]).combine_chunks()
+    yield from (replace(changes[0], batch=batch, lacks=lacks) for batch in rows.to_batches())
 
 
 def _decode_index(

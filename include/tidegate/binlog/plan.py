@@ -23,6 +23,7 @@ from tidegate.binlog.versioned import hidden_columns, is_hash, row_end_of, row_s
 from tidegate.columnar.column_plan import ColumnPlan
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import SchemaMismatch, UnsupportedValue
+from tidegate.schema.follow.computed import computed_beside_key
 from tidegate.schema.model.charset_text import codec_of, decode_member, same_charset
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, TableVersion
 from tidegate.schema.model.type_table import GEOMETRY_NAMES, Kind, Wire
@@ -40,7 +41,7 @@ class Plan:
     numbers of the columns that end and begin a row of a system-versioned table, or -1 (versioned.py). defined: the
     columns with their defaults; () when the plan comes from a TABLE_MAP alone. schema: of the columns under their names
     in silver. marks: int64[columns, MARK_WORDS] for a batch to begin with. unasked: columns of these names may be
-    missing in any image.
+    missing in any image. asked: likewise, of generated columns whose values are asked for.
     """
 
     columns: tuple[ColumnPlan, ...]
@@ -53,6 +54,7 @@ class Plan:
     row_start: int = -1
     defined: tuple[Column, ...] = ()
     unasked: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
     schema: pa.Schema = field(init=False)
     marks: npt.NDArray[np.int64] = field(init=False)
 
@@ -63,7 +65,8 @@ class Plan:
         marks[:, L.MARK_JSON] = [wire.type == Wire.JSON for wire in self.table_map.columns]
         if self.defined:
             marks[:, L.MARK_COMPUTED] = [column.generated is Generated.VIRTUAL for column in self.defined]
-            marks[:, L.MARK_UNASKED] = [column.silver in self.unasked or is_hash(column) for column in self.defined]
+            may_lack = self.unasked | self.asked
+            marks[:, L.MARK_UNASKED] = [column.silver in may_lack or is_hash(column) for column in self.defined]
         marks.setflags(write=False)
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "marks", marks)
@@ -77,12 +80,13 @@ def make_plan(
     *,
     mariadb: bool = False,
     left_out: frozenset[str] = frozenset(),
+    asks: bool = False,
 ) -> Plan:
     """Check a TABLE_MAP body against a table version, and plan. SchemaMismatch, UnsupportedValue, DecodeError.
 
     zero_dates: what a zero or impossible date becomes. In a key it is always an error: two of them would be one NULL.
     mariadb: whether a MariaDB wrote the event. left_out: columns missing in silver, under its names; without a
-    key all columns tell a row.
+    key all columns tell a row. asks: as CommitSpan has it.
     """
     table_map = parse_table_map(body, mariadb=mariadb)
     hidden = hidden_columns(table_map, version)
@@ -116,7 +120,8 @@ def make_plan(
     words.setflags(write=False)
     flat, period = words.reshape(-1), (row_end_of(columns), row_start_of(columns))
     unasked = left_out.difference(version.silver_key) if version.key else frozenset[str]()
-    return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), *period, columns, unasked)
+    asked = frozenset(c.silver for c in computed_beside_key(version)) - unasked if asks else frozenset[str]()
+    return Plan(tuple(plans), flat, keyed, max(usual, 1), table_map, len(hidden), *period, columns, unasked, asked)
 
 
 def agrees(wire: WireColumn, column: Column) -> bool:

@@ -10,7 +10,7 @@ database, NUL, statement.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.binlog.events import HEADER_BYTES, EventFlag, read_header
@@ -100,7 +100,7 @@ def parse_query(
     cursor = ByteCursor(event, HEADER_BYTES, header.size - checksum_bytes)
     cursor.take(8)
     database_bytes = cursor.unsigned(1)
-    cursor.take(2)
+    failed = cursor.unsigned(2) != 0  # the error's number
     status_bytes = cursor.unsigned(2)
     cursor.take(extra_bytes)
     status = _status(cursor.take(status_bytes))
@@ -118,7 +118,7 @@ def parse_query(
         time_zone=status.get(_TIME_ZONE, b"").decode("latin-1"),
         timestamp_us=header.timestamp * 1_000_000 + int.from_bytes(micros, "little"),
         legible=legible,
-        said=_said(status, header.flags),
+        said=replace(_said(status, header.flags), failed=failed),
         databases=_databases(status.get(_DB_NAMES)),
         unfinished=bool(status.get(_MARIADB_GTID_FLAGS, b"\0")[0] & _MARIADB_UNFINISHED_ALTER),
     )

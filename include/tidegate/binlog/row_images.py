@@ -82,7 +82,11 @@ def row_images(
                 for content in np.unique(contents).tolist():
                     of_content = events[contents == content]
                     plan = make_plan(
-                        index.bodies[content], version, rows.window.zero_dates, mariadb=index.format.is_mariadb
+                        index.bodies[content],
+                        version,
+                        rows.window.zero_dates,
+                        mariadb=index.format.is_mariadb,
+                        left_out=rows.window.left_out,
                     )
                     if plan.row_end >= 0:
                         what = "a system-versioned table logs its history's rows with its own"

@@ -63,9 +63,9 @@ def decode_table(
     index: EventIndex, rows: TableRows, versions: Sequence[TableVersion], decode: BatchDecoder
 ) -> tuple[list[TableChanges], int]:
     """All changes of one table. Raises HeldError."""
-    changes, null_dates = [], 0
+    changes, null_dates = list[TableChanges](), 0
     for version, events in rows_by_version(index, rows, versions):
-        batches = []
+        batches, lacks = list[pa.RecordBatch](), False
         contents = index.events[events, K.CONTENT]
         for content in np.unique(contents).tolist():
             of_content = events[contents == content]
@@ -76,11 +76,13 @@ def decode_table(
                     rows.window.zero_dates,
                     mariadb=index.format.is_mariadb,
                     left_out=rows.window.left_out,
+                    asks=rows.window.asks,
                 )
                 numbered = index.rows_records(of_content)
                 batch = decode(index.data, numbered, plan, index.segment.seq)
                 if rows.window.whole_deletes:
                     _check_deletes(batch, rows.window.whole_deletes)
+                lacks = lacks or batch.lacks
                 batches.append(_placed(_shown(batch.rows, numbered, plan), index.base))
             except RowsError as error:
                 raise HeldError(int(of_content[error.event]), error.error) from None
@@ -89,7 +91,7 @@ def decode_table(
                 contradicted = index.bodies[content] if corrects else b""
                 raise HeldError(int(of_content[0]), error, contradicted) from None
             null_dates += batch.null_dates
-        changes.append(TableChanges(*rows.name, version.version, _in_order(batches)))
+        changes.append(TableChanges(*rows.name, version.version, _in_order(batches), lacks))
     return changes, null_dates
 
 

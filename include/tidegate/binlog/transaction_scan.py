@@ -37,8 +37,8 @@ import numpy.typing as npt
 from numba import types
 
 from tidegate.columnar.kernel.memory import FAST, I, address, little_endian, load8, load16, load32, set_word, word
-from tidegate.commit_ts import next_commit_ts
 from tidegate.compiled import compiled
+from tidegate.limits.formats import LOGICAL_BITS
 
 # --- state --------------------------------------------------------------------------------------
 PREVIOUS: Final = 0  # commit_ts of the last transaction that began; the floor of the next
@@ -218,6 +218,15 @@ def classify_at(event: int, end: int) -> int:
     if _says(at, end, b"XA COMMIT ", False) or _says(at, end, b"XA ROLLBACK ", False):
         return Q_XA_ANSWER
     return Q_STATEMENT
+
+
+@compiled(I(I, I), **FAST)
+def next_commit_ts(previous: int, physical_ms: int) -> int:
+    """max(previous + 1, physical_ms << 18): a clock that stands still, has a resolution of a second or jumps back
+    doesn't keep it from increasing.
+    """
+    composed = physical_ms << LOGICAL_BITS
+    return composed if composed > previous else previous + 1
 
 
 @compiled(I(I, I, I), **FAST)

@@ -103,7 +103,12 @@ def health(stands: CaptureStanding | None) -> Health:
 
 
 def why(stands: CaptureStanding) -> str:
-    """A sentence or two for a person."""
+    """A sentence or two for a person, and one for each stopped work."""
+    stopped = [each.text(time.time()) for each in stands.silences]
+    return " ".join([_state_words(stands), *(f"{text[0].upper()}{text[1:]}." for text in stopped)])
+
+
+def _state_words(stands: CaptureStanding) -> str:
     late = [source.source for source in stands.left_behind]
     waiting = sum(table.state.waits for table in stands.tables)
     filled = sum(table.state is State.SNAPSHOT for table in stands.tables)

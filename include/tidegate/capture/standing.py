@@ -11,12 +11,13 @@ the end of its binlog.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tidegate.capture import purging
 from tidegate.capture.purging import Binlogs
+from tidegate.capture.silence import LeasedWork, Silence, last_sign
 from tidegate.capture.source import Retention
 from tidegate.capture.unheard import unheard
 from tidegate.commit_ts import physical_ms, time_text
@@ -24,6 +25,7 @@ from tidegate.config import Pipeline
 from tidegate.lake import followed
 from tidegate.lake import status as lake_status
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.leases import newest_sign
 from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
@@ -86,7 +88,8 @@ class CaptureStanding:
 
     unseen: logical tables of a source in no cut, since they had no change yet. rebuilt: paths of
     `tidegate rebuild`'s tables beside silver. ahead: the cut is of a TiDB's or a changefeed's
-    future, and apply goes no further.
+    future, and apply goes no further. silences: capture of a source, and apply, where it has
+    stopped.
     """
 
     pipeline: str
@@ -97,6 +100,11 @@ class CaptureStanding:
     unseen: tuple[str, ...]
     rebuilt: tuple[str, ...]
     ahead: bool = False
+    silences: tuple[Silence, ...] = ()
+
+    def silence(self, work: LeasedWork, of: str) -> Silence | None:
+        """The silence of a source's capture, or of the pipeline's apply; None while it goes on."""
+        return next((each for each in self.silences if (each.work, each.of) == (work, of)), None)
 
     @property
     def held(self) -> list[TableStatus]:
@@ -154,6 +162,7 @@ class CaptureStanding:
             "lag_seconds": self.lag_seconds,
             "nothing_missing": self.nothing_missing,
             "ahead": self.ahead,
+            "silences": [each.plain(time.time()) for each in self.silences],
             "sources": sources,
             "skew_seconds": self.skew_seconds,
             "tables": tables,
@@ -186,7 +195,40 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
     rebuilt = tuple(rebuilt_tables(lake, sorted(databases)))
     outside = any(not entry.traits.bounds_timestamps for entry in pipeline.sources.values())
     ahead = outside and physical_ms(cut_ts) / 1000 > time.time() + TIMESTAMP_AHEAD_SECONDS_MAX
-    return CaptureStanding(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead)
+    silences = tuple(_silences(pipeline, lake, cut_ts, sources))
+    return CaptureStanding(
+        *(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead), silences=silences
+    )
+
+
+def _silences(
+    pipeline: Pipeline, lake: LakeFiles, cut_ts: int, sources: tuple[SourceStanding, ...]
+) -> Iterator[Silence]:
+    """Capture of each source, and apply, where it has stopped."""
+    now, name = time.time(), pipeline.pipeline
+    for source in sources:
+        entry = newest_sign(lake, source.source, LeasedWork.CAPTURE)
+        # Nobody knows since when the server is ahead: of a capture at rest perhaps since this moment.
+        waits = source.nothing_missing is False and pipeline.watched_while_at_rest(source.source) is None
+        rests = pipeline.capture.run_for_seconds
+        sign = last_sign(entry, now, waits_since=0.0 if waits else None, rests_seconds=rests)
+        if sign is not None:
+            yield Silence(LeasedWork.CAPTURE, source.source, name, *sign, source.capture_dag)
+    entry = newest_sign(lake, name, LeasedWork.APPLY)
+    sign = last_sign(entry, now, waits_since=_unapplied_since(cut_ts, sources))
+    if sign is not None:
+        yield Silence(LeasedWork.APPLY, name, name, *sign, f"{name}__apply")
+
+
+def _unapplied_since(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:
+    """Since when bronze has changes for apply, and every source is above the cut; None while that isn't so."""
+    counted = [source.captured for source in sources if source.behind_ts is None]
+    known = [captured for captured in counted if captured is not None]
+    resolved_ts = min((captured.resolved_ts for captured in known), default=0)
+    if len(known) < len(counted) or resolved_ts <= cut_ts:
+        return None
+    waiting = [captured.unapplied_since for captured in known if captured.unapplied_bytes]
+    return max(min(waiting), *(captured.above_cut_since for captured in known)) if waiting else None
 
 
 def _source(name: str, captured: SourceStatus | None, server: SourceAnswer, behind_ts: int | None) -> SourceStanding:

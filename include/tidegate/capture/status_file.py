@@ -14,15 +14,17 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.capture.chaser import ChaserState, ChaserStatus
-from tidegate.capture.lander import Lander
 from tidegate.capture.source import ClockState, Retention
 from tidegate.capture.value_log.folder import value_log_folder
-from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import Pipeline
 from tidegate.limits import BEHIND_TOLD_SECONDS, CLOCK_LEAP_SECONDS_MAX, LAKE_RATE_SECONDS
+
+if TYPE_CHECKING:  # heavy, and whoever only reads needs neither
+    from tidegate.capture.lander import Lander
+    from tidegate.capture.value_log.log import ValueLog
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from tidegate.schema.model.types import canonical
 NOT_PLAIN: Final = "a text of a foreign key isn't plain ASCII, and its collation may take others to equal it"
 PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 _PATTERN: Final = "^[\\x20-\\x7e]*$"
-_EXACT_KINDS: Final = (Kind.INT, Kind.UNSIGNED_BIGINT, Kind.DECIMAL, Kind.UUID)
+EXACT_KINDS: Final = (Kind.INT, Kind.UNSIGNED_BIGINT, Kind.DECIMAL, Kind.UUID)
 _ANY_CASE: Final = re.compile(
     r"(?:utf8|utf8mb3|utf8mb4|ucs2|utf16|utf32)_(?:general|unicode|unicode_520)(?:_nopad)?_ci"
     r"|(?:latin1|ascii)_(?:general|swedish)(?:_nopad)?_ci"
@@ -90,7 +90,7 @@ def likeness(child: Column, parent: Column) -> Likeness:
         raise Doubt(f"{what}, and both are generated")
     if own_type.kind is not theirs.kind or own_type.arrow != theirs.arrow:
         raise Doubt(f"{what}, another type")
-    if own_type.kind in _EXACT_KINDS:
+    if own_type.kind in EXACT_KINDS:
         return Likeness.EXACT
     if own_type.kind is Kind.BINARY and child.type == parent.type:
         return Likeness.EXACT
@@ -99,6 +99,13 @@ def likeness(child: Column, parent: Column) -> Likeness:
     if child.collation != parent.collation:
         raise Doubt(f"{what} in another collation")
     return _of_collation(child.collation, what)
+
+
+def collated(column: Column) -> Likeness:
+    """When two of a column's own values equal. Raises Doubt."""
+    if canonical(column).kind is not Kind.TEXT:
+        return Likeness.EXACT
+    return _of_collation(column.collation, f"{column.name} ({column.type}) is compared")
 
 
 def _of_collation(collation: str, what: str) -> Likeness:

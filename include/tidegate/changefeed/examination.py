@@ -95,12 +95,12 @@ def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iter
         ),
         (
             SourceVerdict.HELD,
-            "have no primary key: TiCDC writes rows again after a restart, and which are new nobody could tell",
+            "no primary key: TiCDC writes rows again after a restart, and which are new nobody could tell",
             [file for file in newest if not any(column.get("ColumnIsPk") for column in file.columns)],
         ),
         (
             SourceVerdict.HELD,
-            "have columns of type ENUM or SET whose members the files don't tell: protocol csv has their names",
+            "columns of type ENUM or SET whose members the files don't tell: protocol csv has their names",
             [file for file in without_ddl if not _tells_members(entry) and _has_list(file)],
         ),
     ]
@@ -111,7 +111,7 @@ def _tables(source: str, entry: TicdcSource, tables: list[TableFolders]) -> Iter
 
 
 def _rows_from_before(entry: TicdcSource) -> str:
-    text = "were there when the changefeed began"
+    text = "there when the changefeed began"
     if entry.all_rows:
         return f"{text}, without rows, as all_rows says"
     if entry.sql_conn_id:

@@ -30,7 +30,10 @@ def pack_in_order(lake: LakeFiles, table: Table, state: TableState) -> None:
         return
     for run in _runs(state.files):
         exchange(
-            lake.log(table.path), run, [write_pieces(lake, table, _pieces(lake, table, run))], operation="OPTIMIZE"
+            lake.log(table.path),
+            run,
+            [write_pieces(lake, table, pieces_in_order(lake, table, run))],
+            operation="OPTIMIZE",
         )
 
 
@@ -49,8 +52,8 @@ def _runs(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:
         yield run
 
 
-def _pieces(lake: LakeFiles, table: Table, run: Sequence[LiveFile]) -> Iterator[pa.Table]:
-    """All rows in order, a row group at a time."""
+def pieces_in_order(lake: LakeFiles, table: Table, run: Sequence[LiveFile]) -> Iterator[pa.Table]:
+    """All rows of files in order, a row group at a time."""
     parts, size = list[pa.Table](), 0
     for rows in merged(lake, table, run, CommitRange()):
         parts.append(rows)

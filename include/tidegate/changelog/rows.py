@@ -89,7 +89,7 @@ def made_changes(
     """Changes that no event tells of. batch: as LoggedImages'; its ordinals are FINER_BITS finer than a segment's.
     places: per image the file, the place in it, and the GTID of the change that brought it about.
     """
-    plans = _plans(version)
+    plans = shown_plans(version)
     name, images = (version.database, version.table), Images(batch, None, 0)
     positions = np.array([pos for _, pos, _ in places], np.int64)
     imaged = _Found(name, version, images, plans, positions, batch.column(tables.ORDINAL).to_numpy(), {})
@@ -114,11 +114,18 @@ def _of_other(logged: LoggedImages) -> _Found:
     ordinals = logged.batch.column(tables.ORDINAL).to_numpy()
     images = Images(logged.batch, logged.present, 0)
     return _Found(
-        logged.name, logged.version, images, _plans(logged.version), logged.positions, ordinals, logged.transactions
+        logged.name,
+        logged.version,
+        images,
+        shown_plans(logged.version),
+        logged.positions,
+        ordinals,
+        logged.transactions,
     )
 
 
-def _plans(version: TableVersion) -> tuple[ShownJson, ...]:
+def shown_plans(version: TableVersion) -> tuple[ShownJson, ...]:
+    """How a version's canonical values are written, by its columns."""
     plans = [ColumnPlan(column.name, canonical(column), _NO_CELL, "") for column in version.columns]
     return tuple(ShownJson(plan, RawDate(_NO_CELL, 0, 0)) for plan in plans)
 

@@ -18,6 +18,7 @@ from tidegate.delta.actions import add
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import TableState
 from tidegate.errors import Overtaken
+from tidegate.lake.as_published import was_restored
 from tidegate.lake.control.files import PROPERTIES, added, check, creation, write_file
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CHANGELOG_GROUP_BYTES
@@ -26,7 +27,7 @@ from tidegate.tables_form import Table, field
 
 FOLDER: Final = "changelog"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
-BEGIN, GAP, SNAPSHOT = "begin", "gap", "snapshot"
+BEGIN, GAP, SNAPSHOT, ERASED = "begin", "gap", "snapshot", "erased"
 ROW_OPS: Final = (INSERT, UPDATE, DELETE)
 # By these columns all rows of a changelog are in order, and no two are at the same place.
 PLACE: Final = ("commit_ts", "source", "seq", "ordinal")
@@ -43,7 +44,7 @@ SCHEMA: Final = pa.schema(
             pa.string(),
             "insert | update | delete; a statement: create | alter | truncate | drop | rename | ...; begin (changes up"
             " to here aren't in it), gap (changes up to here may be missing: note says which), snapshot (rows were"
-            " read from the table: they are in silver alone)",
+            " read from the table: they are in silver alone), erased (a change whose row `tidegate erase` took)",
         ),
         field("before", pa.string(), "JSON object: the row before; the columns that the log has", nullable=True),
         field("after", pa.string(), "JSON object: the row after; the columns that the log has", nullable=True),
@@ -91,6 +92,7 @@ class Appending:
     """A window's rows of one changelog on their way into one commit; who adds them says when a file of them is made.
 
     There is nothing to append where upto_ts is recorded already. from_ts: None for a new changelog.
+    was_restored: whether somebody took rows from before it back.
     """
 
     def __init__(self, lake: LakeFiles, table: Table, transaction: str) -> None:
@@ -99,6 +101,7 @@ class Appending:
         state = self._log.state()
         check(state, table)
         self.from_ts = state.transactions.get(transaction)
+        self.was_restored = self.from_ts is not None and was_restored(self._log, transaction, state.version)
         self._parts: list[pa.Table] = []
         self.pending_bytes = 0  # of rows in memory
         self._files: list[Mapping[str, Any]] = []

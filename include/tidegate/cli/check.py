@@ -63,13 +63,8 @@ def check(
     if as_json:
         print(json.dumps(examination.to_json(), ensure_ascii=False))
     else:
-        of = ""
         for line in examination.lines:
-            if line.of != of:
-                print(f"source {line.of}:" if line.of in loaded.sources else f"{line.of}:")
-                of = line.of
-            head = "" if line.verdict is SourceVerdict.NOTE else f"{str(line.verdict).upper()}: "
-            print("\n".join(paragraph("", head + str(line))[1:]))
+            print("\n".join(paragraph("", line.shown(loaded.sources), indent="  ")[1:]).lstrip())
     bad = examination.has(SourceVerdict.REFUSED) or examination.has(SourceVerdict.HELD)
     raise typer.Exit(EXIT_ERROR if bad else EXIT_TRANSIENT if examination.has(SourceVerdict.UNKNOWN) else 0)
 

@@ -25,6 +25,9 @@ def erase(
     *,
     table: Annotated[str, typer.Option(help="The table, database.table, as at the source")],
     where: Annotated[str, typer.Option(help='Which rows, as `tables.rows` says conditions: "id = 4711"')],
+    follow_keys: Annotated[
+        bool, typer.Option("--follow-keys", help="Also rows of other tables that refer to these, by foreign keys")
+    ] = False,
     wait: Annotated[
         float, typer.Option(help="Seconds to wait for capture and apply to come so far, and for apply to end", min=0)
     ] = 600.0,
@@ -35,7 +38,7 @@ def erase(
     from tidegate.erase.erasure import Erasure, Order
 
     desk = open_desk(pipeline)
-    order = Order(table, where, wait)
+    order = Order(table, where, wait, follow_keys)
     # The condition names the person: control/actions has a hash of it, and only who has the proof can compare it.
     proof = secrets.token_hex(16)
     subject = hashlib.sha256(f"{proof} {table} {where}".encode()).hexdigest()
@@ -45,8 +48,9 @@ def erase(
 
     with desk.recorded(Act.ERASE, (table,), subject) as result:
         done = Erasure(desk.pipeline, desk.lake, info, order, lambda line: typer.echo(line, err=True)).run()
-        result.line = done.line
-    typer.echo(f"erased: {done.line}")
+        result.line = "\n".join(each.line for each in done)
+    for each in done:
+        typer.echo(f"erased: {each.line}")
     typer.echo(
         f"the order is {subject[:12]}... in control/actions: the SHA-256 of {proof!r}, the table and the condition"
     )

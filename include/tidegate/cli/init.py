@@ -55,9 +55,10 @@ def init(
     asked = variable(conn_id) not in os.environ
     if asked:
         os.environ[variable(conn_id)] = _ask_connection()
-    else:
+    info = ConnectionInfo.of(from_environment(conn_id))
+    if not asked:
         typer.echo(f"The connection {conn_id} comes from {variable(conn_id)}.")
-    flavour, databases, needed = _look(ConnectionInfo.of(from_environment(conn_id)))
+    flavour, databases, needed = _look(info)
     patterns = [part.strip() for part in _COMMA.split(tables or _ask_tables(databases)) if part.strip()]
     text = _pipeline_text(pipeline, lake or f"lakes/{pipeline}", conn_id, flavour, patterns)
     config.parse(text, where=str(file))
@@ -82,7 +83,8 @@ def connection() -> None:
     """Ask for a server, try it, and print its connection as JSON."""
     text = _ask_connection()
     if sys.stdout.isatty():
-        typer.echo('It holds the password. Keep it with: export AIRFLOW_CONN_<ID>="$(tidegate connection)"', err=True)
+        keep = f'export AIRFLOW_CONN_<ID>="$({_as_called()} connection)"'
+        typer.echo(f"It holds the password. Keep it with: {keep}", err=True)
     typer.echo(text)
 
 
@@ -194,7 +196,7 @@ def _yaml(text: str) -> str:
 
 def _next_steps(pipeline: str, conn_id: str, *, asked: bool) -> str:
     name = variable(conn_id)
-    tidegate = "tidegate" if shutil.which("tidegate") else sys.argv[0]  # to be pasted: as it was called
+    tidegate = _as_called()
     keep = (
         f'  export {name}="$({tidegate} connection)"   # in each terminal; or Airflow: Admin > Connections, {conn_id}\n'
     )
@@ -205,3 +207,8 @@ def _next_steps(pipeline: str, conn_id: str, *, asked: bool) -> str:
         + f"  {tidegate} up {pipeline}       # Airflow on this computer; your own: docs/how-to/own-airflow.md\n"
         + f"  {tidegate} status {pipeline}   # the lag, and the tables that wait"
     )
+
+
+def _as_called() -> str:
+    """The name of this program, to be pasted."""
+    return "tidegate" if shutil.which("tidegate") else sys.argv[0]

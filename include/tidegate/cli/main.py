@@ -86,6 +86,9 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     ),
 }
 
+# People wait for these and run them again and again.
+_LOOKS: Final = frozenset({"status", "check", "init", "release", "prewrites"})
+
 
 class Commands(typer.core.TyperGroup):
     """Lists all commands without importing any, and imports the one that runs."""
@@ -143,9 +146,20 @@ def _root(
     """Keeps Delta Lake tables equal to MySQL, MariaDB and TiDB tables, from their binlogs."""
 
 
+class _NoPandas:
+    """pyarrow imports an installed pandas for its first array: half a second of CPU, for nothing."""
+
+    @staticmethod
+    def find_spec(name: str, _path: Any = None, _target: Any = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name, name=name)
+
+
 def run(arguments: list[str] | None = None) -> None:
-    """Entry of the console script; exits."""
+    """Entry of the console script, without arguments; exits."""
     _share_compiled_kernels()
+    if arguments is None and sys.argv[1:2] and sys.argv[1] in _LOOKS:  # in a process of their own
+        sys.meta_path.insert(0, _NoPandas)
     try:
         code = app(args=arguments, standalone_mode=False)
     except KeyboardInterrupt:
@@ -189,8 +203,16 @@ def _told_usage(error: Any) -> int:
         message = " ".join(str(error.format_message()).split())
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "tidegate"
-        print(f"tidegate: {message} (see {command} --help)", file=sys.stderr)
+        print(f"tidegate: {message}{_verbs(message, context)} (see {command} --help)", file=sys.stderr)
     return int(error.exit_code)
+
+
+def _verbs(message: str, context: Any) -> str:
+    """The words for the place of an unknown one: a pipeline alone doesn't say what to do with its snapshots."""
+    verbs = list(getattr(context.command, "commands", ())) if context is not None else []
+    if not verbs or not message.startswith("No such command"):
+        return ""
+    return f" Behind {context.command_path} comes one of {', '.join(verbs)}"
 
 
 def _named(error: Exception) -> TidegateError | None:

@@ -23,13 +23,15 @@ from tidegate.connections import from_environment
 from tidegate.errors import LakeUnavailable
 from tidegate.home import EXIT_ERROR, state_folder
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, LATENCY_SUMMED_SECONDS
-from tidegate.text_layout import age_text, columns, counted, paragraph
+from tidegate.text_layout import age_text, columns, counted, paragraph, size_text
 
 _UNSEEN_NAMED: Final = 5
+_WAITING_SHOWN: Final = 20
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
+    from tidegate.capture.silence import Silence
     from tidegate.capture.standing import CaptureStanding, SourceStanding
     from tidegate.capture.status_file import CaptureStatus
     from tidegate.lake.status import TableStatus
@@ -69,7 +71,8 @@ def status(
         cells["format"] = {"version": layout.version, "upgraded": layout.is_ours, "release": layout.release}
         print(json.dumps(cells | {"latency": asdict(markers) if markers else None}))
     else:
-        print("\n".join([*status_lines(standing), *snapshot_lines(view.snapshots)]))
+        filling = {loaded.tables.logical(*table.name).name for table in view.snapshots}
+        print("\n".join([*status_lines(standing, filling), *snapshot_lines(view.snapshots)]))
         if not layout.is_ours and layout.is_there:
             print("\n".join(["", *paragraph("the lake:", layout.told)]))
         if markers:
@@ -78,11 +81,17 @@ def status(
     raise typer.Exit(EXIT_ERROR if standing.held or standing.left_behind or standing.ahead or late else 0)
 
 
-def status_lines(standing: CaptureStanding) -> list[str]:
-    """All but this machine's capture."""
+def status_lines(standing: CaptureStanding, filling: Collection[str] = ()) -> list[str]:
+    """All but this machine's capture. filling: the tables in snapshot_lines."""
+    from tidegate.capture.silence import LeasedWork
+
     lines = paragraph("", _headline(standing), indent="")[1:]
     for source in standing.sources:
         lines += _source_lines(source)
+        down = standing.silence(LeasedWork.CAPTURE, source.source)
+        lines += _down_lines(down, _uncaptured(source))
+    down = standing.silence(LeasedWork.APPLY, standing.pipeline)
+    lines += _down_lines(down, _unapplied(standing))
     lines += _skew_lines(standing)
     shown = [("table", "state", "behind")]
     shown += [(table.table, table.state, age_text(standing.seconds_behind(table))) for table in standing.tables]
@@ -93,6 +102,7 @@ def status_lines(standing: CaptureStanding) -> list[str]:
         lines += paragraph("", f"and {len(standing.unseen)} more that had no change yet: {named}", indent="")[1:]
     for table in standing.held:
         lines += ["", *held_lines(table)]
+    lines += _waiting_lines(standing, filling)
     if standing.rebuilt:
         lines += ["", *paragraph("made by rebuild, and yours to remove:", ", ".join(standing.rebuilt))]
     return lines
@@ -128,7 +138,8 @@ def _headline(standing: CaptureStanding) -> str:
         behind += f" the log of {standing.pipeline}__apply says why"
     held = f", but for {len(standing.held)} of {len(standing.tables)} tables, held" if standing.held else ""
     filled = sum(table.state is State.SNAPSHOT for table in standing.tables)
-    held += f"; {filled} tables lack rows until their snapshots end" if filled else ""
+    lack = "table lacks rows until its snapshot ends", "tables lack rows until their snapshots end"
+    held += f"; {counted(filled, *lack)}" if filled else ""
     return f"{standing.pipeline}: {behind}{held}; cut of {_time(standing.cut_ts)} ({standing.cut_ts})"
 
 
@@ -170,6 +181,32 @@ def _source_lines(source: SourceStanding) -> list[str]:
     return lines
 
 
+def _down_lines(silence: Silence | None, means: str) -> list[str]:
+    """Stopped work: since when, its meaning, the way out."""
+    if silence is None:
+        return []
+    lines = paragraph("", f"{silence.text(time.time())}. {means}", indent="  ")[1:]
+    return lines + paragraph("", silence.way_out, indent="  -> ")[1:]
+
+
+def _uncaptured(source: SourceStanding) -> str:
+    from tidegate.capture.purging import if_down
+
+    waits = "Nothing waits at the server yet. " if source.nothing_missing else ""
+    if source.behind_bytes and not waits:
+        waits = f"{size_text(source.behind_bytes)} of binlog wait at the server. "
+    if source.purge is None:
+        return f"{waits}It isn't known when the source purges uncaptured log."
+    return f"{waits}Lost if it stays down until tomorrow? {if_down(source.purge)}"
+
+
+def _unapplied(standing: CaptureStanding) -> str:
+    size = standing.unapplied_bytes
+    waits = f"{size_text(size)} of bronze wait" if size else "Nothing waits yet"
+    lag = age_text(standing.lag_seconds)
+    return f"{waits}; silver is {lag} behind. Nothing is lost: bronze keeps it."
+
+
 def _skew_lines(standing: CaptureStanding) -> list[str]:
     """With several sources the slowest clock decides when all are visible."""
     if len(standing.sources) < 2 or any(source.server.error for source in standing.sources):
@@ -189,6 +226,24 @@ def held_lines(table: TableStatus) -> list[str]:
         text += f"; at: {table.ddl}"
     lines = paragraph(f"{table.table} is held{f' since {table.since}' if table.since else ''}:", text)
     return lines + (paragraph("", table.way_out, indent="  -> ")[1:] if table.way_out else [])
+
+
+def _waiting_lines(standing: CaptureStanding, filling: Collection[str]) -> list[str]:
+    """The wait of each table without a person's part in it; of many the first ones."""
+    from tidegate.tables import State
+
+    words = {State.RELEASED: "is released, and waits", State.SNAPSHOT: "waits for its snapshot"}
+    waiting = [table for table in standing.tables if table.state in words and table.table not in filling]
+    waiting.sort(key=lambda table: table.state is State.SNAPSHOT)
+    lines: list[str] = []
+    for table in waiting[:_WAITING_SHOWN]:
+        what = words[table.state]
+        text = "; ".join(part for part in (table.reason, table.way_out) if part)
+        lines += ["", *paragraph(f"{table.table} {what}:", text)]
+    if len(waiting) > _WAITING_SHOWN:
+        more = counted(len(waiting) - _WAITING_SHOWN, "more table waits", "more tables wait")
+        lines += ["", f"and {more} likewise"]
+    return lines
 
 
 def _time(commit_ts: int) -> str:

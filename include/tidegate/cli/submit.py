@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
-from tidegate import config, pipelines, spark_settings
+from tidegate import config, pipelines, source_logins, spark_settings
 from tidegate.connections import from_environment
 from tidegate.errors import HostLacks, ProcessFailed, UsageError
 from tidegate.home import (
@@ -31,6 +31,7 @@ from tidegate.home import (
     EXIT_TRANSIENT,
     EXIT_USAGE,
     MASK_KEYS_ENV,
+    SOURCE_LOGINS_ENV,
     STORAGE_OPTIONS_ENV,
     home,
 )
@@ -65,6 +66,8 @@ def submit(job: str, pipeline: str, arguments: Sequence[str], master: str) -> in
         environment[STORAGE_OPTIONS_ENV] = json.dumps(pipelines.storage_options(loaded.lake, from_environment))
     if job != "maintain" and (passwords := mask_passwords(loaded.tables, from_environment)):
         environment[MASK_KEYS_ENV] = json.dumps(passwords)
+    if job != "maintain" and (logins := source_logins.given(loaded, from_environment)):
+        environment[SOURCE_LOGINS_ENV] = json.dumps(logins)
     if not Path(command[0]).is_file():
         raise HostLacks("pyspark is not installed", where=command[0], remedy="run: make environment")
     has_error = False

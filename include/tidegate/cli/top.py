@@ -16,7 +16,7 @@ from tidegate import pipelines
 from tidegate.cli.lake import open_lake
 from tidegate.connections import from_environment
 from tidegate.errors import TidegateError
-from tidegate.text_layout import age_text, columns, counted
+from tidegate.text_layout import age_text, columns, counted, rate_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,10 +69,10 @@ def screen(pipeline: Pipeline, lake: LakeFiles, rows: int) -> list[str]:
 
 
 def _rates(past: Timeline) -> list[str]:
-    volume = past.bytes_a_second / 1e6
+    volume = size_text(past.bytes_a_second)
     return [
         f"lag, last hour  {bars(past.lag)}  {age_text(past.lag[-1])}",
-        f"rows a second   {bars(past.rows)}  {past.rows_a_second:,.1f}, {volume:,.2f} MB of binlog a second",
+        f"rows a second   {bars(past.rows)}  {rate_text(past.rows_a_second)}, {volume} of binlog a second",
     ]
 
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Annotated
@@ -59,7 +60,7 @@ def up(
         try:
             airflow.start(keep=keep_history)
             print(f"tidegate: Airflow starts on port {airflow.port}: a minute or more", flush=True)
-            airflow.wait_healthy()
+            airflow.wait_healthy(lambda text: print(f"tidegate: {text}", flush=True))
             for part in (*loaded.captures, "apply", "maintain", "snapshot", *_optional(loaded)):
                 airflow.unpause(f"{loaded.pipeline}__{part}")
             print(
@@ -74,6 +75,8 @@ def up(
                         print(f"tidegate: {line}", file=sys.stderr, flush=True)
                 time.sleep(1)
         finally:
+            with suppress(OSError):  # whoever closes the terminal hears nothing
+                print("tidegate: Airflow ends: up to a minute", file=sys.stderr, flush=True)
             airflow.stop()
 
 

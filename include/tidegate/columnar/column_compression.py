@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from tidegate.errors import DecodeError, UnsupportedValue
 from tidegate.limits import INFLATED_BYTES_MAX
+from tidegate.remedy import REFILL
 
 _NONE: Final = 0
 _ZLIB: Final = 8
 _RAW: Final = 8
-_REMEDY: Final = "repair the value at the source, then: `tidegate release`"
+_REMEDY: Final = REFILL.after("repair the value at the source")  # the log keeps it: a release would meet it again
 
 
 def inflate(value: bytes, bytes_max: int) -> bytes:

@@ -17,7 +17,7 @@ from tidegate.config.column_names import column_pattern
 from tidegate.config.columns import ColumnRule
 from tidegate.config.completeness import Completeness
 from tidegate.config.connection_names import conn_ids
-from tidegate.config.ddl import Cascades, Ddl, Effects, Policy
+from tidegate.config.ddl import Cascades, Computed, Ddl, Effects, Policy, SessionValues
 from tidegate.config.file import load, parse
 from tidegate.config.kept_columns import ALL, KeptColumns
 from tidegate.config.lake import Lake
@@ -49,6 +49,7 @@ __all__ = [
     "ClusterRule",
     "ColumnRule",
     "Completeness",
+    "Computed",
     "Csv",
     "Ddl",
     "DumpMode",
@@ -67,6 +68,7 @@ __all__ = [
     "Protocol",
     "Route",
     "RowRule",
+    "SessionValues",
     "Snapshot",
     "SnapshotMarks",
     "SnapshotMode",

@@ -37,6 +37,8 @@ class Alert(StrEnum):
     VERIFICATION_DIFFERS = "verification_differs"
     VERIFICATION_OLD = "verification_old"
     PURGE_NEAR = "purge_near"
+    CAPTURE_DOWN = "capture_down"
+    APPLY_DOWN = "apply_down"
     CAPTURE_SILENT = "capture_silent"
     VALUE_LOG_FULL = "value_log_full"
     CLOCK_SKEW = "clock_skew"

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 
 from tidegate.config.connection_names import ConnId
 from tidegate.config.section import Section
+from tidegate.config.store_options import SparkSettings
 
 
 class ApplyMode(StrEnum):
@@ -81,8 +82,8 @@ class Apply(Section):
         " and 17 for any other. Files that windows look through again and again get an index. 0: none",
     )
     spark_conn_id: ConnId = Field("spark_default", description="Airflow Spark connection that submits the job")
-    spark_conf: dict[str, str] = Field(
-        default_factory=dict, description="Extra Spark settings. They win over tidegate's own"
+    spark_conf: SparkSettings = Field(
+        default_factory=dict, description="Extra Spark settings, without secrets. They win over tidegate's own"
     )
     zero_dates: Literal["null", "error"] = Field(
         "null",

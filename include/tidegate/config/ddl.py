@@ -31,6 +31,20 @@ class Cascades(StrEnum):
     WARN = "warn"  # it goes on, with a warning: silver keeps what the cascade deleted or changed
 
 
+class Computed(StrEnum):
+    """The treatment of a generated column that a MariaDB doesn't log in updates."""
+
+    ASK = "ask"  # apply asks the source for the values, by the rows' keys
+    HOLD = "hold"  # its table waits, by name
+
+
+class SessionValues(StrEnum):
+    """The treatment of a virtual column with another value in each session's time zone or language."""
+
+    HOLD = "hold"  # its table waits, by name
+    LOGGED = "logged"  # silver has the writer's value; a snapshot computes it in UTC
+
+
 class Effects(StrEnum):
     """The tables that a statement counts for, if it is logged in the place of rows."""
 
@@ -87,6 +101,19 @@ class Ddl(Section):
         description="A table with ON DELETE or ON UPDATE CASCADE or SET NULL, on a server that doesn't log these"
         " changes (MariaDB, MySQL before 9.6). follow: compute them from the parent's rows, and hold the"
         " table if the result isn't certain. hold: hold the table. warn: let silver differ",
+    )
+
+    unlogged_generated: Computed = Field(
+        Computed.ASK,
+        description="A generated column that a MariaDB logs in inserts alone (11.8). ask: apply asks the source for"
+        " the changed rows' values, by their keys; the driver gets the login of conn_id. hold: hold the table",
+    )
+
+    session_values: SessionValues = Field(
+        SessionValues.HOLD,
+        description="A VIRTUAL column with another value in each session's time zone or language, such as"
+        " DATE(created_at) of a TIMESTAMP. hold: hold the table. logged: take the writer's value from the log; a"
+        " snapshot and verify compute it in UTC and English, so choose it where all writers do so, too",
     )
 
     statement_effects: Effects = Field(

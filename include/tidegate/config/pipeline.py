@@ -48,6 +48,14 @@ class Pipeline(Section):
     alerts: Alerts = Field(default_factory=Alerts)
 
     @model_validator(mode="after")
+    def _logs_are_apart(self) -> Self:
+        first = dict[str, str]()
+        for name, source in self.sources.items():
+            if (log := source.traits.log) is not None and (other := first.setdefault(log, name)) != name:
+                raise ValueError(f"sources {other} and {name} have the same {log}: every row would come twice")
+        return self
+
+    @model_validator(mode="after")
     def _comments_are_known(self) -> Self:
         """A mask that is never put on would show what is meant to be hidden."""
         by_comment = any(rule.comment is not None for rule in self.tables.masks)
@@ -86,17 +94,22 @@ class Pipeline(Section):
         return [name for name, other in self.sources.items() if other.traits.cluster == cluster]
 
     @property
-    def captures(self) -> dict[str, list[str]]:
-        """The suffix of each capture DAG's name -> its sources. A TiDB's Pumps are in DAGs of their own: a DAG's run
-        ends for all its sources at once, and TiDB needs one Pump at any moment.
+    def captures(self) -> dict[str, str]:
+        """The suffix of each capture DAG's name -> its source. Each source has a DAG of its own: a DAG's next run
+        begins when all tasks of the last one have ended, and the task of a source that is down is tried for days.
         """
-        apart = [name for name in self.sources if name in self.pumps(name)[1:]]
-        together = [name for name in self.sources if name not in apart]
-        return {"capture": together} | {f"capture_{name}": [name] for name in apart}
+        first, *others = self.sources
+        return {"capture": first} | {f"capture_{name}": name for name in others}
 
     def capture_dag(self, source: str) -> str:
         """The id of the DAG that captures a source."""
-        return f"{self.pipeline}__{next(work for work, names in self.captures.items() if source in names)}"
+        return f"{self.pipeline}__{next(work for work, name in self.captures.items() if name == source)}"
+
+    def watched_while_at_rest(self, source: str) -> str | None:
+        """The connection of the server that is asked for news while capture rests; None where capture never does. One
+        of several sources never does: while quiet, it would hold back the cut of all.
+        """
+        return self.sources[source].traits.watched_conn_id if len(self.sources) == 1 else None
 
     def server(self, source: str) -> MysqlSource:
         """A source that is a server with a binlog to ask for. Raises ConfigError for another kind."""

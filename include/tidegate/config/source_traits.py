@@ -29,6 +29,7 @@ def lower_both(database: str, table: str) -> tuple[str, str]:
 class SourceTraits:
     """No field has a default: a new kind of source answers each."""
 
+    log: str | None  # the key that names its log, and its value; None: no two sources can have one log
     sql_conn_id: str | None  # of the server that shows its tables by SQL; None: none is known
     replica_conn_id: str | None  # of the replica whose lag snapshots watch
     watched_conn_id: str | None  # of the server that says whether it wrote, so that capture may sleep
@@ -43,6 +44,7 @@ class SourceTraits:
     leaves_out_tables: bool  # the log's beginning names no tables but the kept ones
     logs_own_tables: bool  # the server's own tables are in the log, too
     changefeed: bool  # its rows are lines of a TiDB's changefeed, without columns' ids, comments, members
+    leaves_out_generated: bool  # its log may lack the values of generated columns, and its SQL shows them
     erases_rows: bool  # a person's rows can be taken out of its bronze
 
     @property

@@ -69,10 +69,12 @@ class MysqlSource(AnySourceSection):
     @property
     def traits(self) -> SourceTraits:
         return SourceTraits(
-            sql_conn_id=self.conn_id, replica_conn_id=self.replica_conn_id, cluster=None, pushed_seconds=None,
+            log=f"conn_id {self.conn_id}", sql_conn_id=self.conn_id, replica_conn_id=self.replica_conn_id,
+            cluster=None, pushed_seconds=None,
             watched_conn_id=None if self.semi_sync else self.conn_id, paths=(), files=(), in_silver=as_named,
             has_positions=True, bounds_timestamps=True, shows_past=False, leaves_out_tables=True,
-            logs_own_tables=False, changefeed=False, erases_rows=True,
+            logs_own_tables=False, changefeed=False, leaves_out_generated=self.flavour is Flavour.MARIADB,
+            erases_rows=True,
         )  # fmt: skip
 
 
@@ -137,10 +139,11 @@ class TidbSource(AnySourceSection):
     @property
     def traits(self) -> SourceTraits:
         return SourceTraits(
-            sql_conn_id=self.conn_id, replica_conn_id=None, cluster=self.cluster or self.conn_id,
+            log=None, sql_conn_id=self.conn_id, replica_conn_id=None, cluster=self.cluster or self.conn_id,
             pushed_seconds=self.fake_seconds, watched_conn_id=None, paths=(), in_silver=lower_database,
             files=("tls_certificate", "tls_key", "tls_ca"), has_positions=False, bounds_timestamps=False, shows_past=True,
-            leaves_out_tables=False, logs_own_tables=True, changefeed=False, erases_rows=False,
+            leaves_out_tables=False, logs_own_tables=True, changefeed=False,
+            leaves_out_generated=False, erases_rows=False,
         )  # fmt: skip
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Options of an object store in a pipeline file, none of which may be a secret.
+"""Options of an object store, and of Spark, in a pipeline file: none of them may be a secret.
 
 In:  a mapping of the file.
 Out: the same, or ValueError with where a secret belongs. No value is repeated.
@@ -22,6 +22,10 @@ _SECRET: Final = re.compile(
 _PLACE: Final = re.compile(
     r"(_file|_path|_uri|_url|_endpoint|_provider|service_account|application_credentials|skip_signature)$"
 )
+# Spark's names have dots, and many that speak of a secret name a place, a class or a switch.
+_OF_SPARK: Final = re.compile(
+    r"(secret|passw(or)?d|token)$|secret[._]?key$|session\.token|account\.key|client\.secret|private\.key|\.sas\."
+)
 _WITH_PASSWORD: Final = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 
 
@@ -41,4 +45,16 @@ def _without_secrets(options: Mapping[str, str]) -> dict[str, str]:
     return dict(options)
 
 
+def _without_sparks_secrets(settings: Mapping[str, str]) -> dict[str, str]:
+    """They would stand in argv, too."""
+    secrets = [key for key, value in settings.items() if _OF_SPARK.search(key.lower()) or _WITH_PASSWORD.search(value)]
+    if secrets:
+        raise ValueError(
+            f"a secret has no place in a pipeline file ({', '.join(sorted(secrets))}): a store's keys belong into the"
+            " extra of lake.conn_id, and others into spark-defaults.conf"
+        )
+    return dict(settings)
+
+
 StoreOptions: TypeAlias = Annotated[dict[str, str], AfterValidator(_without_secrets)]
+SparkSettings: TypeAlias = Annotated[dict[str, str], AfterValidator(_without_sparks_secrets)]

@@ -91,9 +91,11 @@ class TicdcSource(AnySourceSection):
     @property
     def traits(self) -> SourceTraits:
         return SourceTraits(
-            sql_conn_id=self.sql_conn_id, replica_conn_id=None, watched_conn_id=None, cluster=None, pushed_seconds=None,
+            log=f"path {self.path.rstrip('/')}", sql_conn_id=self.sql_conn_id, replica_conn_id=None,
+            watched_conn_id=None, cluster=None, pushed_seconds=None,
             paths=("path",), files=(), in_silver=lower_both, has_positions=False, bounds_timestamps=False, shows_past=True,
-            leaves_out_tables=False, logs_own_tables=False, changefeed=True, erases_rows=False,
+            leaves_out_tables=False, logs_own_tables=False, changefeed=True, leaves_out_generated=False,
+            erases_rows=False,
         )  # fmt: skip
 
     @field_validator("time_zone")

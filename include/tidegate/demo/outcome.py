@@ -18,6 +18,8 @@ _COLOURS: Final = {
     Outcome.DIFFERENT: "bold red",
     Outcome.UNSETTLED: "bold yellow",
     Outcome.HELD: "bold yellow",
+    Outcome.WAITS: "bold yellow",
+    Outcome.UNVERIFIED: "bold yellow",
     Outcome.DROPPED: "dim",
 }
 _HASH_DIGITS: Final = 12
@@ -51,7 +53,7 @@ def _cells(result: TableResult) -> tuple[str, ...]:
     colour = _COLOURS[result.outcome]
     said = result.reason if result.outcome is Outcome.DROPPED else f"{result.outcome} {result.reason}"
     shown = f"[{colour}]{said.strip()}[/{colour}]"
-    if result.outcome in (Outcome.HELD, Outcome.DROPPED):
+    if not result.outcome.is_verdict:
         return result.table, "", "", "", "", shown
     return (
         result.table,

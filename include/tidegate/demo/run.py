@@ -93,7 +93,7 @@ class Demo:
             workload = self._workload(server)
             server.query(f"GRANT {_RIGHTS} TO '{server.user}'@'%'")  # marks of snapshots
             workload.create(orders=_PAST_ORDERS)
-            airflow.wait_healthy()
+            airflow.wait_healthy(self._say)
             for part in _PARTS:
                 airflow.unpause(f"{self.pipeline.pipeline}__{part}")
             self._say(f"Airflow runs at {airflow.url}: login {airflow.user}, password {airflow.password}")
@@ -118,11 +118,18 @@ class Demo:
         return report.equal and report.complete
 
     def _wait_begun(self, airflow: Airflow, progress: Progress) -> None:
-        """Until capture follows the log: what the shop holds now is the snapshot's."""
+        """Until capture follows the log: what the shop holds now is the snapshot's. Raises ProcessFailed."""
         progress.phase = "capture begins"
-        end = time.monotonic() + _PATIENCE_SECONDS
-        while progress.look().source is None and time.monotonic() < end:
+        end = time.monotonic() + _COVERED_SECONDS
+        while progress.look().source is None:
+            if time.monotonic() > end:
+                raise ProcessFailed(
+                    f"capture has not begun after {_COVERED_SECONDS:.0f} s",
+                    where=str(airflow.home / "logs"),
+                    remedy="see the task logs there; where the machine is only busy, run it again once it is idle",
+                )
             airflow.check_running()
+            airflow.check_runs(f"{self.pipeline.pipeline}__capture")
             time.sleep(_TICK_SECONDS)
 
     def _open_shop(self, workload: Workload, progress: Progress) -> None:
@@ -152,13 +159,13 @@ class Demo:
             airflow.check_running()
             for part in ("capture", "apply"):  # a table that is dropped under its snapshot may cost that one a run
                 airflow.check_runs(f"{self.pipeline.pipeline}__{part}")
-            if _covers(progress.look(), wanted):
+            if covers(progress.look(), wanted):
                 return
             time.sleep(_TICK_SECONDS)
         raise ProcessFailed(
             f"no cut covers the source's position {wanted} after {_COVERED_SECONDS:.0f} s",
             where=str(airflow.home / "logs"),
-            remedy=f"see the task logs there, or run: tidegate status {self.pipeline.pipeline}",
+            remedy="see the task logs there; where the machine is only busy, run it again once it is idle",
         )
 
     def _clean(self) -> None:
@@ -223,8 +230,11 @@ def _closed_at_the_end(workload: Workload) -> Iterator[None]:
         workload.stop()
 
 
-def _covers(snapshot: DemoMoment, wanted: MariadbGtidPosition) -> bool:
+def covers(snapshot: DemoMoment, wanted: MariadbGtidPosition) -> bool:
+    """Whether a published cut has all that the source had at this position, rows from before capture included."""
     source = snapshot.source
+    if not snapshot.cut_ts:  # a log without a transaction is covered by any cut; before the first no table is known
+        return False
     if source is None or not MariadbGtidPosition.parse(source.gtid_executed).covers(wanted):
         return False
     return snapshot.cut_ts >= source.max_commit_ts and not snapshot.lacking

@@ -14,10 +14,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidegate.erase.subject import Key
+from tidegate.erase.subject import Key, key_types
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.model.columns import TableVersion
-from tidegate.schema.model.types import canonical
 
 FOLDER: Final = "control/erasing"
 
@@ -26,9 +25,7 @@ class KeptKeys:
     """newest: the table's version of today."""
 
     def __init__(self, lake: LakeFiles, newest: TableVersion) -> None:
-        by_id = {column.id: column for column in newest.columns}
-        types = [canonical(by_id[number]).arrow for number in newest.key]
-        self._schema = pa.schema([(str(at), kind) for at, kind in enumerate(types)])
+        self._schema = pa.schema([(str(at), kind) for at, kind in enumerate(key_types(newest))])
         self._store = lake.store(FOLDER)
         self._name = hashlib.blake2b("\0".join(newest.physical).encode(), digest_size=16).hexdigest()
 
@@ -51,3 +48,8 @@ class KeptKeys:
 
     def forget(self) -> None:
         self._store.delete([self._name])
+
+
+def kept_count(lake: LakeFiles) -> int:
+    """The number of tables with an unfinished erasure. Raises LakeUnavailable."""
+    return len(lake.store(FOLDER).names())

@@ -7,51 +7,66 @@ Out: Reach, the table with its versions; or an error that names the reason.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from tidegate import tables
+from tidegate.changelog.table import changelog
 from tidegate.config import Pipeline
+from tidegate.erase.subject import key_types
 from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake.cuts import cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
 from tidegate.lake.silver import REBUILT, rebuilt_tables
-from tidegate.merge.past import PASTS
 from tidegate.schema.follow.renames import RENAME, renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus
-from tidegate.schema.model.types import canonical
 from tidegate.table_names import Physical, splits
+from tidegate.tables_form import Table
 from tidegate.upsert.fitness import why_not
 
-_LATER: Final = "set the times of docs/runbooks/erase-a-person.md, and let maintain erase by age"
+BY_AGE: Final = "set the times of docs/runbooks/erase-a-person.md, and let maintain erase by age"
+
+Pair = tuple[str, str]
+Names = tuple[str, ...]
+Followed = tuple[Pair, Names, Pair, Names]  # a child, its columns, the parent, the parent's
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """versions: all of the table's, oldest first. logical: silver's name; path: silver's, within the lake."""
+    """versions: all of the table's, oldest first. logical: silver's name; path: silver's, within the lake. changelog:
+    None where the lake has none. plain: columns at the source, in lower case, whose values silver has as they are.
+    """
 
     table: Physical
     versions: Sequence[TableVersion]
     logical: str
     path: str
+    changelog: Table | None
+    plain: frozenset[str]
 
     @property
     def newest(self) -> TableVersion:
         return self.versions[-1]
 
 
-def reach_of(pipeline: Pipeline, lake: LakeFiles, name: str) -> Reach:
-    """Raises UsageError."""
+def table_of(pipeline: Pipeline, lake: LakeFiles, name: str) -> Physical:
+    """name: database.table as at the source. Raises UsageError."""
+    return _versions(pipeline, lake, name)[-1].physical
+
+
+def reach_of(pipeline: Pipeline, lake: LakeFiles, name: str, followed: Collection[Followed] = ()) -> Reach:
+    """followed: foreign keys whose tables lose the rows which refer to a parent's. Raises UsageError."""
     versions = _versions(pipeline, lake, name)
     table = versions[-1].physical
     logical = pipeline.tables.logical(*table.pair)
     _check_versions(name, versions)
-    _check_pipeline(pipeline, table, routed=logical.routed)
-    _check_foreign_keys(lake, versions)
+    if not pipeline.sources[table.source].traits.erases_rows:
+        raise _refused(name, "its source isn't a MySQL or MariaDB")
+    _check_foreign_keys(lake, versions, followed)
     cut = cut_at(lake, pipeline.pipeline)
     kept = cut.tables.get(logical.name)
     if kept is None:
@@ -63,7 +78,19 @@ def reach_of(pipeline: Pipeline, lake: LakeFiles, name: str) -> Reach:
         raise UsageError(f"a rebuilt table may have the rows: {beside[0]}", where=name, remedy=remedy)
     if (other := why_not(lake.log(kept.path).state())) is not None:
         raise _refused(name, f"its silver can't be written by position: {other}")
-    return Reach(table, versions, logical.name, kept.path)
+    changes, plain = changelog(logical.database, logical.table), _plain(pipeline, versions[-1])
+    if not lake.log(changes.path).state().created:
+        return Reach(table, versions, logical.name, kept.path, None, plain)
+    if not plain.issuperset(map(str.lower, versions[-1].key_names)):
+        raise _refused(name, "it has a changelog, and its key is masked")
+    return Reach(table, versions, logical.name, kept.path, changes, plain)
+
+
+def _plain(pipeline: Pipeline, version: TableVersion) -> frozenset[str]:
+    kept = pipeline.tables.columns_of(*pipeline.tables.logical(version.database, version.table)[:2])
+    key = version.key_names
+    names = [c.name for c in version.columns if kept.has_plain(c.name, c.comment, of_key=c.name in key)]
+    return frozenset(map(str.lower, names))
 
 
 def _versions(pipeline: Pipeline, lake: LakeFiles, name: str) -> list[TableVersion]:
@@ -75,12 +102,13 @@ def _versions(pipeline: Pipeline, lake: LakeFiles, name: str) -> list[TableVersi
     ]
     sources = {row["source"] for row in rows}
     if not rows:
-        raise UsageError(
-            f"there is no table {name}", where=pipeline.pipeline, remedy="give database.table as at the source"
-        )
+        remedy = "give database.table as at the source"
+        if pipeline.tables.is_target(name):
+            remedy += ": its rows come from several tables (tables.routes), and each is erased from by itself"
+        raise UsageError(f"there is no table {name}", where=pipeline.pipeline, remedy=remedy)
     if len(sources) > 1 or len({(row["database"], row["table"]) for row in rows}) > 1:
         raise _refused(name, f"several tables are called so, of {', '.join(sorted(sources))}")
-    return [TableVersion.from_row(row) for row in rows]
+    return list(map(TableVersion.from_row, rows))
 
 
 def _check_versions(name: str, versions: Sequence[TableVersion]) -> None:
@@ -95,36 +123,21 @@ def _check_versions(name: str, versions: Sequence[TableVersion]) -> None:
             raise _refused(name, f"a statement about it wasn't followed: {version.ddl[:80]}")
     keyed = [version for version in versions if version.key]
     for before, after in pairwise(keyed):
-        if _key_types(before) != _key_types(after):
+        if _compared_as(before) != _compared_as(after):
             raise _refused(name, f"its key was another one before {after.ddl[:80] or after.kind}")
 
 
-def _key_types(version: TableVersion) -> list[str]:
+def _compared_as(version: TableVersion) -> list[str]:
     """The types that the key's values compare as: integers of any width are the same."""
-    by_id = {column.id: column for column in version.columns}
-    types = [str(canonical(by_id[number]).arrow) for number in version.key]
+    types = map(str, key_types(version))
     return ["int" if kind.startswith(("int", "uint")) else kind for kind in types]
 
 
-def _check_pipeline(pipeline: Pipeline, table: Physical, *, routed: bool) -> None:
-    kept = pipeline.tables
-    database, name = kept.logical(*table.pair)[:2]
-    reasons = {
-        "its source isn't a MySQL or MariaDB": not pipeline.sources[table.source].traits.erases_rows,
-        "other tables flow into its silver, too (tables.routes)": routed,
-        **{f"its silver keeps {PASTS[word].title} (tables.{word})": True for word in kept.pasts(database, name)},
-        "it has a changelog (tables.changelog)": kept.keeps_changelog(database, name),
-    }
-    for reason, is_so in reasons.items():
-        if is_so:
-            raise _refused(table.shown, reason)
-
-
-def _check_foreign_keys(lake: LakeFiles, versions: Sequence[TableVersion]) -> None:
+def _check_foreign_keys(lake: LakeFiles, versions: Sequence[TableVersion], followed: Collection[Followed]) -> None:
     """The changes that a server makes to children without a word in its log.
 
-    A rebuild computes it from the parent's rows in bronze: they must stay. And rows get other keys by it: whose they
-    are, the log doesn't tell.
+    A rebuild computes it from the parent's rows in bronze: they must stay, unless the children's rows go as well. And
+    rows get other keys by it: whose they are, the log doesn't tell.
     """
     table = versions[-1].physical
     keys = {name.lower() for version in versions for name in version.key_names}
@@ -136,7 +149,9 @@ def _check_foreign_keys(lake: LakeFiles, versions: Sequence[TableVersion]) -> No
         for key in json.loads(row["foreign_keys"] or "[]"):
             if key.get("logged"):
                 continue
-            if (key.get("on_delete") or key.get("on_update")) and tuple(key["parent"]) == table.pair:
+            acts = (key.get("on_delete") or key.get("on_update")) and tuple(key["parent"]) == table.pair
+            own, others = tuple(key.get("columns") or ()), tuple(key.get("parent_columns") or ())
+            if acts and (child, own, table.pair, others) not in followed:
                 why = f"a foreign key of {'.'.join(child)} changes rows that the log doesn't show"
                 raise _refused(table.shown, why)
             moved = keys.intersection(map(str.lower, key.get("columns") or keys))
@@ -145,4 +160,4 @@ def _check_foreign_keys(lake: LakeFiles, versions: Sequence[TableVersion]) -> No
 
 
 def _refused(name: str, why: str) -> UsageError:
-    return UsageError(f"can't be erased from: {why}", where=name, remedy=_LATER)
+    return UsageError(f"can't be erased from: {why}", where=name, remedy=BY_AGE)

@@ -42,7 +42,9 @@ from tidegate.tables import SEGMENTS, SegmentKind
 
 @dataclass(slots=True)
 class SegmentRows:
-    """The log of one table, and counts. rows: in row events; an update is one. bytes: of payloads that were decoded."""
+    """The log of one table, and counts. rows: in row events; an update is one. bytes: of payloads that were decoded.
+    upto_seq: later segments weren't looked at, and stay as they are.
+    """
 
     lake: LakeFiles
     table: Physical
@@ -52,9 +54,11 @@ class SegmentRows:
     files: int = 0
     rows: int = 0
     bytes: int = 0
+    upto_seq: int = -1
 
     def look(self, files: Sequence[BronzeFile]) -> None:
         """Learn the subject's keys. Raises LakeRefused for what can't be read, or can't be erased from."""
+        self.upto_seq = max((file.max_seq for file in files), default=-1)
         for file in files:
             for segment in self._segments(file):
                 for index in self._indexes(segment):
@@ -122,7 +126,8 @@ class SegmentRows:
         return None if made is segment else made
 
     def _may_have(self, segment: Segment) -> bool:
-        return len(segment.payload) > 0 and may_name(segment.tables, self.table.pair)
+        is_old = segment.seq <= self.upto_seq
+        return is_old and len(segment.payload) > 0 and may_name(segment.tables, self.table.pair)
 
     def _segments(self, file: BronzeFile) -> Iterator[Segment]:
         """Those that may name the table, verified."""

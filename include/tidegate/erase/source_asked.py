@@ -24,10 +24,12 @@ from tidegate.verify.source_side import SourceSide
 _KEYS: Final = 500  # in a statement
 
 
-def check_condition(side: SourceSide, version: TableVersion, condition: Condition) -> None:
-    """Raises UsageError, SourceUnavailable, SourceRefused."""
+def check_condition(side: SourceSide, version: TableVersion, condition: Condition, alike: Collection[str] = ()) -> None:
+    """alike: columns, in lower case, that the server compares by their collation. Raises UsageError, SourceUnavailable,
+    SourceRefused.
+    """
     types = {column.name.lower(): canonical(column).arrow for column in version.columns}
-    texts = {name for name, kind in types.items() if pa.types.is_string(kind)}
+    texts = {name for name, kind in types.items() if pa.types.is_string(kind)}.difference(alike)
     dates = {name for name, kind in types.items() if pa.types.is_date(kind) or pa.types.is_timestamp(kind)}
     years = {column.name.lower() for column in version.columns if column.type.startswith("year")}
     asked = ConditionSql(texts, dates, years).of(condition)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -22,9 +22,11 @@ import pyarrow.compute as pc
 
 from tidegate import tables
 from tidegate.binlog.logged_rows import LoggedRows
+from tidegate.cascades.values import Doubt, Likeness, collated
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE
-from tidegate.conditions.matching import check_literals, matching
-from tidegate.conditions.model import Condition, IsNull, leaves
+from tidegate.conditions.matching import check_literals, matching, typed
+from tidegate.conditions.model import All, Compared, Condition, IsNull, Literal, OneOf, leaves, literals_of
+from tidegate.conditions.model import Any as AnyOf
 from tidegate.errors import UsageError
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
@@ -36,14 +38,17 @@ _COMPARED = (int, str, bytes, Decimal, date, datetime)
 
 @dataclass(slots=True)
 class Subject:
-    """newest: the table's version of today, whose columns the condition names. links: key -> keys that it was changed
-    to, or was before.
+    """newest: the table's version of today, whose columns the condition names. alike: columns, in lower case, that the
+    condition compares by the collation which they had in a row's version. links: key -> keys that it was changed to, or
+    was before. upto_ts: rows of later commits are another's: the source had none of the person.
     """
 
     condition: Condition
     newest: TableVersion
+    alike: Collection[str] = ()
     keys: set[Key] = field(default_factory=set)
     links: dict[Key, set[Key]] = field(default_factory=dict)
+    upto_ts: int = (1 << 63) - 1
 
     def __post_init__(self) -> None:
         by_name = {column.name.lower(): column for column in self.newest.columns}
@@ -55,6 +60,18 @@ class Subject:
                 check_literals(leaf, canonical(column).arrow)
             except ValueError as error:
                 raise UsageError(f"column {leaf.column}: {error}", remedy="look at --where") from None
+
+    @property
+    def named(self) -> set[Key] | None:
+        """The keys in the condition itself (`id = 4711`); None where it is about other columns, ranges or forms."""
+        if self.alike:
+            return None
+        types = {column.name.lower(): canonical(column).arrow for column in self.newest.columns}
+        names = [name.lower() for name in self.newest.key_names]
+        choices = _choices(self.condition, types)
+        if choices is None or any(choice.keys() != set(names) for choice in choices):
+            return None
+        return {tuple(choice[name] for name in names) for choice in choices}
 
     def look(self, rows: LoggedRows) -> None:
         """Learn the keys of images that the condition is true of, and which keys were changed to which."""
@@ -116,12 +133,25 @@ class Subject:
             else:
                 column = next(c for c in self.newest.columns if c.name.lower() == leaf.column.lower())
                 columns[leaf.column] = pa.nulls(batch.num_rows, canonical(column).arrow)
-        asked = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         try:
-            mask: Mask = matching(self.condition, asked).to_numpy(zero_copy_only=False)
+            how = self._alike_in(version)
+            asked = pa.RecordBatch.from_arrays(
+                [how.get(name.lower(), Likeness.EXACT).forms(values) for name, values in columns.items()],
+                names=list(columns),
+            )
+            mask: Mask = matching(_formed(self.condition, how), asked).to_numpy(zero_copy_only=False)
         except ValueError as error:
             raise self._unasked(version, str(error)) from None
+        except Doubt as doubt:
+            remedy = "erase from this table first, by a --where of its own"
+            raise UsageError(doubt.why, where=self.newest.name, remedy=remedy) from None
         return mask
+
+    def _alike_in(self, version: TableVersion) -> Mapping[str, Likeness]:
+        """How a version compares the columns of alike: by its collations, not by today's. Raises Doubt."""
+        by_id = {column.id: column for column in version.columns}
+        today = {column.name.lower(): column.id for column in self.newest.columns}
+        return {name: collated(by_id[today[name]]) for name in self.alike if today[name] in by_id}
 
     def _unasked(self, version: TableVersion, why: str) -> UsageError:
         return UsageError(
@@ -137,6 +167,54 @@ class Subject:
         """Name today, in lower case -> name in silver of the same column under a version."""
         by_id = {column.id: column.silver for column in version.columns}
         return {column.name.lower(): by_id.get(column.id, column.silver) for column in self.newest.columns}
+
+
+def _formed(condition: Condition, alike: Mapping[str, Likeness]) -> Condition:
+    """A condition of equalities about the forms of values. Raises Doubt."""
+    match condition:
+        case Compared() if condition.column.lower() in alike:
+            return replace(condition, literal=alike[condition.column.lower()].form(condition.literal))
+        case OneOf() if condition.column.lower() in alike:
+            form = alike[condition.column.lower()].form
+            return replace(condition, literals=tuple(map(form, condition.literals)))
+        case All() | AnyOf():
+            return replace(condition, parts=tuple(_formed(part, alike) for part in condition.parts))
+        case _:
+            return condition
+
+
+def _choices(condition: Condition, types: Mapping[str, pa.DataType]) -> list[dict[str, Any]] | None:
+    """All values of columns that make a condition true, as name in lower case -> value; None: there are others."""
+    match condition:
+        case Compared(sign="=") | OneOf():
+            name = condition.column.lower()
+            literals = literals_of(condition)
+            return [{name: typed(text, types[name]).as_py()} for text in literals if _is_of(text, types[name])]
+        case AnyOf():
+            choices = list[dict[str, Any]]()
+            for part in condition.parts:
+                if (more := _choices(part, types)) is None:
+                    return None
+                choices += more
+            return choices
+        case All():
+            made: list[dict[str, Any]] = [{}]
+            for part in condition.parts:
+                if (more := _choices(part, types)) is None:
+                    return None
+                made = [{**left, **right} for left in made for right in more if _agree(left, right)]
+            return made
+        case _:
+            return None
+
+
+def _agree(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return left.items() >= {name: right[name] for name in left.keys() & right.keys()}.items()
+
+
+def _is_of(literal: Literal, kind: pa.DataType) -> bool:
+    """Whether a literal may be a value of a type: no integer is 1.5."""
+    return not (isinstance(literal, Decimal) and pa.types.is_integer(kind)) or literal == int(literal)
 
 
 def _whole(rows: LoggedRows) -> tuple[pa.RecordBatch, frozenset[str]]:
@@ -155,6 +233,22 @@ def _whole(rows: LoggedRows) -> tuple[pa.RecordBatch, frozenset[str]]:
             absent.add(name)
         batch = batch.set_column(number, batch.schema.field(number), batch.column(number).take(pa.array(filled)))
     return batch, frozenset(absent)
+
+
+def key_types(version: TableVersion) -> list[pa.DataType]:
+    """The types of a key's values, in its order."""
+    by_id = {column.id: canonical(column).arrow for column in version.columns}
+    return list(map(by_id.__getitem__, version.key))
+
+
+def as_arrays(keys: Iterable[Key], version: TableVersion) -> list[pa.Array]:
+    """Per column of a version's key the values of those keys that its types have."""
+    kinds, fit = key_types(version), list[Key]()
+    for key in keys:
+        if all(len(_values_of(kind, [value])) for kind, value in zip(kinds, key, strict=True)):
+            fit.append(key)
+    columns = list(zip(*fit, strict=True)) or [()] * len(kinds)
+    return list(map(pa.array, columns, kinds))
 
 
 def _values_of(kind: pa.DataType, values: Iterable[Any]) -> pa.Array:

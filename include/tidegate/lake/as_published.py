@@ -85,13 +85,16 @@ def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -
     if said is None or said.never_filled:
         return shown
     same = is_same_log(said, shown)
-    restored = _restored(log, app_id, state.version, said.version if same else NO_SILVER)
+    restored = was_restored(log, app_id, state.version, said.version if same else NO_SILVER)
     born = said.table_id not in ("", state.table_id) and _born(log, state)
     return Shown(shown.version, shown.table_id, shown.own_ts, shown.applied_ts, has_rows, restored=restored, born=born)
 
 
-def _restored(log: DeltaLog, app_id: str, newest: int, known: int) -> bool:
-    """Whether a RESTORE stands behind our newest commit, and behind the known version."""
+def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER) -> bool:
+    """Whether a RESTORE stands behind our newest commit, and behind the known version.
+
+    It takes rows back, and keeps what the log says of our commits.
+    """
     for version in range(newest, known, -1):
         actions = log.actions(version)
         if actions is None:  # cleaned up, as is all before it

@@ -18,7 +18,7 @@ from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import no_files
 from tidegate.errors import Terminal
 from tidegate.lake import control
-from tidegate.lake.as_published import said_of_all, shown_by
+from tidegate.lake.as_published import own_ts, said_of_all, shown_by
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.followed import FollowedSources
@@ -29,7 +29,18 @@ from tidegate.lake.schema_rows import needed_rows
 from tidegate.limits import AT_ONCE_TABLES_MIN
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.replay.history import SchemaHistory
-from tidegate.standing.silver import AT_REST, CATCHES_UP, GOES_ON, Answer, Said, answer, catches_up, told
+from tidegate.standing.silver import (
+    AT_REST,
+    CATCHES_UP,
+    GOES_ON,
+    MOVE_AWAY,
+    Answer,
+    Said,
+    Unlike,
+    answer,
+    catches_up,
+    told,
+)
 from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical, splits
 
@@ -41,7 +52,7 @@ class Checked:
     """A table. published, found: Delta versions, -1 without silver. unlike: silver's fault, None:
     none.
 
-    goes_on_from: at a mismatch, the commit_ts from which it catches up; None: it waits for rows.
+    goes_on_from: at a mismatch, the commit_ts from which it catches up; None: it waits for rows, or a person.
     bronze: whether bronze has all of its rows, enough to make it anew without its source. what: a
     line for people.
     """
@@ -78,9 +89,14 @@ def _checked(
     state = str(standing.state) if standing is not None else tables.State.ACTIVE.value
     told_of = bronze.of(name)
     made_anew = told_of is not None and told_of.beginning(standing) is not None
-    log = DeltaLog(lake.uri(tables.silver_path(*bronze.pair(name))), lake.storage_options, keep=no_files)
+    place, app_id = lake.uri(tables.silver_path(*bronze.pair(name))), tables.app_id(pipeline.pipeline, name)
+    log = DeltaLog(place, lake.storage_options, keep=no_files)
     try:
-        shown = shown_by(log, log.state(), tables.app_id(pipeline.pipeline, name), said)
+        newest = log.state()
+        if not own_ts(newest, app_id):  # whether it has rows, though none of ours
+            log = DeltaLog(place, lake.storage_options)
+            newest = log.state()
+        shown = shown_by(log, newest, app_id, said)
     except Terminal as error:
         return Checked(name, state, said.version, said.version, "unreadable", None, made_anew, f"{name}: {error}")
     verdict = GOES_ON if said.never_filled else answer(said, shown)
@@ -92,6 +108,8 @@ def _checked(
 
 
 def _way(standing: Standing | None, bronze: FromBronze | None, verdict: Answer) -> tuple[int | None, str]:
+    if verdict.unlike is Unlike.FOREIGN:
+        return None, MOVE_AWAY
     if standing is not None and standing.state in AT_REST:
         return None, f"it is {standing.state}, and is asked when it goes on"
     goes_on = standing is None or standing.state in CATCHES_UP

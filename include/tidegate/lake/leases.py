@@ -1,7 +1,7 @@
 """One at a time does a job in a lake, from whatever machine: apply or maintain of a pipeline, capture of a source.
 
 In:  a lake, the job and whose it is.
-Out: the job's lease, in control/leases/<pipeline or source>.<job>.
+Out: the job's lease, in control/leases/<pipeline or source>.<job>; its newest entry, for whoever looks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tidegate.delta.lease import Lease
-from tidegate.delta.store import log_store
+from tidegate.delta.lease_entry import LeaseEntry, newest_entry
+from tidegate.delta.store import LogStore, log_store
 from tidegate.delta.store_probe import check_makes_once
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import LEASE_ANSWER_SECONDS_MAX
@@ -29,11 +30,18 @@ def take_lease(
     two writers can share it. Raises LeaseHeld at the holder's first sign of life, or when stop is
     set; LakeUnavailable, LakeRefused.
     """
-    # A request that hangs must not take the whole term.
-    options = {"timeout": f"{LEASE_ANSWER_SECONDS_MAX:g}s"} | {
-        name.lower(): value for name, value in lake.storage_options.items()
-    }
-    leases = log_store(lake.uri(LEASES), options)
+    leases = _store(lake)
     check_makes_once(leases)
     store = leases.folder(f"{of}.{job}")
     return Lease.take(store, f"{job} of {of}", stop=stop, report=report)
+
+
+def newest_sign(lake: LakeFiles, of: str, job: str) -> LeaseEntry | None:
+    """The newest entry of a job's lease; None before the first. Raises LakeUnavailable, LakeRefused."""
+    return newest_entry(_store(lake).folder(f"{of}.{job}"))
+
+
+def _store(lake: LakeFiles) -> LogStore:
+    """A request that hangs must not take a whole term."""
+    options = {name.lower(): value for name, value in lake.storage_options.items()}
+    return log_store(lake.uri(LEASES), {"timeout": f"{LEASE_ANSWER_SECONDS_MAX:g}s"} | options)

@@ -29,6 +29,7 @@ SCRATCH: Final = "rebuild"
 _BRONZE: Final = tables.SEGMENTS.path.split("/", 1)[0]
 _OF_CUTS: Final = [("table", "=", "")]  # the row of the cut itself
 _EMPTIES: Final = ("create", "truncate", "snapshot")
+Links = dict[Physical, set[Physical | tuple[str, int]]]  # of each table: itself, its columns' ids, tables it names
 
 
 @dataclass(slots=True)
@@ -135,7 +136,13 @@ def physical_tables(
     history: rows of control/schema_history, in pieces. Column ids travel with a renamed table;
     partitions and tables becoming each other name each other.
     """
-    links: dict[Physical, set[Physical | tuple[str, int]]] = {}
+    links = links_of(history, sources)
+    return with_givers(links, {name for name in links if pipeline_tables.logical(*name.pair).name == table})
+
+
+def links_of(history: Iterable[pa.Table], sources: Collection[str]) -> Links:
+    """Links of the tables of these sources."""
+    links: Links = {}
     for row in (row for piece in history for row in piece.to_pylist()):
         name = Physical(row["source"], row["database"], row["table"])
         if row["table"] and row["source"] in sources:
@@ -144,13 +151,17 @@ def physical_tables(
             own_links |= {(version.source, column.id) for column in version.columns}
             if version.moved is not None and version.moved.other[1]:
                 own_links.add(Physical(version.source, *version.moved.other))
-    physicals = {name for name in links if pipeline_tables.logical(*name.pair).name == table}
+    return links
+
+
+def with_givers(links: Links, physicals: set[Physical]) -> set[Physical]:
+    """These tables, and all whose rows they may have."""
     while True:
-        shared = set().union(*(links[name] for name in physicals))
+        shared = set[Physical | tuple[str, int]]().union(*(links[name] for name in physicals if name in links))
         more = {name for name, its_links in links.items() if not its_links.isdisjoint(shared)}
         if more <= physicals:
             return physicals
-        physicals |= more
+        physicals = physicals | more
 
 
 def begin_ts(versions: Iterable[Mapping[str, Any]], at_ts: int, *, emptied: bool) -> int | None:

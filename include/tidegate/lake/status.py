@@ -23,7 +23,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.format.layout import layout_of
 from tidegate.lake.held import last_states
 from tidegate.segments.segment import NO_SERVER, Server
-from tidegate.standing.shown import LacksSnapshots, way_out
+from tidegate.standing.shown import LacksSnapshots, goes_on, way_out
 from tidegate.standing.standing import Standing
 from tidegate.tables import State
 
@@ -35,7 +35,8 @@ _LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_exe
 class SourceStatus:
     """Bronze's state of a source. max_commit_ts: of any transaction in it; 0 when there was none
     yet. heard_at: when its newest segment was cut, Unix time. unapplied_bytes: of files with a
-    transaction behind the cut.
+    transaction behind the cut; unapplied_since: when the first of them came, 0 without one.
+    above_cut_since: when its log came above the cut, 0 where it hasn't.
     """
 
     source: str
@@ -50,15 +51,18 @@ class SourceStatus:
     server_id: int = 0
     heard_at: float = 0.0
     unapplied_bytes: int = 0
+    unapplied_since: float = 0.0
+    above_cut_since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
     """Silver's state of a logical table: every change up to applied_ts.
 
-    The rest is for a held table: why, since when (ISO, UTC), the place of its trouble in its
-    source's log (file "" when there is none), the statement ("" if none), the way out, and the
-    cause (a Cause) as a program reads it; for others all is "" or 0.
+    way_out: what ends its wait, of a held or a released table. The rest is for a held one: why,
+    since when (ISO, UTC), the place of its trouble in its source's log (file "" when there is
+    none), the statement ("" if none), and the cause (a Cause) as a program reads it; for others all
+    is "" or 0.
     """
 
     table: str
@@ -107,6 +111,12 @@ def captured_server(lake: LakeFiles, source: str) -> Server | None:
     return NO_SERVER if last["kind"] == tables.SegmentKind.TIDB else (last["server_id"], last["server_uuid"])
 
 
+def captured_cluster(lake: LakeFiles, source: str) -> str:
+    """The TiDB cluster that a Pump's newest segment names; "" before there is one. Raises LakeUnavailable."""
+    files = bronze_files(lake).get(source)
+    return str(_last_row(lake, files)["server_uuid"]) if files else ""
+
+
 def cut_ts(lake: LakeFiles) -> int:
     """The newest published cut; 0 before the first."""
     state = control.load(lake, tables.CUTS)
@@ -139,14 +149,18 @@ def table_statuses(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: 
                 applied_ts=applied if held else newest,
                 delta_version=cut["delta_version"] if cut is not None else -1,
                 reason=state.reason if state and (held or state.state is State.SNAPSHOT) else "",
-                **(_told(state, lacks_snapshots) if state is not None and state.state is State.HELD else {}),
+                **(_told(state, lacks_snapshots) if state is not None else {}),
             )
         )
     return statuses
 
 
 def _told(state: Standing, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:
-    """The facts in a held table's state beyond its reason."""
+    """The facts in a held table's state, or a released one's, beyond its reason."""
+    if state.state is State.RELEASED:
+        return {"way_out": goes_on(state)}
+    if state.state is not State.HELD:
+        return {}
     ddl = " ".join(state.place.ddl.split()) if state.place else ""
     return {
         "since": state.since.isoformat(timespec="seconds") if state.since else "",
@@ -167,6 +181,7 @@ def _last_row(lake: LakeFiles, files: list[BronzeFile]) -> dict[str, Any]:
 def _source(lake: LakeFiles, source: str, files: list[BronzeFile], cut_ts: int = 0) -> SourceStatus:
     """files: in order of seq."""
     last = _last_row(lake, files)
+    unapplied = [file for file in files if file.max_commit_ts > cut_ts]
     return SourceStatus(
         source=source,
         seq=last["seq"],
@@ -179,5 +194,7 @@ def _source(lake: LakeFiles, source: str, files: list[BronzeFile], cut_ts: int =
         gtid_executed=last["gtid_executed"],
         server_id=last["server_id"],
         heard_at=last["captured_at"].timestamp(),
-        unapplied_bytes=sum(file.bytes for file in files if file.max_commit_ts > cut_ts),
+        unapplied_bytes=sum(file.bytes for file in unapplied),
+        unapplied_since=min((file.modified_ms for file in unapplied), default=0) / 1000,
+        above_cut_since=min((file.modified_ms for file in files if file.resolved_ts > cut_ts), default=0) / 1000,
     )

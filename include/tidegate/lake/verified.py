@@ -50,7 +50,8 @@ class VerifiedTogether:
         known = [by_name[name] for name in names if name in by_name]
         through_ts = min((each.through_ts for each in known if each.through_ts), default=0)
         last_at = max((each.at for each in known), default="")
-        return cls(Counter(each.outcome for each in known), through_ts, len(names) - len(known), last_at)
+        outcomes = dict(Counter(each.outcome for each in known))  # asdict() of Python 3.11 takes no Counter
+        return cls(outcomes, through_ts, len(names) - len(known), last_at)
 
 
 def verified(lake: LakeFiles) -> dict[str, Verified]:

@@ -25,8 +25,10 @@ REPORT_SECONDS: Final = 10.0
 WATCH_PAUSE_SECONDS_MAX: Final = 60.0
 # Looks of all triggers at one time: three watchers a pipeline, and each may hang as long as a store may take to answer.
 WATCH_THREADS: Final = 64
-# A capture task of several sources that is refused ends no sooner: the next run begins as soon as all have ended.
+# A capture task that is refused ends no sooner, but for a pipeline's only source: the next run begins at once.
 CAPTURE_REFUSED_SECONDS: Final = 60.0
+# A Pump that is refused tries again so often meanwhile: TiDB may be waiting for it.
+PUMP_REFUSED_AGAIN_SECONDS: Final = 2.0
 # A week of tries a minute apart; Airflow wants a number.
 TASK_ATTEMPTS_MAX: Final = 10_000
 # What is neither Terminal nor Transient may be a fault of the machine: it is tried so often.

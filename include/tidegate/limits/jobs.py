@@ -64,6 +64,11 @@ SHARD_DRIVER_ROWS_MAX: Final = 4_000_000
 # Changes of a table without a key that the driver counts by itself, in bytes of binlog; more go by MERGE.
 HASHED_ROWS_BYTES_MAX: Final = 32 * MIB
 
+# --- rebuild --------------------------------------------------------------------------------------
+# A table that rebuild makes on this computer's disk, up to so large, is compared by DuckDB: Spark takes a JVM's start
+# and four reads. DuckDB puts on the disk what doesn't fit into QUERY_MEMORY_BYTES.
+COMPARE_LOCAL_BYTES: Final = 1024 * MIB
+
 # --- columns --------------------------------------------------------------------------------------
 # Files of a table that the driver writes anew by itself when an ALTER gives rows values, or takes columns. Two cores do
 # some 50 MB a second, so this is about as long as executors take to come; above it a cluster's cores are more.
@@ -108,3 +113,15 @@ MASK_KEY_BYTES_MIN = 16  # shorter keys can be guessed
 # --- erase ----------------------------------------------------------------------------------------
 # Between looks whether an apply that runs has ended.
 ERASE_LEASE_POLL_SECONDS: Final = 2.0
+
+# --- values that are asked for at the source ------------------------------------------------------
+# Rows asked for by their keys in one SELECT: a statement of some ten KB.
+ASKED_STATEMENT_ROWS_MAX: Final = 500
+# Rows given to the source in one INSERT, so that it computes them: a sixteenth of what a server takes by default.
+ASKED_STATEMENT_BYTES_MAX: Final = 1 * MIB
+# Images of a table without its generated columns that a window holds in memory: about 1 KB and 10 us each.
+ASKED_ROWS_MAX: Final = 300_000
+# How often in a row a table's rows had changed again when they were asked for, before it waits for a snapshot.
+ASKED_ATTEMPTS_MAX: Final = 20
+# A source that gives no byte for so long doesn't answer: a lock on a table, or a dead network. All tables wait with it.
+ASKED_ANSWER_SECONDS: Final = 15.0

@@ -47,6 +47,8 @@ STANDING_ANSWER_SECONDS: Final = 3
 # say: one that is slower is shown with its last answer.
 PAGE_LOOK_SECONDS: Final = 2.0
 PAGE_ASK_SECONDS: Final = 0.5
+# A browser is told that its first page comes, when that takes longer.
+PAGE_OPENING_SECONDS: Final = 0.4
 # Of a form that a person sends from the page.
 PAGE_FORM_BYTES_MAX: Final = 65_536
 # Of these looks one in this time also asks a source for its tables and its binlog files: long lists, of some servers.
@@ -59,6 +61,10 @@ METRICS_PIPELINES_MAX: Final = 16
 METRICS_LOOK_SECONDS: Final = 4.0
 # A pipeline is called behind from this lag on.
 BEHIND_SECONDS: Final = 60.0
+# Capture or apply is called silent when its lease had no renewal for this long: it makes one each ten seconds.
+WORK_SILENT_SECONDS: Final = 60.0
+# Work that ended by itself, and that something waits for, begins again within this: Airflow's scheduler, Spark's start.
+WORK_BEGINS_SECONDS: Final = 120.0
 # A clock that isn't believed is told in the log so often.
 CLOCK_TOLD_SECONDS: Final = 60.0
 # What the source would purge is asked for so often.

@@ -23,14 +23,17 @@ class Ailing:
 
     def look(self, parts: Collection[str], now: float) -> Iterator[str]:
         """now: seconds of any clock that goes on."""
-        for part in sorted(self._said.difference(parts)):
-            yield f"Airflow's {part} answers again"
+        if back := sorted(self._said.difference(parts)):
+            yield f"Airflow's {', '.join(back)} {'answers' if len(back) == 1 else 'answer'} again"
         self._said.intersection_update(parts)
         self._since = {part: self._since.get(part, now) for part in parts}
-        for part, since in sorted(self._since.items()):
-            if now - since >= UP_AILING_SECONDS and part not in self._said:
-                self._said.add(part)
-                yield (
-                    f"Airflow's {part} hasn't answered for {now - since:.0f} s, and tasks may not start: if it doesn't"
-                    f" come back, press Ctrl-C and run `tidegate up` again; it goes on where it was ({self._log})"
-                )
+        silent = [part for part, since in self._since.items() if now - since >= UP_AILING_SECONDS]
+        if news := sorted(set(silent) - self._said):
+            self._said.update(news)
+            seconds = now - min(map(self._since.__getitem__, news))
+            hasnt, it = ("hasn't", "it") if len(news) == 1 else ("haven't", "they")
+            yield (
+                f"Airflow's {', '.join(news)} {hasnt} answered for {seconds:.0f} s, and tasks may not start. A busy"
+                f" machine may need minutes. If {it} won't come back, press Ctrl-C and run `tidegate up` again; it goes"
+                f" on where it was ({self._log})"
+            )

@@ -12,6 +12,7 @@ processes only. Settings of this computer's user for another Airflow or Spark ar
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import secrets
@@ -22,7 +23,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +35,8 @@ from tidegate.local.server import free_port
 from tidegate.pipelines import load
 
 # 20 s on an idle laptop; a machine that is busy otherwise may need minutes.
-_HEALTHY_SECONDS: Final = 300.0
+_HEALTHY_SECONDS: Final = 600.0
+_SAY_SECONDS: Final = 30.0
 _CALL_SECONDS: Final = 30.0
 _ADMIN: Final = "admin"
 # Apply, maintain, snapshot, verify, and two for what a person starts.
@@ -89,13 +91,16 @@ class Airflow:
                 start_new_session=True,
             )
 
-    def wait_healthy(self) -> None:
-        """Until all four parts say so. Raises ProcessFailed with the log's place."""
-        end = time.monotonic() + _HEALTHY_SECONDS
-        while time.monotonic() < end:
+    def wait_healthy(self, say: Callable[[str], None] = lambda _: None) -> None:
+        """Until all four parts say so; say: which ones don't yet. Raises ProcessFailed with the log's place."""
+        began = said = time.monotonic()
+        while (now := time.monotonic()) < began + _HEALTHY_SECONDS:
             self.check_running()
-            if not self.ailing():
+            if not (ailing := self.ailing()):
                 return
+            if now > said + _SAY_SECONDS:
+                said = now
+                say(f"Airflow starts, since {now - began:.0f} s; still without an answer: {', '.join(ailing)}")
             time.sleep(0.3)
         raise ProcessFailed(
             f"Airflow was not healthy in {_HEALTHY_SECONDS:.0f} s",
@@ -163,6 +168,8 @@ class Airflow:
             return self.call(method, path, body)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return None
+        except (http.client.HTTPException, ValueError):  # it broke off, or is a page: a part starts or ends
+            return None
 
     @property
     def _template(self) -> Path:
@@ -219,6 +226,11 @@ class Airflow:
             "AIRFLOW__API__PORT": str(self.port),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__WORKERS": "1",
+            # On a busy machine Airflow's own 5, 30 and 50 s are too few: a task's question has no answer yet, its DAG
+            # isn't read yet. Airflow kills the task then, and begins it again, in vain.
+            "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
+            "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "240",
+            "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

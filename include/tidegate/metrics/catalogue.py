@@ -48,6 +48,12 @@ METRICS: Final[dict[str, Metric]] = {
         ("tidegate_source_left_behind", SOURCE, "1 if the cut goes on without the source, else 0."),
         ("tidegate_source_clock_ahead_seconds", SOURCE, "The source's clock minus this machine's."),
         ("tidegate_bronze_bytes", SOURCE, "Bytes of the source in bronze."),
+        (
+            "tidegate_capture_down",
+            SOURCE,
+            "1 if capture of the source was killed, or is silent, or ended and isn't begun again, else 0.",
+        ),
+        ("tidegate_apply_down", PIPELINE, "The same of apply."),
         ("tidegate_tables", (*PIPELINE, "state"), "Tables by state, as `tidegate status` names it."),
         (
             "tidegate_held_tables",

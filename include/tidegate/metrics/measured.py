@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.capture.chaser import ChaserState
 from tidegate.capture.health import Health, health
+from tidegate.capture.silence import LeasedWork
 from tidegate.commit_ts import physical_ms
 from tidegate.lake.verified import VerifiedTogether
 from tidegate.metrics.catalogue import METRICS
@@ -70,7 +71,9 @@ def _of_pipeline(view: PipelineView) -> Iterator[Figure]:
     if view.timeline is not None:
         yield "tidegate_applied_rows_per_second", (), view.timeline.rows_a_second
         yield "tidegate_applied_bytes_per_second", (), view.timeline.bytes_a_second
+    yield "tidegate_apply_down", (), stands.silence(LeasedWork.APPLY, stands.pipeline) is not None
     for source in stands.sources:
+        yield "tidegate_capture_down", (source.source,), stands.silence(LeasedWork.CAPTURE, source.source) is not None
         yield from _of_source(source, is_asked=not view.pipeline.sources[source.source].traits.pushes)
     yield from _of_standing(stands)
     yield from _of_snapshots(view.snapshots, len(view.failed_snapshots))

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from tidegate.config import Alert
+from tidegate.limits import WORK_BEGINS_SECONDS
 from tidegate.metrics.catalogue import METRICS
 from tidegate.text_layout import age_text
 from tidegate.verify.report import Outcome
@@ -103,6 +104,7 @@ def _unread(view: PipelineView) -> dict[str, str]:
 
 _WARNS, _CRITICAL = Severity.WARNING, Severity.CRITICAL
 _ABOVE, _BELOW, _IS = Sign.ABOVE, Sign.BELOW, Sign.IS
+_DOWN: Final = "`tidegate status {pipeline}` says since when, and what starts it again."
 
 RULES: Final[Mapping[Alert, AlertRule]] = {
     Alert.LAKE_UNREADABLE: AlertRule(
@@ -127,7 +129,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         *(_WARNS, 300, 300, (Term("tidegate_source_lag_seconds", _ABOVE),)),
         "Bronze is behind its sources",
         "bronze is {value} behind {source}",
-        "Does {pipeline}__capture run? `tidegate status {pipeline}` shows each source, and whether it answers.",
+        "Does the capture DAG of {source} run? `tidegate status {pipeline}` shows each source, and whether it answers.",
     ),
     Alert.SOURCE_DOWN: AlertRule(
         *(_WARNS, 300, 0, (Term("tidegate_source_up", _IS),)),
@@ -175,11 +177,23 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         "{source} purges uncaptured log in {value}",
         "Start capture, or raise the source's retention.",
     ),
+    Alert.CAPTURE_DOWN: AlertRule(
+        *(_WARNS, 300, 1, (Term("tidegate_capture_down", _IS),)),
+        "Captures don't run",
+        "capture of {source} doesn't run",
+        _DOWN,
+    ),
+    Alert.APPLY_DOWN: AlertRule(
+        *(_WARNS, 300, 1, (Term("tidegate_apply_down", _IS),)),
+        "Apply doesn't run",
+        "apply doesn't run",
+        _DOWN,
+    ),
     Alert.CAPTURE_SILENT: AlertRule(
         *(_WARNS, 300, 900, (Term("tidegate_capture_status_timestamp_seconds", _ABOVE, Measure.AGE),)),
         "Captures are silent",
         "capture of {source} is silent",
-        "Does {pipeline}__capture run?",
+        "Does the capture DAG of {source} run?",
     ),
     Alert.VALUE_LOG_FULL: AlertRule(
         *(_CRITICAL, 300, 4 * HOUR),
@@ -230,7 +244,11 @@ def says(view: PipelineView, samples: Iterable[Sample]) -> dict[Alert, LookSays]
 
 def bound(alert: Alert, pipeline: Pipeline) -> float:
     """As the pipeline file says, or the rule's."""
-    by_itself = pipeline.capture.retention_alert_hours * HOUR if alert is Alert.PURGE_NEAR else RULES[alert].bound
+    by_itself, capture = RULES[alert].bound, pipeline.capture
+    if alert is Alert.PURGE_NEAR:
+        by_itself = capture.retention_alert_hours * HOUR
+    if alert is Alert.CAPTURE_SILENT:  # it may rest as long as a run, and writes no status then
+        by_itself = max(by_itself, capture.run_for_seconds + WORK_BEGINS_SECONDS)
     return pipeline.alerts.bounds.get(alert, by_itself)
 
 

@@ -84,6 +84,7 @@ class Endpoint(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ConnectionInfo:
     """Where a source is and who we are there; others: its further hosts, tried in order where this one fails.
+    answer_seconds: how long an answer may take; None: any time.
 
     Values of `extra` other than TLS and hosts are left alone.
     """
@@ -99,6 +100,7 @@ class ConnectionInfo:
     name: str = ""
     others: tuple[Endpoint, ...] = ()
     public_key: str | None = None
+    answer_seconds: float | None = None
 
     @property
     def where(self) -> str:
@@ -223,6 +225,8 @@ def _connect(info: ConnectionInfo, options: Mapping[str, Any]) -> pymysql.connec
         "autocommit": True,
         "charset": "utf8mb4",
         "connect_timeout": 10,
+        "read_timeout": info.answer_seconds,
+        "write_timeout": info.answer_seconds,
         "init_command": _SESSION,
         **options,
     }

@@ -11,9 +11,10 @@ that capture can't refuse: tables that will be held, and the server's unlogged c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 import pymysql
@@ -35,15 +36,15 @@ from tidegate.mysql.same_server import same_server, shares_rows
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
-from tidegate.schema.model.columns import Generated, TableVersion, VersionStatus
+from tidegate.mysql.unfit_modes import unfit_mode
+from tidegate.mysql.unlogged_columns import logs_generated, needed_to_compute, of_no_one_value, unlogged_columns
+from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.tables import WATERMARK, WATERMARK_DATABASE
 from tidegate.text_layout import counted
 
 _NAMES_MAX: Final = 8
-_LOGS_GENERATED: Final = 110405  # the newest MariaDB that is known to log generated columns in updates and deletes
-
 
 _MAY_WRITE: Final = (
     "SELECT 1 FROM information_schema.user_privileges WHERE grantee = %s AND privilege_type = 'INSERT'"
@@ -64,7 +65,7 @@ class SourceVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """of: a source, "lake", "Airflow" or "pipeline file"."""
+    """of: a source, "lake", "Airflow" or "pipeline file". text: of the tables, if it names some."""
 
     of: str
     verdict: SourceVerdict
@@ -72,9 +73,19 @@ class Line:
     tables: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        return f"{self._names}: {self.text}" if self.tables else self.text
+
+    @property
+    def _names(self) -> str:
         more = len(self.tables) - _NAMES_MAX
-        names = ", ".join(self.tables[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
-        return f"{self.text}: {names}" if names else self.text
+        return ", ".join(self.tables[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
+
+    def shown(self, sources: Collection[str]) -> str:
+        """The line with its verdict and its subject. sources: of the pipeline."""
+        head = "" if self.verdict is SourceVerdict.NOTE else f"{str(self.verdict).upper()}: "
+        of = f"source {self.of}" if self.of in sources else self.of
+        names = self._names + (f" of {of}" if len(sources) > 1 else "")
+        return f"{head}{names if self.tables else of}: {self.text}"
 
 
 @dataclass(slots=True)
@@ -208,7 +219,7 @@ class _Source:
 
     def lines(self) -> Iterator[Line]:
         facts = self.facts = read_facts(self.connection, self.info)
-        yield self._line(SourceVerdict.NOTE, f"{facts.version} at {facts.where}")
+        yield self._line(SourceVerdict.NOTE, f"the server is {facts.version} at {facts.where}")
         refused = False
         for finding in findings(facts, SourceDemands.of(self.pipeline, self.name)):
             refused = refused or finding.level is Level.REFUSE
@@ -247,7 +258,7 @@ class _Source:
         """`start` counts once. Its present value is tried, or reported as without effect."""
         wanted = self.pipeline.server(self.name).start
         if began is not None:
-            text = f"capture began at {began.file}:{began.offset} with start: {began.start}"
+            text = f"its capture began at {began.file}:{began.offset} with start: {began.start}"
             if began.start != wanted:
                 text += f"; start: {wanted} has no effect any more: it needs a new lake (see docs/production.md)"
             yield self._line(SourceVerdict.CAUTION if began.start != wanted else SourceVerdict.NOTE, text)
@@ -257,7 +268,7 @@ class _Source:
         except TidegateError as error:
             yield failed(self.name, error)
         else:
-            yield self._line(SourceVerdict.NOTE, f"nothing is captured yet; it would begin with start: {wanted}")
+            yield self._line(SourceVerdict.NOTE, f"nothing is captured yet; capture would begin with start: {wanted}")
 
     def _tables(self, facts: SourceFacts, began: Began | None) -> Iterator[Line]:
         keeps = self.pipeline.tables.keeps
@@ -274,28 +285,25 @@ class _Source:
         matching = counted(len(versions), "table matches", "tables match")
         yield self._line(SourceVerdict.NOTE, f"{matching} tables.include, of those that the server shows us")
         if began is None and self.pipeline.server(self.name).start is Start.NOW:
-            verdict, text = self._by_snapshot("hold rows already")
+            verdict, text = self._by_snapshot("rows from before capture")
             yield from self._about(verdict, f"{text} (not with start: earliest)", versions, lambda v: v.status.waits)
         elif began is not None:
             known = newest_statuses(self.lake, self.name)
             yield from self._unknown_rows(known, [version for version in versions if version.status.waits])
             yield from self._not_shown(known, versions)
-        text = "have no key: a change is found by comparing the whole row, equal rows by counting them"
+        text = "no key: a change is found by comparing the whole row, equal rows by counting them"
         yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: not v.key)
         yield from self._unlogged(versions)
-        text = "are of the engine MEMORY: a restart of the server empties them by a statement, which holds them"
+        text = "engine MEMORY: a restart of the server empties them by a statement, which holds them"
         yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))
         server = ServerVersion.of(facts.version)
-        if server.mariadb and server.number > _LOGS_GENERATED:
-            text = "have generated columns, which MariaDB 11.8 logs in inserts alone: an update holds them;"
-            text += " leave these columns out (tables.columns)"
-            yield from self._about(SourceVerdict.CAUTION, text, versions, self._has_generated)
-
-    def _has_generated(self, version: TableVersion) -> bool:
-        """Whether silver has a column of it that the server computes."""
-        kept = self.pipeline.tables.columns_of(*self.pipeline.tables.logical(version.database, version.table)[:2])
-        computed = (column for column in version.columns if column.generated is not Generated.NO)
-        return any(kept.take(column.name, of_key=column.id in version.key) for column in computed)
+        if not logs_generated(server):
+            asked, held = unlogged_columns(self.pipeline, versions)
+            logged = "generated columns, which MariaDB 11.8 logs in inserts alone"
+            text = f"{logged}: apply asks the source for the values of updated rows{needed_to_compute(facts)}"
+            yield from self._about(SourceVerdict.NOTE, text, asked, lambda _: True)
+            text = f"{logged}: an update holds them; leave these columns out (tables.columns)"
+            yield from self._about(SourceVerdict.CAUTION, text, held, lambda _: True)
 
     def _not_shown(
         self, known: Mapping[tuple[str, str], VersionStatus], versions: list[TableVersion]
@@ -306,22 +314,20 @@ class _Source:
         names = tuple(
             sorted(f"{database}.{table}" for database, table in hidden if self.pipeline.tables.keeps(database, table))
         )
-        text = (
-            "were followed, and the server doesn't show them: our account has no SELECT on them any more, unless apply"
-        )
+        text = "followed, and the server doesn't show them: our account has no SELECT on them any more, unless apply"
         if names:
             yield self._line(SourceVerdict.CAUTION, f"{text} only hasn't come to their DROP or RENAME yet", names)
 
     def _unknown_rows(self, known: Mapping[tuple[str, str], VersionStatus], full: list[TableVersion]) -> Iterator[Line]:
         """Among tables with rows now: those that capture hasn't followed since they were empty."""
         verdict, text = self._by_snapshot(
-            "held rows when capture began, or the binlog doesn't tell all that changed them"
+            "rows from before capture began, or from changes that the binlog doesn't tell"
         )
         statuses = {(v.database, v.table): known.get((v.database, v.table)) for v in full}
         yield from self._about(
             verdict, text, full, lambda v: (status := statuses[v.database, v.table]) is not None and status.waits
         )
-        new = "hold rows and aren't in schema_history, unless apply only hasn't come to their CREATE TABLE yet"
+        new = "rows that aren't in schema_history, unless apply only hasn't come to their CREATE TABLE yet"
         verdict, text = self._by_snapshot(new)
         # Perhaps the log has them from their CREATE on: then nothing is held.
         verdict = SourceVerdict.CAUTION if verdict is SourceVerdict.HELD else verdict
@@ -366,8 +372,8 @@ class _Source:
     def _by_snapshot(self, what: str) -> tuple[SourceVerdict, str]:
         """The verdict on tables whose rows a snapshot reads."""
         if self.pipeline.snapshot.mode is SnapshotMode.AUTO:
-            return SourceVerdict.NOTE, f"{what}: a snapshot reads their rows by itself"
-        return SourceVerdict.HELD, f"{what}: they are held until `tidegate snapshot start` reads their rows"
+            return SourceVerdict.NOTE, f"{what}: a snapshot reads them by itself"
+        return SourceVerdict.HELD, f"{what}: held until `tidegate snapshot start` reads them"
 
     def _about(
         self, verdict: SourceVerdict, text: str, versions: list[TableVersion], concerned: Callable[[TableVersion], bool]
@@ -376,15 +382,18 @@ class _Source:
             yield self._line(verdict, text, names)
 
     def _unlogged(self, versions: list[TableVersion]) -> Iterator[Line]:
-        """Tables whose rows change without row events."""
+        """Tables whose rows change without row events or differ by session, or that can't have their mode."""
         holds = self.pipeline.ddl.unlogged_cascades is not Cascades.WARN
+        no_one_value = partial(of_no_one_value, self.pipeline)
         for text, verdict, why_of in (
-            ("lie where the binlog doesn't reach, and will be held", SourceVerdict.HELD, kept_elsewhere),
+            ("rows where the binlog doesn't reach: they will be held", SourceVerdict.HELD, kept_elsewhere),
             (
-                "change by foreign keys in ways that the binlog doesn't show (ddl.unlogged_cascades)",
+                "changes by foreign keys in ways that the binlog doesn't show (ddl.unlogged_cascades)",
                 SourceVerdict.HELD if holds else SourceVerdict.CAUTION,
                 unlogged_cascade,
             ),
+            ("held until these columns are left out (tables.columns)", SourceVerdict.HELD, no_one_value),
+            ("held with this mode", SourceVerdict.HELD, partial(unfit_mode, self.pipeline)),
         ):
             reasons = {f"{version.database}.{version.table}": why_of(version) for version in versions}
             if names := tuple(f"{name} ({why})" for name, why in reasons.items() if why):

@@ -15,6 +15,7 @@ from typing import Final
 from tidegate.config import Flavour
 from tidegate.mysql.preflight import missing_privileges
 from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.unlogged_columns import computing_grant
 from tidegate.tables import WATERMARK_DATABASE
 
 # https://dev.mysql.com/doc/refman/8.4/en/replication-mode-change-online-enable-gtids.html
@@ -71,6 +72,8 @@ def _grants(facts: SourceFacts, account: str, *, writes_marks: bool) -> Iterator
         yield f"GRANT {', '.join(missing)} ON *.* TO {account};"
     if not writes_marks:
         yield f"{marks_grant(account)};  -- for snapshots' marks"
+    if grant := computing_grant(facts):
+        yield f"{grant} TO {account};  -- for generated columns"
 
 
 def marks_grant(account: str) -> str:

@@ -120,7 +120,7 @@ def missing_privileges(facts: SourceFacts) -> list[str]:
 def _grants(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
     for privilege in missing_privileges(facts):
         where = "the databases to keep" if privilege == "SELECT" else "*.*"
-        yield _refuse(f"privilege {privilege} is missing", f"GRANT {privilege} ON {where} TO this account")
+        yield _refuse(f"privilege {privilege} is missing", f"GRANT {privilege} ON {where} TO {facts.account}")
 
 
 def _replicated(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
@@ -135,7 +135,7 @@ def _replicated(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
         yield _refuse(
             f"{name} is OFF on a server that has replicated (gtid_slave_pos is set), and this account may not see"
             " whether it goes on",
-            "GRANT REPLICA MONITOR ON *.* TO this account, which shows whether it was promoted; or start it with"
+            f"GRANT REPLICA MONITOR ON *.* TO {facts.account}, which shows whether it was promoted; or start it with"
             f" --{name.replace('_', '-')}",
         )
 

@@ -143,9 +143,11 @@ class BinlogReader:
 
     def first_checkpoint(self, captured: Captured) -> BinlogCheckpoint:
         """Raises PositionLost, SourceRefused, SourceUnavailable, LakeUnavailable."""
-        source = self._source
-        check_apart(source.lake, source.pipeline, source.source_name, self._second.facts)
-        return first_checkpoint(source, self._second.facts, captured)
+        source, facts = self._source, self._second.facts
+        check_apart(source.lake, source.pipeline, source.source_name, facts)
+        checkpoint = first_checkpoint(source, facts, captured)
+        check_apart(source.lake, source.pipeline, source.source_name, facts)
+        return checkpoint
 
     def resume(self, checkpoint: BinlogCheckpoint, captured: Captured, *, patient: bool) -> BinlogCheckpoint:
         """At the first host that goes on. Raises PositionLost, SourceBehind, SourceUnavailable, SourceRefused."""

@@ -1,6 +1,6 @@
 """Two sources of one pipeline that have the same rows: one server under two names, or a primary and its replica.
 
-In:  the sources' word on themselves, the servers that bronze was captured from.
+In:  the sources' word on themselves, the servers that bronze was captured from, or that a first start was recorded of.
 Out: a phrase for people; SourceRefused when a source that begins is another one's server.
 
 A pipeline's patterns are those of all its sources, so every table would come twice: as two rows of two shards under a
@@ -17,6 +17,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import captured_server
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.server_facts import SourceFacts
+from tidegate.mysql.start.recorded import recorded_start
 from tidegate.position import MysqlGtidSet
 
 _Known = tuple[ConnectionInfo, SourceFacts]
@@ -24,7 +25,8 @@ _WAY = "give each source a connection (conn_id) of its own server, or take one o
 
 
 def check_apart(lake: LakeFiles, pipeline: Pipeline, source_name: str, facts: SourceFacts) -> None:
-    """Before a source begins. A server without an id of its own (MariaDB before 10.11.12) can't be told from others.
+    """Before a source begins, and again when its beginning is recorded: of two that begin at once one sees the other.
+    A server without an id of its own (MariaDB before 10.11.12) can't be told from others.
 
     Raises SourceRefused, LakeUnavailable.
     """
@@ -33,13 +35,20 @@ def check_apart(lake: LakeFiles, pipeline: Pipeline, source_name: str, facts: So
     for name, entry in pipeline.sources.items():
         if name == source_name or not isinstance(entry, MysqlSource):
             continue
-        server = captured_server(lake, name)
-        if server is not None and server[1] == facts.server_uuid:
+        if _server_uuid(lake, name) == facts.server_uuid:
             raise SourceRefused(
                 f"source {name} is captured from this very server: every row would come twice",
                 where=facts.where,
                 remedy=_WAY,
             )
+
+
+def _server_uuid(lake: LakeFiles, source: str) -> str:
+    """The server that a source is captured from, or was about to be; "" when it hasn't begun."""
+    if (server := captured_server(lake, source)) is not None:
+        return server[1]
+    began = recorded_start(lake, source)
+    return began.server_uuid if began is not None else ""
 
 
 def same_server(ours: _Known, others: Mapping[str, _Known]) -> str:

@@ -39,6 +39,8 @@ REPLICATION_FILTERS: Final = (
 )
 # Values of gtid_mode with which a server gives its own transactions GTIDs.
 GTIDS_GIVEN: Final = ("ON", "ON_PERMISSIVE")
+# Its privileges, where it gives them, and to whom; both flavours quote so.
+_GRANT: Final = re.compile(r"GRANT (.*?) ON (\*|`(?:[^`]|``)*`)\.\* TO (\S+)", re.IGNORECASE)
 _SYNTAX_OR_NAME: Final = {ER.PARSE_ERROR, ER.UNKNOWN_SYSTEM_VARIABLE}
 _NOT_ALLOWED: Final = {ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.ACCESS_DENIED_ERROR}
 
@@ -140,12 +142,37 @@ class SourceFacts:
         match = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)", self.version)
         return tuple(int(part) for part in match.groups()) if match else ()
 
-    def holds(self, privilege: str) -> bool:
-        """Whether a global grant gives it; MariaDB's SHOW GRANTS and MySQL's differ only in quoting."""
-        return any(
-            re.search(rf"(\b{privilege}\b|\bALL PRIVILEGES\b).* ON \*\.\* TO ", grant, re.IGNORECASE)
-            for grant in self.grants
-        )
+    def holds(self, privilege: str, database: str = "") -> bool:
+        """Whether a global grant gives it, or one of a database.
+
+        The server takes an account's closest grant alone, and SHOW GRANTS lists that first.
+        """
+        closest = dict[str, re.Match[str]]()
+        for grant in filter(None, map(_GRANT.match, self.grants)):
+            if grant[2] == "*":
+                if _gives(grant, privilege):
+                    return True
+            elif database and _like(grant[2]).fullmatch(database):
+                closest.setdefault(grant[3], grant)
+        return any(_gives(grant, privilege) for grant in closest.values())
+
+    @property
+    def account(self) -> str:
+        """The name of ours in a GRANT."""
+        quoted = r"(?:`[^`]*`|'[^']*')"
+        match = re.search(rf" TO ({quoted}@{quoted})", "\n".join(self.grants))
+        return match[1] if match else "this account"
+
+
+def _gives(grant: re.Match[str], privilege: str) -> bool:
+    return not {privilege, "ALL PRIVILEGES"}.isdisjoint(grant[1].upper().split(", "))
+
+
+def _like(quoted: str) -> re.Pattern[str]:
+    """A database in a grant: % and _ are any letters, unless a backslash is before them."""
+    letters = {"%": ".*", "_": "."}
+    name = quoted[1:-1].replace("``", "`")
+    return re.compile(re.sub(r"\\.|.", lambda part: letters.get(part[0]) or re.escape(part[0][-1]), name))
 
 
 def owned_gtids(text: str) -> MysqlGtidSet:

@@ -8,6 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+
+# Character sets: those whose strings of ASCII are other bytes than in UTF-8, and those that are UTF-8.
+_OTHER_BYTES: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
+UNICODE: Final = frozenset({"utf8mb4", "utf8mb3", "utf8"})
+
+
+def double_literal(value: float) -> str:
+    """The shortest digits of this number, with an exponent: without one it would be a DECIMAL."""
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"
+
+
+def text_literal(utf8: bytes, charset: str) -> str:
+    """A text behind an introducer: the column's own, where the bytes are the same in it. Then the server has nothing to
+    convert, and may use an index.
+    """
+    same = utf8.isascii() and charset not in _OTHER_BYTES
+    own = same or (charset in UNICODE and max(utf8, default=0) < 0xF0)
+    return f"_{charset if own else 'utf8mb4'} x'{utf8.hex()}'"
 
 
 def quote_name(*parts: str) -> str:

@@ -1,11 +1,11 @@
 """The writes that a Pump lets in: those of one cluster, with possible timestamps of its PD.
 
-In:  the cluster, by the pipeline file, the captured log, or PD; PD's timestamps; the writers.
+In:  the cluster, by the pipeline file, the captured log, PD, or another Pump; PD's timestamps; the writers.
 Out: why a write is refused, before anything of it is stored or acknowledged; the cluster, to be
      kept.
 
 Nobody logs in at a Pump, and a clone of a cluster has the same table ids: its rows would go into
-the same tables. While the cluster isn't known, the first write says it. A timestamp from the future
+the same tables. While nobody knows the cluster, the first write says it. A timestamp from the future
 would be believed, too: everything that is committed until then would count as late.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from tidegate.commit_ts import compose, physical_ms, time_text
 from tidegate.limits import PUMP_KEY_BYTES_MAX, TIMESTAMP_AHEAD_SECONDS_MAX
@@ -20,9 +21,10 @@ from tidegate.tidb.payload import NOTES, Binlog
 
 
 class Door:
-    """The door of one run. Requests come on many threads."""
+    """The door of one run. Requests come on many threads. known: asked for the cluster before a first write says it."""
 
     def __init__(self, cluster: int | None = None) -> None:
+        self.known: Callable[[], int | None] = lambda: None
         self._cluster = cluster
         self._lock = threading.Lock()
         self._clock = (0, 0.0)  # a timestamp of PD's, and when by this machine's monotonic clock
@@ -40,7 +42,8 @@ class Door:
         """As refuses_cluster; the first cluster that enters is the Pump's from then on."""
         with self._lock:
             if self._cluster is None:
-                self._cluster = cluster
+                known = self.known()
+                self._cluster = cluster if known is None else known
         return self.refuses_cluster(cluster)
 
     def saw(self, tso: int) -> None:

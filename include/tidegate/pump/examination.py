@@ -37,7 +37,7 @@ def pump_lines(pipeline: Pipeline, source: str, sql: ConnectionInfo) -> Iterator
         yield Line(source, SourceVerdict.CAUTION, "it is the only Pump: while it is down, TiDB commits nothing")
     kept = sorted(".".join(name) for name, _ in tables if name[0] not in OWN_DATABASES and pipeline.tables.keeps(*name))
     if kept:
-        text = "tables that are there before the first Pump begins wait for a snapshot, once apply has run"
+        text = "there before the first Pump begins: they wait for a snapshot, once apply has run"
         yield Line(source, SourceVerdict.NOTE, text, tuple(kept))
 
 

@@ -18,6 +18,7 @@ from tidegate.config import Pipeline, TidbSource
 from tidegate.errors import TidegateError
 from tidegate.lake import followed
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.status import captured_cluster
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump.cluster import Clock, History, Mvcc
 from tidegate.pump.etcd import cluster_of, etcd_of
@@ -80,14 +81,23 @@ def _place(pipeline: Pipeline, source: str, lake: LakeFiles) -> PumpAddress | No
     return PumpAddress(etcd_of(entry), entry.node or source, entry.advertise, lambda: may_join(pipeline, source, lake))
 
 
-def _pd_cluster(entry: TidbSource) -> int | None:
-    """The Pump serves without PD's word, too: TiDB waits for it."""
-    if not entry.pd:
-        return None
+def known_cluster(pipeline: Pipeline, source: str, lake: LakeFiles) -> int | None:
+    """The cluster of a Pump's TiDB, by PD or by another Pump of it. It serves without, too: TiDB waits for it."""
     try:
-        return cluster_of(etcd_of(entry))
+        for name in pipeline.pumps(source):
+            entry = pipeline.sources[name]
+            assert isinstance(entry, TidbSource), "a cluster's sources are Pumps"
+            if (known := entry.cluster_id) is None and entry.pd:
+                known = cluster_of(etcd_of(entry))
+            if known is not None:
+                return known
     except TidegateError as error:
-        log.warning("PD doesn't say which cluster this Pump is of, so the first write will: %s", error)
+        log.warning("PD doesn't say which cluster this Pump is of: %s", error)
+    try:
+        captured = (captured_cluster(lake, name) for name in pipeline.pumps(source) if name != source)
+        return next((int(cluster) for cluster in captured if cluster), None)
+    except TidegateError as error:
+        log.warning("the lake can't be asked which cluster this Pump is of, so the first write says it: %s", error)
         return None
 
 
@@ -117,7 +127,7 @@ def pump_run(pipeline: Pipeline, source: str, sql: ConnectionInfo, state_dir: Pa
             *(lake, pipeline.owner(source), pipeline.xa.orphans, History(sql).table_of),
             LostDdl(lake, pipeline.pumps(source), History(sql)),
         ),
-        lambda: _pd_cluster(entry),
+        lambda: known_cluster(pipeline, source, lake),
     )
 
     def pump(registration: Registration | None) -> PumpSource:

@@ -74,7 +74,7 @@ class PumpSettings:
     stored: Callable[[Captured, int], Iterator[Segment]]
     jobs: Jobs | None = None  # TiDB's DDL history; None: of DDL no more than its text is known
     words: Words | None = None  # on what TiDB can't tell of; None: nobody decides
-    # The cluster's id, as PD says it; asked while nothing is captured of one. None: the first write says it.
+    # The cluster's id, as PD or another Pump says it; asked while nothing is captured of one. None: nobody knows it.
     cluster: Callable[[], int | None] = lambda: None
 
 
@@ -167,6 +167,7 @@ class PumpReader:
 
     def _know_cluster(self, door: Door, checkpoint: StreamCheckpoint) -> None:
         """Each segment names the cluster as its server. Raises PositionLost."""
+        door.known = self._settings.cluster
         _, kept = checkpoint.server
         known = int(kept) if kept else (None if door.cluster is not None else self._settings.cluster())
         if known is not None and (why := door.enters(known)):

@@ -5,7 +5,7 @@ Out: one line per change: plain (as `tidegate decode`), debezium (its envelope w
      canal (flat messages), maxwell.
 
 Values are those of the changelog: what the log's image lacks isn't in an object. Statements have a
-form of their own in each; words about the changelog itself (begin, gap, snapshot) are lines of
+form of their own in each; words about the changelog itself (begin, gap, snapshot, erased) are lines of
 plain alone.
 """
 
@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tidegate.changelog.table import BEGIN, DELETE, GAP, INSERT, ROW_OPS, SNAPSHOT, UPDATE
+from tidegate.changelog.table import BEGIN, DELETE, ERASED, GAP, INSERT, ROW_OPS, SNAPSHOT, UPDATE
 from tidegate.commit_ts import physical_ms
 
 Change = Mapping[str, Any]
-_WORDS: Final = (BEGIN, GAP, SNAPSHOT)
+_WORDS: Final = (BEGIN, GAP, SNAPSHOT, ERASED)
 _DEBEZIUM: Final = {INSERT: "c", UPDATE: "u", DELETE: "d", "truncate": "t"}
 _CANAL: Final = {"drop": "ERASE"}
 _MAXWELL: Final = {"create": "table-create", "alter": "table-alter", "drop": "table-drop"}

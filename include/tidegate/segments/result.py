@@ -23,7 +23,8 @@ class CommitSpan:
 
     zero_dates: the policy for the table's impossible dates. whole_deletes: the key of the pipeline file for
     rows' last images: a delete without a column is a problem; "" for none. left_out: columns missing in silver,
-    under its names: an image of a table with a key may lack them.
+    under its names: an image of a table with a key may lack them. asks: an image may lack the values of generated
+    columns, too: they are asked for afterwards.
     """
 
     after_ts: int
@@ -31,6 +32,7 @@ class CommitSpan:
     zero_dates: ZeroDates = ZeroDates.NULL
     whole_deletes: str = ""
     left_out: frozenset[str] = frozenset()
+    asks: bool = False
 
     def __contains__(self, commit_ts: int) -> bool:
         return self.after_ts < commit_ts <= self.upto_ts
@@ -76,13 +78,15 @@ class TableChanges:
     """Changes of one table under one of its versions.
 
     batch: tables.OP int8, COMMIT_TS int64, SEQ int64, ORDINAL int64 (strictly increasing in log order within the
-    segment over all tables), then the version's columns by name, in order, as canonical Arrow types.
+    segment over all tables), then the version's columns by name, in order, as canonical Arrow types. lacks: rows have
+    NULL in the place of a generated column's value, which is to be asked for (CommitSpan.asks).
     """
 
     database: str
     table: str
     version: int
     batch: pa.RecordBatch
+    lacks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,18 +26,18 @@ from tidegate.config import SnapshotMarks
 from tidegate.errors import VerifyError
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
-from tidegate.limits import SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_STATEMENT_SECONDS
 from tidegate.mysql.connection import ConnectionInfo, connect
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.chunks.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
-from tidegate.snapshot.chunks.spans import WHOLE, Span
+from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.marks.unlogged_marks import marks_for
 from tidegate.snapshot.marks.watermark import Manifest, MarkKind
+from tidegate.snapshot.reading.by_key import chunks_where
 from tidegate.snapshot.reading.connection import WorkerConnection
 from tidegate.snapshot.reading.result import kernel as result_kernel
-from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, Pace, WaveOf
+from tidegate.snapshot.reading.table_reader import WaveOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,10 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
         version = asked.versions(source, [name]).get(name)
         if version is None or not version.key:
             raise _changed(wanted)
-        chunks = _read(asked, info, version, wanted, wave)
+        chunks = list[Chunk]()
+        for condition in wanted.conditions:
+            chunks += chunks_where(asked, version, condition, wanted.zero_dates, wave)
+        chunks = [chunk for chunk in chunks if chunk.rows] or chunks[:1]
         try:
             silver = wanted.silver.select(schema_of(version).names).cast(schema_of(version))
         except (pa.ArrowException, KeyError) as error:
@@ -89,24 +92,6 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
         writer.append(numbered)
         marks.write(wave.mark(MarkKind.HIGH, (Manifest.of(name, numbered),)))
     return wave.token
-
-
-def _read(
-    asked: WorkerConnection, info: ConnectionInfo, version: TableVersion, wanted: RepairKeys, wave: WaveOf
-) -> list[Chunk]:
-    bounds = ChunkBounds(SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_STATEMENT_SECONDS)
-    chunks: list[Chunk] = []
-    pace = Pace()
-    for condition in wanted.conditions:
-        reader = ChunkReader(asked.raw, info, version, condition, wanted.zero_dates)
-        left = list[Span]([WHOLE])
-        while left:
-            for chunk, rest in reader.read(left.pop(), pace, bounds, wave):
-                chunks.append(chunk)
-                after = rest
-            if after is not None:
-                left.append(after)
-    return [chunk for chunk in chunks if chunk.rows] or chunks[:1]
 
 
 def _without(rows: pa.Table, others: Collection[pa.Table], key: Sequence[str]) -> pa.Table:

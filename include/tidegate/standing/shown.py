@@ -121,6 +121,13 @@ def way_out(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: Fals
             return f"remove the cause, then: tidegate release {pipeline} {table}"
 
 
+def goes_on(standing: Standing) -> str:
+    """The end of a released table's wait."""
+    if standing.source:
+        return f"it goes on by itself once capture of {standing.source} has come to the cut"
+    return "apply's next window brings it up to date, by itself"
+
+
 def way_to_rows(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: False) -> str:
     """The way out for a table whose rows bronze doesn't have."""
     source = standing.place.source if standing.place else ""

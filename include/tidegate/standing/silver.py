@@ -35,7 +35,7 @@ class Unlike(StrEnum):
     OLDER = "older"  # its log lacks what was published
     REPLACED = "replaced"  # another table lies in its place
     RESTORED = "restored"  # somebody took rows back
-    FOREIGN = "foreign"  # a table that tidegate didn't fill lies where a new one is to be
+    FOREIGN = "foreign"  # a table that tidegate didn't fill lies in the place of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,8 @@ def answer(said: Said | None, shown: Shown) -> Answer:
     if shown.version == NO_SILVER:
         return Answer(Unlike.GONE)
     if said.table_id not in ("", shown.table_id):
+        if shown.has_rows and not shown.own_ts:  # a snapshot would take them away
+            return Answer(Unlike.FOREIGN)
         proven = shown.born and not shown.restored
         return Answer(Unlike.REPLACED, shown.applied_ts if proven else 0)
     if shown.restored:

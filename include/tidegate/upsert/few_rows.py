@@ -22,13 +22,15 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits import MIB
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.probe_file import Hits
-from tidegate.upsert.rewrite import live_rows, write_ordered
+from tidegate.upsert.rewrite import UnpacksToTooMuch, live_rows, write_ordered
 
 # Bytes of the Parquet files that one window's rows are put together with, all in all. Cuts keep each window's files for
 # a week: with twice as much they would take twice as many bytes as files of their own, and save no more CPU.
 SMALL_FILE_BYTES: Final = MIB // 128
 # Bytes in memory, of rows that wait for the commit.
 _FEW_BYTES: Final = MIB // 16
+# Bytes in memory, of a small file's rows: those alike are packed a thousandfold.
+_UNPACKED_BYTES: Final = MIB // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,23 @@ def choose(few: Sequence[pa.Table], files: Iterable[LiveFile], hits: Sequence[Hi
     return Together(tuple(joined), tuple(of.values()))
 
 
-def write(
+def read(
     lake: LakeFiles, table_path: str, few: Sequence[pa.Table], together: Together, layout: FileLayout
-) -> Sequence[Mapping[str, Any]]:
-    """The new file's `add` action; its name isn't on disk yet. None when no row is live."""
-    parts = list(few)
+) -> tuple[list[pa.Table], Together]:
+    """The new file's rows, and the files that they come from: those of too many bytes stay."""
+    rows, joined, others = list(few), list[LiveFile | Hits](), list(together.others)
     for part in together.joined:
         file, dead = (part.file, part.dead_after) if isinstance(part, Hits) else (part, None)
-        parts += live_rows(lake, table_path, file, layout, dead)
-    return write_ordered(lake, table_path, parts, layout, named=False)
+        try:
+            rows += live_rows(lake, table_path, file, layout, dead, _UNPACKED_BYTES)
+            joined.append(part)
+        except UnpacksToTooMuch:
+            others += [part] if isinstance(part, Hits) else []
+    return rows, Together(tuple(joined), tuple(others))
+
+
+def write(
+    lake: LakeFiles, table_path: str, rows: Sequence[pa.Table], layout: FileLayout
+) -> Sequence[Mapping[str, Any]]:
+    """The new file's `add` action; its name isn't on disk yet. None when no row is live."""
+    return write_ordered(lake, table_path, rows, layout, named=False)

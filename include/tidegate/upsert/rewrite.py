@@ -7,7 +7,7 @@ Out: `add` actions of files that hold the live rows. Memory is bounded by one ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,14 +26,25 @@ from tidegate.upsert.roaring import Positions
 
 
 def rewrite(
-    lake: LakeFiles, table_path: str, files: Sequence[LiveFile], layout: FileLayout, *, data_change: bool = False
+    lake: LakeFiles,
+    table_path: str,
+    files: Sequence[LiveFile],
+    layout: FileLayout,
+    *,
+    stays: Callable[[pa.Table], pa.Table] | None = None,
+    data_change: bool = False,
 ) -> list[dict[str, Any]]:
-    """New files with the live rows of `files`, in order of partition, then key, within each new file."""
+    """New files with the live rows of `files`, in order of partition, then key, within each new file. stays: chooses
+    among them.
+    """
     adds: list[dict[str, Any]] = []
     held: list[pa.Table] = []
     size = 0
     for file in files:
-        for rows in live_rows(lake, table_path, file, layout):
+        for live in live_rows(lake, table_path, file, layout):
+            rows = live if stays is None else stays(live)
+            if not rows.num_rows:
+                continue
             held.append(rows)
             size += rows.nbytes
             if size >= data_file.FILE_BYTES:
@@ -55,18 +66,30 @@ def write_ordered(
     return data_file.write(lake, table_path, ordered, layout, named=named)
 
 
+class UnpacksToTooMuch(Exception):  # noqa: N818 - the caller leaves the file as it is
+    """A file's rows take more memory than the caller has for them."""
+
+
 def live_rows(
-    lake: LakeFiles, table_path: str, file: LiveFile, layout: FileLayout, dead: Positions | None = None
+    lake: LakeFiles,
+    table_path: str,
+    file: LiveFile,
+    layout: FileLayout,
+    dead: Positions | None = None,
+    bytes_max: int | None = None,
 ) -> Iterator[pa.Table]:
     """A file's live rows in the layout, some at a time; columns that it lacks aren't read.
 
-    dead: instead of the file's own deletion vector.
+    dead: instead of the file's own deletion vector. bytes_max: of its rows in memory, live or not.
+    Raises UnpacksToTooMuch, before a row is read.
     """
     if dead is None:
         vector = file.deletion_vector
         dead = deletion_vector.read(lake, table_path, vector) if vector else np.zeros(0, np.int64)
     where = f"{table_path}/{file.local_path}"
     with opened(lake, where) as parquet:
+        if bytes_max is not None and _unpacked_bytes(parquet, layout) > bytes_max:
+            raise UnpacksToTooMuch
         if len(dead) and dead[-1] >= parquet.metadata.num_rows:
             raise LakeRefused(f"a deletion vector names row {dead[-1]}", where=where, remedy=DAMAGED)
         at = 0
@@ -89,6 +112,14 @@ def rows_at(
             if first < last:
                 yield layout.fit(_whole(piece.take(pa.array(positions[first:last] - at)), file, layout))
             at += piece.num_rows
+
+
+def _unpacked_bytes(parquet: pq.ParquetFile, layout: FileLayout) -> int:
+    """About what a file's rows take in memory: its pages unpacked, 8 bytes a cell at least."""
+    described = parquet.metadata
+    groups = map(described.row_group, range(described.num_row_groups))
+    pages = sum(group.total_byte_size for group in groups)
+    return int(max(pages, 8 * described.num_rows * len(layout.schema)))
 
 
 def _without(rows: pa.Table, dead: Positions) -> pa.Table:

@@ -36,7 +36,7 @@ from tidegate.verify.silver_side import SILVER_FAULTS, FirstPass, Silver, Silver
 from tidegate.verify.source_side import SourceSide
 from tidegate.verify.source_table import SourceTable
 from tidegate.verify.strays import STRAY, stray_rows
-from tidegate.verify.under_way import Again, Differing, Round, TableUnderWay, VerifyOptions, difference, hex_of
+from tidegate.verify.under_way import Again, Differing, Round, TableUnderWay, VerifyOptions, difference, hex_of, waiting
 from tidegate.verify.unread import WHY
 
 _WAITS: Final = (State.HELD, State.RELEASED, State.SNAPSHOT)  # a released one catches up, one of a snapshot lacks rows
@@ -138,7 +138,7 @@ class Check:
         if state in (State.DROPPED, State.LEFT):
             return TableResult("", logical, logical, Outcome.DROPPED, reason or "dropped at the source")
         if state in _WAITS:
-            return TableResult("", logical, logical, Outcome.HELD, reason)
+            return TableResult("", logical, logical, *waiting(state, reason))
         rows = self.silver.count(self._at(logical, version)) if version >= 0 else 0
         if version < 0:
             return TableResult("", logical, logical, Outcome.DROPPED, "no source has it, and silver neither")
@@ -156,7 +156,7 @@ class Check:
     def _unread(self, work: TableUnderWay) -> TableResult:
         state, reason = self._state(work.logical)
         if state in _WAITS:
-            return work.result(Outcome.HELD, reason)
+            return work.result(*waiting(state, reason))
         return work.result(Outcome.UNVERIFIED, WHY.format(source=work.source))
 
     def _path(self, logical: str) -> str:
@@ -252,7 +252,7 @@ class Check:
         """The first comparison; None: keys are to be settled. Raises Again."""
         state, reason = self._state(work.logical)
         if state in _WAITS:
-            return work.result(Outcome.HELD, reason)
+            return work.result(*waiting(state, reason))
         if work.table is None:  # it was held when it would have been read
             raise Again
         table = self._checked(work)

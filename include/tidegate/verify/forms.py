@@ -21,7 +21,7 @@ from enum import Enum, auto
 from typing import Final
 
 from tidegate.errors import VerifyError
-from tidegate.mysql.sql import if_dated, quote_name
+from tidegate.mysql.sql import UNICODE, double_literal, if_dated, quote_name, text_literal
 from tidegate.query.duck import identifier
 from tidegate.remedy import REPORT
 from tidegate.silver_names import silver_column
@@ -37,9 +37,6 @@ _GEOMETRIES: Final = frozenset(
     {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
     | {"geomcollection", "geometrycollection"}
 )
-# Whose strings of ASCII are the same bytes in UTF-8.
-_WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-_UNICODE: Final = frozenset({"utf8mb4", "utf8mb3", "utf8"})
 _PLAIN: Final = re.compile(r"[-0-9a-zA-Z:. ]*")
 _MOMENT: Final = "%Y-%m-%d %H:%M:%S.%f"
 
@@ -102,20 +99,14 @@ class ColumnForm:
         if text is None:
             return None
         if isinstance(text, float):
-            return f"{text!r}e0" if "e" not in repr(text) else repr(text)
+            return double_literal(text)
         if self.data_type == "bit" and self.kind is FormKind.EXACT:
             return str(int(text, 16))
         if self.kind is FormKind.EXACT:
             return text if self.data_type in _INTEGERS or self.data_type == "decimal" else f"'{_plain(text)}'"
         if self.charset:
-            return f"_{self._introducer(bytes.fromhex(text))} x'{_plain(text)}'"
+            return text_literal(bytes.fromhex(text), self.charset)
         return f"x'{_plain(text)}'"
-
-    def _introducer(self, utf8: bytes) -> str:
-        """The column's own, where the bytes are the same in it: then the server has nothing to convert."""
-        same = utf8.isascii() and self.charset not in _WIDE
-        own = same or (self.charset in _UNICODE and max(utf8, default=0) < 0xF0)
-        return self.charset if own else "utf8mb4"
 
     @property
     def bound(self) -> str:
@@ -125,7 +116,7 @@ class ColumnForm:
             return f"CAST({name} AS UNSIGNED)"
         if self.kind is not FormKind.BYTES:
             return self.source
-        return self.source_key if self.charset in _UNICODE else f"HEX({name})"
+        return self.source_key if self.charset in UNICODE else f"HEX({name})"
 
     def bound_literal(self, text: str) -> str:
         """Text in its own bytes behind the introducer of its character set: it is ordered as the column is."""

@@ -27,7 +27,8 @@ def report_lines(report: Report) -> list[str]:
     lines += columns([head, *(_row(result) for result in report.tables)], right=(2, 3, 4, 5))
     for result in report.tables:
         if result.reason:
-            lines += ["", *paragraph(f"{result.table} is {result.outcome}:", _why(result))]
+            is_what = result.outcome if result.outcome is Outcome.WAITS else f"is {result.outcome}"
+            lines += ["", *paragraph(f"{result.table} {is_what}:", _why(result))]
         for difference in result.differences:
             lines += ["", f"{result.table} {_cells(difference.key)}"]
             lines += _sides(difference)
@@ -53,7 +54,7 @@ def _sides(difference: Difference) -> list[str]:
 
 def _row(result: TableResult) -> tuple[str, ...]:
     """Rows of what wasn't compared are unknown, not none."""
-    if result.outcome in (Outcome.HELD, Outcome.DROPPED, Outcome.UNVERIFIED):
+    if not result.outcome.is_verdict:
         return (result.table, str(result.outcome), "-", "-", "-", "-")
     counts = (result.source_rows, result.silver_rows, result.seemed, result.different)
     return (result.table, str(result.outcome), *(f"{count:,}" for count in counts))

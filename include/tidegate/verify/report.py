@@ -18,8 +18,14 @@ class Outcome(StrEnum):
     DIFFERENT = "different"
     UNSETTLED = "unsettled"  # nothing differs for certain, but keys changed between each two reads of them
     HELD = "held"  # waits for a person, with a reason; not compared
+    WAITS = "waits"  # released and catching up, or lacks rows until its snapshot ends; not compared
     DROPPED = "dropped"  # gone at the source and marked so; not compared
     UNVERIFIED = "unverified"  # nobody can read its source by SQL, or its silver; not compared
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether rows were compared."""
+        return self in (Outcome.EQUAL, Outcome.DIFFERENT, Outcome.UNSETTLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ class Report:
 
     @property
     def equal(self) -> bool:
-        """All that was compared is equal for certain. Held and dropped tables were not compared: see `complete`."""
+        """All that was compared is equal for certain. See `complete` for the tables that weren't."""
         return not self.count(Outcome.DIFFERENT) and not self.count(Outcome.UNSETTLED)
 
     @property
@@ -113,7 +119,7 @@ class Report:
     @property
     def complete(self) -> bool:
         """Every table that the source has was compared."""
-        return not self.count(Outcome.HELD) and not self.count(Outcome.UNVERIFIED)
+        return not any(map(self.count, (Outcome.HELD, Outcome.WAITS, Outcome.UNVERIFIED)))
 
     def count(self, outcome: Outcome) -> int:
         """How many tables came out so."""
@@ -123,8 +129,10 @@ class Report:
     def verdict(self) -> str:
         """In one line; what differs stands last, also when it is none."""
         parts = [f"{self.count(Outcome.EQUAL)} equal"]
-        for outcome in (Outcome.UNSETTLED, Outcome.UNVERIFIED, Outcome.HELD, Outcome.DROPPED):
-            parts += [f"{self.count(outcome)} {outcome}"] if self.count(outcome) else []
+        for outcome in (Outcome.UNSETTLED, Outcome.UNVERIFIED, Outcome.HELD, Outcome.WAITS, Outcome.DROPPED):
+            count = self.count(outcome)
+            words = "wait" if outcome is Outcome.WAITS and count > 1 else outcome
+            parts += [f"{count} {words}"] if count else []
         differ = self.count(Outcome.DIFFERENT)
         return f"{', '.join(parts)}; {differ} {'differs' if differ == 1 else 'differ'}"
 

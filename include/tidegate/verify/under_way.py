@@ -21,6 +21,7 @@ from tidegate.limits import (
     VERIFY_TABLE_ATTEMPTS_MAX,
 )
 from tidegate.table_names import Physical
+from tidegate.tables import State
 from tidegate.verify.report import Difference, Outcome, TableResult
 from tidegate.verify.settle import Key, Row
 from tidegate.verify.silver_side import FirstPass, Silver, SilverSide
@@ -171,3 +172,14 @@ def _named(table: SourceTable, row: Row | None) -> dict[str, Any] | None:
         cell.name: value if value is None or cell.shown is None else cell.shown(value)
         for cell, value in zip(table.cells, row, strict=True)
     }
+
+
+def waiting(state: str, reason: str) -> tuple[Outcome, str]:
+    """The outcome of a table not compared, and its reason. state, reason: of control/table_states."""
+    if state == State.RELEASED:
+        then = "apply's next windows bring it up to date; verify it again then"
+    elif state == State.SNAPSHOT:
+        then = "it lacks rows until its snapshot has ended; verify it again then"
+    else:
+        return Outcome.HELD, reason
+    return Outcome.WAITS, "; ".join(part for part in (reason, then) if part)

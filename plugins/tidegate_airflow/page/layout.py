@@ -98,3 +98,13 @@ def document(title: str, body: str, root: str, script: str = "page.js") -> str:
         "<p id='stale' role='status' hidden>Airflow doesn't answer: what stands here is of before.</p>"
         f"<main><h1>tidegate</h1>{body}</main></body></html>"
     )
+
+
+def opening() -> str:
+    """The page until the first one is made: it asks for itself again."""
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>tidegate</title>"
+        f"<meta http-equiv='refresh' content='1'><style>{_STYLE}</style></head><body>"
+        "<main><h1>tidegate</h1><p role='status'>Reading the lakes. The first time takes some seconds.</p></main>"
+        "</body></html>"
+    )

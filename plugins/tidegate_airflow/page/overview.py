@@ -16,7 +16,7 @@ from tidegate.commit_ts import time_text
 from tidegate.lake.verified import VerifiedTogether
 from tidegate.limits import PURGE_SOON_SECONDS
 from tidegate.tables import State
-from tidegate.text_layout import age_text
+from tidegate.text_layout import age_text, rate_text
 from tidegate_airflow.page.charts import sparkline
 from tidegate_airflow.page.tables_list import WORDS
 
@@ -50,7 +50,7 @@ def _row(view: PipelineView) -> str:
         return f"{head}{badge}{'<td></td>' * 6}<td>{escape(view.why)}</td></tr>"
     timeline = view.timeline
     line = sparkline(timeline.lag, f"Lag of {view.pipeline.pipeline} over the last hour") if timeline else ""
-    rate = f"{timeline.rows_a_second:,.1f}" if timeline else ""
+    rate = rate_text(timeline.rows_a_second) if timeline else ""
     behind, tables = escape(age_text(view.standing.lag_seconds)), _counts(view.standing.tables)
     cells = (behind, line, rate, tables, _purge(view.standing), verification(view))
     return f"{head}{badge}{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{escape(view.why)}</td></tr>"

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.capture.health import Health, Hop, health, slowest
 from tidegate.capture.purging import if_down
+from tidegate.capture.silence import LeasedWork
 from tidegate.commit_ts import time_text
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, PURGE_SOON_SECONDS
 from tidegate.pipelines import RANGES
 from tidegate.tables import State
-from tidegate.text_layout import age_text, counted, size_text
+from tidegate.text_layout import age_text, counted, rate_text, size_text
 from tidegate_airflow.page.charts import chart
 from tidegate_airflow.page.overview import verification
 from tidegate_airflow.page.snapshots_list import snapshots_list
@@ -72,11 +73,20 @@ def _apply(view: PipelineView, stands: CaptureStanding) -> str:
     waits = stands.unapplied_bytes
     lines = [f"{size_text(waits)} wait" if waits else "nothing waits"]
     if (past := view.timeline) is not None:
-        lines.append(f"{past.rows_a_second:,.1f} rows/s, {size_text(past.bytes_a_second)}/s")
+        lines.append(f"{rate_text(past.rows_a_second)} rows/s, {size_text(past.bytes_a_second)}/s")
         if windows := [seconds for seconds in past.window_seconds if seconds is not None]:
             lines.append(f"a cut each {age_text(windows[-1])} at most")
     spans = f"<span>{'</span><span>'.join(map(escape, lines))}</span>"
+    spans += _down(stands, LeasedWork.APPLY, stands.pipeline, view.at)
     return f"<div class='stop hop{' slow' * _is_slowest(stands, Hop.APPLY)}'><b>Apply</b>{spans}</div>"
+
+
+def _down(stands: CaptureStanding, work: LeasedWork, of: str, now: float) -> str:
+    """Stopped work, and the way to start it again; "" while it goes on."""
+    silence = stands.silence(work, of)
+    if silence is None:
+        return ""
+    return f"<span class='bad'>{escape(silence.text(now))}. {escape(silence.way_out)}</span>"
 
 
 def _is_slowest(stands: CaptureStanding, hop: Hop, source: str = "") -> bool:
@@ -106,10 +116,11 @@ def _source(source: SourceStanding, stands: CaptureStanding, now: float) -> str:
         left = f"<span>{size_text(source.behind_bytes)} of binlog wait</span>" if source.behind_bytes else ""
         heard = age_text(max(0.0, now - captured.heard_at)) if captured.heard_at else "-"
         slow = " slow" * _is_slowest(stands, Hop.CAPTURE, source.source)
+        down = _down(stands, LeasedWork.CAPTURE, source.source, now)
         size = f"{size_text(captured.bytes)} in {counted(captured.segments, 'segment', 'segments')}"
         stops = (
             f"{_ARROW}<div class='stop hop{slow}'><b>Capture</b><span>{escape(said)}</span>{left}"
-            f"<span>last segment {escape(heard)} ago</span></div>"
+            f"<span>last segment {escape(heard)} ago</span>{down}</div>"
             f"{_ARROW}<div class='stop'><b>Bronze of {name}</b>"
             f"<span>captured to <code>{escape(f'{captured.file}:{captured.end_pos}')}</code></span>"
             f"<span>{size}</span>{waits}</div>"
@@ -146,14 +157,19 @@ def _history(timeline: Timeline | None, asked: TablesAsked) -> str:
     ends = (_clock(timeline.end - seconds, seconds), _clock(timeline.end, seconds))
     rates = [rows / timeline.step_seconds for rows in timeline.rows]
     volume = [size / timeline.step_seconds for size in timeline.payload_bytes]
-    windows = chart(timeline.window_seconds, "Longest time between two cuts", age_text, ends)
+    windows = chart(timeline.window_seconds, "Longest time between two cuts", _short_age, ends)
     windows = windows if asked.span == "hour" else ""  # older cuts are thinned
     return (
         f"<section aria-labelledby='history'><h3 id='history'>History</h3><nav aria-label='Range'>Last {links}</nav>"
-        f"<div class='charts'>{chart(timeline.lag, 'Lag of silver', age_text, ends)}"
-        f"{chart(rates, 'Row changes a second', lambda value: f'{value:,.1f}', ends)}"
+        f"<div class='charts'>{chart(timeline.lag, 'Lag of silver', _short_age, ends)}"
+        f"{chart(rates, 'Row changes a second', rate_text, ends)}"
         f"{chart(volume, 'Binlog a second', size_text, ends)}{windows}</div></section>"
     )
+
+
+def _short_age(seconds: float) -> str:
+    """Never 0 for a drawn peak."""
+    return f"{seconds * 1000:.2g} ms" if 0 < seconds < 0.05 else age_text(seconds)
 
 
 def _clock(seconds: float, of: float) -> str:

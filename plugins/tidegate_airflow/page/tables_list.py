@@ -148,9 +148,10 @@ def rows_text(known: Verified | None) -> str:
 
 
 def why_text(table: TableStatus) -> str:
-    if not table.reason:
+    if not table.reason and not table.way_out:
         return ""
-    since = f"<br><b>Since</b> {escape(table.since)}" if table.since else ""
+    begun = table.since.replace("T", " ").replace("+00:00", " UTC")  # as all other times of the page
+    since = f"<br><b>Since</b> {escape(begun)}" if begun else ""
     ends = f"<br><b>What ends it:</b> {escape(table.way_out)}" if table.way_out else ""
     return f"{escape(table.reason)}{since}{ends}"
 

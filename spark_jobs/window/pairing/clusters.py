@@ -1,7 +1,7 @@
-"""The check of a changed pipeline file: it names each TiDB's Pumps and loses nothing of theirs.
+"""The check of a changed pipeline file: it names each TiDB's Pumps and loses nothing of theirs; and of their writes.
 
 In:  the pipeline file; control/followed, schema histories, bronze.
-Out: nothing, or ConfigError.
+Out: nothing, or ConfigError; StreamCorrupt where the Pumps of one TiDB have writes of two.
 
 Tables of a cluster stand under the name of its first Pump, so it has to stay the first. A Pump may
 go only when the cut has all its data: a sibling's commits may stand in its stream, and its own rows
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from spark_jobs.window.application import Application
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, StreamCorrupt
 from tidegate.lake.bronze.lookback import naming
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.tables import SegmentFlag
@@ -21,14 +21,38 @@ from tidegate.tables import SegmentFlag
 _FOREVER: Final = (1 << 63) - 1
 
 
+def check_one_cluster(app: Application) -> None:
+    """Before each window: each Pump's door knows its own writers alone, and a clone of a cluster has the same ids.
+
+    Raises StreamCorrupt.
+    """
+    for pumps in _clusters(app):
+        if len(pumps) == 1:
+            continue
+        refs = app.index.refs
+        named = {ref.server_uuid: source for source in pumps for ref in refs.get(source, ()) if ref.server_uuid}
+        if len(named) > 1:
+            raise StreamCorrupt(
+                ", and ".join(f"cluster {cluster} has written to Pump {source}" for cluster, source in named.items())
+                + ": the two have rows of their own under the same ids of tables",
+                where=app.lake.root,
+                remedy="give each Pump cluster_id in the pipeline file; then begin the lake anew (docs/production.md)",
+            )
+
+
+def _clusters(app: Application) -> list[tuple[str, ...]]:
+    """The Pumps of each TiDB."""
+    sources = app.pipeline.sources
+    return sorted({tuple(app.pipeline.pumps(name)) for name, entry in sources.items() if entry.traits.cluster})
+
+
 def check_clusters(app: Application) -> None:
     """Raises ConfigError."""
     if app.followed.selection is None:
         return
     before, sources = app.followed.selection.sources, app.pipeline.sources
-    clusters = {tuple(app.pipeline.pumps(name)) for name, entry in sources.items() if entry.traits.cluster}
     gone = sorted(before - sources.keys())
-    for pumps in sorted(clusters):
+    for pumps in _clusters(app):
         _check_owner(app, pumps)
         if before & set(pumps):
             for source in gone:

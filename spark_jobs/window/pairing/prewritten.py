@@ -41,7 +41,7 @@ def prewritten_changes(
     segments: Sequence[PrewrittenSegment], plan: DecodePlan, run_bytes: int = limits.STAGE_BYTES
 ) -> Iterator[Run | Trouble | Accounted]:
     """Each segment is read once for all of its prewrites. run_bytes: decoded rows held before they are given."""
-    waiting: dict[_Owner, list[pa.RecordBatch]] = {}
+    waiting: dict[_Owner, list[TableChanges]] = {}
     waiting_bytes = 0
     by_place = {(segment_rows.ref.source, segment_rows.ref.seq): segment_rows for segment_rows in segments}
     for ref, segment in segments_or_damage(plan.lake, [segment_rows.ref for segment_rows in segments]):
@@ -51,7 +51,7 @@ def prewritten_changes(
             for done in changes_of(*_asked(prewritten, segment, plan)):
                 for changes in done.changes:
                     owner = (prewritten.source, changes.database, changes.table, changes.version)
-                    waiting.setdefault(owner, []).append(changes.batch)
+                    waiting.setdefault(owner, []).append(changes)
                     waiting_bytes += changes.batch.nbytes
                 yield from (Trouble(prewritten.source, problem) for problem in done.problems)
                 ledger.add(done.ledger)
@@ -80,13 +80,14 @@ def _asked(
     return segment, plan.versions.get(source, {}), plan.windows.get(source, {}), known
 
 
-def _run(waiting: dict[_Owner, list[pa.RecordBatch]]) -> Run:
+def _run(waiting: dict[_Owner, list[TableChanges]]) -> Run:
     """The versions of a table in their order, the rows of each in the order of their answers."""
     changes = []
     for source, database, table, version in sorted(waiting):
-        rows = pa.Table.from_batches(waiting[source, database, table, version])
+        of_table = waiting[source, database, table, version]
+        rows, lacks = pa.Table.from_batches([part.batch for part in of_table]), any(part.lacks for part in of_table)
         ordered = rows.sort_by([(name, "ascending") for name in _LOG_ORDER]).combine_chunks()
-        changes += [(source, TableChanges(database, table, version, batch)) for batch in ordered.to_batches()]
+        changes += [(source, TableChanges(database, table, version, batch, lacks)) for batch in ordered.to_batches()]
     waiting.clear()
     return Run(changes)
 

@@ -7,16 +7,16 @@ Out: DecodePlan, pickled once per window for all workers. Decoded, its result.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import StagedChanges
 from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.shape.filtered import asked_of
-from spark_jobs.window.shape.kept import decode_masks, left_out
+from spark_jobs.window.shape.kept import decode_masks, left_out, unasked
 from spark_jobs.window.shape.shapes import kept_of
-from spark_jobs.window.window import Accounted, PrewrittenSegment, Window
+from spark_jobs.window.window import Accounted, PrewrittenSegment, TableWindow, Window
 from tidegate import tables
 from tidegate.conditions.model import Condition
 from tidegate.config import Effects
@@ -24,7 +24,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import ended
 from tidegate.lake.silver import STAGING
 from tidegate.masks import Mask
-from tidegate.merge.past import Past
+from tidegate.merge.past import NO_PAST, Past
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.schema.replay.ended import ended_in
@@ -75,12 +75,13 @@ class DecodePlan:
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """A decoded window. plan: all files staged by one belong together. ledger: the fate of the
-    window's bytes.
+    window's bytes. lacking: tables with rows without values of generated columns.
     """
 
     plan: DecodePlan
     staged: StagedChanges
     ledger: Sequence[Accounted]
+    lacking: Collection[Physical] = ()
 
 
 def plan_decode(
@@ -107,8 +108,9 @@ def plan_decode(
                 routed.setdefault(source, set()).add(name)
             versions.setdefault(source, {})[name] = known_versions = app.histories[source].versions(database, table)
             kept = kept_of(app, entry)
-            unasked = left_out(kept, known_versions) if kept.rules.condition is None else frozenset[str]()
-            span = CommitSpan(begin_ts, window.cut_ts, zero_dates, past.whole_word, unasked)
+            left = unasked(kept, known_versions)
+            asks = _asks(app, entry, source, past, known_versions)
+            span = CommitSpan(begin_ts, window.cut_ts, zero_dates, past.whole_word, left, asks)
             windows.setdefault(source, {})[name] = span
             for version in known_versions if kept else ():
                 missing[source, name, version.version] = left_out(kept, [version])
@@ -121,6 +123,15 @@ def plan_decode(
     folder = f"{STAGING}/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     shapes = (routed, missing, masks, rows, pasts)
     return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, *shapes)
+
+
+def _asks(app: Application, entry: TableWindow, source: str, past: Past, versions: Sequence[TableVersion]) -> bool:
+    """Whether the source can be asked for values missing in the log. It shows rows as they are now, by their keys: a
+    table with earlier rows needs all images.
+    """
+    if source not in app.source_logins or past is not NO_PAST or not all(version.key for version in versions):
+        return False
+    return not app.pipeline.tables.keeps_changelog(entry.database, entry.table)
 
 
 def _known(app: Application, window: Window, source: str) -> Known:

@@ -71,6 +71,11 @@ def left_out(kept: Kept, versions: Iterable[TableVersion]) -> frozenset[str]:
     return frozenset(c.silver for version in versions for c in version.columns if not kept.takes(version, c))
 
 
+def unasked(kept: Kept, versions: Iterable[TableVersion]) -> frozenset[str]:
+    """Names of columns whose values nobody asks for: images may lack them."""
+    return left_out(kept, versions) if kept.rules.condition is None else frozenset()
+
+
 def masks_in(kept: Kept, version: TableVersion) -> dict[str, Mask]:
     """The masks of a version's columns, by silver's names. Raises SchemaMismatch for a type without
     masks.

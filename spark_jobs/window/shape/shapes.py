@@ -19,7 +19,7 @@ from tidegate import tables
 from tidegate.config import Policy
 from tidegate.errors import SchemaMismatch
 from tidegate.merge.column import SilverColumn
-from tidegate.merge.past import NO_PAST, Past, past_named
+from tidegate.merge.past import NO_PAST, Past, check_modes, past_named
 from tidegate.merge.phases import DdlPhase, Phase, phases
 from tidegate.merge.silver_sql import SilverShape
 from tidegate.merge.widening import wider
@@ -110,11 +110,8 @@ def past_in(app: Application, entry: TableWindow) -> Past:
 def check_past_in(app: Application, entry: TableWindow, plan: TablePlan) -> None:
     """Raise SchemaMismatch for a table with an unfit mode, or with two."""
     words = app.pipeline.tables.pasts(entry.database, entry.table)
-    if len(words) > 1:
-        why = f"{' and '.join(f'tables.{word}' for word in sorted(words))} both keep its deleted rows"
-        raise SchemaMismatch(why, where=entry.name, remedy="take it out of one of them")
     versions = [version for planned in plan.phases for version in planned.versions]
-    plan.past.check(entry.name, versions, routed=entry.routed)
+    check_modes(words, entry.name, versions, routed=entry.routed)
 
 
 def shape_in(app: Application, entry: TableWindow, versions: Sequence[TableVersion]) -> SilverShape:

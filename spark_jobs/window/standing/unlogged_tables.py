@@ -19,7 +19,7 @@ from spark_jobs.window.window import Window
 from tidegate.cascades.rules import check_definition, rules_of
 from tidegate.cascades.values import Doubt
 from tidegate.config import Cascades
-from tidegate.schema.follow.computed import computed_by_whoever_reads
+from tidegate.mysql.unlogged_columns import of_no_one_value
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
 from tidegate.standing.causes import Cause
@@ -88,8 +88,11 @@ def unlogged_reason(app: Application, version: TableVersion) -> str:
         return (
             f"{place}: {why}; exclude it, or give it an engine of its own at the source, and a snapshot reads it anew"
         )
-    if why := computed_by_whoever_reads(version):
-        return f"{place}: {why}; drop the column there, and a snapshot reads the table anew; or exclude it"
+    if why := of_no_one_value(app.pipeline, version):
+        return (
+            f"{place}: {why}; leave the column out of silver (tables.columns) and release the table; or drop the column"
+            " there, and a snapshot reads the table anew; or exclude it"
+        )
     why, policy = unlogged_cascade(version), app.pipeline.ddl.unlogged_cascades
     if why and policy is Cascades.FOLLOW:
         doubt = _why_not_followed(app, version)

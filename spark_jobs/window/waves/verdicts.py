@@ -158,6 +158,8 @@ def _anew(app: Application, window: Window, share: Share) -> Verdict:
     state = standing_of(app, window, name)
     last = app.histories[physical.source].last(physical.pair)
     if last is not None and begins_with(last, wave):
+        if reason := unlogged_reason(app, last):  # to a rebuild, or by the pipeline file since then
+            return Verdict(refused=reason, fails=True)
         return Verdict(last, begins=True)  # a try before this one was killed
     if routed and app.positions.applied(name) >= wave.high_ts:  # ... which would have begun the shard, had it taken it
         return Verdict(refused="a window that was killed wrote its table beyond it, without its rows")

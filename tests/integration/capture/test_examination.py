@@ -7,6 +7,7 @@ Out: findings, as JSON and as lines.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,25 @@ def checked(
     return Checked(tmp_path, any_server, fresh_database(any_server), monkeypatch, capsys)
 
 
+def test_tables_that_cannot_have_their_mode_are_named(checked: Checked) -> None:
+    keys = ("PRIMARY KEY", "PRIMARY KEY", "", "PRIMARY KEY")
+    for name, key in zip(("fit", "s_1", "keyless", "twice"), keys, strict=True):
+        checked.server.query(f"CREATE TABLE {name} (a INT {key})", database=checked.database)
+    modes = f"history: ['{checked.database}.*'], soft_delete: ['{checked.database}.twice']"
+    route = f"routes: [{{match: '{checked.database}.s_.', to: '{checked.database}.s'}}]"
+    text = checked.file.read_text()
+    assert "tables: {" in text
+    checked.file.write_text(text.replace("tables: {", f"tables: {{{modes}, {route}, "))
+    code, found = checked.findings()
+    (line,) = found["held"]
+    assert (code, line["text"]) == (EXIT_ERROR, "held with this mode")
+    reasons = dict(name.removeprefix(f"{checked.database}.").split(" (", 1) for name in line["tables"])
+    assert reasons.keys() == {"s_1", "keyless", "twice"}
+    assert "routes make of several" in reasons["s_1"]
+    assert "without a key" in reasons["keyless"]
+    assert "take it out of one of them" in reasons["twice"]
+
+
 def test_what_will_be_held_and_what_the_binlog_does_not_show_is_named_before_the_first_capture(
     checked: Checked,
 ) -> None:
@@ -108,7 +128,7 @@ def test_what_will_be_held_and_what_the_binlog_does_not_show_is_named_before_the
         checked.server.query(statement, database=checked.database)
     _, found = checked.findings()
     told = {line["text"]: line["tables"] for line in found["note"]}
-    (full,) = [names for text, names in told.items() if "a snapshot reads their rows by itself" in text]
+    (full,) = [names for text, names in told.items() if "a snapshot reads them by itself" in text]
     assert full == [f"{checked.database}.full"]
     checked.write(snapshot="manual")
     code, found = checked.findings()
@@ -117,8 +137,8 @@ def test_what_will_be_held_and_what_the_binlog_does_not_show_is_named_before_the
     waits, *unlogged = found["held"]
     assert waits["tables"] == [f"{checked.database}.full"]
     told = {line["text"].split(":")[0]: line["tables"] for line in found["caution"]}
-    assert told["have no key"] == [f"{checked.database}.keyless"]
-    assert told["are of the engine MEMORY"] == [f"{checked.database}.volatile_one"]
+    assert told["no key"] == [f"{checked.database}.keyless"]
+    assert told["engine MEMORY"] == [f"{checked.database}.volatile_one"]
     cascades = [name for line in unlogged for name in line["tables"]]
     if checked.server.flavour == "mariadb":
         (child,) = cascades
@@ -126,12 +146,17 @@ def test_what_will_be_held_and_what_the_binlog_does_not_show_is_named_before_the
     else:
         assert cascades == [], "MySQL 9.7 logs what they do"
     _, shown = checked.run()
-    assert all(len(line) <= 80 for line in shown.splitlines())
-    assert "HELD: hold rows already" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines() if "GRANT" not in line and "`" not in line)
+    plain = " ".join(shown.split())
+    assert f"HELD: {checked.database}.full: rows from before capture: held until" in plain
+    subjects = ("source main:", "lake:", f"{checked.database}.")
+    for line in (line for line in shown.splitlines() if not line.startswith("  ")):
+        head, _, rest = line.partition(": ")
+        assert (rest if head.isupper() else line).startswith(subjects), "each line names what it speaks of"
 
     checked.write(start="earliest")
     _, found = checked.findings()
-    assert not any("hold rows" in line["text"] for line in found.get("held", [])), (
+    assert not any("rows from before" in line["text"] for line in found.get("held", [])), (
         "all rows are in the binlog, or the start is refused"
     )
 
@@ -201,11 +226,12 @@ def test_a_server_under_two_names_is_refused_and_a_route_into_a_table_s_own_name
     """Every row would come twice: at the check, and where the second of them begins."""
     checked.server.query("CREATE TABLE orders (id INT PRIMARY KEY)", database=checked.database)
     checked.server.query("CREATE TABLE orders_1 (id INT PRIMARY KEY)", database=checked.database)
+    checked.patch.setenv("AIRFLOW_CONN_COPIED", os.environ[CONNECTION])
     text = checked.file.read_text()
     route = f"routes: [{{match: '{checked.database}.orders_\\d', to: {checked.database}.orders}}]"
     checked.file.write_text(
         text.replace(
-            "sources: {", f"sources: {{copy: {{conn_id: checked, flavour: {checked.server.flavour}}}, "
+            "sources: {", f"sources: {{copy: {{conn_id: copied, flavour: {checked.server.flavour}}}, "
         ).replace("']}", f"'], {route}}}")
     )
     code, found = checked.findings()

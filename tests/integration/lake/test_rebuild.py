@@ -17,7 +17,7 @@ from spark_jobs.session.background import BackgroundSession
 from tests.kit.road import Road
 from tests.support.bronze import pack
 from tests.support.servers import ROOT, FreshDatabase
-from tidegate import tables
+from tidegate import limits, tables
 from tidegate.commit_ts import physical_ms
 from tidegate.errors import LakeRefused, UsageError
 from tidegate.lake import control
@@ -121,13 +121,17 @@ def _the_command_line_says_so(road: Road, name: str) -> None:
 
 def _one_difference_is_found(road: Road, spark: SparkSession, name: str, at: int) -> None:
     plan = Rebuild.plan(road.pipeline, road.lake, name, str(at), "bag_then")
-    assert plan.differences(spark) == (0, 0)
+    background = BackgroundSession(lambda: spark)
+    assert plan.differences(background) == (0, 0)
     there = f"delta.`{road.lake.spark_uri(plan.to)}`"
     before = spark.sql(f"SELECT * FROM {there}").count()
     spark.sql(f"DELETE FROM {there} WHERE a = 'b1'")
     gone = before - spark.sql(f"SELECT * FROM {there}").count()
     assert gone > 0
-    assert plan.differences(spark) == (0, gone)
+    assert plan.differences(background) == (0, gone)
+    with pytest.MonkeyPatch.context() as large:
+        large.setattr(limits, "COMPARE_LOCAL_BYTES", 0)
+        assert plan.differences(background) == (0, gone), "Spark says the same"
 
 
 def test_a_table_that_held_rows_before_capture_cannot_be_rebuilt(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.kit import changelogs
@@ -178,4 +179,12 @@ def test_what_a_changelog_lacks_is_a_row_of_its_own(
     rows = rows_of(road, database, "t")
     assert [row["op"] for row in rows[6:]] == ["gap", "truncate", "insert"]
     assert "the table was held" in rows[6]["note"]
+    DeltaTable(road.lake.uri(changelog(database, "t").path)).restore(1)
+    for number in (10, 11):
+        run(road, database, f"INSERT INTO t VALUES ({number}, 1, 1)")
+        road.capture()
+        road.apply(spark)
+    rows = rows_of(road, database, "t")[-3:]
+    assert [row["op"] for row in rows] == ["gap", "insert", "insert"]
+    assert "somebody took this changelog back" in rows[0]["note"]
     road.assert_equal()

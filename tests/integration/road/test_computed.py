@@ -11,8 +11,12 @@ from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
+from tests.support.readers import rows_of
 from tests.support.servers import FreshDatabase
+from tidegate import config
+from tidegate.lake.held import last_states, release
 from tidegate.local.server import Server
+from tidegate.mysql.examination import examine
 from tidegate.standing.causes import Cause
 from tidegate.tables import WATERMARK_DATABASE, silver_path
 
@@ -23,6 +27,12 @@ def _held(road: Road, spark: SparkSession) -> dict[str, Cause | None]:
     road.capture()
     app = road.apply(spark)
     return {name.split(".")[1]: state.cause for name, state in app.states.items() if state.state == "held"}
+
+
+def _told_before(road: Road) -> list[tuple[str, ...]]:
+    """Tables of which `tidegate check` says that a column is to be left out."""
+    lines = examine(road.pipeline, road.lake, lambda _: road.info).lines
+    return [line.tables for line in lines if line.text.endswith("left out (tables.columns)")]
 
 
 def test_a_column_that_reads_a_default_is_computed_anew_where_the_default_changes(
@@ -88,6 +98,60 @@ def test_a_virtual_column_that_each_reader_computes_holds_its_table_until_it_goe
     assert _held(road, spark) == {"chance": Cause.NEEDS_ROWS, "moment": Cause.UNLOGGED}
 
 
+def test_a_virtual_column_of_each_sessions_time_zone_holds_its_table_until_it_is_left_out(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The log has the writer's hour, a snapshot that of UTC; a stored column has one for everybody."""
+    database = fresh_database(any_server)
+    column = "(id INT PRIMARY KEY, n INT, at TIMESTAMP NULL, gone INT AS (at IS NULL) VIRTUAL, h INT AS (HOUR(at)) {})"
+    road = Road.begun(
+        any_server,
+        tmp_path,
+        database,
+        f"CREATE TABLE shown {column.format('VIRTUAL')}",
+        f"CREATE TABLE fixed {column.format('STORED')}",
+        "SET time_zone = '+09:00'",
+        *(f"INSERT INTO {name} (id, at) VALUES (1, '2024-01-01 12:00:00')" for name in ("shown", "fixed")),
+    )
+    ((told,),) = _told_before(road)
+    assert told.startswith(f"{database}.shown (its virtual column h (hour(`at`)) has another value in each session")
+    assert _held(road, spark) == {"shown": Cause.UNLOGGED}
+    left_out = f"'], columns: [{{match: '{database}.shown', exclude: [h]}}]}}\n"
+    road.file.write_text(road.text.replace("']}\n", left_out, 1))
+    road.pipeline = config.load(road.file)
+    assert not _told_before(road)
+    release(road.lake, last_states(road.lake)[f"{database}.shown"])
+    assert _held(road, spark) == {}
+    assert road.assert_equal() == {"shown": 1, "fixed": 1}
+    for name in ("shown", "fixed"):
+        any_server.query(f"ALTER TABLE {name} MODIFY n BIGINT", database=database)
+    assert _held(road, spark) == {"fixed": Cause.MISMATCH}, "the server computes it once more, in this session"
+    assert road.assert_equal() == {"shown": 1}
+
+
+def test_a_virtual_column_of_each_session_is_taken_as_logged_where_the_file_says_so(
+    any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """All writers are in UTC, as a snapshot and verify are."""
+    database = fresh_database(any_server)
+    column = "AS (DATE(at)) VIRTUAL"
+    road = Road.begun(
+        any_server,
+        tmp_path,
+        database,
+        f"CREATE TABLE shown (id INT PRIMARY KEY, at TIMESTAMP NULL, day DATE {column})",
+        "SET time_zone = '+00:00'",
+        "INSERT INTO shown (id, at) VALUES (1, '2024-01-01 23:30:00')",
+    )
+    assert _held(road, spark) == {"shown": Cause.UNLOGGED}
+    road.file.write_text(f"{road.text}ddl: {{session_values: logged}}\n")
+    road.pipeline = config.load(road.file)
+    assert not _told_before(road)
+    release(road.lake, last_states(road.lake)[f"{database}.shown"])
+    assert _held(road, spark) == {}
+    assert road.assert_equal() == {"shown": 1}
+
+
 def test_years_that_are_shown_with_two_digits_have_all_four_in_silver(
     mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -110,8 +174,7 @@ def test_years_that_are_shown_with_two_digits_have_all_four_in_silver(
     assert not [state.reason for state in app.states.values() if state.state == "held"], reading.lines
     found = {}
     for name in ("stays", "four", "number"):
-        frame = spark.sql(f"SELECT y FROM delta.`{road.lake.spark_uri(silver_path(database, name))}` ORDER BY id")
-        found[name] = [row[0] for row in frame.collect()]
+        found[name] = [y for _, y in rows_of(road.lake.uri(silver_path(database, name)), "id, y")]
     assert found == {key: [2001, 1999, 2000] for key in ("stays", "four")} | {"number": [1, 99, 0]}
 
 

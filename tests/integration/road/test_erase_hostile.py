@@ -148,7 +148,7 @@ def test_a_snapshot_that_is_read_meanwhile_does_not_bring_the_person_back(
         road.apply(spark)
     road.capture()
     road.apply(spark)
-    assert erased(road, f"{database}.t", "id = 1").chunk_rows == 1
+    assert erased(road, f"{database}.t", "id = 1").places.chunks.rows == 1
     assert places_of(tmp_path / "lake", PERSON) == set()
     road.capture()
     road.apply(spark)

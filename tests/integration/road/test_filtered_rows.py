@@ -19,6 +19,7 @@ from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
 from tests.kit.spark import no_spark
+from tests.support.readers import rows_of
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.local.server import Server
@@ -47,9 +48,8 @@ def filtering(server: Server, folder: Path, rules: dict[str, str], *, more: str 
     return road
 
 
-def silver_of(spark: SparkSession, road: Road, name: str, columns: str = "id") -> list[tuple[Any, ...]]:
-    rows = spark.read.format("delta").load(road.lake.uri(tables.silver_path(*splits(name)[0])))
-    return sorted((tuple(row) for row in rows.select(*columns.split(", ")).collect()), key=repr)
+def silver_of(road: Road, name: str, columns: str = "id") -> list[tuple[Any, ...]]:
+    return rows_of(road.lake.uri(tables.silver_path(*splits(name)[0])), columns)
 
 
 def at_source(server: Server, name: str, where: str, columns: str = "id") -> list[tuple[Any, ...]]:
@@ -107,9 +107,9 @@ def test_rows_come_and_go_as_they_come_under_the_condition_and_leave_it(
         road.capture()
         assert not held(road.apply(spark))
         road.assert_equal()
-        assert silver_of(spark, road, t) == at_source(server, t, BY_HAND) == expected
-        assert silver_of(spark, road, bag, "a, b") == at_source(server, bag, "a <> 2", "a, b")
-        assert silver_of(spark, road, read) == at_source(server, read, "n >= 0 AND region = 'EU'")
+        assert silver_of(road, t) == at_source(server, t, BY_HAND) == expected
+        assert silver_of(road, bag, "a, b") == at_source(server, bag, "a <> 2", "a, b")
+        assert silver_of(road, read) == at_source(server, read, "n >= 0 AND region = 'EU'")
 
     check([(1,), (4,)])
     run(server, database, """
@@ -156,12 +156,12 @@ def test_shards_and_left_out_or_masked_columns_are_asked_by_their_plain_values(
     road.capture()
     assert not held(road.apply(spark))
     road.assert_equal()
-    assert silver_of(spark, road, f"{database}.s", "_tg_table, id") == [("s_1", 1), ("s_2", 1)]
+    assert silver_of(road, f"{database}.s", "_tg_table, id") == [("s_1", 1), ("s_2", 1)]
     run(mariadb, database, "UPDATE s_1 SET tenant = 7, mail = 'b' WHERE id = 2\nUPDATE s_2 SET tenant = 9 WHERE id = 1")
     road.capture()
     assert not held(road.apply(spark))
     road.assert_equal()
-    assert silver_of(spark, road, f"{database}.s", "_tg_table, id") == [("s_1", 1), ("s_1", 2)]
+    assert silver_of(road, f"{database}.s", "_tg_table, id") == [("s_1", 1), ("s_1", 2)]
 
 
 def test_years_impossible_dates_and_odd_names_are_the_same_to_apply_and_to_the_server(
@@ -188,7 +188,7 @@ def test_years_impossible_dates_and_odd_names_are_the_same_to_apply_and_to_the_s
     road.capture()
     assert not held(road.apply(spark))
     expected = {"y": [(2,), (3,)], "d": [(1,), (4,), (5,)], "odd": [(1,)]}
-    assert {table: silver_of(spark, road, f"{database}.{table}") for table in expected} == expected
+    assert {table: silver_of(road, f"{database}.{table}") for table in expected} == expected
     report = verify(road.pipeline, {"one": road.info}, road.lake.root, {}, VerifyOptions(timeout_seconds=5))
     assert {result.outcome for result in report.tables} == {Outcome.EQUAL}
 
@@ -292,7 +292,7 @@ def test_a_changed_condition_holds_a_table_until_it_is_rebuilt_or_emptied(
         swap(plan, BackgroundSession(no_spark), report=road.lines.append)
         assert not held(road.apply(spark))
         road.assert_equal()
-        assert silver_of(spark, road, name) == at_source(mariadb, name, f"a >= {left}")
+        assert silver_of(road, name) == at_source(mariadb, name, f"a >= {left}")
     road.file.write_text(plain)
     road.pipeline = config.load(road.file)
     run(mariadb, database, "TRUNCATE TABLE t\nINSERT INTO t VALUES (1, 1), (2, 2)")
@@ -301,7 +301,7 @@ def test_a_changed_condition_holds_a_table_until_it_is_rebuilt_or_emptied(
     run(mariadb, database, "INSERT INTO t VALUES (3, 3)")
     road.capture()
     assert not held(road.apply(spark))
-    assert silver_of(spark, road, name) == [(2,), (3,)]
+    assert silver_of(road, name) == [(2,), (3,)]
 
 
 def test_deleted_rows_that_stay_and_conditions_exclude_each_other(made: tuple[Server, str, SparkSession, Path]) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tests.kit.reached import position_of
 from tests.kit.road import Road
 from tests.support.driver import killed
+from tests.support.readers import by_duckdb
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.errors import LakeRefused
@@ -192,13 +193,11 @@ class TwoSources(Road):
     def counts(self, spark: SparkSession) -> tuple[int, int]:
         """Rows in silver of a and of b, after all was applied."""
         self.apply(spark)
-        return self._rows(spark, self.mine, "a"), self._rows(spark, self.theirs, "b")
+        return self._rows(self.mine, "a"), self._rows(self.theirs, "b")
 
-    def _rows(self, spark: SparkSession, database: str, table: str) -> int:
+    def _rows(self, database: str, table: str) -> int:
         path = tables.silver_path(database, table)
-        if not (self.folder / "lake" / path).exists():
-            return 0
-        return spark.sql(f"SELECT * FROM delta.`{self.lake.spark_uri(path)}`").count()
+        return by_duckdb(self.lake.uri(path)).num_rows if (self.folder / "lake" / path).exists() else 0
 
 
 @pytest.mark.timeout(900)

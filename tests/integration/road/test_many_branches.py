@@ -26,6 +26,7 @@ from tests.support import driver
 from tests.support.captures import binlog_end
 from tests.support.nursery import Nursery
 from tests.support.own_server import own_server_or_skip
+from tests.support.readers import by_duckdb
 from tests.support.seeds import LONG, many
 from tidegate import tables
 from tidegate.lake import control
@@ -147,9 +148,8 @@ def _applied(spark: SparkSession, file: Path) -> tuple[float, int]:
     return time.monotonic() - began, mebibytes()
 
 
-def _ids(spark: SparkSession, lake: LakeFiles) -> set[int]:
-    path = lake.spark_uri(tables.silver_path("many", "t"))
-    return {row[0] for row in spark.sql(f"SELECT id FROM delta.`{path}`").collect()}
+def _ids(lake: LakeFiles) -> set[int]:
+    return set(by_duckdb(lake.uri(tables.silver_path("many", "t")))["id"].to_pylist())
 
 
 def test_branches_in_doubt_are_bounded_in_memory_and_windows_do_not_grow_with_all_that_were(
@@ -184,7 +184,7 @@ def test_branches_in_doubt_are_bounded_in_memory_and_windows_do_not_grow_with_al
         there = {row[0] for row in server.query("SELECT id FROM many.t")}
         assert branches.most <= OPEN_MAX
         assert len(there) == branches.committed == sum(at % 3 > 0 for at in range(branches.made))
-        assert _ids(spark, lake) == there
+        assert _ids(lake) == there
         assert not _open(lake)
     seconds = [f"{one:.1f}" for one, _ in windows]
     print(

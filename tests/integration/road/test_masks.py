@@ -23,6 +23,7 @@ from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
 from tests.kit.spark import no_spark
+from tests.support.readers import rows_of
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
 from tidegate import config, tables
@@ -65,9 +66,8 @@ def nothing(_: Value) -> None:
 Kinds = dict[str, Callable[[Any], Any]]
 
 
-def silver_of(spark: SparkSession, road: Road, name: str, columns: str) -> list[tuple[Any, ...]]:
-    rows = spark.read.format("delta").load(road.lake.uri(tables.silver_path(*splits(name)[0])))
-    return sorted((tuple(row) for row in rows.select(*columns.split(", ")).collect()), key=repr)
+def silver_of(road: Road, name: str, columns: str) -> list[tuple[Any, ...]]:
+    return rows_of(road.lake.uri(tables.silver_path(*splits(name)[0])), columns)
 
 
 def masked_source(server: Server, name: str, columns: str, kinds: Kinds) -> list[tuple[Any, ...]]:
@@ -112,12 +112,8 @@ def test_silver_has_masked_values_alone(
         road.capture()
         assert not held(road.apply(spark))
         road.assert_equal()
-        assert silver_of(spark, road, f"{database}.t", columns) == masked_source(
-            server, f"{database}.t", columns, kinds
-        )
-        assert silver_of(spark, road, f"{database}.u", "id, card") == masked_source(
-            server, f"{database}.u", "id, card", kinds
-        )
+        assert silver_of(road, f"{database}.t", columns) == masked_source(server, f"{database}.t", columns, kinds)
+        assert silver_of(road, f"{database}.u", "id, card") == masked_source(server, f"{database}.u", "id, card", kinds)
 
     check(columns)
     run(server, database, f"""
@@ -175,9 +171,9 @@ def test_cascades_shards_and_deleted_rows_are_masked_once(
     assert not held(road.apply(spark))
     assert road.assert_equal() == {"p": 1, "c": 3, "s_1": 1, "s_2": 1, "d": 1}
     columns, kinds = "id, p_id, note", {"note": coded}
-    assert silver_of(spark, road, f"{database}.c", columns) == masked_source(mariadb, f"{database}.c", columns, kinds)
-    assert silver_of(spark, road, f"{database}.d", "id, note") == [(1, coded(PLAIN)), (2, coded(PLAIN))]
-    assert silver_of(spark, road, f"{database}.s", "id, note") == sorted([(1, coded(PLAIN)), (1, coded(f"{PLAIN} 2"))])
+    assert silver_of(road, f"{database}.c", columns) == masked_source(mariadb, f"{database}.c", columns, kinds)
+    assert silver_of(road, f"{database}.d", "id, note") == [(1, coded(PLAIN)), (2, coded(PLAIN))]
+    assert silver_of(road, f"{database}.s", "id, note") == sorted([(1, coded(PLAIN)), (1, coded(f"{PLAIN} 2"))])
     assert places_of(tmp_path / "lake", PLAIN) <= BRONZE
 
 
@@ -241,7 +237,7 @@ def test_a_changed_rule_or_key_holds_a_table_that_has_rows_until_it_is_rebuilt(
         road.assert_equal()
 
     def check(mask: Callable[[Value], Any]) -> None:
-        silver = silver_of(spark, road, f"{database}.t", "id, a")
+        silver = silver_of(road, f"{database}.t", "id, a")
         assert silver == masked_source(mariadb, f"{database}.t", "id, a", {"a": mask})
 
     changed(f"{{match: '{database}.t', columns: [a], {HMAC}}}")
@@ -251,7 +247,7 @@ def test_a_changed_rule_or_key_holds_a_table_that_has_rows_until_it_is_rebuilt(
     changed(f"{{match: '{database}.t', columns: [a], {HMAC}}}")
     monkeypatch.setenv("AIRFLOW_CONN_VEIL", '{"password": "another key, rotated"}')
     changed(f"{{match: '{database}.t', columns: [a], {HMAC}}}")
-    assert not set(silver_of(spark, road, f"{database}.t", "a")) & {(coded(PLAIN),), (PLAIN,)}
+    assert not set(silver_of(road, f"{database}.t", "a")) & {(coded(PLAIN),), (PLAIN,)}
     changed("")
     check(lambda value: value)
     run(mariadb, database, "ALTER TABLE t MODIFY b BIGINT\nUPDATE t SET a = 'z'")
@@ -288,8 +284,8 @@ def test_an_emptied_table_takes_a_changed_rule_unless_rows_stay(
         run(mariadb, database, f"TRUNCATE TABLE {table}\nINSERT INTO {table} VALUES (2, '{PLAIN}')")
     road.capture()
     assert set(held(road.apply(spark))) == {f"{database}.d", f"{database}.s"}
-    assert silver_of(spark, road, f"{database}.t", "id, a") == [(2, coded(PLAIN))]
+    assert silver_of(road, f"{database}.t", "id, a") == [(2, coded(PLAIN))]
     run(mariadb, database, f"INSERT INTO t VALUES (3, '{PLAIN}')")
     road.capture()
     assert set(held(road.apply(spark))) == {f"{database}.d", f"{database}.s"}
-    assert silver_of(spark, road, f"{database}.t", "id, a") == [(2, coded(PLAIN)), (3, coded(PLAIN))]
+    assert silver_of(road, f"{database}.t", "id, a") == [(2, coded(PLAIN)), (3, coded(PLAIN))]

@@ -38,7 +38,7 @@ def test_a_shards_shadow_is_masked_as_its_shard(
     """)  # fmt: skip
     road.capture()
     assert not held(road.apply(spark))
-    assert silver_of(spark, road, f"{database}._s_1_gho", "id, note") == [(1, coded(PLAIN))]
+    assert silver_of(road, f"{database}._s_1_gho", "id, note") == [(1, coded(PLAIN))]
     assert places_of(tmp_path / "lake", PLAIN) <= BRONZE
 
 
@@ -61,7 +61,7 @@ def test_a_constant_takes_the_place_of_values_of_any_type(
     road.capture()
     assert not held(road.apply(spark))
     names = ", ".join(f"c{at}" for at in range(len(types)))
-    rows = silver_of(spark, road, f"{database}.t", f"id, {names}")
+    rows = silver_of(road, f"{database}.t", f"id, {names}")
     assert rows == [(1, *["hidden"] * len(types)), (2, *[None] * len(types))]
 
 
@@ -108,7 +108,7 @@ def test_a_column_that_is_computed_from_a_masked_one_holds_its_table(
     assert sorted(reasons) == [f"{database}.t", f"{database}.u"]
     assert "column up is computed from a column that tables.masks masks" in reasons[f"{database}.t"]
     assert "column low is computed from" in reasons[f"{database}.u"]
-    assert silver_of(spark, road, f"{database}.v", "id, mail, domain, n") == [(1, coded(PLAIN), "4711", 4)]
+    assert silver_of(road, f"{database}.v", "id, mail, domain, n") == [(1, coded(PLAIN), "4711", 4)]
     assert places_of(tmp_path / "lake", PLAIN) <= BRONZE
 
 
@@ -132,7 +132,7 @@ def test_renames_under_a_rule_keep_the_masks(
     road.capture()
     assert not held(road.apply(spark))
     rows = [(2, coded("x"), coded("y")), (7, coded(PLAIN), coded("two"))]
-    assert silver_of(spark, road, f"{database}.t", "id, a3, a1") == rows
+    assert silver_of(road, f"{database}.t", "id, a3, a1") == rows
     assert places_of(tmp_path / "lake", PLAIN) <= BRONZE
 
 
@@ -154,6 +154,6 @@ def test_a_rename_that_alters_masks_what_it_adds_and_keeps_no_mask_of_a_former_v
     assert mariadb.query(f"SELECT a FROM {database}.u_2") == [("?",)]
     road.capture()
     reasons = held(road.apply(spark))
-    assert silver_of(spark, road, f"{database}.t_2", "id, a, a2") == [(1, coded("é"), coded(PLAIN))]
+    assert silver_of(road, f"{database}.t_2", "id, a, a2") == [(1, coded("é"), coded(PLAIN))]
     assert "the server rewrote rows" in reasons[f"{database}.u_2"]
     assert places_of(tmp_path / "lake", PLAIN) <= {*BRONZE, "control"}

@@ -12,19 +12,23 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import typer.testing
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from spark_jobs.rebuild import Rebuild, rebuild
 from spark_jobs.session.background import BackgroundSession
 from tests.kit.road import Road
+from tests.kit.snapshots import Reader
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.cli.main import app as command_line
 from tidegate.lake.cuts import cut_at
 from tidegate.lake.held import last_states, release
 from tidegate.local.server import Server
+from tidegate.snapshot.work import SnapshotWork
 from tidegate.standing.causes import Cause
 from tidegate.tables import State
 
@@ -175,6 +179,19 @@ def test_excluded_and_removed_and_a_folder_that_is_somebody_elses(
     assert not road.lacks()
     assert road.assert_equal() == {"big": 6, "other": 5}
 
+    shutil.rmtree(road.path("other"))
+    write_deltalake(str(road.path("other")), pa.table({"id": [7], "v": [7]}))
+    said = checked(road, 1)["other"]
+    assert (said["unlike"], said["goes_on_from"]) == ("foreign", None)
+    assert "move that table away" in said["what"]
+    road.step(spark, "UPDATE db.other SET v = 9 WHERE id = 1")
+    standing = last_states(road.lake)[f"{road.database}.other"]
+    assert (standing.state, standing.lacks_rows) == (State.HELD, False), "no snapshot takes its rows away"
+    shutil.rmtree(road.path("other"))
+    release(road.lake, standing)
+    road.step(spark)
+    assert road.assert_equal() == {"big": 6, "other": 5}
+
     spark.sql(f"CREATE TABLE delta.`{road.path('theirs')}` USING delta AS SELECT 7 AS id, 7 AS v")
     road.step(spark, *keyed("theirs", 3))
     road.step(spark, "INSERT INTO db.theirs VALUES (4, 4)")
@@ -192,6 +209,34 @@ def test_excluded_and_removed_and_a_folder_that_is_somebody_elses(
     assert done.exit_code == 0, done.output
     road.step(spark, "INSERT INTO db.theirs VALUES (7, 7)")
     assert road.assert_equal() == {"big": 6, "other": 5, "theirs": 2}
+
+
+def test_existing_rows_are_not_read_into_somebody_elses_table(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {tables.WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
+    mariadb.query("CREATE TABLE old (id INT PRIMARY KEY, v INT)", database=database)
+    mariadb.query("INSERT INTO old VALUES (1, 1), (2, 2)", database=database)
+    road, name = Road(mariadb, tmp_path, include=f"{database}.*"), f"{database}.old"
+    theirs = road.lake.uri(tables.silver_path(database, "old"))
+    write_deltalake(theirs, pa.table({"id": [7], "v": [7]}))
+    road.capture()
+    road.apply(spark)
+    reader = Reader(SnapshotWork(road.pipeline, road.lake, lambda _: road.info, road.lines.append))
+    for step in range(20):
+        reader.is_over(0.3)
+        road.capture()
+        standing = road.apply(spark).states[name]
+        if step < 2:
+            assert DeltaTable(theirs).to_pyarrow_table().to_pylist() == [{"id": 7, "v": 7}], standing
+        elif standing.cause is Cause.FAULT:
+            assert "move that table away" in standing.reason
+            shutil.rmtree(theirs)
+            release(road.lake, standing)
+        elif reader.is_over() and standing.state is State.ACTIVE:
+            break
+    assert road.assert_equal() == {"old": 2}
 
 
 def test_a_lost_folder_of_a_released_table_goes_on_from_no_truncate_above_its_mark(

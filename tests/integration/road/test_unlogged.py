@@ -16,6 +16,7 @@ from tidegate.local.server import Server
 from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.snapshot.progress.requests import told
 from tidegate.standing.causes import Cause
+from tidegate.tables import State
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -136,3 +137,36 @@ def test_a_snapshot_of_a_table_that_none_can_mend_fails_at_once(
     (progress,) = told(road.lake, "road")
     assert (progress.state, len(progress.refused)) == (SnapshotState.FAILED, 1)
     assert "the MERGE table" in progress.reason
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        "t (a INT, a INT)",
+        "t (a INT, KEY (b))",
+        "t (a INT, FOREIGN KEY (a) REFERENCES nowhere (b))",
+        "t (a INT, b INT AS (a) VIRTUAL, CHECK (b), FOREIGN KEY (a) REFERENCES p (id) ON UPDATE CASCADE)",
+        "t",
+    ],
+)
+def test_mariadb_drops_a_table_before_it_refuses_to_replace_it(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path, refused: str
+) -> None:
+    database = fresh_database(mariadb)
+    filled = ("CREATE TABLE p (id INT PRIMARY KEY)", "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)")
+    road = Road.begun(mariadb, tmp_path, database, *filled)
+    road.capture()
+    road.apply(spark)
+    assert road.assert_equal() == {"p": 0, "t": 1}
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        with pytest.raises(Exception, match=r"\d"):
+            cursor.execute(f"CREATE OR REPLACE TABLE {refused}")
+        cursor.execute("SHOW TABLES")
+        assert [row[0] for row in cursor.fetchall()] == ["p"]
+    road.capture()
+    app = road.apply(spark)
+    assert {name.split(".")[1]: state.state for name, state in app.states.items()} == {"t": State.DROPPED}
+    _run(mariadb, database, "CREATE TABLE t (c INT)", "INSERT INTO t VALUES (3), (4)")
+    road.capture()
+    road.apply(spark)
+    assert road.assert_equal() == {"p": 0, "t": 2}

@@ -9,15 +9,16 @@ import pymysql
 import pytest
 
 from tests.support.random_definitions import RandomDefinitions
+from tests.support.seeds import many
 from tests.support.servers import FreshDatabase
 from tidegate.ddl_script.script import Script
 from tidegate.ddl_script.shown_columns import shown_columns
 from tidegate.local.server import Server
 from tidegate.schema.model.server import ServerVersion
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.long]
 
-SEEDS = range(100, 160)
+SEEDS = range(100, 100 + many(15, 120))
 STATEMENTS = 120
 FIELDS = ("name", "type", "nullable", "charset", "collation", "key", "extra", "default", "generation_expression")
 STRUCTURE = FIELDS[:6]

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from tests.integration.road.test_prewrites import answer, prepare
 from tests.integration.shards.test_snapshots import made, now, stepped
 from tests.kit.road import Road
+from tests.support.readers import by_duckdb
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.local.server import Server
@@ -35,7 +36,7 @@ def test_a_branch_brings_no_shard_back_that_waits_for_a_snapshot(
         mariadb.query(f"UPDATE {database}.t_1 SET a = {xid} WHERE id = 4")
         app = stepped(road, spark)
         assert now(app) == {"t": "snapshot"}, [state.reason for state in app.states.values()]
-        found = spark.read.format("delta").load(road.lake.spark_uri(tables.silver_path(database, "t")))
-        there = {(row[tables.SHARD_TABLE], row["id"]): row["a"] for row in found.collect()}
+        found = by_duckdb(road.lake.uri(tables.silver_path(database, "t"))).to_pylist()
+        there = {(row[tables.SHARD_TABLE], row["id"]): row["a"] for row in found}
         assert there["t_1", 4] == xid.strip("'")
         assert {shard for shard, _ in there} == {"t_1"}

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading
+from tests.support.readers import by_duckdb
 from tidegate import config, tables
 from tidegate.lake.held import release
 from tidegate.local.server import Server
@@ -59,10 +60,10 @@ class Mixed(Road):
         standing = self.apply(spark).states.get(self.name)
         return standing.cause if standing is not None else None
 
-    def silver(self, spark: SparkSession) -> list[tuple[object, ...]]:
-        frame = spark.sql(f"SELECT * FROM delta.`{self.lake.spark_uri(tables.silver_path(self.at, 'orders'))}`")
-        names = [name for name in (tables.SHARD_DATABASE, "id", "v") if name in frame.columns]
-        return sorted((tuple(row) for row in frame.select(*names).collect()), key=str)
+    def silver(self) -> list[tuple[object, ...]]:
+        rows = by_duckdb(self.lake.uri(tables.silver_path(self.at, "orders"))).to_pylist()
+        names = (tables.SHARD_DATABASE, "id", "v")
+        return sorted((tuple(row[name] for name in names if name in row) for row in rows), key=str)
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def _shards_alone(mixed: Mixed, spark: SparkSession) -> None:
         mixed.apply(spark)
     Reading(mixed, spark).run()
     assert mixed.window(spark) is None
-    assert mixed.silver(spark) == [(name.format(d=mixed.at), *row) for name, *row in SHARDS]
+    assert mixed.silver() == [(name.format(d=mixed.at), *row) for name, *row in SHARDS]
 
 
 def test_all_in_one_window(mixed: Mixed, spark: SparkSession) -> None:
@@ -106,7 +107,7 @@ def test_shards_first(mixed: Mixed, spark: SparkSession) -> None:
     assert mixed.window(spark) is None
     mixed.plain()
     assert mixed.window(spark) is Cause.SAME_NAME
-    assert len(mixed.silver(spark)) == 3, "what the shards had stays as it was"
+    assert len(mixed.silver()) == 3, "what the shards had stays as it was"
     _shards_alone(mixed, spark)
 
 
@@ -115,7 +116,7 @@ def test_plain_first(mixed: Mixed, spark: SparkSession) -> None:
     assert mixed.window(spark) is None
     mixed.shards()
     assert mixed.window(spark) is Cause.SAME_NAME
-    assert mixed.silver(spark) == [(1, 100), (2, 200)]
+    assert mixed.silver() == [(1, 100), (2, 200)]
     _shards_alone(mixed, spark)
 
 
@@ -136,4 +137,4 @@ def test_a_route_that_comes_later_to_a_table_of_its_own_name(mixed: Mixed, spark
     mixed.run("UPDATE {d}_1.orders SET v = 12 WHERE id = 1")
     mixed.window(spark)
     rows = [("{d}", 1, 101), ("{d}", 2, 200), *SHARDS]
-    assert mixed.silver(spark) == [(name.format(d=mixed.at), *row) for name, *row in rows]
+    assert mixed.silver() == [(name.format(d=mixed.at), *row) for name, *row in rows]

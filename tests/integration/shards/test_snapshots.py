@@ -13,6 +13,7 @@ from spark_jobs.window.application import Application
 from tests.integration.shards.test_shards import Shards
 from tests.kit.road import Road
 from tests.kit.snapshots import Reader, Reading, rows, states
+from tests.support.readers import by_duckdb
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.lake import cuts
@@ -100,8 +101,8 @@ def test_shards_with_a_past_are_read_one_by_one_and_the_others_go_on(
     mariadb.query(f"RENAME TABLE {database}.elsewhere TO {database}.t_6")
     app = stepped(road, spark)
     assert now(app) == {"t": "snapshot", "k": "snapshot"}, [state.reason for state in app.states.values()]
-    found = spark.read.format("delta").load(road.lake.spark_uri(tables.silver_path(database, "t")))
-    there = {(row[tables.SHARD_TABLE], row["id"]): row["a"] for row in found.collect()}
+    found = by_duckdb(road.lake.uri(tables.silver_path(database, "t"))).to_pylist()
+    there = {(row[tables.SHARD_TABLE], row["id"]): row["a"] for row in found}
     assert there["t_1", 4] == "meanwhile"
     assert {shard for shard, _ in there} == {"t_1", "t_2", "t_3"}
     app = reading.run()
@@ -174,6 +175,6 @@ def test_shards_of_two_servers_with_rows_from_before_are_read_at_the_same_time(
         road.capture_all()
         app = road.apply(spark)
         assert states(app)[road.logical.split(".")[1]] == "active", told(road.lake, "road")
-        assert road.in_silver(spark) == road.at_sources()
+        assert road.in_silver() == road.at_sources()
     finally:
         road.drop()

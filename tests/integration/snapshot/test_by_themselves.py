@@ -13,6 +13,7 @@ from spark_jobs.window.application import Application
 from tests.integration.snapshot.test_command import begun, ended
 from tests.kit.road import Road
 from tests.kit.snapshots import Reading, rows, states
+from tests.support.readers import rows_of
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
 from tidegate.home import EXIT_INTERRUPTED
@@ -128,8 +129,7 @@ def test_a_whole_table_that_is_read_again_is_a_state_between_in_each_of_its_vers
     log = road.lake.log(path)
 
     def at(version: int) -> dict[int, str]:
-        found = spark.read.format("delta").option("versionAsOf", version).load(road.lake.spark_uri(path))
-        return {row["id"]: row["a"] for row in found.select("id", "a").collect()}
+        return dict(rows_of(road.lake.uri(path), "id, a", version=version))
 
     first = log.state().version
     old = at(first)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.window.application import Application
 from tests.kit.road import Road
 from tests.support.plain_snapshot import PlainReader
+from tests.support.readers import by_duckdb
 from tests.support.servers import FreshDatabase
 from tidegate import tables
 from tidegate.local.server import Server
@@ -98,10 +99,10 @@ def test_a_row_whose_key_another_writer_takes_away_meanwhile_goes_with_the_end(
     reader = PlainReader(road, database, "t")
     reader.whole_wave(count=3, chunks=1)
     stepped(road, spark)
-    silver = f"delta.`{road.lake.uri(tables.silver_path(database, 't'))}`"
-    spark.sql(f"UPDATE {silver} SET id = NULL WHERE id = 2").collect()
+    silver = road.lake.uri(tables.silver_path(database, "t"))
+    spark.sql(f"UPDATE delta.`{silver}` SET id = NULL WHERE id = 2").collect()
     finished(road, spark, reader)
-    ids = [row.id for row in spark.sql(f"SELECT id FROM {silver} ORDER BY id").collect()]
+    ids = sorted(by_duckdb(silver)["id"].to_pylist())
     assert ids == [1, *range(3, 11)], "verify names the row that is missing"
     reader.close()
 
@@ -135,7 +136,7 @@ def test_a_whole_table_keeps_its_rows_and_loses_those_that_the_source_lacks(
         app = finished(road, spark, reader)
         assert reader.told.state is SnapshotState.DONE
     assert road.assert_equal() == {"t": 4, "s": 4}
-    rows = spark.read.format("delta").load(road.lake.spark_uri(tables.silver_path(database, "s"))).collect()
+    rows = by_duckdb(road.lake.uri(tables.silver_path(database, "s"))).to_pylist()
     assert {row["id"] for row in rows if row[tables.DELETED]} == {1}, "soft_delete keeps it, marked"
     log = road.lake.log(tables.silver_path(database, "t"))
     before = log.state().version

@@ -35,9 +35,8 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 class Quiet(Road):
     """Each capture waits for a heartbeat."""
 
-    def capture(self, *, seconds: float = 60) -> None:
-        self._begun = False
-        super().capture(seconds=seconds)
+    def capture(self, *, seconds: float = 60, heartbeat: bool = True) -> None:
+        super().capture(seconds=seconds, heartbeat=True)
 
 
 @contextmanager

@@ -17,11 +17,14 @@ from tests.kit.tidb.pump_world import NODE, Client, Counter, Fates, pump_run, ru
 from tests.support.captures import bronze_segments, wait_for_bronze
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.capture.value_log.log import ValueLog
+from tidegate.config import parse
 from tidegate.errors import HostRefused, PositionLost, SourceRefused, ValueLogFull
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import captured_server
 from tidegate.local.certificate import ensure
+from tidegate.mysql.connection import ConnectionInfo
 from tidegate.pump import server as server_module
+from tidegate.pump.opened import pump_run as opened_run
 from tidegate.pump.server import PumpServer, PumpServerSettings, Write
 from tidegate.segments.segment import NO_SERVER, Segment
 from tidegate.tables import SegmentKind
@@ -337,3 +340,28 @@ def test_a_timestamp_from_the_future_is_refused_and_honest_writes_go_on(tmp_path
         assert client.write(encode.binlog(PREWRITE, 1000, key=b"k")) == ""
         client.close()
     assert stored(tmp_path)[-1].resolved_ts <= 1000
+
+
+@pytest.mark.parametrize("by", ["bronze", "the pipeline file"])
+def test_a_pump_is_of_its_siblings_cluster_whoever_writes_to_it_first(tmp_path: Path, by: str) -> None:
+    """A clone of a TiDB has the same ids of tables: its rows would go into the same ones."""
+    said = ", cluster_id: 7" if by == "the pipeline file" else ""
+    pumps = ", ".join(
+        f"{name}: {{conn_id: c, flavour: tidb, listen: ['unix:{tmp_path}/{name}.sock']{more}}}"
+        for name, more in (("one", said), ("two", ""))
+    )
+    text = (
+        f"{{pipeline: test, lake: {{path: {tmp_path / 'lake'}}}, sources: {{{pumps}}}, tables: {{include: ['*.*']}}}}"
+    )
+    if not said:
+        with running(pump_run(tmp_path, Counter(), cluster_id=None)):
+            client = Client(f"unix:{tmp_path}/p.sock")
+            assert client.write(encode.binlog(PREWRITE, 1000, key=b"k")) == ""
+            client.close()
+    nobody = ConnectionInfo("127.0.0.1", 1)
+    with running(opened_run(parse(text, where="p"), "two", nobody, tmp_path, LakeFiles(str(tmp_path / "lake")))):
+        client = Client(f"unix:{tmp_path}/two.sock")
+        refused = client.write(encode.binlog(PREWRITE, 2000, key=b"k"), cluster=2222)
+        assert refused == "this Pump is of cluster 7, not of 2222"
+        assert client.write(encode.binlog(PREWRITE, 2001, key=b"k")) == ""
+        client.close()

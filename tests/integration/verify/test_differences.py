@@ -170,6 +170,24 @@ def test_a_held_table_is_named_with_its_reason_and_not_compared(lake: Lake) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("state", "then"),
+    [
+        ("released", "apply's next windows bring it up to date"),
+        ("snapshot", "it lacks rows until its snapshot has ended"),
+    ],
+)
+def test_a_table_that_goes_on_by_itself_waits_and_is_not_called_held(lake: Lake, state: str, then: str) -> None:
+    _make_orders(lake)
+    lake.publish()
+    lake.state("orders", state, "approved by root")
+    report = lake.verify()
+    assert (report.tables[0].outcome, report.complete) == (Outcome.WAITS, False)
+    assert report.verdict == "0 equal, 1 waits; 0 differ"
+    said = " ".join(" ".join(report_lines(report)).split())
+    assert f"orders waits: approved by root; {then}; verify it again then" in said
+
+
 def test_a_table_that_silver_lacks_is_a_difference_unless_it_is_empty(lake: Lake) -> None:
     _make_orders(lake)
     lake.server.query("CREATE TABLE bare (a INT)", database=lake.database)

@@ -28,7 +28,12 @@ from tidegate.tables import State
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b CHAR(3))"
 # What the policies of a pipeline file are of: kinds of statements, but for this one.
-KINDS = config.Ddl.model_fields.keys() - {"unlogged_cascades", "statement_effects"}
+KINDS = config.Ddl.model_fields.keys() - {
+    "unlogged_cascades",
+    "unlogged_generated",
+    "session_values",
+    "statement_effects",
+}
 STATEMENTS = {
     "ALTER TABLE t ADD c INT, ADD INDEX (a)": ["add_column"],
     "ALTER TABLE t DROP a": ["drop_column"],

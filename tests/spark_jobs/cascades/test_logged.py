@@ -13,6 +13,7 @@ import pytest
 
 from spark_jobs.cascades import logged
 from spark_jobs.cascades.logged import LoggedChanges, Looked, Store
+from spark_jobs.window import named_segments
 from tidegate import tables
 from tidegate.binlog.row_images import TableImages
 from tidegate.cascades.values import Doubt
@@ -36,6 +37,7 @@ class _Ref:
 
 class _Version:
     version = 1
+    columns: tuple[Any, ...] = ()
 
 
 def _images(name: tuple[str, str], ops: list[int], **columns: list[Any] | pa.Array) -> TableImages:
@@ -103,7 +105,7 @@ def test_a_damaged_segment_is_in_doubt_for_the_tables_that_it_names(monkeypatch:
     window: Any = SimpleNamespace(refs=refs, cut_ts=9)
     broken = StreamCorrupt("its bytes aren't what was captured", where="s", remedy="report it")
     monkeypatch.setattr(
-        logged, "segments_or_damage", lambda _lake, wanted: [(ref, broken) for ref in wanted if ref.seq == 2]
+        named_segments, "segments_or_damage", lambda _lake, wanted: [(ref, broken) for ref in wanted if ref.seq == 2]
     )
     monkeypatch.setattr(LoggedChanges, "_of_segment", lambda *_: [])
     reader, looked = LoggedChanges(app, window, (), "s"), Looked(0, ("id",))

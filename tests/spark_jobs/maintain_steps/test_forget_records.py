@@ -108,11 +108,12 @@ def test_the_states_stay_by_which_a_changelog_tells_what_it_lacks(tmp_path: Path
     ]  # fmt: skip
 
 
-def test_of_verifications_each_table_s_newest_result_stays_with_its_ranges(tmp_path: Path) -> None:
+def test_of_verifications_each_table_s_newest_result_stays_without_keys_of_old_rows(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
     for table, days in (("a", 30), ("a", 20), ("b", 40), ("b", 1)):
         run = {"verification": f"{table}{days}", "table": table, "recorded_at": ago(days)}
-        found = [filled(VERIFICATION, chunk=number, **run) for number in (1, 2, 0)]
+        keys = {1: "['ada']", 2: "['bob']", 0: None}
+        found = [filled(VERIFICATION, chunk=number, key_upto=key, **run) for number, key in keys.items()]
         control.append(lake, VERIFICATION, found)
     text = "pipeline: p\nlake: {path: x}\nsources: {s: {conn_id: c, flavour: mysql}}\ntables: {include: ['d.*']}\n"
     pipeline = config.parse(text + "maintain: {keep_records_days: 10}\n", where="p.yaml")
@@ -120,6 +121,6 @@ def test_of_verifications_each_table_s_newest_result_stays_with_its_ranges(tmp_p
     forget_records(Maintenance(no_spark, pipeline, lake, print, NOW))
     left = control.read(lake, VERIFICATION).to_pylist()
     assert sorted((row["verification"], row["chunk"]) for row in left) == [
-        *(("a20", number) for number in (0, 1, 2)),
+        ("a20", 0),
         *(("b1", number) for number in (0, 1, 2)),
     ]

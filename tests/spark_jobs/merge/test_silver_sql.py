@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.merge.values import with_row_hash
+from tests.support.readers import rows_of
 from tidegate import tables
 from tidegate.merge import silver_sql
 from tidegate.merge.column import SilverColumn
@@ -59,10 +60,8 @@ def test_merge_keeps_the_last_change_of_each_key(spark: SparkSession, tmp_path: 
             truth.pop(key, None)
             if op == tables.OP_UPSERT:
                 truth[key] = (key, name, value, commit_ts)
-        found = spark.sql(f"SELECT * FROM delta.`{uri}`").collect()
-        assert {
-            row[0]: (row[0], row[1], bytes(row[2]) if row[2] is not None else None, row[3]) for row in found
-        } == truth
+        found = rows_of(uri)
+        assert {row[0]: row for row in found} == truth
         assert len(found) == len(truth)
 
 

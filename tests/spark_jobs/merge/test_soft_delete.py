@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark_jobs.merge.test_silver_writer import DEL, UP, Shop
 from tests.spark_jobs.positional.test_writers_agree import NettingShop
+from tests.support.readers import by_duckdb
 from tidegate import tables
 
 pytestmark = pytest.mark.spark
@@ -27,9 +28,10 @@ def shop(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
 
 def rows(shop: Shop, table: str = "t") -> list[tuple[Any, ...]]:
     """(columns of the source ..., commit_ts, mark), in order."""
-    frame = shop.app.spark.read.format("delta").load(shop.app.lake.uri(tables.silver_path("d", table)))
-    shown = [name for name in frame.columns if not name.startswith(tables.SYSTEM_PREFIX)]
-    return sorted((tuple(row) for row in frame.select(*shown, tables.COMMIT_TS, tables.DELETED).collect()), key=repr)
+    found = by_duckdb(shop.app.lake.uri(tables.silver_path("d", table)))
+    shown = [name for name in found.column_names if not name.startswith(tables.SYSTEM_PREFIX)]
+    cells = (found[name].to_pylist() for name in (*shown, tables.COMMIT_TS, tables.DELETED))
+    return sorted(zip(*cells, strict=True), key=repr)
 
 
 def test_truncate_and_drop_mark_what_was_alive_and_a_table_of_the_same_key_goes_on(shop: Callable[..., Shop]) -> None:
@@ -96,4 +98,4 @@ def test_it_can_be_turned_on_and_off_only_when_nothing_is_marked(
     spark.newSession().sql(f"DELETE FROM delta.`{path}` WHERE {tables.DELETED}")
     assert not plain.apply(28, 30, {"t": [(29, DEL, {"id": 1})]}).held
     assert plain.silver("t") == [{"id": 2}]
-    assert tables.DELETED not in spark.read.format("delta").load(path).columns
+    assert tables.DELETED not in by_duckdb(path).column_names

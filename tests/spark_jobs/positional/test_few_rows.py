@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import errno
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from spark_jobs.positional import writer as positional_writer
 from tests.support.readers import READERS
 from tests.support.seeds import many, share
 from tests.support.upsert_table import DEL, PATH, UP, Table
+from tidegate.delta.live_file import LiveFile
 from tidegate.delta.log import Change
 from tidegate.errors import LakeRefused
+from tidegate.lake.files import LakeFiles
 from tidegate.upsert import data_file, few_rows
 from tidegate.upsert.few_rows import SMALL_FILE_BYTES
 
@@ -48,14 +53,27 @@ def test_random_windows_are_equal_and_small_files_stay_few(tmp_path: Path, case:
         assert held(table, reader) == table.model, reader
 
 
-def test_windows_of_new_rows_fill_a_file_and_begin_another(tmp_path: Path) -> None:
+def test_windows_of_new_rows_alone_only_add_files(tmp_path: Path) -> None:
+    table = Table.create(None, tmp_path)
+    live = set[str]()
+    for window in range(6):
+        table.write([(UP, 20 * window + i, chance(window, i)) for i in range(20)], few=True)
+        before, live = live, {file.path for file in table.snapshot().files}
+        assert before < live, "a stream that reads silver would stop at a file that goes"
+    assert held(table) == table.model
+    table.write([(UP, 1, "again")], few=True)
+    assert len(table.snapshot().files) == 1, "a row that dies takes them along"
+    assert held(table) == table.model
+
+
+def test_windows_fill_a_file_and_begin_another(tmp_path: Path) -> None:
     table = Table.create(None, tmp_path)
     for window in range(60):
-        table.write([(UP, 20 * window + i, f"{chance(window, i)}") for i in range(20)], few=True)
+        again = [(UP, 20 * window - 1, f"{window}")] if window else []
+        table.write([*again, *((UP, 20 * window + i, chance(window, i)) for i in range(20))], few=True)
         joined = [file for file in table.snapshot().files if file.size <= SMALL_FILE_BYTES]
         assert sum(file.size for file in joined) <= 2 * SMALL_FILE_BYTES
     assert len(table.snapshot().files) < 8
-    assert all(file.deletion_vector is None for file in table.snapshot().files)
     assert held(table) == table.model
 
 
@@ -105,7 +123,7 @@ def test_a_small_file_that_is_gone_is_named(tmp_path: Path) -> None:
     (gone,) = [file for file in table.snapshot().files if file.size <= SMALL_FILE_BYTES]
     (tmp_path / PATH / gone.local_path).unlink()
     before, files = table.snapshot().version, parquet(tmp_path)
-    _, outcome, _ = table.tried([(UP, 7000, "b")], few=True)  # of no key in it: probing never opens it
+    _, outcome, _ = table.tried([(UP, 3005, "b")], few=True)  # of no key in it: probing never opens it
     assert isinstance(outcome, LakeRefused)
     assert gone.local_path in outcome.line
     assert (table.snapshot().version, parquet(tmp_path)) == (before, files)
@@ -131,3 +149,39 @@ def test_a_conflict_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.Mo
     assert held(table) == table.model
     log_text = "".join(path.read_text() for path in (tmp_path / PATH / "_delta_log").glob("*.json"))
     assert all(name in log_text for name in parquet(tmp_path))
+
+
+def test_a_small_file_that_unpacks_to_much_is_left_as_it_is(tmp_path: Path) -> None:
+    """Rows alike are packed a thousandfold: each window would have them all in memory, and write them again."""
+    table = Table.create(None, tmp_path)
+    table.write([(UP, number, "y" * 100_000) for number in range(50)])
+    (large,) = table.snapshot().files
+    assert large.size <= SMALL_FILE_BYTES
+    table.write([(UP, 100, "small")], few=True)
+    table.write([(UP, 101, "small"), (DEL, 7, "")], few=True)
+    table.write([(DEL, 8, "")], few=True)
+    same = next(file for file in table.snapshot().files if file.path == large.path)
+    assert same.live_rows == 48
+    assert len(table.snapshot().files) == 2
+    assert held(table) == table.model
+
+
+def test_staged_files_that_another_try_takes_are_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most rows of each are replaced, so they are written anew; between two of them the store is away for a moment."""
+    table = Table.create(None, tmp_path)
+    monkeypatch.setattr(data_file, "FILE_BYTES", 4096)
+    monkeypatch.setattr(positional_writer, "CONFLICT_WAIT", 0.01)
+    read, reads = positional_writer.live_rows, list[str]()
+
+    def late(lake: LakeFiles, path: str, file: LiveFile, *more: Any) -> Iterator[pa.Table]:
+        reads.append(file.path)
+        if len(reads) == 3:
+            log = table.app.lake.log(PATH)
+            log.commit(log.state(), Change([], "NOTE", {"another writer": 1}))
+            raise LakeRefused("a data file can't be read", where=file.path)
+        return read(lake, path, file, *more)
+
+    monkeypatch.setattr(positional_writer, "live_rows", late)
+    table.write([(UP, number, f"{number} {turn}") for turn in range(3) for number in range(200)])
+    assert len(reads) > 4, "some before it, and all of them again"
+    assert held(table) == table.model

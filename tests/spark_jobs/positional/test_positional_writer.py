@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.positional import probe
@@ -34,9 +35,8 @@ def shop(spark: SparkSession, tmp_path: Path) -> Callable[..., Shop]:
 
 def operations(it: Shop, table: str) -> list[str]:
     """The table's history, oldest first."""
-    uri = it.app.lake.uri(tables.silver_path("d", table))
-    rows = it.app.spark.sql(f"DESCRIBE HISTORY delta.`{uri}`").collect()
-    return [row["operation"] for row in sorted(rows, key=lambda row: row["version"])]
+    commits = DeltaTable(it.app.lake.uri(tables.silver_path("d", table))).history()
+    return [commit["operation"] for commit in reversed(commits)]
 
 
 def data_files(it: Shop, table: str) -> set[str]:

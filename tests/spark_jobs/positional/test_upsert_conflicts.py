@@ -6,6 +6,7 @@ Out: the rows that the statement and the window, one after the other, leave.
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class Analyst:
         self.shop = Shop(spark, folder, "positional")
         self.shop.ddl(1, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")
         self.table = f"delta.`{self.shop.app.lake.uri('silver/d/t')}`"
-        self.session = spark.newSession()
+        self.spark = spark
         self.before: list[str] = []  # one for each commit
         self.attempts = 0
         self.answer_is_lost = self.overwrites = False
@@ -57,6 +58,11 @@ class Analyst:
 
         monkeypatch.setattr(log, "commit", watched)
         monkeypatch.setattr(positional_writer, "CONFLICT_WAIT", 0.01)
+
+    @cached_property
+    def session(self) -> SparkSession:
+        """The analyst's own."""
+        return self.spark.newSession()
 
     def window(self, upserts: dict[int, str], deletes: tuple[int, ...] = ()) -> Done:
         """A window of its own; when it fails, again() takes the same changes."""

@@ -2,7 +2,7 @@
 
 In:  random histories (tests/support/histories.py) over tables of every kind of key, with a column added and a table
      truncated in between; about half of the tables keep their deleted rows, marked.
-Out: both writers' tables, read by Spark, DuckDB, Polars and delta-rs, against a plain dict.
+Out: both writers' tables against a plain dict: the positional writer's as Spark, DuckDB, Polars and delta-rs read it.
 
 MERGE gets the history in two windows. The positional writer gets many, some of them twice, some after another try had
 been lost, with an OPTIMIZE by somebody else in between.
@@ -18,13 +18,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.session.spark import table_session
 from spark_jobs.window.window import StagedFile
 from tests.spark_jobs.merge.test_silver_writer import Shop
 from tests.support.histories import KINDS, History, history, shown
-from tests.support.readers import READERS
+from tests.support.readers import READERS, by_duckdb
 from tests.support.seeds import many
 from tests.support.seeds import seed as usual_seed
 from tidegate import tables
@@ -92,7 +93,7 @@ def seeds() -> list[int]:
 @pytest.mark.parametrize("seed", seeds(), ids=[f"history {number}" for number in range(many(1, 8))])
 def test_any_history_in_any_windows_gives_what_a_dict_gives(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     print(f"seed {seed}")  # not in the test's name, which has to be the same in all of pytest's workers
-    kinds = random.Random(seed).sample([name for name in KINDS if name != "bag"], k=many(2, 4))
+    kinds = random.Random(seed).sample([name for name in KINDS if name != "bag"], k=many(1, 4))
     made = history(seed, [*kinds, "bag"])
     kept = str([f"d.{name}" for name in sorted(made.kept)])
     positional = NettingShop(spark, tmp_path / "positional", "positional", soft_delete=kept)
@@ -106,9 +107,9 @@ def test_any_history_in_any_windows_gives_what_a_dict_gives(spark: SparkSession,
         wanted = made.final(name)
         path = positional.app.lake.uri(tables.silver_path("d", name))
         found = {"Spark": by_spark(spark, path), **{reader: read(path).to_pylist() for reader, read in READERS.items()}}
-        found["MERGE, Spark"] = by_spark(spark, merged.app.lake.uri(tables.silver_path("d", name)))
+        found["MERGE"] = by_duckdb(merged.app.lake.uri(tables.silver_path("d", name))).to_pylist()
         for reader, read_rows in found.items():
             assert rows(read_rows, keyed=keyed) == wanted, f"seed {seed}: {name} by {reader}"
         if keyed:
-            history_of = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").collect()
-            assert any(row.operation == "UPSERT" for row in history_of), f"{name} was not written by position"
+            commits = DeltaTable(path).history()
+            assert any(one["operation"] == "UPSERT" for one in commits), f"{name} was not written by position"

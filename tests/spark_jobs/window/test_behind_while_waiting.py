@@ -33,8 +33,9 @@ def _routed(folder: Path, *more: str) -> Log:
     """Tables named t_1 of each source flow into shop.all. more: sources beside one and two."""
     log = Log(folder)
     head, _, tail = log.file.read_text().partition("tables: {include: [")
-    sources = "".join(f", {name}: {{conn_id: c, flavour: mariadb}}" for name in more)
-    head = head.replace("two: {conn_id: c, flavour: mariadb}", f"two: {{conn_id: c, flavour: mariadb}}{sources}")
+    sources = ["two: {conn_id: d, flavour: mariadb}"]
+    sources += [f"{name}: {{conn_id: {name}, flavour: mariadb}}" for name in more]
+    head = head.replace(sources[0], ", ".join(sources))
     names = "".join(f"'{name}.*', " for name in more)
     route = f"tables: {{routes: [{{match: '({'|'.join(('shop', 'two', *more))}).t_1', to: shop.all}}], include: ["
     log.file.write_text(f"{head}{route}{names}{tail}")

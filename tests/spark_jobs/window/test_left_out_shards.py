@@ -117,7 +117,7 @@ def test_no_cut_counts_a_table_as_complete_while_a_new_source_of_its_shards_is_b
     log = Log(tmp_path)
     head, _, tail = log.file.read_text().partition("tables: {")
     with_two = f"{head}tables: {{routes: [{{match: '(shop|two).t_.*', to: shop.all}}], {tail}"
-    log.file.write_text(with_two.replace(", two: {conn_id: c, flavour: mariadb}", ""))
+    log.file.write_text(with_two.replace(", two: {conn_id: d, flavour: mariadb}", ""))
     log.send("one", "CREATE TABLE shop.t_2 (id INT NOT NULL PRIMARY KEY)")
     log.level()
     assert "shop.all" not in log.apply().states
@@ -146,7 +146,7 @@ def test_shards_of_a_source_that_is_put_back_are_left_out_from_where_it_was_left
         log.send(source, f"CREATE TABLE {name} (id INT NOT NULL PRIMARY KEY)")
     log.level()
     assert "shop.all" not in log.apply().states
-    log.file.write_text(with_two.replace(", two: {conn_id: c, flavour: mariadb}", ""))
+    log.file.write_text(with_two.replace(", two: {conn_id: d, flavour: mariadb}", ""))
     log.level()
     left_ts = log.apply().followed.sources_left["two"]
     log.send("two", "ALTER TABLE two.t_1 ADD v INT")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,11 +116,13 @@ def test_one_that_is_to_be_active_and_wasnt_asked_is_held(way: str, tmp_path: Pa
     silver_guard.check(app, "d.t", log.state())  # a snapshot of it fills what is there now
 
 
-def test_a_foreign_table_isnt_taken_for_ours_by_a_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cause", [Cause.DDL_ASKS, Cause.NEEDS_ROWS])
+def test_a_foreign_table_isnt_taken_for_ours_by_a_row(cause: Cause, tmp_path: Path) -> None:
+    """Also where a snapshot is to fill the table: its rows would take the place of somebody else's."""
     app = application(tmp_path)
     app.claim()
     _foreign(app)
-    publish(app, Window(100, 110, [], taking=Taking(held={"d.t": ASKS})))
+    publish(app, Window(100, 110, [], taking=Taking(held={"d.t": replace(ASKS, cause=cause)})))
     with pytest.raises(SilverForeign, match="didn't write"):
         silver_guard.check(app, "d.t", app.lake.log(PATH).state())
 
@@ -182,6 +185,17 @@ def test_a_foreign_table_in_the_place_of_one_that_had_no_rows_yet_isnt_ours(tmp_
     assert (standing.state, standing.applied_ts, standing.lacks_rows) == (State.HELD, 100, False)
     with pytest.raises(SilverForeign, match="didn't write"):
         silver_guard.check(app, "d.t", log.state())
+
+
+def test_a_foreign_table_in_the_place_of_a_filled_one_keeps_its_rows(tmp_path: Path) -> None:
+    app, _ = begun(tmp_path)
+    shutil.rmtree(tmp_path / PATH)
+    app.lake.log(PATH).forget()
+    _foreign(app)
+    silver_guard.ask_all(app)
+    standing = app.states["d.t"]
+    assert (standing.state, standing.lacks_rows) == (State.HELD, False), "no snapshot takes them away"
+    assert "move that table away" in standing.reason
 
 
 def test_a_folder_that_is_removed_while_its_table_waits_for_rows_is_known_at_the_next_start(tmp_path: Path) -> None:

@@ -95,3 +95,26 @@ def test_all_mistakes_are_said_at_once_each_with_its_line() -> None:
         " known keys here: pipeline, lake, sources, tables, capture, apply, ddl, maintain, snapshot, verify,"
         " completeness, xa, alerts"
     )
+
+
+FEED = "{{flavour: ticdc, path: '{}', protocol: csv, time_zone: UTC}}"
+PUMP = "{{flavour: tidb, conn_id: tidb, listen: ['unix:/{}']}}"
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "told"),
+    [
+        ("{conn_id: c, flavour: mysql}", "{conn_id: c, flavour: mariadb, semi_sync: true}", "conn_id c"),
+        (FEED.format("s3://b/feed"), FEED.format("s3://b/feed/"), "path s3://b/feed"),
+        ("{conn_id: c, flavour: mysql}", "{conn_id: d, flavour: mysql}", ""),
+        (FEED.format("s3://b/feed"), FEED.format("s3://b/feed2"), ""),
+        (PUMP.format("a"), PUMP.format("b"), ""),
+    ],
+)
+def test_two_sources_of_one_log_are_refused(one: str, two: str, told: str) -> None:
+    text = f"{{pipeline: p, lake: {{path: l}}, sources: {{one: {one}, two: {two}}}, tables: {{include: ['*.*']}}}}"
+    if not told:
+        parse(text, where="p.yaml")
+        return
+    with pytest.raises(ConfigError, match=rf"sources one and two have the same {told}: every row would come twice"):
+        parse(text, where="p.yaml")

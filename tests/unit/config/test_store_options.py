@@ -1,4 +1,4 @@
-"""A secret in a pipeline file's storage_options is refused, and in no message."""
+"""A secret in a pipeline file's storage_options, or in its spark_conf, is refused, and in no message."""
 
 from __future__ import annotations
 
@@ -46,3 +46,34 @@ def test_a_password_inside_an_address_is_a_secret_too() -> None:
 def test_what_is_no_secret_is_taken() -> None:
     options = ", ".join(f"{key}: x" for key in PLAIN)
     assert set(config.parse(FILE.format(lake=options, feed=options), where="p.yaml").lake.storage_options) == set(PLAIN)
+
+
+SPARKS_SECRETS = [
+    "spark.hadoop.fs.s3a.secret.key", "spark.hadoop.fs.s3a.session.token", "spark.authenticate.secret",
+    "spark.hadoop.fs.azure.account.key.acc.dfs.core.windows.net", "spark.ssl.keyStorePassword", "spark.my.passwd",
+    "spark.hadoop.fs.azure.account.oauth2.client.secret.acc.dfs.core.windows.net",
+    "spark.kubernetes.authenticate.submission.oauthToken", "spark.hadoop.fs.gs.auth.service.account.private.key",
+    "spark.hadoop.fs.azure.sas.container.acc.blob.core.windows.net", "spark.hadoop.fs.s3a.bucket.b.secret.key",
+]  # fmt: skip
+SPARKS_PLAIN = [
+    "spark.executor.cores", "spark.hadoop.fs.s3a.access.key", "spark.hadoop.fs.s3a.aws.credentials.provider",
+    "spark.security.credentials.hive.enabled", "spark.kubernetes.authenticate.submission.oauthTokenFile",
+    "spark.kubernetes.driver.secrets.keys", "spark.authenticate.secret.file", "spark.redaction.regex",
+    "spark.kubernetes.driver.secretKeyRef.NAME", "spark.hadoop.fs.azure.account.auth.type", "spark.yarn.keytab",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", SPARKS_SECRETS)
+def test_a_secret_among_sparks_settings_is_refused(key: str) -> None:
+    """It would stand in the arguments of spark-submit, and in Airflow's database."""
+    text = FILE.format(lake="", feed="") + f"apply: {{spark_conf: {{{key}: hunter2}}}}\n"
+    with pytest.raises(ConfigError, match=rf"a secret has no place in a pipeline file \({key}\)") as caught:
+        config.parse(text, where="p.yaml")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_sparks_settings_that_are_no_secrets_are_taken() -> None:
+    text = (
+        FILE.format(lake="", feed="") + f"apply: {{spark_conf: {{{', '.join(f'{key}: x' for key in SPARKS_PLAIN)}}}}}\n"
+    )
+    assert set(config.parse(text, where="p.yaml").apply.spark_conf) == set(SPARKS_PLAIN)

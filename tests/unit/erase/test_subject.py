@@ -93,3 +93,21 @@ def test_a_bound_names_a_key_in_each_way_of_writing_it() -> None:
     assert not means("14711", 4711)
     assert means(f"_utf8mb4 x'{b'ada'.hex()}'", "ada")
     assert not means(f"_utf8mb4 x'{b'bob'.hex()}'", "ada")
+
+
+@pytest.mark.parametrize(
+    ("where", "named"),
+    [
+        ("c0 = 4711", {(4711,)}),
+        ("C0 IN (1, 2) OR c0 = 3", {(1,), (2,), (3,)}),
+        ("c0 IN (1, 2) AND c0 = 2", {(2,)}),
+        ("c0 = 1 AND c0 = 2", set()),
+        ("c0 = 1.5", set()),
+        ("c0 > 1", None),
+        ("c0 = 1 AND c1 = 'ada'", None),
+        ("c0 = 1 OR c1 = 'ada'", None),
+        ("NOT (c0 = 1)", None),
+    ],
+)
+def test_a_condition_may_say_the_keys_itself(where: str, named: set[tuple[int, ...]] | None) -> None:
+    assert Subject(read_condition(where), WIDE.version).named == named

@@ -15,9 +15,19 @@ from tidegate.commit_ts import compose
 from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.rebuild import OnlyTables, RebuildLake, begin_ts, moment, physical_tables, silver_version
+from tidegate.lake.rebuild import (
+    OnlyTables,
+    RebuildLake,
+    begin_ts,
+    moment,
+    physical_tables,
+    silver_version,
+)
+from tidegate.lake.rebuilt_parents import TableBetween, begin_with_parents, cascade_parents, reshaped_at
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.partitions import SPLIT, RowsMoved
+from tidegate.schema.model.unlogged import ForeignKey
+from tidegate.table_names import Physical
 
 ALL = config.Tables(include=("*.*",), routes=(config.Route(match=r"d.shard_\d", to="d.all"),))
 
@@ -53,6 +63,72 @@ def test_tables_that_gave_rows_by_renames_partitions_and_routes_come_along() -> 
     assert along(rows, "d.piece") == along(rows, "d.whole") == {"whole", "piece"}
     assert along(rows, "d.nothing") == set()
     assert physical_tables([rows], ALL, "d.later", ["other"]) == set()
+
+
+def test_parents_that_change_below_the_log_come_along_with_what_gave_them_rows() -> None:
+    def keys(*parents: str) -> dict[str, Any]:
+        return {"foreign_keys": tuple(ForeignKey(f"k_{name}", ("d", name), "CASCADE") for name in parents)}
+
+    rows = history(
+        version("top", [1]),
+        version("top_before", [2]),
+        version("middle_before", [3], **keys("top_before")),
+        version("middle", [3], kind="rename", **keys("top")),
+        version("root_before", [4]),
+        version("root", [4], kind="rename"),
+        version("below", [5], **keys("middle", "root")),
+        version("beside", [6], **keys("root")),
+    )
+    above, between = cascade_parents(lambda: [rows[:3], rows[3:]], ALL, {table("below")})
+    assert {name.table for name in above} == {"top", "top_before", "middle", "middle_before", "root"}
+    both = TableBetween(frozenset({table("middle"), table("middle_before")}), frozenset({table("below")}))
+    assert between == [both, both]
+    above, between = cascade_parents(lambda: [rows], ALL, {table("beside")})
+    assert ({name.table for name in above}, between) == ({"root"}, [])
+
+
+def table(name: str) -> Physical:
+    return Physical("a", "d", name)
+
+
+def test_it_begins_where_each_parent_between_has_its_rows_before_its_children_begin() -> None:
+    """C below p below q; x is made later, below q."""
+    p = [version("p", [1], at=at, kind=kind) for at, kind in ((10, "create"), (60, "snapshot"), (90, "snapshot"))]
+    q = [version("q", [2], at=at, kind=kind) for at, kind in ((5, "create"), (50, "truncate"), (70, "snapshot"))]
+
+    def begun(begin: int, *, emptied: bool = True) -> int:
+        between = [
+            (TableBetween(frozenset({table("p")}), frozenset({table("c")})), p, emptied),
+            (TableBetween(frozenset({table("q")}), frozenset({table("p"), table("x")})), q, emptied),
+        ]
+        return begin_with_parents(begin, 200, {table("c")}, between)
+
+    assert [begun(at) for at in (99, 89, 88, 60, 59, 58, 9, 3)] == [69, 69, 49, 49, 49, 4, 4, 3]
+    assert begun(99, emptied=False) == 4, "rows of the past stay over a snapshot"
+    assert begin_with_parents(99, 200, {table("c")}, []) == 99
+
+
+def test_a_ring_of_parents_begins_where_both_were_empty() -> None:
+    p = [version("p", [1], at=at, kind=kind) for at, kind in ((10, "create"), (60, "snapshot"))]
+    q = [version("q", [2], at=at, kind=kind) for at, kind in ((9, "create"), (50, "snapshot"))]
+    ring = [
+        (TableBetween(frozenset({table("p")}), frozenset({table("c"), table("q")})), p, True),
+        (TableBetween(frozenset({table("q")}), frozenset({table("p")})), q, True),
+    ]
+    assert begin_with_parents(99, 200, {table("c")}, ring) == 8
+
+
+def test_windows_that_follow_foreign_keys_end_where_rows_are_moved_or_columns_change() -> None:
+    rows = [
+        version("t", [1], at=50),
+        version("t", [1], at=60, kind="alter"),
+        version("t", [1, 2], at=70, kind="alter"),
+        version("t", [1, 2], at=80, kind="rename"),
+        version("u", [1, 2], at=80, kind="rename"),
+        version("v", [3], at=90),
+        version("v", [3], at=95, kind="alter", moved=RowsMoved(SPLIT, ("p0",), ("d", "u"))),
+    ]
+    assert reshaped_at(rows) == [70, 80, 95]
 
 
 def test_it_begins_at_the_first_version_or_where_the_table_was_last_empty() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.support.pipeline_views import CUT, NOW, view
 from tidegate.capture.chaser import ChaserState
+from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.capture.source import Retention
 from tidegate.capture.status_file import CaptureStatus
 from tidegate.commit_ts import physical_ms
@@ -68,6 +69,21 @@ def test_a_look_is_measured() -> None:
     assert shows["tidegate_verified_through_timestamp_seconds",] == cut
     assert (shows["tidegate_capture_chasing", "eu"], shows["tidegate_capture_behind_bytes", "eu"]) == (1, 4_000)
     assert shows["tidegate_source_purge_in_seconds", "eu"] == 7200
+
+
+def test_work_that_has_stopped_is_measured() -> None:
+    whole = view()
+    assert whole.standing is not None
+    name = whole.pipeline.pipeline
+    down = [
+        Silence(work, of, name, LastSign.KILLED, NOW, f"{name}__{work}")
+        for work, of in ((LeasedWork.CAPTURE, "us"), (LeasedWork.APPLY, name))
+    ]
+    for silences, expected in (((), (0, 0, 0)), ((down[0],), (0, 1, 0)), ((down[1],), (0, 0, 1))):
+        look = replace(whole, standing=replace(whole.standing, silences=silences))
+        shows = {(sample.metric, *sample.labels[1:]): sample.value for sample in samples(look)}
+        names = (("tidegate_capture_down", "eu"), ("tidegate_capture_down", "us"), ("tidegate_apply_down",))
+        assert tuple(shows[each] for each in names) == expected
 
 
 def test_a_lake_that_cant_be_read_is_down_and_no_old_figure_stands_in() -> None:

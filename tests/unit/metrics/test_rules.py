@@ -12,6 +12,7 @@ from tests.support.pipeline_views import NOW, view
 from tests.unit.metrics.test_measured import CHASING
 from tidegate import config
 from tidegate.capture.chaser import ChaserState
+from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.config import BOUNDED, Alert
 from tidegate.lake.verified import Verified
 from tidegate.metrics.catalogue import METRICS
@@ -83,6 +84,29 @@ def test_the_pipeline_file_leaves_alerts_out_and_has_bounds_of_its_own() -> None
     assert Alert.SOURCE_DOWN not in said
     assert not said[Alert.SILVER_BEHIND].so
     assert not said[Alert.PURGE_NEAR].so
+
+
+def test_stopped_work_is_said_of_its_source_and_of_apply() -> None:
+    look = view(held=False)
+    assert look.standing is not None
+    name = look.pipeline.pipeline
+    silences = tuple(
+        Silence(work, of, name, LastSign.ENDED, NOW, "dag")
+        for work, of in ((LeasedWork.CAPTURE, "us"), (LeasedWork.APPLY, name))
+    )
+    said = so(replace(look, standing=replace(look.standing, silences=silences)))
+    assert names(said) == {"capture_down": ["us"], "apply_down": [""]}
+    assert said[Alert.CAPTURE_DOWN].so["us"] == "capture of us doesn't run"
+    assert said[Alert.CAPTURE_DOWN].known == {"eu", "us"}
+
+
+@pytest.mark.parametrize(("run_for", "is_silent"), [(600, True), (3600, False)])
+def test_capture_at_rest_for_as_long_as_a_run_is_not_silent(run_for: int, is_silent: bool) -> None:
+    look = view()
+    capture = look.pipeline.capture.model_copy(update={"run_for_seconds": run_for})
+    resting = replace(CHASING, written_at=NOW - 1000)
+    said = so(replace(look, pipeline=look.pipeline.model_copy(update={"capture": capture})), eu=resting)
+    assert bool(said[Alert.CAPTURE_SILENT].so) is is_silent
 
 
 @pytest.mark.parametrize("hours", [1, 3])

@@ -9,8 +9,10 @@ import pytest
 
 from tidegate.config import DumpMode, Flavour, Tables
 from tidegate.errors import SourceRefused
+from tidegate.mysql.paste import statements
 from tidegate.mysql.preflight import SourceDemands, preflight
 from tidegate.mysql.server_facts import SERVER_IDS, Replication, SourceFacts, server_of
+from tidegate.mysql.unlogged_columns import needed_to_compute
 from tidegate.schema.model.server import ServerVersion
 
 WANTED = SourceDemands(Flavour.MARIADB, DumpMode.GTID, Tables(include=("shop.*", r"crm_\d+.*"), exclude=("crm_9.*",)))
@@ -178,3 +180,54 @@ def test_versions_are_numbers_however_many_digits_they_have(version: str) -> Non
     assert found.version_number >= (9, 7, 0)
     assert found.version_number < (27,)
     assert ServerVersion.of(version).number >= 90700
+
+
+@pytest.mark.parametrize(
+    ("version", "grant", "is_asked_for"),
+    [
+        ("11.8.9-MariaDB", "GRANT SELECT ON *.* TO `a`@`%`", True),
+        ("11.8.9-MariaDB", "GRANT CREATE TEMPORARY TABLES ON `other`.* TO `a`@`%`", True),
+        ("11.8.9-MariaDB", "GRANT CREATE, CREATE TEMPORARY TABLES ON `tidegate`.* TO `a`@`%`", False),
+        ("11.8.9-MariaDB", "GRANT ALL PRIVILEGES ON *.* TO `a`@`%`", False),
+        ("11.4.5-MariaDB", "GRANT SELECT ON *.* TO `a`@`%`", False),
+        ("9.7.4", "GRANT SELECT ON *.* TO `a`@`%`", False),
+    ],
+)
+def test_rows_are_asked_for_in_a_temporary_table_where_the_log_lacks_values(
+    version: str, grant: str, is_asked_for: bool
+) -> None:
+    found = facts(version=version, grants=(grant,))
+    pasted = "GRANT CREATE TEMPORARY TABLES ON tidegate.* TO 'a'@'%';  -- for generated columns"
+    assert (pasted in statements(found, "'a'@'%'", writes_marks=True)) is is_asked_for
+    assert bool(needed_to_compute(found)) is is_asked_for
+
+
+@pytest.mark.parametrize(
+    ("grants", "is_held"),
+    [
+        (["SELECT, CREATE TEMPORARY TABLES ON `tide%`.* TO `a`@`%` WITH GRANT OPTION"], True),
+        (["ALL PRIVILEGES ON `%`.* TO `a`@`%`"], True),
+        (["CREATE TEMPORARY TABLES ON `tidegat_`.* TO `a`@`%`"], True),
+        (["CREATE TEMPORARY TABLES ON `tidegat\\_`.* TO `a`@`%`"], False),
+        (["CREATE TEMPORARY TABLES ON `Tidegate`.* TO `a`@`%`"], False),
+        (["SELECT ON `tidegate`.* TO `a`@`%`", "CREATE TEMPORARY TABLES ON `tide%`.* TO `a`@`%`"], False),
+        (["SELECT ON `tidegate`.* TO `a`@`%`", "CREATE TEMPORARY TABLES ON `tide%`.* TO `role`"], True),
+    ],
+)
+def test_the_closest_grant_of_a_database_counts(grants: list[str], is_held: bool) -> None:
+    """MariaDB denies and allows it so; SHOW GRANTS has this order."""
+    held = facts(grants=("GRANT USAGE ON *.* TO `a`@`%`", *(f"GRANT {grant}" for grant in grants)))
+    assert held.holds("CREATE TEMPORARY TABLES", "tidegate") is is_held
+    assert not held.holds("CREATE TEMPORARY TABLES")
+
+
+def test_a_longer_privilege_is_another_one() -> None:
+    admin = "GRANT SELECT, BINLOG MONITOR, REPLICATION SLAVE ADMIN ON *.* TO `a`@`%`"
+    with pytest.raises(SourceRefused, match="privilege REPLICATION SLAVE is missing"):
+        preflight(facts(grants=(admin,)), WANTED)
+
+
+def test_a_missing_privilege_is_said_as_a_statement_to_paste() -> None:
+    identified = "GRANT SELECT ON *.* TO `o'neil`@`10.%` IDENTIFIED BY PASSWORD '*0'"
+    with pytest.raises(SourceRefused, match=r"GRANT REPLICATION SLAVE ON \*\.\* TO `o'neil`@`10\.%`"):
+        preflight(facts(grants=(identified,)), WANTED)

@@ -143,6 +143,17 @@ def test_where_the_source_no_longer_has_it_the_baseline_is_taken_anew(
     }
 
 
+def test_another_server_whose_gtids_say_nothing_is_given_a_baseline_of_its_own(tmp_path: Path) -> None:
+    """A connection to a wrong server was put right. MariaDB's GTIDs are numbers alone, and its tables are others."""
+    run = begun(tmp_path)
+    wrong = replace(FIRST, flavour=Flavour.MARIADB, version="11.8.9-MariaDB", gtid_executed="0-1-9")
+    right = replace(PROMOTED, flavour=Flavour.MARIADB, version="11.8.9-MariaDB", gtid_executed="0-2-20")
+    checkpoint_of(run, wrong, tmp_path)
+    run.tables = {"t": VersionStatus.NEEDS_SNAPSHOT}
+    assert checkpoint_of(run, right, tmp_path)[2] == "0-2-20"
+    assert run.read == 2
+
+
 def test_another_start_in_the_pipeline_file_begins_anew(tmp_path: Path) -> None:
     run = begun(tmp_path)
     earliest = replace(FIRST, binary_logs=(("log.000001", 500), *FIRST.binary_logs))

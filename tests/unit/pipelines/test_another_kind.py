@@ -18,9 +18,9 @@ from tidegate.connections import Connection
 from tidegate.lake.files import LakeFiles
 
 TRAITS = SourceTraits(
-    sql_conn_id="db", replica_conn_id=None, watched_conn_id=None, cluster=None, pushed_seconds=None, paths=(), files=(),
-    in_silver=as_named, has_positions=False, bounds_timestamps=True, shows_past=False, leaves_out_tables=False,
-    logs_own_tables=False, changefeed=False, erases_rows=False,
+    log=None, sql_conn_id="db", replica_conn_id=None, watched_conn_id=None, cluster=None, pushed_seconds=None,
+    paths=(), files=(), in_silver=as_named, has_positions=False, bounds_timestamps=True, shows_past=False,
+    leaves_out_tables=False, logs_own_tables=False, changefeed=False, leaves_out_generated=False, erases_rows=False,
 )  # fmt: skip
 
 

@@ -244,7 +244,7 @@ def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(
     with monkeypatch.context() as silent:
         silent.setattr(automatic, "SNAPSHOT_SILENT_SECONDS", -1)
         state, _, way = look(pipeline())
-        assert (state, "tidegate snapshot run p reads, or says why not" in way) == (State.HELD, True)
+        assert (state, "`tidegate snapshot run p` reads, or says why not" in way) == (State.HELD, True)
     event(lake, EventKind.FAILED, "it broke")
     state, _, way = look(pipeline())
     assert state is State.HELD

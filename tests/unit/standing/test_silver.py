@@ -31,6 +31,8 @@ FITS = Shown(12, "id", 100, 100)
         (OURS, replace(FITS, table_id="else", applied_ts=80, born=True), Answer(Unlike.REPLACED, 80)),
         (OURS, replace(FITS, table_id="else"), Answer(Unlike.REPLACED)),  # REPLACE TABLE in our own log
         (OURS, replace(FITS, table_id="else", born=True, restored=True), Answer(Unlike.REPLACED)),
+        (OURS, Shown(3, "else", has_rows=True, born=True), Answer(Unlike.FOREIGN)),  # not for a snapshot
+        (OURS, Shown(3, "else", born=True), Answer(Unlike.REPLACED)),
         (Said(12), replace(FITS, table_id="any"), GOES_ON),  # an older release recorded no id
         (Said(12), Shown(11, "any", 50, 50), Answer(Unlike.OLDER, 50)),
         (Said(12), Shown(), Answer(Unlike.GONE)),

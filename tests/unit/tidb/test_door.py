@@ -34,6 +34,20 @@ def test_the_first_cluster_that_enters_is_the_pumps() -> None:
     assert door.enters(7) == ""
 
 
+def test_who_knows_the_cluster_is_asked_before_a_stranger_says_it() -> None:
+    door, asked = Door(), list[int]()
+
+    def known() -> int:
+        asked.append(1)
+        return 7
+
+    door.known = known
+    for _ in range(2):
+        assert door.enters(8) == "this Pump is of cluster 7, not of 8"
+    assert door.enters(7) == ""
+    assert len(asked) == 1
+
+
 def test_a_question_whether_it_is_back_makes_nobody_the_pumps_cluster() -> None:
     door = Door()
     assert door.refuses_cluster(8) == ""

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from tidegate.errors import SchemaMismatch
 from tidegate.merge.past.current import NO_PAST
 from tidegate.merge.past.form import Past
 from tidegate.merge.past.history import HISTORY
 from tidegate.merge.past.soft_delete import SOFT_DELETE
+from tidegate.schema.model.columns import TableVersion
 
-__all__ = ["HISTORY", "NO_PAST", "PASTS", "SOFT_DELETE", "Past", "past_named", "past_of"]
+__all__ = ["HISTORY", "NO_PAST", "PASTS", "SOFT_DELETE", "Past", "check_modes", "past_named", "past_of"]
 
 PASTS: Final[dict[str, Past]] = {past.word: past for past in (SOFT_DELETE, HISTORY)}
 
@@ -28,5 +30,13 @@ def past_of(columns: Collection[str]) -> Past:
 
 
 def past_named(words: Sequence[str]) -> Past:
-    """The mode of a table with these keys. With two of them it is held (window/shape/shapes.py)."""
+    """The mode of a table with these keys. With two of them it is held (check_modes)."""
     return PASTS[words[0]] if words else NO_PAST
+
+
+def check_modes(words: Sequence[str], name: str, versions: Sequence[TableVersion], *, routed: bool) -> None:
+    """Raise SchemaMismatch for a logical table with two modes, or with an unfit one. words: its keys of modes."""
+    if len(words) > 1:
+        why = f"{' and '.join(f'tables.{word}' for word in sorted(words))} both keep its deleted rows"
+        raise SchemaMismatch(why, where=name, remedy="take it out of one of them")
+    past_named(words).check(name, versions, routed=routed)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
 from tidegate import tables
-from tidegate.config import DumpMode, MysqlSource, Start
+from tidegate.config import DumpMode, Flavour, MysqlSource, Start
 from tidegate.errors import LakeUnavailable, PositionLost, SourceRefused
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -71,9 +71,11 @@ class Began:
         return beginning(*place, self.gtid_executed, self.server_id, self.server_uuid)
 
     def still_there(self, facts: SourceFacts) -> bool:
-        """Whether this server's files reach back to it; of another server only its GTIDs can tell."""
+        """Whether this server's files reach back to it. Another server can only be known for its replica by the names
+        in MySQL's GTIDs: MariaDB's are numbers, and any server counts so far.
+        """
         if (facts.server_id, facts.server_uuid) != (self.server_id, self.server_uuid):
-            return True
+            return facts.flavour is Flavour.MYSQL and bool(self.gtid_executed)
         return dict(facts.binary_logs).get(self.file, -1) >= self.offset
 
 

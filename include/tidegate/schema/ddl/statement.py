@@ -28,7 +28,8 @@ class EventSaid:
     mariadb_explicit: its bit of MariaDB's flags, None without flags. database_charset: the default for a new database,
     "" when the event doesn't say. atomic: the server changed its dictionary, and logged that as one; an IF NOT EXISTS
     with an existing table did not. thread_specific: a temporary table was used. with_rows: the new table has rows
-    unknown from the source's log. columns: all columns of the table `of` after the statement, () when unknown.
+    unknown from the source's log. failed: the server refused it, and logged it since it had an effect before. columns:
+    all columns of the table `of` after the statement, () when unknown.
     of_made: `database` is that of the new table, and the session's isn't known.
     """
 
@@ -41,6 +42,7 @@ class EventSaid:
     of: tuple[str, str] = ("", "")
     columns: tuple[SaidColumn, ...] = ()
     of_made: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,22 @@
 """Whether a generated column is computed as before.
 
 In:  a column before and after a statement, the columns that were renamed by it.
-Out: True where the expression is the same, however it is written; whether it reads a column's default; whether it has
-     another value for each who asks.
+Out: True where the expression is the same, however it is written; whether it reads a column's default; which columns
+     it hangs on.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
-from tidegate.schema.ddl.expressions import same_expression
+from tidegate.errors import DDLError
+from tidegate.schema.ddl.expressions import read_expression, same_expression
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 
+_LITERALS: Final = frozenset({"null", "true", "false", "unknown"})  # which the reader of expressions takes for columns
 _DEFAULT: Final = re.compile(r"\bdefault\s*\(", re.IGNORECASE)
-# What MariaDB takes in a virtual column though it hangs on the moment, the session or chance. MySQL refuses all of it.
-_UNSTEADY: Final = re.compile(
-    r"\b(rand|uuid|uuid_v4|uuid_v7|uuid_short|sys_guid|now|current_timestamp|localtime|localtimestamp|sysdate|curdate"
-    r"|current_date|curtime|current_time|utc_date|utc_time|utc_timestamp|connection_id|current_user|session_user|user"
-    r"|system_user|current_role|database|schema|last_insert_id|found_rows|row_count|version|random_bytes)\s*\("
-    r"|\bunix_timestamp\s*\(\s*\)|\b(current_timestamp|current_date|current_time|localtime|localtimestamp|utc_date"
-    r"|utc_time|utc_timestamp|current_user|current_role)\b|@@",
-    re.IGNORECASE,
-)
-_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`")
 
 
 def renamed_between(shared: Iterable[tuple[Column, Column]]) -> dict[str, str]:
@@ -43,12 +35,44 @@ def reads_default(expression: str) -> bool:
     return _DEFAULT.search(expression) is not None
 
 
-def computed_by_whoever_reads(version: TableVersion) -> str:
-    """Why a virtual column has no value that could be kept; "" when there is none such."""
-    for column in version.columns:
-        if column.generated is Generated.VIRTUAL and _UNSTEADY.search(_QUOTED.sub("''", column.generation_expression)):
-            return (
-                f"its virtual column {column.name} ({column.generation_expression[:80]}) is computed anew by whoever"
-                " reads it, and has no value that could be kept"
-            )
-    return ""
+def computed_beside_key(version: TableVersion) -> tuple[Column, ...]:
+    """Generated columns that are no part of the key, in the table's order."""
+    return tuple(c for c in version.columns if c.generated is not Generated.NO and c.id not in version.key)
+
+
+def hangs_on(version: TableVersion, computed: Iterable[Column]) -> tuple[Column, ...]:
+    """The stored columns with which the values of generated ones change, in the table's order: all, where an expression
+    can't be read.
+    """
+    return tuple(column for column in reached(version, computed) if column.generated is Generated.NO)
+
+
+def reached(version: TableVersion, computed: Iterable[Column]) -> tuple[Column, ...]:
+    """Generated columns, and all columns behind them, in the table's order: every one, where an expression can't be
+    read.
+    """
+    by_name = {column.name.lower(): column for column in version.columns}
+    waiting, read = [*computed], set[str]()
+    while waiting:
+        column = waiting.pop()
+        if column.name.lower() in read:
+            continue
+        read.add(column.name.lower())
+        if column.generated is Generated.NO:
+            continue
+        try:
+            names = _columns_of(read_expression(column.generation_expression))
+        except DDLError:
+            return version.columns
+        if not names - _LITERALS <= by_name.keys():
+            return version.columns
+        waiting += [by_name[name] for name in names & by_name.keys()]
+    return tuple(column for column in version.columns if column.name.lower() in read)
+
+
+def _columns_of(tree: Any) -> set[str]:
+    if not isinstance(tree, (tuple, list)):
+        return set()
+    if len(tree) == 2 and tree[0] == "column" and isinstance(tree[1], str):
+        return {tree[1]}
+    return set().union(*map(_columns_of, tree))

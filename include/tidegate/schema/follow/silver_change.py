@@ -11,6 +11,7 @@ says how (recast.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,9 +19,12 @@ from typing import Any, Final
 from tidegate.schema.follow.added_columns import existing_row_value
 from tidegate.schema.follow.computed import computes_the_same, reads_default, renamed_between
 from tidegate.schema.follow.recast import Recast, recast
+from tidegate.schema.follow.session_values import stored_by_session
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.schema.model.type_table import TEXT_BYTES, Kind
 from tidegate.schema.model.types import CanonicalType, canonical, integer_range
+
+_COPY: Final = re.compile(r"\bALGORITHM\s*=?\s*COPY\b|\bDROP\s+PRIMARY\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +103,15 @@ def diff(
     # Nothing else says that values changed of which silver has none.
     unseen = [(was, now) for was, now in shared if now.id in apart]
     rewritten = {now.id for was, now in unseen if not computes_the_same(was, now, names) or _rewritten(was, now)}
+    rewritten |= {now.id for _, now in unseen if _computed_anew(now, shared, rewritten)}
     if rewritten:  # another one may be computed from those
         rewritten |= {now.id for _, now in unseen if now.generation_expression}
+    of_session = {now.id for _, now in here if stored_by_session(new, now)} if _may_be_copied(new, shared) else ()
     for was, now in here:
-        actions += _change(was, now, names) or _computed_anew(now, shared, rewritten)
+        if now.id in of_session:
+            actions.append(ValuesRewritten(now, "a statement that copies the table computes it in its own session"))
+        else:
+            actions += _change(was, now, names) or _computed_anew(now, shared, rewritten)
     added = [c for c in new.columns if c.id not in before and c.id not in apart]
     actions += [AddSilverColumn(c, existing_row_value(c, timestamp_us)) for c in added]
     if old.key != new.key:
@@ -136,9 +145,18 @@ def _computed_anew(
     changed = [
         now
         for was, now in named
-        if now.id in rewritten or not _reads_the_same(was, now) or (defaults and not _same_default(was, now))
+        if now.id in rewritten or not _reads_the_same(was, now) or (defaults and not same_default(was, now))
     ]
     return [ValuesRewritten(column, f"it is computed from {changed[0].name}, which changed")] if changed else []
+
+
+def _may_be_copied(new: TableVersion, shared: list[tuple[Column, Column]]) -> bool:
+    """Whether the server may have made all rows of the table anew, and not in place."""
+    return any(_form(was) != _form(now) for was, now in shared) or _COPY.search(new.ddl) is not None
+
+
+def _form(column: Column) -> tuple[object, ...]:
+    return column.type, column.charset, column.collation, column.nullable, column.generated
 
 
 def _reads_the_same(was: Column, now: Column) -> bool:
@@ -151,7 +169,7 @@ def _reads_the_same(was: Column, now: Column) -> bool:
     return old.kind is new.kind and old.kind in (Kind.INT, Kind.TEXT) and "char" not in (old.text.base, new.text.base)
 
 
-def _same_default(was: Column, now: Column) -> bool:
+def same_default(was: Column, now: Column) -> bool:
     return (was.default, was.default_is_expression) == (now.default, now.default_is_expression)
 
 

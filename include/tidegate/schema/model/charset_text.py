@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.errors import UnsupportedValue
-from tidegate.remedy import REPORT
+from tidegate.remedy import REFILL, REPORT
 from tidegate.schema.model.charset_tables import BIG5, EUCJPMS, SWE7, UPPER
 
 UNDEFINED: Final = "\ufffe"  # as codecs.charmap_decode takes it
@@ -237,7 +237,7 @@ def decode_text(charset: str, data: bytes) -> str:
         shown = error.object[error.start : error.end].hex()  # the rest of the value may be nobody's to see
         raise UnsupportedValue(
             f"bytes {shown} are not valid {charset}",
-            remedy="repair the value at the source, or store it in a binary column",
+            remedy=REFILL.after("repair the value at the source, or store it in a binary column"),  # the log keeps it
         ) from None
 
 

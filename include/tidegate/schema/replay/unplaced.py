@@ -17,7 +17,16 @@ from typing import Final, Protocol
 from tidegate.remedy import RECREATE
 from tidegate.schema.ddl.reader import DdlNotRead, read
 from tidegate.schema.ddl.statement import DdlStatement
-from tidegate.schema.ddl.tree import AlterTable, CreateLike, RenameTables, RenameTo, Statement, TableName
+from tidegate.schema.ddl.tree import (
+    AlterTable,
+    CreateLike,
+    CreateTable,
+    DropTables,
+    RenameTables,
+    RenameTo,
+    Statement,
+    TableName,
+)
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.server import ServerVersion
 
@@ -35,6 +44,8 @@ class PlacedTables(Protocol):
 def read_placed(statement: DdlStatement, server: ServerVersion, history: PlacedTables) -> Statement:
     """Raises DdlNotRead."""
     parsed = read(statement.sql, database=statement.database, sql_mode=statement.sql_mode, server=server)
+    if statement.said.failed and isinstance(parsed, CreateTable | CreateLike) and parsed.or_replace:
+        return DropTables((parsed.table,), parsed.temporary)  # MariaDB drops the old table first
     pair = unplaced(statement.sql, statement.sql_mode, server) if statement.said.of_made else None
     if pair is None:
         return parsed

@@ -183,7 +183,7 @@ def _seen(pipeline: str, status: TableStatus, outlook: Outlook, now: datetime) -
     if silent > SNAPSHOT_SILENT_SECONDS and outlook.under_way != SnapshotState.PAUSED and _needs_reader(outlook):
         what = f"for {silent:.0f} s no reader has said anything of its snapshot: is one running, or was it refused?"
         return replace(
-            status, way_out=f"{what} tidegate snapshot run {pipeline} reads, or says why not; {status.way_out}"
+            status, way_out=f"{what} `tidegate snapshot run {pipeline}` reads, or says why not; {status.way_out}"
         )
     if outlook.under_way:
         what = f"its snapshot is {outlook.under_way}, and apply has taken none of its rows yet"

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tidegate.errors import StreamCorrupt, UnsupportedValue
-from tidegate.mysql.sql import ByNumber, above, upto
+from tidegate.mysql.sql import ByNumber, above, double_literal, upto
 from tidegate.remedy import REPORT
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.type_table import Kind
@@ -75,9 +75,9 @@ def literal(column: Column, cell: bytes) -> str:
         case Kind.INT | Kind.UNSIGNED_BIGINT | Kind.YEAR:
             return str(int.from_bytes(cell, "little", signed=not kind.text.unsigned))
         case Kind.FLOAT:
-            return _double(float(np.frombuffer(cell, "<f4")[0]))
+            return double_literal(float(np.frombuffer(cell, "<f4")[0]))
         case Kind.DOUBLE:
-            return _double(struct.unpack("<d", cell)[0])
+            return double_literal(struct.unpack("<d", cell)[0])
         case Kind.DECIMAL | Kind.DECIMAL_TEXT:
             return cell.decode("ascii")
         case Kind.DATE | Kind.DATETIME | Kind.TIMESTAMP:
@@ -95,12 +95,6 @@ def literal(column: Column, cell: bytes) -> str:
     raise UnsupportedValue(
         f"column {column.name} is {column.type}, which is no key of ours", remedy=f"leave the table out, or {REPORT}"
     )
-
-
-def _double(value: float) -> str:
-    """The shortest digits of this number, with an exponent: without one it would be a DECIMAL."""
-    text = repr(value)
-    return text if "e" in text else f"{text}e0"
 
 
 def _moment(cell: bytes, *, date: bool) -> str:

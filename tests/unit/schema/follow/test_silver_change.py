@@ -52,6 +52,29 @@ def test_an_expression_written_otherwise_or_with_a_renamed_column_changes_no_val
     assert found.recast is None
 
 
+_OF_SESSION = "id INT PRIMARY KEY, n INT, at TIMESTAMP NULL, dt DATETIME, h INT AS (HOUR(at)) STORED"
+
+
+@pytest.mark.parametrize(
+    "alter",
+    ["MODIFY n BIGINT", "MODIFY h BIGINT AS (HOUR(at)) STORED", "ADD m INT, ALGORITHM=COPY"],
+)
+def test_a_stored_value_of_the_session_is_another_one_where_the_table_is_copied(alter: str) -> None:
+    (found,) = (one for one in _actions(_OF_SESSION, alter) if isinstance(one, ValuesRewritten))
+    assert (found.column.name, found.recast) == ("h", None)
+
+
+def test_a_stored_value_stays_where_the_table_isnt_copied_or_it_is_everybodys() -> None:
+    assert not any(isinstance(one, ValuesRewritten) for one in _actions(_OF_SESSION, "ADD m INT, RENAME COLUMN n TO k"))
+    assert _actions(_OF_SESSION.replace("(at)", "(dt)"), "MODIFY n BIGINT") == [ChangeType("n", "int", "bigint")]
+
+
+def test_what_is_computed_from_a_left_out_column_changes_with_what_that_one_is_computed_from() -> None:
+    table = "a VARCHAR(9) CHARACTER SET latin1, g INT AS (LENGTH(a)) STORED, g2 INT AS (g * 2) STORED"
+    changed = [one for one in _actions(table, "MODIFY a VARCHAR(9) CHARACTER SET utf8mb4", "g") if one]
+    assert [one.column.name for one in changed if isinstance(one, ValuesRewritten)] == ["g2"]
+
+
 @pytest.mark.parametrize(
     "alter",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -304,3 +305,16 @@ def test_a_long_history_has_as_many_columns_in_memory_as_different_ones() -> Non
     read = SchemaHistory("one", [version.to_row() for version in versions]).versions("db", "t")
     assert [version.columns for version in read] == [version.columns for version in versions]
     assert len({id(column) for version in read for column in version.columns}) == 53
+
+
+def test_a_refused_create_or_replace_is_a_drop() -> None:
+    s = Session("11.8.2-MariaDB-log")
+    s.run("CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)")
+    for text in (
+        "CREATE OR REPLACE TABLE t (a INT, a INT)",
+        "CREATE OR REPLACE TABLE u LIKE t",
+        "CREATE TABLE v (a INT)",
+    ):
+        logged = s.statement(text)
+        s.history.replay(replace(logged, said=replace(logged.said, failed=True)))
+    assert [s.last(table).status for table in "tuv"] == [*[VersionStatus.DROPPED] * 2, VersionStatus.ACTIVE]

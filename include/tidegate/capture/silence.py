@@ -1,0 +1,101 @@
+"""Stopped work: capture of a source, apply of a pipeline, by the last sign in its lease.
+
+In:  the newest entry of the lease; since when a change waits for the work; the time.
+Out: a Silence and its words; None while the work goes on.
+
+A running process renews its lease every ten seconds. One that ends by itself releases it, with an
+error, too. Then there may be a rest until there is work: of capture in Airflow's triggerer, of apply
+until bronze has changes. An entry's times are by its writer's clock: only people's words depend on
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from tidegate.delta.lease_entry import LeaseEntry, is_gone
+from tidegate.limits import WORK_BEGINS_SECONDS, WORK_SILENT_SECONDS
+from tidegate.text_layout import age_text
+
+
+class LeasedWork(StrEnum):
+    """A kind of work with a lease."""
+
+    CAPTURE = "capture"
+    APPLY = "apply"
+
+
+class LastSign(StrEnum):
+    """The last sign of a work."""
+
+    KILLED = "killed"  # its process is gone, and released nothing
+    SILENT = "silent"  # it says nothing any more: its process, or its machine, may be gone
+    ENDED = "ended"  # it ended by itself, well or with an error, and nothing has begun it again
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Stopped work. of: the source, or the pipeline. since: Unix time of the last sign. dag: its DAG's id."""
+
+    work: LeasedWork
+    of: str
+    pipeline: str
+    sign: LastSign
+    since: float
+    dag: str
+
+    @property
+    def command(self) -> str:
+        """The same work without Airflow."""
+        of = f" --source {self.of}" if self.work is LeasedWork.CAPTURE else ""
+        return f"tidegate {self.work} {self.pipeline}{of}"
+
+    def text(self, now: float) -> str:
+        """The work, and since when it is silent."""
+        at = datetime.fromtimestamp(self.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        ago = age_text(max(0.0, now - self.since))
+        return f"{self.work} of {self.of} has not answered since {at}, {ago} ago: {_SIGNS[self.sign]}"
+
+    @property
+    def way_out(self) -> str:
+        """The way to start it again."""
+        return (
+            f"start the DAG {self.dag} in Airflow: unpause it, or do what its log says; `tidegate up {self.pipeline}`"
+            f" starts Airflow on this computer. Without Airflow: `{self.command}`"
+        )
+
+    def plain(self, now: float) -> dict[str, Any]:
+        """As JSON's own types."""
+        row = {"work": str(self.work), "of": self.of, "sign": str(self.sign), "since": self.since}
+        return row | {"dag": self.dag, "text": self.text(now), "way_out": self.way_out}
+
+
+_SIGNS: Final = {
+    LastSign.KILLED: "its process is gone",
+    LastSign.SILENT: "it hangs, its machine is gone, or it can't write to the lake",
+    LastSign.ENDED: "it ended, and nothing has begun it again",
+}
+
+
+def last_sign(
+    entry: LeaseEntry | None, now: float, *, waits_since: float | None, rests_seconds: float = math.inf
+) -> tuple[LastSign, float] | None:
+    """The last sign of stopped work, and its Unix time; None while it goes on, or before its first run.
+
+    waits_since: the Unix time of the first waiting change; None without one. rests_seconds: its
+    longest rest even so.
+    """
+    if entry is None:
+        return None
+    since = entry.written_ms / 1000
+    if not entry.released:
+        if is_gone(entry):
+            return LastSign.KILLED, since
+        silent = now - since > max(WORK_SILENT_SECONDS, 2 * entry.term_seconds)
+        return (LastSign.SILENT, since) if silent else None
+    begins = min(math.inf if waits_since is None else waits_since, since + rests_seconds)
+    return (LastSign.ENDED, since) if now - max(since, begins) > WORK_BEGINS_SECONDS else None

@@ -1,0 +1,147 @@
+"""Whether a virtual column shows each session its own value: another time zone, other names of days, another day.
+
+In:  a table version, generated columns of it.
+Out: the first virtual column among them, or behind them, of which nobody knows the writer's value later; the
+     reason to hold its table.
+
+The log has the value of the writer's session, a snapshot that of its own, and the server's own SELECT a third one. A
+MariaDB takes such expressions in virtual columns, and a MySQL those of the time zone. A stored column's value is in the
+row; a statement that copies the table computes it once more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from tidegate.config import KeptColumns, SessionValues
+from tidegate.errors import DDLError
+from tidegate.schema.ddl.expressions import read_expression
+from tidegate.schema.follow.computed import reached
+from tidegate.schema.follow.todays_date import takes_todays_date
+from tidegate.schema.model.columns import Column, Generated, TableVersion
+from tidegate.schema.model.type_table import Kind
+from tidegate.schema.model.types import canonical
+
+# Of the session's time zone, its language, the cipher of its AES functions, or the form of its passwords.
+_SESSIONS: Final = frozenset(
+    [
+        *("from_unixtime", "unix_timestamp", "dayname", "monthname", "to_char", "aes_encrypt", "aes_decrypt", "kdf"),
+        "password",
+    ]
+)
+_WEEKS: Final = frozenset({"week", "yearweek"})  # without a mode
+_WEEK_PART: Final = ("column", "week")  # in EXTRACT, which takes no mode
+_NAMES: Final = re.compile(r"%[abMW]")  # of days and months, in DATE_FORMAT
+# What MariaDB takes in a virtual column though it hangs on the moment, the session or chance. MySQL refuses all of it.
+_UNSTEADY: Final = re.compile(
+    r"\b(rand|uuid|uuid_v4|uuid_v7|uuid_short|sys_guid|now|current_timestamp|localtime|localtimestamp|sysdate|curdate"
+    r"|current_date|curtime|current_time|utc_date|utc_time|utc_timestamp|connection_id|current_user|session_user|user"
+    r"|system_user|current_role|database|schema|last_insert_id|found_rows|row_count|version|random_bytes|encrypt)\s*\("
+    r"|\bunix_timestamp\s*\(\s*\)|\b(current_timestamp|current_date|current_time|localtime|localtimestamp|utc_date"
+    r"|utc_time|utc_timestamp|current_user|current_role)\b|@@",
+    re.IGNORECASE,
+)
+_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`")
+_NAMED: Final = sorted(_SESSIONS | _WEEKS | {"date_format", "extract"})
+_ANY: Final = re.compile(rf"\b({'|'.join(_NAMED)})\s*\(", re.IGNORECASE)
+
+
+def of_each_session(version: TableVersion, computed: Iterable[Column]) -> Column | None:
+    """None where all of them have one value for everybody."""
+    for column in reached(version, computed):
+        if column.generated is Generated.VIRTUAL and (_hangs(column, version) or _is_of_today(column, version)):
+            return column
+    return None
+
+
+def computed_by_whoever_reads(version: TableVersion, kept: KeptColumns, policy: SessionValues) -> str:
+    """Why a virtual column of silver has no value to keep; "" without such a column."""
+    virtual = [
+        column
+        for column in version.columns
+        if column.generated is Generated.VIRTUAL and kept.take(column.name, of_key=column.id in version.key)
+    ]
+    for column in reached(version, virtual):
+        if column.generated is Generated.VIRTUAL and _is_of_moment(column, version):
+            return f"its virtual column {_shown(column)} is computed anew by whoever reads it"
+    hangs = of_each_session(version, virtual) if policy is SessionValues.HOLD else None
+    if hangs is not None:
+        what = "has another value in each session's time zone or language (ddl.session_values)"
+        return f"its virtual column {_shown(hangs)} {what}"
+    return ""
+
+
+def stored_by_session(version: TableVersion, column: Column) -> bool:
+    """Whether a stored column has the value of whichever session wrote its row, or copied the table."""
+    return column.generated is Generated.STORED and any(
+        behind.generated is not Generated.NO and (_hangs(behind, version) or _is_of_today(behind, version))
+        for behind in reached(version, [column])
+    )
+
+
+def _shown(column: Column) -> str:
+    return f"{column.name} ({column.generation_expression[:80]})"
+
+
+def _timestamps(version: TableVersion) -> set[str]:
+    return {column.name.lower() for column in version.columns if _is_timestamp(column)}
+
+
+def _is_timestamp(column: Column) -> bool:
+    return canonical(column).kind is Kind.TIMESTAMP
+
+
+def _is_of_moment(column: Column, version: TableVersion) -> bool:
+    """Whether it hangs on when it is computed, on who does it, or on chance."""
+    unsteady = _UNSTEADY.search(_QUOTED.sub("''", column.generation_expression))
+    return unsteady is not None or _is_of_today(column, version)
+
+
+def _is_of_today(column: Column, version: TableVersion) -> bool:
+    try:
+        tree = read_expression(column.generation_expression)
+    except DDLError:
+        return any(canonical(column).kind is Kind.TIME for column in version.columns)
+    return takes_todays_date(tree, column, version)
+
+
+def _hangs(column: Column, version: TableVersion) -> bool:
+    timestamps = _timestamps(version)
+    try:
+        tree = read_expression(column.generation_expression)
+    except DDLError:
+        return bool(timestamps) or _ANY.search(column.generation_expression) is not None
+    if _is_timestamp(column):  # the same moment, or a text in the time zone of whoever reads it
+        return not (tree[0] == "column" and tree[1] in timestamps)
+    return _asks_session(tree, timestamps)
+
+
+def _asks_session(tree: Any, timestamps: set[str]) -> bool:
+    if not isinstance(tree, (tuple, list)) or not tree:
+        return False
+    name, *arguments = tree
+    if name == "column":
+        return arguments[0] in timestamps
+    if name in ("is", "isnull") and _is_moment(arguments[0], timestamps):
+        return False
+    if name == "unix_timestamp" and arguments and _is_moment(arguments[0], timestamps):
+        return False
+    if name in _SESSIONS or (name in _WEEKS and len(arguments) == 1):
+        return True
+    if name == "extract" and arguments and arguments[0] == _WEEK_PART:
+        return True
+    if name == "date_format" and not _is_plain(arguments):
+        return True
+    return any(_asks_session(part, timestamps) for part in arguments)
+
+
+def _is_moment(tree: Any, timestamps: set[str]) -> bool:
+    return isinstance(tree, tuple) and len(tree) == 2 and tree[0] == "column" and tree[1] in timestamps
+
+
+def _is_plain(arguments: list[Any]) -> bool:
+    """Whether DATE_FORMAT's format has no names in it."""
+    given = arguments[1] if len(arguments) == 2 else None
+    return isinstance(given, tuple) and given[0] == "text" and not _NAMES.search(given[1])

@@ -1,0 +1,69 @@
+"""The page's application, as Airflow's API server serves it: imported when it is opened first, beside the loop.
+
+In:  requests, of which the first one may wait for imports and for a first look at the lakes: seconds.
+Out: the application's answers; until its first one a browser is told that it comes, in place of a white page.
+
+The loop serves all of Airflow, tasks' heartbeats among them: no import runs in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tidegate.limits import PAGE_OPENING_SECONDS
+from tidegate_airflow.page.layout import HEADERS, opening
+
+
+class Page:
+    """An ASGI application."""
+
+    def __init__(self) -> None:
+        self._has_answered = False
+        self._late = set[asyncio.Task[None]]()  # answers that nobody waits for any more; asyncio keeps no hold of them
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._has_answered or not _is_a_persons(scope):
+            await self._answer(scope, receive, send)
+            return
+        held: list[Any] = []
+
+        async def hold(message: Any) -> None:
+            held.append(message)
+
+        answer = asyncio.create_task(self._answer(scope, receive, hold))
+        await asyncio.wait([answer], timeout=PAGE_OPENING_SECONDS)
+        if answer.done():
+            answer.result()
+        else:
+            self._late.add(answer)
+            answer.add_done_callback(self._late.discard)
+            held = _messages()
+        for message in held:
+            await send(message)
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        application = await asyncio.to_thread(_application)
+        await application(scope, receive, send)
+        self._has_answered = True
+
+
+def _application() -> Any:
+    from tidegate_airflow.page.application import app
+
+    return app
+
+
+def _is_a_persons(scope: Any) -> bool:
+    """Whether a browser opens a page; its scripts and programs ask for no HTML."""
+    accepts = dict(scope.get("headers", ())).get(b"accept", b"")
+    return bool(scope["type"] == "http" and scope["method"] == "GET" and b"text/html" in accepts)
+
+
+def _messages() -> list[Any]:
+    headers = {"content-type": "text/html; charset=utf-8"} | HEADERS
+    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    return [
+        {"type": "http.response.start", "status": 200, "headers": encoded},
+        {"type": "http.response.body", "body": opening().encode()},
+    ]

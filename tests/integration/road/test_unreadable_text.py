@@ -1,0 +1,40 @@
+"""A value that isn't valid in its column's character set holds its table, until a snapshot finds it repaired.
+
+In:  a real MariaDB, which takes half a pair of UCS-2 by its number.
+Out: the table is held by name and waits for rows; once the value is repaired, a snapshot that nobody asked for ends it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.integration.road.test_renames import held, run
+from tests.kit.road import Road
+from tests.kit.snapshots import Reading
+from tests.support.servers import FreshDatabase
+from tidegate.local.server import Server
+from tidegate.remedy import Needs
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+
+def test_a_repaired_value_is_read_by_a_snapshot(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road.begun(mariadb, tmp_path, database)
+    run(mariadb, database, """
+        CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(9) CHARACTER SET ucs2)
+        INSERT INTO t VALUES (1, 'good'), (2, CHAR(0xD801 USING ucs2))
+    """)  # fmt: skip
+    road.capture()
+    app = road.apply(spark)
+    (reason,) = held(app).values()
+    assert "column s: bytes d801 are not valid ucs2" in reason
+    assert app.states[f"{database}.t"].needs is Needs.ROWS
+    run(mariadb, database, "UPDATE t SET s = 'repaired' WHERE id = 2")
+    assert not held(Reading(road, spark).run())
+    assert road.assert_equal() == {"t": 2}
