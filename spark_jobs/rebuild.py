@@ -100,17 +100,19 @@ class Rebuild:
         rows = list(_history_of(lake, plan.physical))
         own = [row for row in rows if pipeline.tables.logical(row["database"], row["table"])[:2] == plan.pair]
         begin, parents = begin_ts(rows, plan.at_ts, emptied=plan.is_alone), list[TableBetween]()
+        above = list[dict[str, Any]]()
         if pipeline.ddl.unlogged_cascades is Cascades.FOLLOW and begin is not None:
             plan.above, parents = cascade_parents(lambda: history_pieces(lake), pipeline.tables, plan.physical)
             if plan.above:
-                reshaped = reshaped_at(_history_of(lake, plan.physical | plan.above))
+                above = list(_history_of(lake, plan.above | {giver for of in parents for giver in of.givers}))
+                reshaped = reshaped_at([*rows, *(row for row in above if _physical(row) in plan.above)])
                 plan.stops = sorted({ts for stamp in reshaped for ts in (stamp - 1, stamp) if ts < plan.at_ts})
         if begin is None or begin_ts(own, plan.at_ts, emptied=False) is None:
             raise UsageError(
                 f"{table} wasn't there yet at {plan.at_ts}", where=pipeline.pipeline, remedy="give a later --at"
             )
         # The rows of a parent between change below the log, too: all of them have to be there.
-        between = list(map(plan._between, parents))
+        between = [plan._between(parent, above) for parent in parents]
         plan.begin_ts = begin_with_parents(plan._read_since(rows, begin), plan.at_ts, plan.physical, between)
         plan.to = tables.silver_path(plan.database, to or f"{plan.name}{REBUILT}{plan.at_ts}")
         return plan
@@ -141,10 +143,12 @@ class Rebuild:
         While it reads, rows below rows that it hasn't come to are known no more: a table that is its own parent begins
         where it was empty. Without a key, a change finds no row that isn't there yet.
         """
+        (table, *others) = self.physical
+        if others or not self.is_alone or table in self.above:
+            return begin
         index = BronzeIndex(self.lake)
         index.refresh(0)
-        (table, *others) = self.physical
-        if index.begin(table.source) <= begin or others or not self.is_alone or table in self.above:
+        if index.begin(table.source) <= begin:
             return begin
         known = map(TableVersion.from_row, versions)
         if not all(version.key for version in known if version.status is not VersionStatus.DROPPED):
@@ -152,11 +156,13 @@ class Rebuild:
         since = whole_since(events_of(self.lake, self.pipeline.pipeline), table, self.at_ts)
         return begin if since is None else max(begin, since - 1)
 
-    def _between(self, table: TableBetween) -> tuple[TableBetween, list[dict[str, Any]], bool]:
-        """A table between with its versions, and whether it may be emptied."""
+    def _between(
+        self, table: TableBetween, versions: Sequence[dict[str, Any]]
+    ) -> tuple[TableBetween, list[dict[str, Any]], bool]:
+        """A table between with its own of the versions, and whether it may be emptied."""
         (database, name, routed), *_ = (self.pipeline.tables.logical(*giver.pair) for giver in table.givers)
         alone = len(table.givers) == 1 and not routed and self._may_be_emptied(database, name)
-        return table, list(_history_of(self.lake, table.givers)), alone
+        return table, [row for row in versions if _physical(row) in table.givers], alone
 
     def application(self, spark: BackgroundSession, scratch: str) -> Application:
         """An apply of this table alone, in a lake of its own that stands where the table begins."""
@@ -275,8 +281,12 @@ def _history_of(lake: LakeFiles, names: AbstractSet[Physical]) -> Iterator[dict[
     """Rows of control/schema_history."""
     for piece in history_pieces(lake, {name.table for name in names}):
         for row in piece.to_pylist():
-            if (row["source"], row["database"], row["table"]) in names:
+            if _physical(row) in names:
                 yield row
+
+
+def _physical(row: Mapping[str, Any]) -> Physical:
+    return Physical(row["source"], row["database"], row["table"])
 
 
 def _answered(policy: Policy) -> Policy:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from spark_jobs.window.density import ChangeDensity
+import pytest
+
+from spark_jobs.window.density import ChangeDensity, FollowedDensity
 from tidegate.limits import UPSERT_KEYS_BYTES_MAX
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 
@@ -42,3 +44,19 @@ def test_a_small_window_with_too_much_counts() -> None:
     density = ChangeDensity()
     density.note(1 << 20, 2 * CHANGES)
     assert density.bytes_max(WINDOW) < 1 << 19
+
+
+def test_a_window_with_too_much_for_foreign_keys_halves_the_next_one_that_grows_again() -> None:
+    density = FollowedDensity()
+    assert density.bytes_max(WINDOW) == WINDOW
+    density.narrow(10, 20, WINDOW)
+    assert density.bytes_max(WINDOW) == WINDOW // 2
+    assert not density.may_narrow(10, 20)
+    assert density.may_narrow(10, 19)
+    assert density.may_narrow(20, 30)
+    density.note(WINDOW // 2, 0.5)
+    assert density.bytes_max(WINDOW) == pytest.approx(WINDOW / 1.4, rel=0.01)
+    density.note(1000, 0.001)
+    assert density.bytes_max(WINDOW) == pytest.approx(WINDOW / 1.4, rel=0.01), "a small window says nothing"
+    density.note(WINDOW // 2, 0)
+    assert density.bytes_max(WINDOW) == WINDOW

@@ -51,7 +51,7 @@ _ANY: Final = re.compile(rf"\b({'|'.join(_NAMED)})\s*\(", re.IGNORECASE)
 def of_each_session(version: TableVersion, computed: Iterable[Column]) -> Column | None:
     """None where all of them have one value for everybody."""
     for column in reached(version, computed):
-        if column.generated is Generated.VIRTUAL and (_hangs(column, version) or _is_of_today(column, version)):
+        if column.generated is Generated.VIRTUAL and _hangs(column, version):
             return column
     return None
 
@@ -76,8 +76,7 @@ def computed_by_whoever_reads(version: TableVersion, kept: KeptColumns, policy: 
 def stored_by_session(version: TableVersion, column: Column) -> bool:
     """Whether a stored column has the value of whichever session wrote its row, or copied the table."""
     return column.generated is Generated.STORED and any(
-        behind.generated is not Generated.NO and (_hangs(behind, version) or _is_of_today(behind, version))
-        for behind in reached(version, [column])
+        behind.generated is not Generated.NO and _hangs(behind, version) for behind in reached(version, [column])
     )
 
 
@@ -93,6 +92,10 @@ def _is_timestamp(column: Column) -> bool:
     return canonical(column).kind is Kind.TIMESTAMP
 
 
+def _has_time(version: TableVersion) -> bool:
+    return any(canonical(column).kind is Kind.TIME for column in version.columns)
+
+
 def _is_of_moment(column: Column, version: TableVersion) -> bool:
     """Whether it hangs on when it is computed, on who does it, or on chance."""
     unsteady = _UNSTEADY.search(_QUOTED.sub("''", column.generation_expression))
@@ -103,19 +106,20 @@ def _is_of_today(column: Column, version: TableVersion) -> bool:
     try:
         tree = read_expression(column.generation_expression)
     except DDLError:
-        return any(canonical(column).kind is Kind.TIME for column in version.columns)
+        return _has_time(version)
     return takes_todays_date(tree, column, version)
 
 
 def _hangs(column: Column, version: TableVersion) -> bool:
+    """Whether its value is one of a session, or of a day."""
     timestamps = _timestamps(version)
     try:
         tree = read_expression(column.generation_expression)
     except DDLError:
-        return bool(timestamps) or _ANY.search(column.generation_expression) is not None
+        return bool(timestamps) or _has_time(version) or _ANY.search(column.generation_expression) is not None
     if _is_timestamp(column):  # the same moment, or a text in the time zone of whoever reads it
         return not (tree[0] == "column" and tree[1] in timestamps)
-    return _asks_session(tree, timestamps)
+    return _asks_session(tree, timestamps) or takes_todays_date(tree, column, version)
 
 
 def _asks_session(tree: Any, timestamps: set[str]) -> bool:
