@@ -225,7 +225,10 @@ class Rebuild:
                     f"can't be rebuilt at {self.at_ts}: its rows begin at {_time(self.begin_ts)}, and bronze has no log"
                     f" of {source} from before {_time(reaches_ts)} any more (maintain.keep_bronze_days)",
                     where=self.table,
-                    remedy="tidegate snapshot start reads it anew: it can be rebuilt from that snapshot's beginning on",
+                    remedy="tidegate snapshot start mends the live table, and such a table is rebuilt from the first"
+                    " rows of its parents, or from where they were last empty (docs/inside/cascades.md)"
+                    if self.above
+                    else "tidegate snapshot start reads it anew: it can be rebuilt from that snapshot's beginning on",
                 )
 
     def _next(self, app: Application) -> Window | None:

@@ -165,8 +165,8 @@ def _messages() -> dict[str, set[tuple[str, str]]]:
             for node in ast.walk(tree):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
                     given = [keyword.value for keyword in node.keywords if keyword.arg == "remedy"]
-                    if given:
-                        what, remedy = _text(node.args[0], constants), _text(given[0], constants)
+                    what = _text(node.args[0], constants)
+                    for remedy in (_text(way, constants) for of in given for way in _ways(of)):
                         if any(map(str.isalpha, what)) and remedy.strip(f" {UNKNOWN}"):
                             known[node.func.id].add((what, remedy))
     return known
@@ -178,6 +178,11 @@ def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield node.targets[0].id, node.value
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             yield node.target.id, node.value
+
+
+def _ways(node: ast.expr) -> list[ast.expr]:
+    """Both sides of a choice."""
+    return [*_ways(node.body), *_ways(node.orelse)] if isinstance(node, ast.IfExp) else [node]
 
 
 def _text(node: ast.expr, constants: dict[str, ast.expr]) -> str:
