@@ -1,7 +1,8 @@
 """Whether a server adds the date of the day to a TIME, wherever it computes an expression.
 
 In:  an expression as read_expression() gives it; a table version, and the column that has it.
-Out: True where a TIME becomes a date: in a function of dates, beside a date, or as the value of a column of dates.
+Out: True where a TIME becomes a date or a year: in a function of dates, beside a date, or as the
+     value of a column of dates or years.
 
 CAST(t AS DATETIME) of 10:00 is ten o'clock of today. No server refuses this in a generated column.
 """
@@ -20,9 +21,12 @@ from tidegate.schema.model.types import canonical
 class _Is(Enum):
     TIME = auto()
     DATE = auto()  # with a time or without
+    YEAR = auto()
     OTHER = auto()
 
 
+_OF_A_DAY: Final = (_Is.DATE, _Is.YEAR)
+_TYPES: Final = {"time": _Is.TIME, "date": _Is.DATE, "datetime": _Is.DATE, "year": _Is.YEAR}
 _DATES: Final = frozenset({Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP})
 _GIVES_TIME: Final = frozenset({"time", "maketime", "sec_to_time", "timediff"})
 _GIVES_DATE: Final = frozenset(
@@ -31,6 +35,7 @@ _GIVES_DATE: Final = frozenset(
         *("from_unixtime", "makedate"),
     ]
 )
+_KEEPS_TIME: Final = frozenset({"addtime", "subtime", "round", "truncate", "ceiling", "floor"})
 # Their value is one of their arguments, or they compare these.
 _JOINS: Final = frozenset(
     [
@@ -45,7 +50,7 @@ _FROM_FIRST: Final = frozenset(  # they make a date of their first argument
         *("to_char", "add_months", "adddate", "subdate", "convert_tz", "timestamp"),
     ]
 )
-_FROM_ALL: Final = frozenset({"datediff", "timestampdiff", "months_between"})  # the same day, where all are times
+_FROM_ALL: Final = frozenset({"datediff", "timestampdiff", "months_between"})  # of all their arguments
 _ADDS: Final = frozenset({"+", "-", "timestampadd"})
 _WITH_UNIT: Final = frozenset({"extract", "timestampdiff", "timestampadd"})
 _DATE_UNITS: Final = ("day", "week", "month", "quarter", "year")  # and DAY_HOUR
@@ -58,13 +63,15 @@ def takes_todays_date(tree: Any, column: Column, version: TableVersion) -> bool:
     """tree: the column's expression."""
     reader = _Reader({each.name.lower(): _kind(each) for each in version.columns})
     is_time = reader.read(tree) is _Is.TIME
-    return reader.today or (is_time and _kind(column) is _Is.DATE)
+    return reader.today or (is_time and _kind(column) in _OF_A_DAY)
 
 
 def _kind(column: Column) -> _Is:
     kind = canonical(column).kind
     if kind is Kind.TIME:
         return _Is.TIME
+    if kind is Kind.YEAR:
+        return _Is.YEAR
     return _Is.DATE if kind in _DATES else _Is.OTHER
 
 
@@ -101,9 +108,9 @@ def _unit(name: str, arguments: Sequence[Any]) -> str:
 
 
 def _made(name: str, unit: str, arguments: Sequence[Any], kinds: Sequence[_Is]) -> _Is:
-    known = next((kind for kind in kinds if kind is not _Is.OTHER), _Is.OTHER)
+    known = next((kind for kind in kinds if kind in (_Is.TIME, _Is.DATE)), _Is.OTHER)
     if name in ("cast", "convert"):
-        return _of_type(_word(arguments[1]) if len(arguments) > 1 else "")
+        return _type_in(arguments)
     if name == "str_to_date":
         return _Is.DATE if _shows_date(arguments) else _Is.TIME
     if name in _GIVES_TIME:
@@ -112,17 +119,17 @@ def _made(name: str, unit: str, arguments: Sequence[Any], kinds: Sequence[_Is]) 
         return _Is.DATE
     if name in _JOINS or (name in _ADDS and unit):
         return known
-    return kinds[0] if name in ("addtime", "subtime") and kinds else _Is.OTHER
+    return kinds[0] if name in _KEEPS_TIME and kinds else _Is.OTHER
 
 
 def _adds_date(name: str, unit: str, arguments: Sequence[Any], kinds: Sequence[_Is]) -> bool:
     """Of a function with a TIME among its arguments."""
     if name in ("cast", "convert"):
-        return len(arguments) > 1 and _of_type(_word(arguments[1])) is _Is.DATE
+        return _type_in(arguments) in _OF_A_DAY
     if name in _JOINS:
         return _Is.DATE in kinds
     if name in _FROM_ALL:
-        return unit in _UNEQUAL_UNITS or any(kind is not _Is.TIME for kind in kinds)
+        return not (unit and unit not in _UNEQUAL_UNITS and _are_time_columns(arguments, kinds))
     if name == "date_format":
         return kinds[0] is _Is.TIME and _shows_date(arguments)
     if name in _ADDS or name == "extract":
@@ -130,10 +137,20 @@ def _adds_date(name: str, unit: str, arguments: Sequence[Any], kinds: Sequence[_
     return name in _FROM_FIRST and kinds[0] is _Is.TIME
 
 
-def _of_type(name: str) -> _Is:
-    if name == "time":
-        return _Is.TIME
-    return _Is.DATE if name in ("date", "datetime") else _Is.OTHER
+def _are_time_columns(arguments: Sequence[Any], kinds: Sequence[_Is]) -> bool:
+    """Whether all are columns of times: these get one day. On MySQL a function's value may get
+    another one.
+    """
+    are_columns = all(part[0] == "column" for part in arguments)
+    return are_columns and all(kind is _Is.TIME for kind in kinds)
+
+
+def _type_in(arguments: Sequence[Any]) -> _Is:
+    """The kind of the type in CAST(x AS DATETIME(6)), CONVERT(x, DATETIME(6))."""
+    match arguments:
+        case [_, ("column", str(name)) | (str(name), ("number", _)) | str(name), *_]:
+            return _TYPES.get(name, _Is.OTHER)
+    return _Is.OTHER
 
 
 def _shows_date(arguments: Sequence[Any]) -> bool:
