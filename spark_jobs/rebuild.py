@@ -55,7 +55,7 @@ from tidegate.lake.swap import mark_rebuilt, rebuilt_ts
 from tidegate.query.rows_apart import TableAt, rows_apart
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.snapshot.progress.requests import events_of
-from tidegate.snapshot.progress.whole import whole_since
+from tidegate.snapshot.progress.whole import not_again, whole_since
 from tidegate.table_names import Physical
 from tidegate.tables import State
 from tidegate.text_layout import counted
@@ -247,6 +247,13 @@ class Rebuild:
                 f"can't be rebuilt from bronze at {self.at_ts}: {state.reason}",
                 where=self.table,
                 remedy="choose another --at" if state.state == State.DROPPED else "mend that",
+            )
+        before, after = (events_of(lake, self.pipeline.pipeline) for lake in (self.lake, app.lake))
+        if reason := not_again(before, after, self.physical | self.above, self.begin_ts):
+            raise LakeRefused(
+                f"can't be rebuilt from bronze at {self.at_ts}: it would lack rows of a snapshot: {reason}",
+                where=self.table,
+                remedy="tidegate snapshot start reads it anew",
             )
         if not self.lake.log(self.to).state().created:
             raise LakeRefused(

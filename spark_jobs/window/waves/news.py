@@ -18,6 +18,7 @@ from tidegate.errors import StreamCorrupt, UnknownEvent
 from tidegate.schema.replay.history import SNAPSHOT as SNAPSHOT_KIND
 from tidegate.segments.window import SegmentRef
 from tidegate.snapshot.waves import EndedWave, Followed, follow
+from tidegate.table_names import Physical
 
 
 def news(app: Application, window: Window) -> Iterator[tuple[str, Followed]]:
@@ -36,20 +37,12 @@ def news(app: Application, window: Window) -> Iterator[tuple[str, Followed]]:
 
 
 def placed(app: Application, window: Window, source: str, wave: EndedWave) -> EndedWave:
-    """With its view's real low_ts: the low_ts of its own version, where its low mark isn't
-    known.
+    """With its view's real low_ts: that of its own version, or of apply's answer, where its low mark
+    isn't known.
     """
     if not wave.at or wave.refused:
         return wave
-    known = [version for manifest in wave.tables for version in app.histories[source].versions(*manifest.name)]
-    begun_ts = max(
-        (
-            known_version.commit_ts
-            for known_version in known
-            if known_version.kind == SNAPSHOT_KIND and known_version.commit_ts <= wave.high_ts
-        ),
-        default=0,
-    )
+    begun_ts = _begun(app, source, wave)
     try:
         low_ts = seen_upto(app, window, source, wave, wave.low_ts or max(0, begun_ts - 1))
     except (StreamCorrupt, UnknownEvent) as error:
@@ -59,3 +52,15 @@ def placed(app: Application, window: Window, source: str, wave: EndedWave) -> En
     if low_ts >= wave.high_ts:  # its rows would lie above the window that takes it
         return replace(wave, refused="its view sees what comes behind its high watermark; it is read again")
     return replace(wave, low_ts=low_ts + 1)
+
+
+def _begun(app: Application, source: str, wave: EndedWave) -> int:
+    """Where a rebuild begins, if it begins with this wave; 0 where nobody has said so."""
+    begun_ts = 0
+    for manifest in wave.tables:
+        taken_ts = app.snapshots.taken_from(wave.token, Physical(source, *manifest.name))
+        begun_ts = max(begun_ts, taken_ts or 0)
+        for version in app.histories[source].versions(*manifest.name):
+            if version.kind == SNAPSHOT_KIND and version.commit_ts <= wave.high_ts:
+                begun_ts = max(begun_ts, version.commit_ts)
+    return begun_ts

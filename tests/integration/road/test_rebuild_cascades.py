@@ -22,7 +22,11 @@ from tests.kit.snapshots import Reading, changing
 from tests.support.servers import FreshDatabase
 from tidegate.config import load
 from tidegate.errors import LakeRefused
+from tidegate.lake.bronze import retention
+from tidegate.lake.bronze.log import BronzeLog
 from tidegate.local.server import Server
+from tidegate.snapshot.progress import orphans
+from tidegate.tables import CHUNKS, WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -144,6 +148,49 @@ def test_a_snapshot_is_enough_where_bronze_begins_later(
     plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.c", "", "")
     with pytest.raises(LakeRefused, match=r"bronze has no log of one from before.*mends the live table"):
         plan.run(BackgroundSession(lambda: spark), road.lines.append)
+
+
+def test_rows_read_from_one_view_are_there_again(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A table between is read from one view, behind its low mark, and begins there. Without the
+    rows nothing is rebuilt.
+    """
+    mariadb.query(f"CREATE DATABASE IF NOT EXISTS {WATERMARK_DATABASE}")
+    rights = f"CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.*"
+    mariadb.query(f"GRANT {rights} TO '{mariadb.user}'@'%'")
+    database = fresh_database(mariadb)
+    to_b = "FOREIGN KEY (b) REFERENCES b (id) ON DELETE CASCADE"
+    road = Road.begun(
+        mariadb,
+        tmp_path,
+        database,
+        "CREATE TABLE a (id INT PRIMARY KEY)",
+        "CREATE TABLE b (id INT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES a (id) ON DELETE CASCADE)",
+        f"CREATE TABLE c (id INT PRIMARY KEY, b INT, {to_b})",
+        "INSERT INTO a VALUES (1), (2), (3)",
+        "INSERT INTO b SELECT seq, 1 + seq % 3 FROM seq_1_to_90",
+    )
+    for number in (10, 11):
+        road.capture()
+        assert not held(road.apply(spark))
+        run(mariadb, database, f"INSERT INTO a VALUES ({number})")
+    log = BronzeLog.load(road.lake)
+    assert log is not None
+    retention.remove(log, log.files()["one"][:-1])
+    Reading(road, spark).run(f"{database}.b", f"{database}.c")
+    run(mariadb, database, "INSERT INTO b VALUES (100, 1)")
+    road.capture()
+    assert not held(road.apply(spark))
+    assert road.assert_equal()["b"] == 91
+    plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.b", "", "")
+    background, lines = BackgroundSession(lambda: spark), road.lines
+    assert rebuild(plan, background, compare=True, report=lines.append) == 0, lines[-1]
+    orphans.remove(road.lake, road.lake.log(CHUNKS.path).state().files)
+    plan = Rebuild.plan(road.pipeline, road.lake, f"{database}.b", "", "b_again")
+    with pytest.raises(LakeRefused, match="it would lack rows of a snapshot"):
+        plan.run(background, lines.append)
+    assert not (tmp_path / "lake/silver" / database / "b_again").exists()
 
 
 def changes(number: int) -> Iterator[str]:

@@ -198,6 +198,12 @@ class Known:
         """The event with which this snapshot began with an empty silver; None when it didn't."""
         return self._opened.get(TableKey(snapshot, *physical))
 
+    def taken_from(self, token: str, physical: Physical) -> int | None:
+        """Where a wave lies that a table has the rows of; None when no apply has said so."""
+        events = self._by_table.get(physical, ())
+        lows = [event.low_ts for event in events if (event.token, event.event) == (token, EventKind.APPLIED)]
+        return next((low_ts for low_ts in lows if low_ts is not None), None)
+
     def begun_by(self, physical: Physical, low_ts: int) -> str:
         """Token of the wave whose low mark empties a table in silver; "" when nobody said so."""
         beginnings = (event for event in reversed(self._by_table.get(physical, ())) if event.meaning is Meaning.BEGUN)

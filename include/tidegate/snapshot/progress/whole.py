@@ -1,7 +1,8 @@
 """Since when the log and chunks of a table's snapshot have all of its rows: a rebuild may begin there.
 
 In:  events of control/snapshots, a table, a moment.
-Out: the commit_ts of the first low watermark of the newest snapshot that was whole by then.
+Out: the commit_ts of the first low watermark of the newest snapshot that was whole by then; why a
+     rebuild doesn't have the rows of a snapshot.
 
 A row that changes before its range is read is taken from the range then, as of a later low watermark, and each change
 behind that is in the log.
@@ -9,7 +10,7 @@ behind that is in the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, SnapshotState, TableKey, progress
 from tidegate.table_names import Physical
@@ -35,3 +36,27 @@ def whole_since(events: Iterable[SnapshotEvent], table: Physical, at_ts: int) ->
 def _is_over(wave: SnapshotEvent, at_ts: int) -> bool:
     """Whether its marks are known, and no later."""
     return wave.low_ts is not None and wave.high_ts is not None and wave.high_ts <= at_ts
+
+
+def not_again(
+    before: Iterable[SnapshotEvent],
+    after: Iterable[SnapshotEvent],
+    tables: Collection[Physical],
+    begin_ts: int,
+) -> str:
+    """Why a rebuild from begin_ts on lacks rows that apply took; "" where it has all of them.
+
+    before: the lake's events; after: the rebuild's, with these.
+    """
+    known = list(before)
+    refused = {_of(event) for event in known if event.event is EventKind.REFUSED}
+    taken = {_of(event) for event in known if event.event is EventKind.APPLIED and (event.low_ts or 0) > begin_ts}
+    for event in after:
+        is_new = event.event is EventKind.REFUSED and _of(event) not in refused
+        if is_new and _of(event) in taken and _of(event)[1] in tables:
+            return event.reason
+    return ""
+
+
+def _of(event: SnapshotEvent) -> tuple[str, Physical]:
+    return event.token, Physical(event.source, *event.name)
