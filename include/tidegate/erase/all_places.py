@@ -27,6 +27,7 @@ from tidegate.errors import UsageError
 from tidegate.lake.bronze.log import BronzeFile
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import CHUNKS, SEGMENTS
+from tidegate.text_layout import counted
 
 
 @dataclass(slots=True)
@@ -65,6 +66,10 @@ class SubjectPlaces:
         self.silver.look()
         self.subject.keys |= kept.keys()
         self.subject.close()
+        if count := len(self.subject.unsure):
+            keys = counted(count, "key", "keys")
+            what = "without a column of the condition: name the person's rows by their key"
+            self.left.append(f"{keys} in partial images {what}")
 
     def forget(self, leases: Sequence[Lease]) -> None:
         """Behind bronze: rows of the past, and older versions of everything, while nobody reads them."""

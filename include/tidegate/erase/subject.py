@@ -25,7 +25,7 @@ from tidegate.binlog.logged_rows import LoggedRows
 from tidegate.cascades.values import Doubt, Likeness, collated
 from tidegate.columnar.decoded import IMAGE_AFTER, IMAGE_BEFORE
 from tidegate.conditions.matching import check_literals, matching, typed
-from tidegate.conditions.model import All, Compared, Condition, IsNull, Literal, OneOf, leaves, literals_of
+from tidegate.conditions.model import All, Compared, Condition, IsNull, Literal, Not, OneOf, leaves, literals_of
 from tidegate.conditions.model import Any as AnyOf
 from tidegate.errors import UsageError
 from tidegate.schema.model.columns import TableVersion
@@ -40,7 +40,8 @@ _COMPARED = (int, str, bytes, Decimal, date, datetime)
 class Subject:
     """newest: the table's version of today, whose columns the condition names. alike: columns, in lower case, that the
     condition compares by the collation which they had in a row's version. links: key -> keys that it was changed to, or
-    was before. upto_ts: rows of later commits are another's: the source had none of the person.
+    was before. unsure: keys of images without a column that the condition hangs on. upto_ts: rows
+    of later commits are another's: the source had none of the person.
     """
 
     condition: Condition
@@ -48,6 +49,7 @@ class Subject:
     alike: Collection[str] = ()
     keys: set[Key] = field(default_factory=set)
     links: dict[Key, set[Key]] = field(default_factory=dict)
+    unsure: set[Key] = field(default_factory=set)
     upto_ts: int = (1 << 63) - 1
 
     def __post_init__(self) -> None:
@@ -80,8 +82,12 @@ class Subject:
         batch, absent = _whole(rows)
         keys = self.key_columns(batch, rows.version)
         kinds = batch.column(tables.OP).to_numpy()
-        for index in np.flatnonzero(self.true_of(batch, rows.version, absent)).tolist():
+        is_true = self.true_of(batch, rows.version, absent)
+        for index in np.flatnonzero(is_true).tolist():
             self.keys.add(_key(keys, index))
+        if absent:
+            is_unsure = self._unsure(rows, batch, absent) & ~is_true
+            self.unsure.update(_key(keys, index) for index in np.flatnonzero(is_unsure).tolist())
         before = np.flatnonzero(kinds == IMAGE_BEFORE)
         for index in before[_differ(keys, before, before + 1)].tolist():
             old, new = _key(keys, index), _key(keys, index + 1)
@@ -102,6 +108,21 @@ class Subject:
                 if other not in self.keys:
                     self.keys.add(other)
                     left.append(other)
+        self.unsure -= self.keys
+
+    def _unsure(self, rows: LoggedRows, batch: pa.RecordBatch, absent: Mapping[str, Mask]) -> Mask:
+        """Per image that isn't known to be the person's, whether it may be: the condition isn't false
+        of it either, and it lacks a column of it.
+        """
+        names = self._names_in(rows.version)
+        asked = {names[leaf.column.lower()] for leaf in leaves(self.condition)}
+        lacks = np.zeros(batch.num_rows, np.bool_)
+        for name in asked & absent.keys():
+            lacks |= absent[name]
+        if lacks.any():
+            opposite = Subject(Not(self.condition), self.newest, self.alike)
+            lacks &= ~opposite.true_of(batch, rows.version, absent)
+        return lacks
 
     def is_of(self, rows: LoggedRows) -> Mask:
         """Per image, whether it has one of the keys."""
@@ -179,6 +200,8 @@ def _formed(condition: Condition, alike: Mapping[str, Likeness]) -> Condition:
             return replace(condition, literals=tuple(map(form, condition.literals)))
         case All() | AnyOf():
             return replace(condition, parts=tuple(_formed(part, alike) for part in condition.parts))
+        case Not():
+            return Not(_formed(condition.part, alike))
         case _:
             return condition
 
@@ -217,22 +240,22 @@ def _is_of(literal: Literal, kind: pa.DataType) -> bool:
     return not (isinstance(literal, Decimal) and pa.types.is_integer(kind)) or literal == int(literal)
 
 
-def _whole(rows: LoggedRows) -> tuple[pa.RecordBatch, frozenset[str]]:
-    """Its images, where an after image has the cells that it lacks from the one before (binlog_row_image FULL_NODUP);
-    the columns that an image lacks nevertheless.
+def _whole(rows: LoggedRows) -> tuple[pa.RecordBatch, dict[str, Mask]]:
+    """Its images, where an after image has the cells that it lacks from the one before
+    (binlog_row_image FULL_NODUP); the columns that an image lacks nevertheless, with these images.
     """
     batch, present = rows.images.rows, rows.images.present
     if present is None:
-        return batch, frozenset()
+        return batch, {}
     after = batch.column(tables.OP).to_numpy() == IMAGE_AFTER
-    at, absent = np.arange(batch.num_rows, dtype=np.int64), set[str]()
+    at, absent = np.arange(batch.num_rows, dtype=np.int64), dict[str, Mask]()
     for name, has in zip(rows.plan.schema.names, present, strict=True):
         number = batch.schema.get_field_index(name)
         filled = np.where(~has & after, at - 1, at)
         if not has[filled].all():
-            absent.add(name)
+            absent[name] = ~has[filled]
         batch = batch.set_column(number, batch.schema.field(number), batch.column(number).take(pa.array(filled)))
-    return batch, frozenset(absent)
+    return batch, absent
 
 
 def key_types(version: TableVersion) -> list[pa.DataType]:

@@ -20,6 +20,8 @@ from tests.kit.snapshots import Reader
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
 from tidegate.errors import LeaseHeld, UsageError
+from tidegate.lake.bronze import retention
+from tidegate.lake.bronze.log import BronzeLog
 from tidegate.local.server import Server
 from tidegate.snapshot.chunks.chunk import Chunk
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter
@@ -153,3 +155,40 @@ def test_a_snapshot_that_is_read_meanwhile_does_not_bring_the_person_back(
     road.capture()
     road.apply(spark)
     assert road.assert_equal()["t"] == 1
+
+
+def test_a_partial_image_that_does_not_say_whose_row_it_is_is_named(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The row's beginning has left bronze, and silver leaves out the column that the condition asks."""
+    database = fresh_database(mariadb)
+    extra = f", columns: [{{match: '{database}.t', exclude: [mail]}}]"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=extra)
+    road.capture()
+    run(mariadb, database, f"""
+        CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(60), note TEXT)
+        INSERT INTO t VALUES (1, '{PERSON}', 'a'), (2, 'bob', 'b')
+    """)  # fmt: skip
+    road.capture()
+    assert not held(road.apply(spark))
+    run(mariadb, database, "INSERT INTO t VALUES (3, 'eve', 'c')")
+    road.capture()
+    assert not held(road.apply(spark))
+    log = BronzeLog.load(road.lake)
+    assert log is not None
+    retention.remove(log, log.files()["one"][:-1])
+    run(mariadb, database, """
+        SET binlog_row_image = 'MINIMAL'
+        UPDATE t SET note = 'what she said' WHERE id = 1
+        UPDATE t SET note = 'what eve said' WHERE id = 3
+        DELETE FROM t WHERE id = 1
+    """)  # fmt: skip
+    road.capture()
+    assert not held(road.apply(spark))
+    done = erased(road, f"{database}.t", f"id < 3 AND mail = '{PERSON}'")
+    assert done.keys == 0
+    assert "left: 1 key in partial images" in done.line
+    assert any(b"what she said" in payload for payload in payloads(road))
+    done = erased(road, f"{database}.t", "id = 1")
+    assert (done.keys, done.places.left) == (1, [])
+    assert not any(b"what she said" in payload for payload in payloads(road))
