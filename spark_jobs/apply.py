@@ -5,8 +5,9 @@ Out: silver, cuts, ledger, schema_history, table_states. Exit code 0, 1 (stop: a
      or 75 (try again).
 
 batch applies until nothing new is resolved, then ends. micro_batch looks again every poll_seconds for
-run_for_seconds, and ends early when no changes came for idle_seconds, or the pipeline file keeps other tables. Where
-apply stands is read from silver and cuts: killing it at any point and starting it again gives the same tables.
+run_for_seconds, and ends early when no changes came for idle_seconds, the pipeline file keeps other tables, or somebody
+waits for its lease. Where apply stands is read from silver and cuts: killing it at any point and starting it again
+gives the same tables.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from spark_jobs.apply_steps.ask_generated import ask_generated
@@ -55,6 +57,7 @@ from tidegate.errors import TidegateError
 from tidegate.home import EXIT_OK
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.format.upgrade import upgrade
+from tidegate.lake.lease_wishes import Wishes
 from tidegate.limits import QUIET_CUT_SECONDS, REFRESH_SECONDS
 from tidegate.pipelines import FileWatch
 from tidegate.segments.window import resolved_everywhere
@@ -106,15 +109,18 @@ def _applied(app: Application, window: Window) -> Applied:
     return Applied(window, sum(entry.ledger.rows for entry in ledger), versions, plans, latency)
 
 
-def run(app: Application, *, report: Callable[[str], None], is_over: Callable[[], bool] = lambda: False) -> int:
-    """Apply windows until done (batch), or out of time or over (micro_batch); returns how many."""
+def run(app: Application, *, report: Callable[[str], None], is_over: Callable[[], str] = lambda: "") -> int:
+    """Apply windows until done (batch), or out of time or over (micro_batch); returns how many.
+
+    is_over: why the loop ends now; "" while it goes on.
+    """
     try:
         return _loop(app, report, is_over)
     finally:
         app.checkpoints.close()
 
 
-def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[], bool]) -> int:
+def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[], str]) -> int:
     settings = app.pipeline.apply
     batch = settings.mode == config.ApplyMode.BATCH
     started = last_work = time.monotonic()
@@ -158,9 +164,25 @@ def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[],
         now = time.monotonic()
         if not batch and (now - started > settings.run_for_seconds or now - last_work > settings.idle_seconds):
             return windows
-        if not batch and is_over():
-            report("the pipeline file says otherwise of tables, sources or DDL: the next run goes on by it")
+        if not batch and (why := is_over()):
+            report(why)
             return windows
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What ends the loop before its time."""
+
+    file: FileWatch
+    wishes: Wishes
+
+    def why(self) -> str:
+        """A line for the log; "" while the loop goes on."""
+        if self.file.has_changed():
+            return "the pipeline file says otherwise of tables, sources or DDL: the next run goes on by it"
+        if self.wishes.made():
+            return "somebody waits for apply's lease (erase, or rebuild --swap): the next run goes on after that"
+        return ""
 
 
 class Look:
@@ -261,8 +283,8 @@ def main(argv: list[str]) -> int:
             )
             app = Application(spark, pipeline, lake, BronzeIndex(lake), lease)
             gc.freeze()  # modules stay: no collection needs to look at them
-            watch = FileWatch(arguments.pipeline, pipeline)
-            windows = run(app, report=lambda line: print(line, flush=True), is_over=watch.has_changed)
+            ends = Ends(FileWatch(arguments.pipeline, pipeline), Wishes(lake, pipeline.pipeline, "apply"))
+            windows = run(app, report=lambda line: print(line, flush=True), is_over=ends.why)
             held = sorted(name for name, _ in app.states.of(State.HELD))
             aside = f", but for {counted(len(held), 'held table', 'held tables')}: {', '.join(held)}" if held else ""
             print(

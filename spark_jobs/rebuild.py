@@ -39,6 +39,7 @@ from tidegate.home import DIFFERS, EXIT_OK, EXIT_USAGE
 from tidegate.lake import control
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.lease_wishes import wait_for_lease
 from tidegate.lake.rebuild import (
     SCRATCH,
     OnlyTables,
@@ -343,13 +344,16 @@ def rebuild(plan: Rebuild, spark: BackgroundSession, *, compare: bool, report: C
     return EXIT_DIFFERENT
 
 
-def swap(plan: Rebuild, spark: BackgroundSession, *, report: Callable[[str], None]) -> None:
-    """Put a rebuilt table in the live one's place. Raises LeaseHeld while an apply runs: then nothing has changed."""
+def swap(plan: Rebuild, spark: BackgroundSession, *, report: Callable[[str], None], wait_seconds: float = 0.0) -> None:
+    """Put a rebuilt table in the live one's place.
+
+    Raises LeaseHeld while an apply runs for wait_seconds: then nothing has changed.
+    """
     silver = tables.silver_path(*plan.pair)
     work = Swap(plan.lake, plan.pipeline.pipeline, plan.table, plan.to, silver)
     report(f"{counted(work.bring(), 'file is', 'files are')} brought to {plan.lake.uri(silver)}")
     try:
-        with sole(plan.lake, plan.pipeline.pipeline, "apply") as lease:
+        with wait_for_lease(plan.lake, plan.pipeline.pipeline, "apply", wait_seconds, report=report) as lease:
             app = Application(spark, plan.pipeline, plan.lake, BronzeIndex(plan.lake), lease)
             try:
                 work.run(app, report)
@@ -360,7 +364,7 @@ def swap(plan: Rebuild, spark: BackgroundSession, *, report: Callable[[str], Non
         raise LeaseHeld(
             error.what,
             where=error.where,
-            remedy=f"it is rebuilt; pause apply, wait until its run has ended, then add --swap --to {name}",
+            remedy=f"it is rebuilt; wait until apply's run has ended (pause its DAG), then add --swap --to {name}",
         ) from error
 
 
@@ -380,7 +384,7 @@ def main(argv: list[str]) -> int:
             whole = arguments.swap and bool(rebuilt_ts(lake.log(plan.to).state(), plan.app_id))
             code = EXIT_OK if whole else rebuild(plan, spark, compare=arguments.compare, report=report)
             if arguments.swap:
-                swap(plan, spark, report=report)
+                swap(plan, spark, report=report, wait_seconds=limits.SWAP_LEASE_WAIT_SECONDS)
             spark.stop()
     except UsageError as error:
         failed(error)

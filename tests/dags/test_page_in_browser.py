@@ -22,6 +22,12 @@ pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("ignore")]
 # axe-core's script, where a person has it: `npm install axe-core`, then AXE=node_modules/axe-core/axe.min.js.
 AXE = os.environ.get("AXE", "")
 
+# The tables that a person must scroll sideways to read.
+ASIDE = (
+    "return [...document.querySelectorAll('.wide')].filter(each => each.scrollWidth > each.clientWidth)"
+    ".map(each => each.getAttribute('aria-label'))"
+)
+
 
 def behind() -> PipelineView:
     """Capture of eu is down for three hours, and its server purges soon."""
@@ -53,6 +59,9 @@ def look_at(chromium: Chrome, screenshots: Path, name: str) -> None:
         chromium.save_screenshot(str(screenshots / f"{name}-{width}-{scheme}.png"))
         wide = chromium.execute_script("return document.documentElement.scrollWidth")
         assert wide <= width, f"{name}: {wide} pixels are shown in {width}"
+        if width == 400:
+            aside = chromium.execute_script(ASIDE)
+            assert not aside, f"{name}: columns of {aside} are out of sight"
         if AXE:
             chromium.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
             chromium.execute_script(Path(AXE).read_text())

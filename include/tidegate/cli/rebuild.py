@@ -23,7 +23,7 @@ def rebuild(
     to: Annotated[str, typer.Option(help="Name of the new table. Default: <table>__rebuilt_<cut>")] = "",
     compare: Annotated[bool, typer.Option("--compare", help="Compare with the rows of silver at that cut")] = False,
     swap: Annotated[
-        bool, typer.Option("--swap", help="Put it in the place of the live table, in one commit; apply is paused then")
+        bool, typer.Option("--swap", help="Put it in the place of the live table, in one commit; apply ends for it")
     ] = False,
     master: Annotated[str, typer.Option(help="Spark master")] = "local[2]",
 ) -> None:

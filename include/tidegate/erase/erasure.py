@@ -15,9 +15,8 @@ In this order, so every step is safe beside capture, and safe to be killed in:
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,14 +30,13 @@ from tidegate.erase.reach import Reach, reach_of, table_of
 from tidegate.erase.referring import References, ReferringTables
 from tidegate.erase.source_asked import check_condition, check_keys
 from tidegate.erase.subject import Key, Subject
-from tidegate.errors import LeaseHeld, UsageError
+from tidegate.errors import UsageError
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.log import BronzeFile, BronzeLog
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.leases import take_lease
+from tidegate.lake.lease_wishes import wait_for_lease
 from tidegate.lake.rebuild import SCRATCH
 from tidegate.lake.silver import STAGING
-from tidegate.limits import ERASE_LEASE_POLL_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.columns import TableVersion
 from tidegate.table_names import Physical
@@ -187,25 +185,6 @@ class Erasure:
         if reach.logical not in cut.tables:
             raise UsageError("its silver isn't complete any more", where=reach.logical, remedy="see `tidegate status`")
 
-    @contextmanager
-    def _lease(self, of: str, job: str) -> Iterator[Lease]:
-        """A job's lease, once nobody has it. of: a pipeline or a source. Raises LeaseHeld when somebody has it all
-        the time.
-        """
-        until = time.monotonic() + self.order.wait_seconds
-        is_said = False
-        while True:
-            try:
-                lease = take_lease(self.lake, of, job, report=self.report)
-                break
-            except LeaseHeld as error:
-                if time.monotonic() >= until:
-                    raise
-                if not is_said:
-                    self.report(
-                        f"waits for {job} of {of}: {error.what}; to go on sooner, pause its DAG until the run ends"
-                    )
-                is_said = True
-                time.sleep(ERASE_LEASE_POLL_SECONDS)
-        with lease:
-            yield lease
+    def _lease(self, of: str, job: str) -> Lease:
+        """A job's lease. of: a pipeline or a source. Raises LeaseHeld when somebody has it all the time."""
+        return wait_for_lease(self.lake, of, job, self.order.wait_seconds, report=self.report)

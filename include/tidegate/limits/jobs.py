@@ -110,9 +110,15 @@ CODEGEN_BYTES_MIN: Final = 64 << 20
 WINDOW_ATTEMPTS_MAX: Final = 3
 MASK_KEY_BYTES_MIN = 16  # shorter keys can be guessed
 
-# --- erase ----------------------------------------------------------------------------------------
+# --- who waits for another job's end --------------------------------------------------------------
 # Between looks whether an apply that runs has ended.
-ERASE_LEASE_POLL_SECONDS: Final = 2.0
+LEASE_WISH_SECONDS: Final = 2.0
+# Apply's loop looks so often whether somebody waits for its lease: a listing of an empty folder.
+LEASE_WISHES_LOOK_SECONDS: Final = 5.0
+# Who waits says so again after so long.
+LEASE_WAIT_SAID_SECONDS: Final = 30.0
+# A swap waits so long for an apply that has been asked to end: its longest window, mostly.
+SWAP_LEASE_WAIT_SECONDS: Final = 600.0
 
 # --- values that are asked for at the source ------------------------------------------------------
 # Rows asked for by their keys in one SELECT: a statement of some ten KB.

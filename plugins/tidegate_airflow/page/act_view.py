@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from tidegate.actions_table import Act, ActionOutcome
 from tidegate.commit_ts import time_text
+from tidegate_airflow.page.layout import wide_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,21 +75,16 @@ def act_history(actions: TableActions) -> str:
     """A table of who did what; "" where nobody did anything."""
     if not actions.past:
         return ""
-    heads = "".join(f"<th scope='col'>{name}</th>" for name in _HEADS)
-    rows = "".join(map(_row, actions.past[:_SHOWN]))
-    return (
-        "<section aria-labelledby='done'><h3 id='done'>Who did what</h3>"
-        "<div class='wide' tabindex='0' role='region' aria-label='Actions of people'>"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></section>"
-    )
+    shown = wide_table("Actions of people", _HEADS, map(_cells, actions.past[:_SHOWN]))
+    return f"<section aria-labelledby='done'><h3 id='done'>Who did what</h3>{shown}</section>"
 
 
-def _row(known: Recorded) -> str:
+def _cells(known: Recorded) -> tuple[str, ...]:
     action = known.action
     who = f"{action.author.user} ({action.author.place})"
     cells = (who, str(action.act), str(known.outcome), known.detail or action.subject)
     when = f"{known.at:%Y-%m-%d %H:%M:%S} UTC"
-    return f"<tr><th scope='row'>{when}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+    return (when, *map(escape, cells))
 
 
 def question(

@@ -6,6 +6,7 @@ Out: a whole HTML document, and the headers that it is sent with.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
@@ -48,6 +49,11 @@ input, select, button, textarea {font: inherit; padding: .15rem .4rem}
 .button {display: inline-block; border: 1px solid var(--link); border-radius: .4rem; padding: .3rem .9rem;
  background: var(--card); color: var(--link); text-decoration: none; font-weight: 600; cursor: pointer}
 .ask {display: block} .ask textarea {width: min(100%, 32rem)} fieldset {border: 1px solid var(--line)}
+@media (max-width: 44rem) {.wide thead {display: none}
+ .wide table, .wide tbody, .wide tr, .wide td, .wide th {display: block}
+ .wide tr {border-bottom: 1px solid var(--line); padding: .5rem 0} .wide td, .wide th {border: 0; padding: .1rem 0}
+ .wide td:empty {display: none} .wide td:last-child {min-width: 0}
+ .wide td::before {content: attr(data-label) ": "; color: var(--soft)}}
 .said {border-left: .3rem solid currentColor; background: var(--card); padding: .5rem .8rem; overflow-wrap: anywhere}
 """
 
@@ -97,6 +103,24 @@ def document(title: str, body: str, root: str, script: str = "page.js") -> str:
         f"<style>{_STYLE}</style><script src='{root}{script}' defer></script></head><body>"
         "<p id='stale' role='status' hidden>Airflow doesn't answer: what stands here is of before.</p>"
         f"<main><h1>tidegate</h1>{body}</main></body></html>"
+    )
+
+
+def wide_table(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; a narrow window shows it as a list, each cell behind its head.
+
+    heads: as many as each row has cells. rows: cells of HTML, the row's name first.
+    """
+    ahead = "".join(f"<th scope='col'>{head}</th>" for head in heads)
+    body = "".join(
+        f"<tr><th scope='row'>{name}</th>"
+        + "".join(f"<td data-label='{head}'>{cell}</td>" for head, cell in zip(heads[1:], cells, strict=True))
+        + "</tr>"
+        for name, *cells in rows
+    )
+    return (
+        f"<div class='wide' tabindex='0' role='region' aria-label='{label}'>"
+        f"<table><thead><tr>{ahead}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

@@ -18,6 +18,7 @@ from tidegate.limits import PURGE_SOON_SECONDS
 from tidegate.tables import State
 from tidegate.text_layout import age_text, rate_text
 from tidegate_airflow.page.charts import sparkline
+from tidegate_airflow.page.layout import wide_table
 from tidegate_airflow.page.tables_list import WORDS
 
 if TYPE_CHECKING:
@@ -34,26 +35,21 @@ def overview(views: Sequence[PipelineView]) -> str:
         return "<p>There is no pipeline that you may see.</p>"
     shown = sorted(views, key=lambda view: (health(view.standing).is_good, view.pipeline.pipeline))
     names = ("Pipeline", "State", "Behind", "Last hour", "Rows/s", "Tables", "Next purge", "Verified", "In words")
-    heads = "".join(f"<th scope='col'>{name}</th>" for name in names)
-    rows = "".join(map(_row, shown))
-    return (
-        "<div class='wide' tabindex='0' role='region' aria-label='Pipelines'><table>"
-        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    return wide_table("Pipelines", names, map(_cells, shown))
 
 
-def _row(view: PipelineView) -> str:
+def _cells(view: PipelineView) -> tuple[str, ...]:
     name, state = escape(view.pipeline.pipeline), health(view.standing)
-    head = f"<tr><th scope='row'><a href='dags/{name}__apply'>{name}</a></th>"
-    badge = f"<td><span class='badge {'good' if state.is_good else 'bad'}'>{state}</span></td>"
+    head = f"<a href='dags/{name}__apply'>{name}</a>"
+    badge = f"<span class='badge {'good' if state.is_good else 'bad'}'>{state}</span>"
     if view.standing is None:
-        return f"{head}{badge}{'<td></td>' * 6}<td>{escape(view.why)}</td></tr>"
+        return (head, badge, "", "", "", "", "", "", escape(view.why))
     timeline = view.timeline
     line = sparkline(timeline.lag, f"Lag of {view.pipeline.pipeline} over the last hour") if timeline else ""
     rate = rate_text(timeline.rows_a_second) if timeline else ""
     behind, tables = escape(age_text(view.standing.lag_seconds)), _counts(view.standing.tables)
-    cells = (behind, line, rate, tables, _purge(view.standing), verification(view))
-    return f"{head}{badge}{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{escape(view.why)}</td></tr>"
+    purge, verified = _purge(view.standing), verification(view)
+    return (head, badge, behind, line, rate, tables, purge, verified, escape(view.why))
 
 
 def _counts(tables: Sequence[TableStatus]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate.limits import SNAPSHOT_SILENT_SECONDS
 from tidegate.snapshot.progress.forecast import Forecast, forecast, seconds_left
 from tidegate.text_layout import age_text, counted
+from tidegate_airflow.page.layout import wide_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,15 +36,13 @@ def snapshots_list(
     if not going:
         return ""
     shown = sorted(going, key=lambda table: (not table.waves, table.source, table.name))[:_SHOWN]
-    rows = "".join(_row(table, now, page_of(table), held=bool(table.waiting) and is_held(table)) for table in shown)
+    rows = (_cells(table, now, page_of(table), held=bool(table.waiting) and is_held(table)) for table in shown)
     more = f"<p>and {len(going) - len(shown):,} more</p>" if len(going) > len(shown) else ""
-    heads = "".join(f"<th scope='col'>{name}</th>" for name in _HEADS)
     whole = forecast(going)
     when = f"<p>{escape(_when(whole, now))}</p>" if whole else ""
     return (
         f"<section aria-labelledby='snapshots'><h3 id='snapshots'>Snapshots</h3>{when}"
-        "<div class='wide' tabindex='0' role='region' aria-label='List of snapshots'>"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"
+        f"{wide_table('List of snapshots', _HEADS, rows)}{more}</section>"
     )
 
 
@@ -60,7 +59,7 @@ def _when(whole: Forecast, now: float) -> str:
     return f"{read}, {whole.rate:,.0f} rows/s. About {age_text(done_at - now)} left, done at {clock}.{asks}"
 
 
-def _row(table: TableProgress, now: float, page: str, *, held: bool) -> str:
+def _cells(table: TableProgress, now: float, page: str, *, held: bool) -> tuple[str, ...]:
     state, share, left = str(table.state), f"{counted(len(table.left), 'key range', 'key ranges')} left", "-"
     if not table.left:
         share, left = "all read", "being applied"
@@ -73,5 +72,4 @@ def _row(table: TableProgress, now: float, page: str, *, held: bool) -> str:
     cells = (state, f"{table.rows:,}", share, f"{table.rate:,.0f}", left)
     name = escape(".".join(table.name))
     linked = f"<a href='{escape(page)}'>{name}</a>" if page else name
-    head = f"<th scope='row'>{linked} of {escape(table.source)}</th>"
-    return f"<tr>{head}" + f"<td>{'</td><td>'.join(map(escape, cells))}</td>" + "</tr>"
+    return (f"{linked} of {escape(table.source)}", *map(escape, cells))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate.commit_ts import time_text
 from tidegate.text_layout import age_text
 from tidegate_airflow.page.act_view import NO_ACTIONS, TableActions, act_buttons, act_history, banner
+from tidegate_airflow.page.layout import wide_table
 from tidegate_airflow.page.tables_list import WORDS, rows_text, verified_text, why_text
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.pipelines import PipelineView
 
 _SHOWN: Final = 50
+_HEADS: Final = ("When", "What changed", "Statement", "Place")
 _DDL_CHARS: Final = 2000
 
 
@@ -64,20 +66,16 @@ def _timeline(changes: Sequence[SchemaChange]) -> str:
     head = "<section aria-labelledby='schema'><h3 id='schema'>Schema</h3>"
     if not changes:
         return f"{head}<p>No version of its columns is known.</p></section>"
-    heads = "".join(f"<th scope='col'>{name}</th>" for name in ("When", "What changed", "Statement", "Place"))
-    rows = "".join(map(_row, changes[:_SHOWN]))
+    shown = wide_table("Versions of the table", _HEADS, map(_cells, changes[:_SHOWN]))
     more = f"<p>and {len(changes) - _SHOWN:,} older ones</p>" if len(changes) > _SHOWN else ""
-    return (
-        f"{head}<div class='wide' tabindex='0' role='region' aria-label='Versions of the table'>"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"
-    )
+    return f"{head}{shown}{more}</section>"
 
 
-def _row(change: SchemaChange) -> str:
+def _cells(change: SchemaChange) -> tuple[str, ...]:
     version = change.version
     effect = "<br>".join(map(escape, change.effect)) or "no column, no key"
     ddl = version.ddl if len(version.ddl) <= _DDL_CHARS else version.ddl[:_DDL_CHARS] + " ..."
     statement = f"<code>{escape(ddl)}</code>" if ddl else escape(version.kind)
     place = f"{escape(f'{version.name} of {version.source}')}, <code>{escape(f'{version.file}:{version.pos}')}</code>"
     when = escape(time_text(version.commit_ts))
-    return f"<tr><th scope='row'>{when}</th><td>{effect}</td><td>{statement}</td><td>{place}</td></tr>"
+    return (when, effect, statement, place)

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from tidegate.commit_ts import time_text
 from tidegate.tables import State
 from tidegate.text_layout import age_text
+from tidegate_airflow.page.layout import wide_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tidegate.pipelines import PipelineView
 
 PAGE_ROWS: Final = 100
+_HEADS: Final = ("Table", "State", "Complete through", "Behind", "Verified", "Rows then", "Why, and what ends it")
 SORTS: Final = ("trouble", "name", "lag", "verified")
 _ORDER: Final = (State.HELD, State.RELEASED, State.SNAPSHOT, State.ACTIVE, State.LEFT, State.DROPPED)
 WORDS: Final = {
@@ -64,18 +66,12 @@ def tables_list(view: PipelineView, asked: TablesAsked, *, can_act: bool = False
     pages = max(1, -(-len(chosen) // PAGE_ROWS))
     page = min(asked.page, pages)
     shown = chosen[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
-    rows = "".join(_row(table, view, stands, can_act=can_act) for table in shown)
-    heads = "".join(
-        f"<th scope='col'>{name}</th>"
-        for name in ("Table", "State", "Complete through", "Behind", "Verified", "Rows then", "Why, and what ends it")
-    )
+    rows = [_cells(table, view, stands, can_act=can_act) for table in shown]
     return (
         f"<section aria-labelledby='tables'><h3 id='tables'>Tables</h3>{_form(stands.tables, asked)}"
         f"<p role='status'>{len(chosen):,} of {len(stands.tables):,} tables"
         f"{f', page {page} of {pages}' if pages > 1 else ''}</p>"
-        "<div class='wide' tabindex='0' role='region' aria-label='List of tables'>"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-        f"{_pages(asked, page, pages)}</section>"
+        f"{wide_table('List of tables', _HEADS, rows)}{_pages(asked, page, pages)}</section>"
     )
 
 
@@ -116,18 +112,18 @@ def _select(name: str, choices: Sequence[tuple[str, str]], chosen: str) -> str:
     return f"<select name='{name}'>{options}</select>"
 
 
-def _row(table: TableStatus, view: PipelineView, stands: CaptureStanding, *, can_act: bool) -> str:
+def _cells(table: TableStatus, view: PipelineView, stands: CaptureStanding, *, can_act: bool) -> tuple[str, ...]:
     known, link = view.verified.get(table.table), escape(table_page(view, table.table))
     buttons = f"<br><a href='{link}#acts'>What you can do</a>" if can_act and table.state is State.HELD else ""
-    cells = (
-        f"<td><span class='state {table.state.value}'>{WORDS[table.state]}</span></td>",
-        f"<td>{escape(time_text(table.applied_ts)) if table.applied_ts else '-'}</td>",
-        f"<td>{'-' if table.has_ended else escape(age_text(stands.seconds_behind(table)))}</td>",
-        f"<td>{verified_text(known)}</td>",
-        f"<td>{rows_text(known)}</td>",
-        f"<td>{why_text(table)}{buttons}</td>",
+    return (
+        f"<a href='{link}'>{escape(table.table)}</a>",
+        f"<span class='state {table.state.value}'>{WORDS[table.state]}</span>",
+        escape(time_text(table.applied_ts)) if table.applied_ts else "-",
+        "-" if table.has_ended else escape(age_text(stands.seconds_behind(table))),
+        verified_text(known),
+        rows_text(known),
+        f"{why_text(table)}{buttons}",
     )
-    return f"<tr><th scope='row'><a href='{link}'>{escape(table.table)}</a></th>{''.join(cells)}</tr>"
 
 
 def table_page(view: PipelineView, name: str) -> str:

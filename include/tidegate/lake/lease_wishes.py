@@ -1,0 +1,86 @@
+"""Whoever waits for a job's lease says so in the lake, so that a loop that holds it for an hour ends sooner.
+
+In:  a lake, the job and whose it is.
+Out: wait_for_lease(), for who waits; Wishes, for the holder: whether somebody waits.
+
+A waiter makes a file at each look, in control/leases/<pipeline or source>.<job>.wanted, and removes the one before. The
+holder removes at its first look what it sees: a living waiter makes another one, a killed one doesn't. So what a killed
+waiter left ends no run, and no clocks are compared.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+from tidegate.delta.lease import Lease
+from tidegate.errors import LakeRefused, LakeUnavailable, LeaseHeld
+from tidegate.lake.files import LakeFiles
+from tidegate.lake.leases import LEASES, take_lease
+from tidegate.limits import LEASE_WAIT_SAID_SECONDS, LEASE_WISH_SECONDS, LEASE_WISHES_LOOK_SECONDS
+
+
+def wait_for_lease(lake: LakeFiles, of: str, job: str, wait_seconds: float, *, report: Callable[[str], None]) -> Lease:
+    """A job's lease, once nobody has it. of: a pipeline or a source.
+
+    Raises LeaseHeld when somebody has it for wait_seconds; LakeUnavailable, LakeRefused.
+    """
+    wishes, mark = lake.store(_folder(of, job)), ""
+    until, said_at = time.monotonic() + wait_seconds, 0.0
+    try:
+        while True:
+            try:
+                return take_lease(lake, of, job, report=report)
+            except LeaseHeld as error:
+                now = time.monotonic()
+                if now >= until:
+                    raise
+                if not said_at or now - said_at >= LEASE_WAIT_SAID_SECONDS:
+                    ends = (
+                        "it is asked to end" if job == "apply" else "to go on sooner, pause its DAG until the run ends"
+                    )
+                    report(f"waits for {job} of {of}, up to {until - now:,.0f} s more: {error.what}; {ends}")
+                    said_at = now
+                before, mark = mark, f"{uuid.uuid4().hex}.wish"
+                wishes.create(mark, b"")
+                _remove(lake, of, job, [before] if before else [])
+                time.sleep(LEASE_WISH_SECONDS)
+    finally:
+        _remove(lake, of, job, [mark] if mark else [])
+
+
+class Wishes:
+    """What others wish of the holder of a job's lease."""
+
+    def __init__(self, lake: LakeFiles, of: str, job: str) -> None:
+        self._lake, self._of, self._job = lake, of, job
+        self._looked_at: float | None = None
+
+    def made(self) -> bool:
+        """Whether somebody waits for the lease since this holder looks; cheap enough to be asked all the time.
+
+        A store without an answer says nothing: the holder meets it elsewhere.
+        """
+        now = time.monotonic()
+        if self._looked_at is not None and now - self._looked_at < LEASE_WISHES_LOOK_SECONDS:
+            return False
+        is_first, self._looked_at = self._looked_at is None, now
+        try:
+            names = [entry.name for entry in self._lake.store(_folder(self._of, self._job)).names()]
+        except (LakeUnavailable, LakeRefused):
+            return False
+        if is_first:
+            _remove(self._lake, self._of, self._job, names)
+        return bool(names) and not is_first
+
+
+def _folder(of: str, job: str) -> str:
+    return f"{LEASES}/{of}.{job}.wanted"
+
+
+def _remove(lake: LakeFiles, of: str, job: str, names: list[str]) -> None:
+    if names:
+        with suppress(LakeUnavailable, LakeRefused):
+            lake.store(_folder(of, job)).delete(names)
