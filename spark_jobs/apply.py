@@ -170,8 +170,8 @@ def _loop(app: Application, report: Callable[[str], None], is_over: Callable[[],
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """What ends the loop before its time."""
+class EndsEarly:
+    """The reasons for an end of the loop before its time."""
 
     file: FileWatch
     wishes: Wishes
@@ -283,7 +283,7 @@ def main(argv: list[str]) -> int:
             )
             app = Application(spark, pipeline, lake, BronzeIndex(lake), lease)
             gc.freeze()  # modules stay: no collection needs to look at them
-            ends = Ends(FileWatch(arguments.pipeline, pipeline), Wishes(lake, pipeline.pipeline, "apply"))
+            ends = EndsEarly(FileWatch(arguments.pipeline, pipeline), Wishes(lake, pipeline.pipeline, "apply"))
             windows = run(app, report=lambda line: print(line, flush=True), is_over=ends.why)
             held = sorted(name for name, _ in app.states.of(State.HELD))
             aside = f", but for {counted(len(held), 'held table', 'held tables')}: {', '.join(held)}" if held else ""

@@ -12,6 +12,7 @@ import pytest
 from tests.support.pipeline_views import NOW, pipeline, view
 from tidegate.capture.health import Health, health
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
+from tidegate.cli.status import status_lines
 from tidegate.lake.timeline import STEPS
 from tidegate.lake.verified import Verified
 from tidegate.pipelines import PipelineView
@@ -53,6 +54,7 @@ def names(html: str) -> list[str]:
         (replace(view(), standing=replace(view().standing, ahead=True)), Health.AHEAD, "in the future"),  # type: ignore[type-var]
         (view(held=False, lag=125), Health.BEHIND, "Silver is 2 min behind."),
         (view(), Health.WAITING, "2 of 40 tables wait; 1 table lacks rows until a snapshot ends"),
+        (view(lag=0), Health.WAITING, "Nothing is missing, but 2 of 40 tables wait;"),
         (view(held=False), Health.CURRENT, "Silver is 2.0 s behind."),
         (view(held=False, lag=0), Health.CURRENT, "Nothing is missing."),
     ],
@@ -84,6 +86,16 @@ def test_a_pipeline_shows_its_road_its_history_and_what_ends_a_hold() -> None:
     parser = Balanced()
     parser.feed(document("shop", shown, "../"))
     assert parser.open == []
+
+
+def test_a_table_without_rows_in_silver_is_named_with_the_way_of_its_rows() -> None:
+    standing = view().standing
+    assert standing is not None
+    standing = replace(standing, unseen=("shop.new",))
+    shown = pipeline_view(replace(view(), standing=standing), TablesAsked())
+    assert "1 table isn't in silver yet: shop.new (a snapshot brings rows" in shown
+    said = " ".join(" ".join(status_lines(standing)).split())
+    assert "and 1 more, not in silver yet: shop.new (a snapshot brings rows" in said
 
 
 def test_tables_that_need_a_person_come_first_and_each_is_on_some_page() -> None:

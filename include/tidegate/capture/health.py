@@ -130,7 +130,7 @@ def _state_words(stands: CaptureStanding) -> str:
         case _ if late:
             return f"The cut goes on without {', '.join(late)}; the tables of these sources wait.{aside}"
         case _ if stands.nothing_missing:
-            return f"Nothing is missing.{aside}"
+            return f"Nothing is missing{', but' if waits else '.'}{aside}"
         case _:
             because = f" {at.words}" if (at := slowest(stands)) else ""
             return f"Silver is {age_text(stands.lag_seconds)} behind.{because}{aside}"

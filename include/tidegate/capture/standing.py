@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from tidegate.capture import purging
 from tidegate.capture.purging import Binlogs
@@ -80,6 +80,10 @@ class SourceStanding:
     purge: Retention | None = None
     behind_bytes: int | None = None
     unapplied_bytes: int = 0
+
+
+# For a person who misses such a table (CaptureStanding.unseen).
+UNSEEN_WORDS: Final = "a snapshot brings rows from before capture; an empty table comes with its first change"
 
 
 @dataclass(frozen=True, slots=True)

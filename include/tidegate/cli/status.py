@@ -84,6 +84,7 @@ def status(
 def status_lines(standing: CaptureStanding, filling: Collection[str] = ()) -> list[str]:
     """All but this machine's capture. filling: the tables in snapshot_lines."""
     from tidegate.capture.silence import LeasedWork
+    from tidegate.capture.standing import UNSEEN_WORDS
 
     lines = paragraph("", _headline(standing), indent="")[1:]
     for source in standing.sources:
@@ -99,7 +100,8 @@ def status_lines(standing: CaptureStanding, filling: Collection[str] = ()) -> li
         lines += ["", *columns(shown)]
     if standing.unseen and standing.tables:
         named = ", ".join(standing.unseen[:_UNSEEN_NAMED]) + (", ..." if len(standing.unseen) > _UNSEEN_NAMED else "")
-        lines += paragraph("", f"and {len(standing.unseen)} more that had no change yet: {named}", indent="")[1:]
+        text = f"and {len(standing.unseen)} more, not in silver yet: {named} ({UNSEEN_WORDS})"
+        lines += paragraph("", text, indent="")[1:]
     for table in standing.held:
         lines += ["", *held_lines(table)]
     lines += _waiting_lines(standing, filling)

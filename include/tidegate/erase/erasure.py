@@ -186,5 +186,5 @@ class Erasure:
             raise UsageError("its silver isn't complete any more", where=reach.logical, remedy="see `tidegate status`")
 
     def _lease(self, of: str, job: str) -> Lease:
-        """A job's lease. of: a pipeline or a source. Raises LeaseHeld when somebody has it all the time."""
+        """A job's lease; `of` is a pipeline or a source. Raises LeaseHeld when somebody has it all the time."""
         return wait_for_lease(self.lake, of, job, self.order.wait_seconds, report=self.report)

@@ -1,11 +1,11 @@
-"""Whoever waits for a job's lease says so in the lake, so that a loop that holds it for an hour ends sooner.
+"""A waiter for a job's lease says so in the lake: a loop with this lease ends sooner than in an hour.
 
 In:  a lake, the job and whose it is.
-Out: wait_for_lease(), for who waits; Wishes, for the holder: whether somebody waits.
+Out: wait_for_lease(), for the waiter; Wishes, for the holder: does somebody wait?
 
 A waiter makes a file at each look, in control/leases/<pipeline or source>.<job>.wanted, and removes the one before. The
-holder removes at its first look what it sees: a living waiter makes another one, a killed one doesn't. So what a killed
-waiter left ends no run, and no clocks are compared.
+holder removes at its first look what it sees: a living waiter makes another one, a killed one doesn't. A killed
+waiter's file therefore ends no run, and no clocks are compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate.limits import LEASE_WAIT_SAID_SECONDS, LEASE_WISH_SECONDS, LEASE_W
 
 
 def wait_for_lease(lake: LakeFiles, of: str, job: str, wait_seconds: float, *, report: Callable[[str], None]) -> Lease:
-    """A job's lease, once nobody has it. of: a pipeline or a source.
+    """A job's lease, once nobody has it; `of` is a pipeline or a source.
 
     Raises LeaseHeld when somebody has it for wait_seconds; LakeUnavailable, LakeRefused.
     """
@@ -52,7 +52,7 @@ def wait_for_lease(lake: LakeFiles, of: str, job: str, wait_seconds: float, *, r
 
 
 class Wishes:
-    """What others wish of the holder of a job's lease."""
+    """The wishes of others to the holder of a job's lease."""
 
     def __init__(self, lake: LakeFiles, of: str, job: str) -> None:
         self._lake, self._of, self._job = lake, of, job

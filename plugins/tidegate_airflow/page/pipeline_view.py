@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate.capture.health import Health, Hop, health, slowest
 from tidegate.capture.purging import if_down
 from tidegate.capture.silence import LeasedWork
+from tidegate.capture.standing import UNSEEN_WORDS
 from tidegate.commit_ts import time_text
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, PURGE_SOON_SECONDS
 from tidegate.pipelines import RANGES
@@ -180,5 +181,5 @@ def _unseen(stands: CaptureStanding) -> str:
     if not stands.unseen:
         return ""
     names = ", ".join(stands.unseen[:20]) + (" ..." if len(stands.unseen) > 20 else "")
-    have = counted(len(stands.unseen), "table has", "tables have")
-    return f"<p>{have} had no change yet, and no snapshot: {escape(names)}.</p>"
+    count = counted(len(stands.unseen), "table isn't", "tables aren't")
+    return f"<p>{count} in silver yet: {escape(names)} ({UNSEEN_WORDS}).</p>"
