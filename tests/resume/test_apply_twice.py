@@ -15,6 +15,7 @@ import pytest
 
 from tests.kit.road import Road
 from tests.support.servers import ROOT, FreshDatabase
+from tidegate.lake.lease_wishes import wait_for_lease
 from tidegate.local.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -80,3 +81,18 @@ def test_one_works_the_other_says_who_and_follows_a_killed_one_at_once(
     assert "waiting for a sign of life" not in said
     print(f"{time.monotonic() - began:.1f} s")
     assert road.assert_equal() == {"t": 2}
+
+
+def test_a_loop_ends_for_a_waiter(mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path) -> None:
+    database, lines = fresh_database(mariadb), list[str]()
+    road = Road.begun(mariadb, tmp_path, database, "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    road.capture()
+    with applying(road.file, ROOT, "--mode", "micro_batch", "--run-for", "600") as loop:
+        assert loop.stdout is not None
+        assert any(line.startswith("cut ") for line in loop.stdout)
+        with wait_for_lease(road.lake, "road", "apply", 60, report=lines.append):
+            said, error = loop.communicate(timeout=60)
+            assert (loop.returncode, error) == (0, ""), error
+    assert "somebody waits for apply's lease" in said
+    assert lines[0].endswith("; it is asked to end")
+    assert road.assert_equal() == {"t": 1}
