@@ -155,6 +155,9 @@ class _NoPandas:
             raise ModuleNotFoundError(name, name=name)
 
 
+_ANSWER: Final = "run it in a terminal; or give its options (--help), and the connection in AIRFLOW_CONN_..."
+
+
 def run(arguments: list[str] | None = None) -> None:
     """Entry of the console script, without arguments; exits."""
     _share_compiled_kernels()
@@ -163,6 +166,12 @@ def run(arguments: list[str] | None = None) -> None:
     try:
         code = app(args=arguments, standalone_mode=False)
     except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    except typer.Abort as error:  # Ctrl-C at a question, or nobody to answer it
+        print(file=sys.stderr)
+        if isinstance(error.__context__, EOFError):
+            error = UsageError("nobody answers its question", where="command line", remedy=_ANSWER)
+            sys.exit(_told(error))
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -126,12 +126,12 @@ def _too_late(
         return VerifyError(
             f"not captured up to {file}:{offset} after {seconds:g} s",
             where=waiting[0],
-            remedy="is capture running? give a larger --timeout",
+            remedy="is capture running? `tidegate status` says; or give a larger --timeout",
         )
     at = f"the newest cut is {newest} ({time_text(newest)})" if newest else "there is no cut"
     last = max(needed.values(), default=0)
     wanted = f"{last} ({time_text(last)})" if last else "any"
     return VerifyError(
         f"{at}, wanted is {wanted} after {seconds:g} s",
-        remedy="is apply running? give a larger --timeout",
+        remedy="is apply running? `tidegate status` says; or give a larger --timeout",
     )
