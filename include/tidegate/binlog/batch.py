@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -105,7 +106,7 @@ def decode_batch(data: npt.NDArray[np.uint8], events: Words, plan: Plan, seq: in
     done = _run(_WHOLE, data, events, plan)
     if done.outcome == L.ERROR_IMAGE:
         done = _run(_NET, data, events, plan)
-    rows, bare, lacks = _rows(done, plan, seq), None, False
+    rows, bare, lacks = _rows(done, plan, seq, plan.unasked), None, False
     if done.present is not None:
         rows = _with_defaults(rows, done.present, plan)
         bare = _bare_delete(rows, events, done.present, plan)
@@ -146,15 +147,19 @@ def _run(kernel: _Kernel, data: npt.NDArray[np.uint8], events: Words, plan: Plan
     return _Pass(outcome, words.reshape(-1, L.COLUMN_WORDS), state, buffer, known)
 
 
-def _rows(done: _Pass, plan: Plan, seq: int) -> pa.RecordBatch:
+def _rows(done: _Pass, plan: Plan, seq: int, unread: AbstractSet[str] = frozenset()) -> pa.RecordBatch:
+    """unread: columns of these names are NULL where a value of them can't be decoded."""
     rows, state, buffer = done.outcome, done.state, done.buffer
     if rows < 0:
         raise RowsError(int(state[L.ERROR_EVENT]), _error(state, plan))
     columns = []
-    for column, described in zip(plan.columns, done.words, strict=True):
+    for i, (column, described) in enumerate(zip(plan.columns, done.words, strict=True)):
         try:
             columns.append(finish_column(column, described, rows, buffer, patched=done.present is not None))
         except Terminal as error:
+            if plan.defined and plan.defined[i].silver in unread:
+                columns.append(pa.nulls(rows, column.type.arrow))
+                continue
             named = type(error)(f"column {column.name}: {error.what}", remedy=error.remedy)
             raise RowsError(0, named) from None
     system = [

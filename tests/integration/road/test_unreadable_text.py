@@ -38,3 +38,22 @@ def test_a_repaired_value_is_read_by_a_snapshot(
     run(mariadb, database, "UPDATE t SET s = 'repaired' WHERE id = 2")
     assert not held(Reading(road, spark).run())
     assert road.assert_equal() == {"t": 2}
+
+
+def test_a_left_out_column_holds_nothing(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """By a value that can't be decoded: silver doesn't have it, and has the others of its row."""
+    database = fresh_database(mariadb)
+    extra = f", columns: [{{match: '{database}.*', exclude: [s]}}]"
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=extra)
+    road.capture()
+    run(mariadb, database, """
+        CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(9) CHARACTER SET ucs2, n INT)
+        INSERT INTO t VALUES (1, 'good', 1), (2, CHAR(0xD801 USING ucs2), 2), (3, CHAR(0xD802 USING ucs2), 3)
+        UPDATE t SET n = 5 WHERE id = 2
+        DELETE FROM t WHERE id = 3
+    """)  # fmt: skip
+    road.capture()
+    assert not held(road.apply(spark))
+    assert road.assert_equal() == {"t": 2}
