@@ -170,8 +170,7 @@ def run(arguments: list[str] | None = None) -> None:
     except typer.Abort as error:  # Ctrl-C at a question, or nobody to answer it
         print(file=sys.stderr)
         if isinstance(error.__context__, EOFError):
-            error = UsageError("nobody answers its question", where="command line", remedy=_ANSWER)
-            sys.exit(_told(error))
+            sys.exit(_told(UsageError("nobody answers its question", where="command line", remedy=_ANSWER)))
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
