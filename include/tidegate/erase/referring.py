@@ -52,30 +52,38 @@ class Link:
     def references(self, child: TableVersion, parent: TableVersion, keys: Collection[Key]) -> References:
         """To one of these keys of the parent. Raises UsageError."""
         names = list(map(str.lower, parent.key_names))
-        if not self.columns or sorted(names) != sorted(map(str.lower, self.parent_columns)):
+        referred = list(map(str.lower, self._referred(parent)))
+        if sorted(names) != sorted(referred) or len(self.columns) != len(referred):
             raise self._refused(f"its foreign key {self.name} doesn't refer to the key of {'.'.join(self.parent)}")
-        alike, firsts, rows = self._alike(child, parent), list[Literal](), list[Condition]()
+        pairs, firsts, rows = self._pairs(parent), list[Literal](), list[Condition]()
+        alike = self._alike(child, parent, pairs)
         for key in sorted(keys, key=repr):
             by_name = dict(zip(names, key, strict=True))
-            row = [self._literal(by_name[name], alike.get(own)) for own, name in self._pairs()]
+            row = [self._literal(by_name[name], alike.get(own)) for own, name in pairs]
             firsts.append(row[0])
             rows.append(All(tuple(map(_equal, self.columns, row))))
         one_column = len(self.columns) == 1
         return References(OneOf(self.columns[0], tuple(firsts)) if one_column else _any_of(rows), frozenset(alike))
 
-    def _pairs(self) -> list[tuple[str, str]]:
+    def _referred(self, parent: TableVersion) -> Sequence[str]:
+        """MySQL 9 takes a reference without columns for one to the key."""
+        return self.parent_columns or parent.key_names
+
+    def _pairs(self, parent: TableVersion) -> list[tuple[str, str]]:
         """Names in lower case: the child's column, the parent's."""
-        own, theirs = (map(str.lower, names) for names in (self.columns, self.parent_columns))
+        own, theirs = (map(str.lower, names) for names in (self.columns, self._referred(parent)))
         return list(zip(own, theirs, strict=True))
 
-    def _alike(self, child: TableVersion, parent: TableVersion) -> dict[str, Likeness]:
+    def _alike(
+        self, child: TableVersion, parent: TableVersion, pairs: Sequence[tuple[str, str]]
+    ) -> dict[str, Likeness]:
         """The child's texts, as they compare today. Raises UsageError for two types.
 
         Equal values of these may be unequal: servers compare those of enums by number.
         """
         own, theirs = ({column.name.lower(): column for column in side.columns} for side in (child, parent))
         alike = dict[str, Likeness]()
-        for name, other in self._pairs():
+        for name, other in pairs:
             column, target = own[name], theirs[other]
             if canonical(column).kind is Kind.TEXT:
                 try:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tidegate.errors import Terminal
+from tidegate.mysql.catalog import rows_of
 from tidegate.mysql.tables_there import ROWS_ABOUT
 from tidegate.schema.model.columns import TableVersion
 from tidegate.snapshot.by_view import read_by_view
@@ -66,7 +67,7 @@ def beginnings(
     versions = asked.versions(source, names)
     keyless = [name for name, version in versions.items() if not version.key]
     engines = without_views(asked.ask, keyless) if keyless else {}
-    estimates = _estimates(asked, {database for database, _ in names})
+    estimates = _estimates(asked, names)
     whole = read_by_view(versions, asked, estimates)
     by_name = {}
     for name in names:
@@ -82,14 +83,12 @@ def beginnings(
     return by_name
 
 
-def _estimates(asked: WorkerConnection, databases: Iterable[str]) -> dict[Name, int]:
+def _estimates(asked: WorkerConnection, names: Iterable[Name]) -> dict[Name, int]:
     """About how many rows each table has, by the storage engine; tables without its word aren't in
     it.
     """
-    names = ", ".join(asked.raw.escape(name) for name in sorted(databases))
-    rows = asked.ask(
-        f"SELECT table_schema, table_name, {ROWS_ABOUT} FROM information_schema.tables WHERE table_schema IN ({names})"
-    )
+    select = f"SELECT table_schema, table_name, {ROWS_ABOUT} FROM information_schema.tables"
+    rows = rows_of(asked.ask, select, names, by_name=True)
     return {(str(row[0]), str(row[1])): int(row[2]) for row in rows if row[2] is not None}
 
 

@@ -40,6 +40,7 @@ from tidegate.limits import (
     SNAPSHOT_VIEW_ATTEMPTS_MAX,
 )
 from tidegate.mysql.branches_beside import BranchesBeside
+from tidegate.mysql.catalog import Ask, rows_of
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.sql import quote_name
 from tidegate.position import Position
@@ -73,12 +74,12 @@ class ViewRefused(SourceRefused):
     """No view of these tables is to be had, of this server or by this account. Other tables aren't asked."""
 
 
-def without_views(ask: Callable[[str], Sequence[Sequence[Any]]], names: Iterable[Name]) -> dict[Name, str]:
+def without_views(ask: Ask, names: Iterable[Name]) -> dict[Name, str]:
     """The engines of those tables that no view can show at one moment."""
-    wanted = set(names)
-    shown = ask("SELECT table_schema, table_name, engine FROM information_schema.tables WHERE engine IS NOT NULL")
+    select = "SELECT table_schema, table_name, engine FROM information_schema.tables"
+    shown = rows_of(ask, select, names, where="engine IS NOT NULL", by_name=True)
     engines = {(str(database), str(table)): str(engine) for database, table, engine in shown}
-    return {name: engines[name] for name in wanted & engines.keys() if engines[name].upper() not in _WITH_VIEWS}
+    return {name: engine for name, engine in engines.items() if engine.upper() not in _WITH_VIEWS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,7 +291,8 @@ class SnapshotWork:
     def _there(self, source: str) -> dict[tuple[str, str], There]:
         """The tables by database and table, as silver names them."""
         in_silver = self.pipeline.sources[source].traits.in_silver
-        return {in_silver(*name): at_source for name, at_source in tables_there(self.info_of(source)).items()}
+        known = tables_there(self.info_of(source), lambda *name: self.pipeline.tables.keeps(*in_silver(*name)))
+        return {in_silver(*name): at_source for name, at_source in known.items()}
 
 
 @dataclass(slots=True)

@@ -20,10 +20,11 @@ from pymysql.constants import ER
 
 from tidegate.conditions.matching import check_literals
 from tidegate.conditions.model import leaves
-from tidegate.config import KeptColumns
+from tidegate.config import OWN_DATABASES, KeptColumns
 from tidegate.errors import SourceUnavailable, VerifyError
 from tidegate.lake.captured_places import Visible
 from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
+from tidegate.mysql.catalog import BASE_TABLES, NAMES, names_of, names_there, rows_of
 from tidegate.mysql.condition import ConditionSql
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.server_facts import SERVER_IDS, server_of
@@ -35,7 +36,6 @@ from tidegate.verify.forms import FormKind, form
 from tidegate.verify.settle import Key, Row
 from tidegate.verify.source_table import Prints, SourceTable
 
-_SYSTEM: Final = ("mysql", "information_schema", "performance_schema", "sys")
 _POSITION: Final = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
 _KEY_SQL: Final = """
     SELECT s.index_name, s.column_name, s.sub_part, c.is_nullable
@@ -91,7 +91,7 @@ class SourceSide:
     def close(self) -> None:
         self._connection.close()
 
-    def ask(self, sql: str, values: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
+    def ask(self, sql: str, values: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
         """All rows of a statement. Raises SourceRefused or SourceUnavailable."""
         try:
             with self._connection.cursor() as cursor:
@@ -148,13 +148,8 @@ class SourceSide:
 
     def tables(self, keeps: Callable[[str, str], bool]) -> list[tuple[str, str]]:
         """(database, table) of every table that is kept."""
-        rows = self.ask(
-            "SELECT table_schema, table_name FROM information_schema.tables"
-            " WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema NOT IN (%s, %s, %s, %s)"
-            " ORDER BY table_schema, table_name",
-            _SYSTEM,
-        )
-        return [(str(d), str(t)) for d, t in rows if keeps(str(d), str(t))]
+        names = [name for name in names_there(self.ask) if name[0].lower() not in OWN_DATABASES and keeps(*name)]
+        return sorted(names_of(rows_of(self.ask, NAMES, names, where=BASE_TABLES)))
 
     def describe(self, database: str, table: str) -> SourceTable:
         """Its columns, each with its way of comparing, and the key that names a row to people."""

@@ -9,7 +9,7 @@ no L and no C around it (settle.py), both are the cut, and what differs there di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from tidegate.commit_ts import time_text
@@ -72,7 +72,7 @@ class TidbSide(SourceSide):
         """TiDB has all text in UTF-8, and not each character set's introducer."""
         return "utf8mb4" if declared else ""
 
-    def ask(self, sql: str, values: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
+    def ask(self, sql: str, values: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
         try:
             return super().ask(sql, values)
         except SourceUnavailable as error:

@@ -32,12 +32,14 @@ NAMED: Final = (
     (Cause.FAULT, r"of the key holds .*, which no calendar has"),
     (Cause.UNLOGGED, r"foreign key .* it can't be followed: "),
     (Cause.UNLOGGED, r"its engine is \w+: |through the MERGE table"),
+    (Cause.UNLOGGED, r"its virtual column .* is computed anew by whoever reads it"),
 )
 # Why a snapshot can't read a table.
 UNREAD: Final = (
     r"it has no key whose columns are all NOT NULL, and \w+ can't show it as it was at one moment"
     r"|column .* of the key holds .*, which no calendar has|rows come to it through the MERGE table"
     r"|[Tt]ablespace .* discarded"
+    r"|column .*: bytes \w+ are not valid \w+; repair the value at the source"
 )
 _WRONG: Final = ("different", "ghost", "missing")
 _BY_VERIFY: Final = (Outcome.DIFFERENT, Outcome.UNSETTLED)

@@ -65,6 +65,15 @@ def test_columns_refer_by_their_order() -> None:
     assert str(made.condition) == "((`a` = 2) AND (`b` = 1)) OR ((`a` = 4) AND (`b` = 3))"
 
 
+def test_a_reference_without_columns_is_one_to_the_key() -> None:
+    """MySQL 9: FOREIGN KEY (a, b) REFERENCES orders."""
+    rows = child(a="int", b="int")
+    made = link(PARENT, "a", "b", to=()).references(rows, parent("id", "shop"), {(1, 2)})
+    assert str(made.condition) == "(`a` = 1) AND (`b` = 2)"
+    with pytest.raises(UsageError, match="doesn't refer to the key of"):
+        link(PARENT, "a", to=()).references(rows, parent("id", "shop"), {(1, 2)})
+
+
 @pytest.mark.parametrize("to", [(), ("mail",), ("id",), ("id", "shop", "mail")])
 def test_other_columns_than_the_key_are_refused(to: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="doesn't refer to the key of"):

@@ -24,18 +24,12 @@ from tidegate.config import OWN_DATABASES, Pipeline, Start, Tables
 from tidegate.errors import SourceUnavailable
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import BASELINE_ATTEMPTS_MAX, SCHEMA_NAMED_TABLES_MAX
+from tidegate.mysql.catalog import Name, asked_by, names_there
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.server_facts import SourceFacts
 from tidegate.mysql.sql import quote_name
 from tidegate.mysql.start.ddl_since import ddl_since
-from tidegate.mysql.start.information_schema import (
-    Where,
-    columns_of,
-    indexes_of,
-    listed_tables,
-    names_there,
-    partitioned_tables,
-)
+from tidegate.mysql.start.information_schema import InformationSchema
 from tidegate.mysql.start.recorded import Began, earlier_versions, record_baseline, without_columns
 from tidegate.mysql.start.shown_tables import ShownTable, server_settings, shown_tables
 from tidegate.mysql.start.uncommitted import may_hide_rows, written_to
@@ -59,7 +53,6 @@ _UNSHOWN: Final = Partitioning(unknown="SHOW CREATE TABLE doesn't show its parti
 _GONE: Final = {ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR}
 
 Keeps = Callable[[str, str], bool]
-Name = tuple[str, str]
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 
 
@@ -156,18 +149,18 @@ def read_schema(
 
     only: the kept ones, where the caller knows their names; (): any. For few tables the server then opens no others.
     """
-    named = _named(only)
+    few = 0 < len(only) <= SCHEMA_NAMED_TABLES_MAX
     with connection.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         mariadb = "mariadb" in str(cursor.fetchone()[0]).lower()
-        kept = {name for name in names_there(cursor, named) if name[0].lower() not in OWN_DATABASES and keeps(*name)}
+        ask = asked_by(cursor)
+        seen = names_there(ask, only if few else None)
+        kept = {name for name in seen if name[0].lower() not in OWN_DATABASES and keeps(*name)}
         databases = tuple(sorted({database for database, _ in kept}))
-        where = Where(databases, named.tables if named else ())
-        listed = listed_tables(cursor, where)
-        names = sorted(kept & listed.keys())
-        columns = columns_of(cursor, where)
-        indexes = indexes_of(cursor, where)
-        partitioned = partitioned_tables(cursor, where)
+        catalog = InformationSchema(ask, by_name=few)
+        listed = catalog.listed_tables(kept)
+        names = sorted(listed)
+        columns, indexes = catalog.columns_of(names), catalog.indexes_of(names)
         tables = [name for name in names if listed[name].engine != SEQUENCE]
         shown = shown_tables(cursor, tables, server_settings(cursor))
     merged = {under: name for name, said in shown.items() for under in said.union}
@@ -196,19 +189,13 @@ def read_schema(
                 charset=_charset_of(collation),
                 collation=collation,
                 indexes=table_indexes,
-                partitioning=(said.partitioning or _UNSHOWN) if name in partitioned else None,
+                partitioning=(said.partitioning or _UNSHOWN) if listed[name].partitioned else None,
                 engine=listed[name].engine,
                 foreign_keys=said.foreign_keys,
                 merged_by=merged.get(name, ()),
             )
         )
     return versions
-
-
-def _named(only: Collection[Name]) -> Where | None:
-    if not 0 < len(only) <= SCHEMA_NAMED_TABLES_MAX:
-        return None
-    return Where(sorted({database for database, _ in only}), sorted({table for _, table in only}))
 
 
 def read_defaults(

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import pymysql
 
 from tidegate.config import OWN_DATABASES
+from tidegate.mysql.catalog import NAMES, asked_by, names_of, names_there, rows_of
 from tidegate.mysql.start.recorded import without_columns
 from tidegate.position import Position
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.unlogged import VIEW
 from tidegate.schema.replay.history import BASELINE
-
-_VIEWS: Final = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'VIEW'"
 
 Connection: TypeAlias = "pymysql.connections.Connection[Any]"
 
@@ -32,10 +31,11 @@ def views_there(
 ) -> list[TableVersion]:
     """Raises MySQLError."""
     with connection.cursor() as cursor:
-        cursor.execute(_VIEWS)
-        names = sorted((str(database), str(view)) for database, view in cursor.fetchall())
+        ask = asked_by(cursor)
+        kept = [name for name in names_there(ask) if name[0].lower() not in OWN_DATABASES and keeps(*name)]
+        shown = rows_of(ask, NAMES, kept, where="table_type = 'VIEW'")
+        names = sorted(names_of(shown))
     return [
         replace(without_columns(source, database, view, position, BASELINE), status=VersionStatus.DROPPED, engine=VIEW)
         for database, view in names
-        if database.lower() not in OWN_DATABASES and keeps(database, view)
     ]

@@ -77,14 +77,14 @@ class Unheard:
     def _of(self, source: str) -> _Told | None:
         if source not in self._told and time.monotonic() >= self._again_at.get(source, 0.0):
             try:
-                present = tables_there(self.info_of(source))
+                present = tables_there(self.info_of(source), self.pipeline.tables.keeps)
             except TidegateError as error:  # who reads the source says it aloud
                 self.unasked[source] = error
                 self._again_at[source] = time.monotonic() + SNAPSHOT_AGAIN_SECONDS
             else:  # of one without a time of creation nobody knows whether it is older than the cut
                 self.unasked.pop(source, None)
                 made = {name: table.made_at for name, table in present.items() if table.made_at is not None}
-                self._told[source] = _Told({name: at for name, at in made.items() if self.pipeline.tables.keeps(*name)})
+                self._told[source] = _Told(made)
         return self._told.get(source)
 
     def _now_followed(self) -> FollowedSources:

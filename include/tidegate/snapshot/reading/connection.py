@@ -6,7 +6,7 @@ Out: WorkerConnection: rows of one server, of a TiDB at one timestamp; TableVers
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Self
 
 import pymysql
@@ -78,11 +78,11 @@ class WorkerConnection:
             return self._definitions.at(source, set(names), self.at_ts)
         return _shown_versions(self.info, source, self.server_id, set(names))
 
-    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+    def ask(self, sql: str, values: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
         """All rows. Raises SourceRefused, SourceUnavailable."""
         try:
             with self.raw.cursor() as cursor:
-                cursor.execute(sql)
+                cursor.execute(sql, values)
                 return [tuple(_text(cell) for cell in row) for row in cursor.fetchall()]
         except (pymysql.err.MySQLError, OSError) as error:
             raise named(error, self.info) from error

@@ -1,0 +1,107 @@
+"""Questions to information_schema about many tables, in parts.
+
+In:  a cursor, a SELECT whose first two columns are table_schema and table_name, names of tables.
+Out: rows of these tables.
+
+A server answers when it is done with all tables, and MariaDB opens each of them: of a hundred thousand that takes
+longer than any reader waits. Names alone come from its dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+from tidegate.limits import CATALOG_TABLES_MAX
+
+Name = tuple[str, str]
+Ask = Callable[[str, Sequence[str]], Sequence[Sequence[Any]]]
+
+BASE_TABLES: Final = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+NAMES: Final = "SELECT table_schema, table_name FROM information_schema.tables"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Tables of one question: in these databases, and by these names if there are any.
+
+    The collation may bring more: names that differ in case alone.
+    """
+
+    databases: Sequence[str]
+    tables: Sequence[str] = ()
+
+    @property
+    def sql(self) -> str:
+        condition = f"table_schema IN ({_in(self.databases)})"
+        return condition + (f" AND table_name IN ({_in(self.tables)})" if self.tables else "")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The values for the text's places."""
+        return (*self.databases, *self.tables)
+
+
+def asked_by(cursor: Any) -> Ask:
+    """The rows of a statement, by a cursor."""
+
+    def ask(statement: str, values: Sequence[str]) -> Sequence[Sequence[Any]]:
+        cursor.execute(statement, values)
+        rows: Sequence[Sequence[Any]] = cursor.fetchall()
+        return rows
+
+    return ask
+
+
+def names_there(ask: Ask, among: Iterable[Name] | None = None) -> list[Name]:
+    """All tables and views, or those of some names."""
+    return names_of(ask(NAMES, ()) if among is None else rows_of(ask, NAMES, among, by_name=True))
+
+
+def names_of(rows: Iterable[Sequence[Any]]) -> list[Name]:
+    """(table_schema, table_name) of each row."""
+    return [(str(row[0]), str(row[1])) for row in rows]
+
+
+def rows_of(
+    ask: Ask, select: str, names: Iterable[Name], *, where: str = "", order: str = "", by_name: bool = False
+) -> Iterator[Sequence[Any]]:
+    """Rows of these tables alone, each table's together. where: one more condition. by_name: others of their databases
+    aren't looked at.
+    """
+    for part, wanted in parts_of(names, by_name=by_name):
+        conditions = part.sql + (f" AND {where}" if where else "")
+        ordered = f" ORDER BY table_schema, table_name{order}" if order else ""
+        for row in ask(f"{select} WHERE {conditions}{ordered}", part.names):
+            if (str(row[0]), str(row[1])) in wanted:
+                yield row
+
+
+def parts_of(names: Iterable[Name], *, by_name: bool = False) -> Iterator[tuple[Part, set[Name]]]:
+    """Questions of at most CATALOG_TABLES_MAX of these tables: of whole databases, while they fit."""
+    waiting = set[Name]()
+    for _, of_database in groupby(sorted(names), itemgetter(0)):
+        tables = list(of_database)
+        if len(waiting) + len(tables) > CATALOG_TABLES_MAX and waiting:
+            yield _part(waiting, by_name=by_name), waiting
+            waiting = set()
+        if len(tables) <= CATALOG_TABLES_MAX:
+            waiting |= {*tables}
+            continue
+        for begin in range(0, len(tables), CATALOG_TABLES_MAX):
+            piece = {*tables[begin : begin + CATALOG_TABLES_MAX]}
+            yield _part(piece, by_name=True), piece
+    if waiting:
+        yield _part(waiting, by_name=by_name), waiting
+
+
+def _part(names: Iterable[Name], *, by_name: bool) -> Part:
+    databases, tables = ({name[at] for name in names} for at in (0, 1))
+    return Part(sorted(databases), sorted(tables) if by_name else ())
+
+
+def _in(names: Sequence[str]) -> str:
+    return ", ".join(["%s"] * len(names))
