@@ -327,7 +327,7 @@ class _Source:
         yield from self._about(
             verdict, text, full, lambda v: (status := statuses[v.database, v.table]) is not None and status.waits
         )
-        new = "rows that aren't in schema_history, unless apply only hasn't come to their CREATE TABLE yet"
+        new = "rows from before they were followed, unless apply is about to come to their CREATE TABLE"
         verdict, text = self._by_snapshot(new)
         # Perhaps the log has them from their CREATE on: then nothing is held.
         verdict = SourceVerdict.CAUTION if verdict is SourceVerdict.HELD else verdict

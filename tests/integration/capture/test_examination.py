@@ -177,7 +177,7 @@ def test_tables_with_rows_that_are_not_captured_from_their_beginning_are_named_a
     assert code == EXIT_ERROR
     assert [line["tables"] for line in found["held"]] == [[f"{database}.full"]]
     told = {line["text"]: line["tables"] for line in found["caution"]}
-    (later,) = (names for text, names in told.items() if "aren't in schema_history" in text)
+    (later,) = (names for text, names in told.items() if "before they were followed" in text)
     assert later == [f"{database}.later"]
     assert not any("doesn't show" in text for text in told)
     server.query("DROP TABLE followed", database=database)  # as if the account had lost its right to see it
