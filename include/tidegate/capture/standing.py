@@ -39,8 +39,8 @@ Ask = Callable[[str], "SourceAnswer"]
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """The answer of a source. tables: (database, table) kept by the pipeline. error: why it gave no
-    answer.
+    """The answer of a source. tables: (database, table) kept by the pipeline; None where they aren't
+    known, or are too many to be looked at. error: why it gave no answer.
 
     clock_ahead_seconds: its clock minus this machine's. host: the answering host. binlogs: None
     where the account may not see them.
@@ -48,7 +48,7 @@ class SourceAnswer:
 
     server_id: int = 0
     position: str = ""
-    tables: tuple[tuple[str, str], ...] = ()
+    tables: tuple[tuple[str, str], ...] | None = None
     error: str = ""
     clock_ahead_seconds: float = 0.0
     host: str = ""
@@ -191,7 +191,7 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
         for name, server in servers.items()
     )
     tables = tuple(lake_status.table_statuses(lake, pipeline.lacks_snapshots))
-    at_sources = {pipeline.tables.logical(*pair).name for server in servers.values() for pair in server.tables}
+    at_sources = {pipeline.tables.logical(*pair).name for server in servers.values() for pair in server.tables or ()}
     unseen = tuple(sorted(at_sources - {table.table for table in tables}))
     databases = set[str]()
     for table in tables:

@@ -175,9 +175,9 @@ def _source_lines(source: SourceStanding) -> list[str]:
         lines.append(f"  its clock is {abs(server.clock_ahead_seconds):.1f} s {way} this machine's: use NTP")
     if server.error:
         lines += paragraph("  no answer:", server.error, indent="    ")
-    elif not server.tables:
+    elif server.tables is not None and not server.tables:
         lines += paragraph("  no table:", "tables.include matches no table that the server shows us", indent="    ")
-    elif captured is None:
+    elif captured is None and server.tables is not None:
         matching = counted(len(server.tables), "table matches", "tables match")
         lines.append(f"  {matching}; tidegate check says which of them will be held")
     return lines

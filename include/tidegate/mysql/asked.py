@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pymysql
@@ -20,14 +21,18 @@ from tidegate.capture.purging import Binlogs
 from tidegate.capture.standing import SourceAnswer
 from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
-from tidegate.limits import SELDOM_ASKED_SECONDS, STANDING_ANSWER_SECONDS, TABLES_ANSWER_SECONDS
-from tidegate.mysql.catalog import BASE_TABLES, NAMES, Ask, Name, asked_by, names_of, names_there
+from tidegate.limits import (
+    SELDOM_ASKED_SECONDS,
+    SHOWN_TABLES_MAX,
+    STANDING_ANSWER_SECONDS,
+    TABLES_ANSWER_SECONDS,
+)
+from tidegate.mysql.catalog import BASE_TABLES, NAMES, Ask, Name, asked_by, names_of, names_there, rows_of
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.retention import RetentionWatch, purge_rules
 from tidegate.mysql.server_errors import ErrorMeaning, meaning_of
 from tidegate.mysql.server_facts import current_position, read_binary_logs, read_clock_ms
 
-_VIEWS: Final = "SELECT table_schema, table_name FROM information_schema.views"
 _PURGING: Final = (
     "SHOW GLOBAL VARIABLES WHERE variable_name IN ('binlog_expire_logs_seconds', 'binlog_expire_logs_auto_purge',"
     " 'expire_logs_days', 'max_binlog_total_size')"
@@ -38,17 +43,17 @@ _PURGING: Final = (
 class Seldom:
     """A server's last answers to the questions of once a minute. For one source, and one thread at a time."""
 
-    tables: tuple[tuple[str, str], ...] = ()
+    tables: tuple[Name, ...] | None = None
     binlogs: Binlogs | None = None
-    _names: list[Name] = field(default_factory=list)
-    _read_at: float | None = None
+    _kept: list[Name] | None = None
+    _files_at: float | None = None
+    _tables_at: float | None = None
     _watch: RetentionWatch | None = None
 
-    def read(self, cursor: Any) -> None:
+    def read_files(self, cursor: Any) -> None:
         """Raises MySQLError. Files stay unknown where the account may not see them."""
-        if not self._is_due():
+        if not _is_due(self._files_at):
             return
-        self._read_tables(asked_by(cursor))
         try:
             if self._watch is None:
                 cursor.execute(_PURGING)
@@ -59,38 +64,46 @@ class Seldom:
             if meaning_of(error.args[0]) not in (ErrorMeaning.NOT_GRANTED, ErrorMeaning.REFUSED):
                 raise
             self.binlogs = None
-        self._read_at = time.monotonic()
+        self._files_at = time.monotonic()
 
-    @property
-    def patience_seconds(self) -> int:
-        """How long an answer may take: a list of a hundred thousand tables takes seconds."""
-        return TABLES_ANSWER_SECONDS if self._is_due() else STANDING_ANSWER_SECONDS
-
-    def _is_due(self) -> bool:
-        return self._read_at is None or time.monotonic() - self._read_at >= SELDOM_ASKED_SECONDS
-
-    def _read_tables(self, ask: Ask) -> None:
-        """MariaDB opens every table to say which of them are views; its list of views costs a quarter of that."""
-        if "mariadb" not in str(ask("SELECT VERSION()", ())[0][0]).lower():
-            self.tables = tuple(names_of(ask(f"{NAMES} WHERE {BASE_TABLES}", ())))
+    def read_tables(self, info: ConnectionInfo, keeps: Callable[[str, str], bool]) -> None:
+        """A server that is too slow for it leaves them as they were."""
+        if not _is_due(self._tables_at):
             return
-        names = names_there(ask)
-        if names != self._names:
-            views = set(names_of(ask(_VIEWS, ())))
-            self._names, self.tables = names, tuple(name for name in names if name not in views)
+        self._tables_at = time.monotonic()
+        patience = {"connect_timeout": STANDING_ANSWER_SECONDS, "read_timeout": TABLES_ANSWER_SECONDS}
+        with (
+            suppress(TidegateError, pymysql.err.MySQLError, OSError),
+            connect(info, **patience) as connection,
+            connection.cursor() as cursor,
+        ):
+            self._take_tables(asked_by(cursor), keeps)
+
+    def _take_tables(self, ask: Ask, keeps: Callable[[str, str], bool]) -> None:
+        """MariaDB opens each table to say whether it is a view."""
+        kept = [name for name in names_there(ask) if keeps(*name)]
+        if len(kept) > SHOWN_TABLES_MAX:
+            self.tables = None
+        elif kept != self._kept:
+            self.tables = tuple(names_of(rows_of(ask, NAMES, kept, where=BASE_TABLES, by_name=True)))
+            self._kept = kept
+
+
+def _is_due(read_at: float | None) -> bool:
+    return read_at is None or time.monotonic() - read_at >= SELDOM_ASKED_SECONDS
 
 
 def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo], seldom: Seldom | None = None) -> SourceAnswer:
-    """One short connection. find: how to reach the server; it may raise our errors."""
+    """Short connections. find: how to reach the server; it may raise our errors."""
     seldom = seldom or Seldom()
     try:
         info = find()
         with (
-            connect(info, connect_timeout=STANDING_ANSWER_SECONDS, read_timeout=seldom.patience_seconds) as connection,
+            connect(info, connect_timeout=STANDING_ANSWER_SECONDS, read_timeout=STANDING_ANSWER_SECONDS) as connection,
             connection.cursor() as cursor,
         ):
             try:
-                seldom.read(cursor)  # before the position: a file of the list is never newer than it
+                seldom.read_files(cursor)  # before the position: a file of the list is never newer than it
                 position = str(current_position(cursor) or "")
                 cursor.execute("SELECT @@GLOBAL.server_id")
                 server_id = int(cursor.fetchone()[0])
@@ -101,5 +114,5 @@ def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo], seldom: Seldom |
                 raise named(error, info) from error
     except TidegateError as error:
         return SourceAnswer(error=str(error))
-    matched = tuple(pair for pair in seldom.tables if pipeline.tables.keeps(*pair))
-    return SourceAnswer(server_id, position, matched, "", ahead, info.where, seldom.binlogs)
+    seldom.read_tables(info, pipeline.tables.keeps)
+    return SourceAnswer(server_id, position, seldom.tables, "", ahead, info.where, seldom.binlogs)

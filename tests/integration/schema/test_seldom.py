@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support.servers import FreshDatabase
-from tidegate import limits
 from tidegate.local.server import Server
 from tidegate.mysql import asked
 from tidegate.mysql.asked import Seldom
+from tidegate.mysql.connection import ConnectionInfo
 
 pytestmark = pytest.mark.server
 
@@ -18,13 +18,15 @@ def test_views_are_no_tables(
 ) -> None:
     monkeypatch.setattr(asked, "SELDOM_ASKED_SECONDS", 0.0)
     database = fresh_database(any_server)
-    seldom = Seldom()
-    assert seldom.patience_seconds == limits.TABLES_ANSWER_SECONDS
+    seldom, info = (
+        Seldom(),
+        ConnectionInfo(host=any_server.host, port=any_server.port, user=any_server.user, password=any_server.password),
+    )
     with any_server.connect(database) as connection, connection.cursor() as cursor:
 
         def tables() -> list[str]:
-            seldom.read(cursor)
-            return sorted(table for of, table in seldom.tables if of == database)
+            seldom.read_tables(info, lambda of, _: of == database)
+            return [table for _, table in seldom.tables or ()]
 
         cursor.execute("CREATE TABLE a (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2")
         cursor.execute("CREATE VIEW v AS SELECT id FROM a")
@@ -35,3 +37,7 @@ def test_views_are_no_tables(
         assert tables() == ["a", "b"]
         cursor.execute("DROP TABLE a")
         assert tables() == ["b"]
+        cursor.execute("CREATE TABLE c (id INT PRIMARY KEY)")
+        monkeypatch.setattr(asked, "SHOWN_TABLES_MAX", 1)
+        seldom.read_tables(info, lambda of, _: of == database)
+        assert seldom.tables is None
