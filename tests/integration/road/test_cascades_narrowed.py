@@ -107,3 +107,26 @@ def test_a_window_ends_before_a_ddl_that_changes_compared_columns(
     road.capture()
     assert not held(road.apply(spark))
     assert road.assert_equal() == {"p": 48, "c": 96}
+
+
+@pytest.mark.parametrize("change", ["CHANGE a b INT", "DROP a, ADD b INT", "RENAME TO m"])
+def test_a_table_made_for_the_larger_window_is_right_in_the_smaller_one(
+    change: str,
+    mariadb: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is made with the columns that it has at the larger window's end."""
+    database = fresh_database(mariadb)
+    road = _road(mariadb, tmp_path, database)
+    run(mariadb, database, "CREATE TABLE n (id INT PRIMARY KEY, a INT NOT NULL)")
+    run(mariadb, database, "INSERT INTO n VALUES (1, 10), (2, 20)")
+    _backlog(road, mariadb, database)
+    run(mariadb, database, f"ALTER TABLE n {change}")
+    run(mariadb, database, f"UPDATE {'m' if 'TO m' in change else 'n'} SET id = id + 10 WHERE id = 1")
+    road.capture()
+    monkeypatch.setattr(logged, "CASCADE_LOGGED_ROWS_MAX", 60)
+    assert not held(road.apply(spark))
+    assert road.assert_equal()["m" if "TO m" in change else "n"] == 2
