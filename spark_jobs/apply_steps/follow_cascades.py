@@ -91,7 +91,8 @@ def follow_cascades(
                 share = max(share, played.share)
                 break
             except TooLarge as doubt:
-                if window.main and window.low_ts < doubt.upto_ts < window.cut_ts:
+                ends_inside = window.main and window.low_ts < doubt.upto_ts < window.cut_ts
+                if ends_inside and density.may_end(window.low_ts, doubt.upto_ts):
                     raise WindowTooLarge(doubt.upto_ts) from doubt
                 if not doubt.upto_ts and window.has_parts and density.may_narrow(window.low_ts, window.cut_ts):
                     raise WindowTooLarge from doubt
