@@ -28,8 +28,9 @@ SETTLE_SECONDS: Final = 30.0
 # --- schema ---------------------------------------------------------------------------------------
 # How often a baseline is read again because a DDL ran while it was being read.
 BASELINE_ATTEMPTS_MAX: Final = 10
-# information_schema is asked for so many tables at once: MariaDB opens each, in 1 to 10 ms, before it answers.
-CATALOG_TABLES_MAX: Final = 2000
+# information_schema is asked for so many tables at once: MariaDB opens each, in 1 to 10 ms, before it answers. Of 1000
+# and more names it makes a subquery (in_predicate_conversion_threshold), and opens every table of the database.
+CATALOG_TABLES_MAX: Final = 900
 # So many tables are asked for by their names when a schema is read; of more the whole of their databases is.
 SCHEMA_NAMED_TABLES_MAX: Final = 1000
 

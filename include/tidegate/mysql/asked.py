@@ -85,7 +85,7 @@ class Seldom:
         if len(kept) > SHOWN_TABLES_MAX:
             self.tables = None
         elif kept != self._kept:
-            self.tables = tuple(names_of(rows_of(ask, NAMES, kept, where=BASE_TABLES, by_name=True)))
+            self.tables = tuple(names_of(rows_of(ask, NAMES, kept, where=BASE_TABLES)))
             self._kept = kept
 
 

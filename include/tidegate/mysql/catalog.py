@@ -3,8 +3,8 @@
 In:  a cursor, a SELECT whose first two columns are table_schema and table_name, names of tables.
 Out: rows of these tables.
 
-A server answers when it is done with all tables, and MariaDB opens each of them: of a hundred thousand that takes
-longer than any reader waits. Names alone come from its dictionary.
+A server answers when it is done with all tables, and MariaDB opens each of them that isn't left out by its name: of a
+hundred thousand that takes longer than any reader waits. Names alone come from its dictionary.
 """
 
 from __future__ import annotations
@@ -26,18 +26,16 @@ NAMES: Final = "SELECT table_schema, table_name FROM information_schema.tables"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Tables of one question: in these databases, and by these names if there are any.
-
-    The collation may bring more: names that differ in case alone.
+    """Tables of one question: in these databases, and by these names. The collation may bring more: names that differ
+    in case alone.
     """
 
     databases: Sequence[str]
-    tables: Sequence[str] = ()
+    tables: Sequence[str]
 
     @property
     def sql(self) -> str:
-        condition = f"table_schema IN ({_in(self.databases)})"
-        return condition + (f" AND table_name IN ({_in(self.tables)})" if self.tables else "")
+        return f"table_schema IN ({_in(self.databases)}) AND table_name IN ({_in(self.tables)})"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,7 +56,7 @@ def asked_by(cursor: Any) -> Ask:
 
 def names_there(ask: Ask, among: Iterable[Name] | None = None) -> list[Name]:
     """All tables and views, or those of some names."""
-    return names_of(ask(NAMES, ()) if among is None else rows_of(ask, NAMES, among, by_name=True))
+    return names_of(ask(NAMES, ()) if among is None else rows_of(ask, NAMES, among))
 
 
 def names_of(rows: Iterable[Sequence[Any]]) -> list[Name]:
@@ -67,12 +65,10 @@ def names_of(rows: Iterable[Sequence[Any]]) -> list[Name]:
 
 
 def rows_of(
-    ask: Ask, select: str, names: Iterable[Name], *, where: str = "", order: str = "", by_name: bool = False
+    ask: Ask, select: str, names: Iterable[Name], *, where: str = "", order: str = ""
 ) -> Iterator[Sequence[Any]]:
-    """Rows of these tables alone, each table's together. where: one more condition. by_name: others of their databases
-    aren't looked at.
-    """
-    for part, wanted in parts_of(names, by_name=by_name):
+    """Rows of these tables alone, each table's in its order. where: one more condition."""
+    for part, wanted in parts_of(names):
         conditions = part.sql + (f" AND {where}" if where else "")
         ordered = f" ORDER BY table_schema, table_name{order}" if order else ""
         for row in ask(f"{select} WHERE {conditions}{ordered}", part.names):
@@ -80,28 +76,32 @@ def rows_of(
                 yield row
 
 
-def parts_of(names: Iterable[Name], *, by_name: bool = False) -> Iterator[tuple[Part, set[Name]]]:
+def parts_of(names: Iterable[Name]) -> Iterator[tuple[Part, set[Name]]]:
     """Questions of at most CATALOG_TABLES_MAX of these tables: of whole databases, while they fit."""
     waiting = set[Name]()
     for _, of_database in groupby(sorted(names), itemgetter(0)):
         tables = list(of_database)
         if len(waiting) + len(tables) > CATALOG_TABLES_MAX and waiting:
-            yield _part(waiting, by_name=by_name), waiting
+            yield _part(waiting), waiting
             waiting = set()
         if len(tables) <= CATALOG_TABLES_MAX:
             waiting |= {*tables}
             continue
         for begin in range(0, len(tables), CATALOG_TABLES_MAX):
             piece = {*tables[begin : begin + CATALOG_TABLES_MAX]}
-            yield _part(piece, by_name=True), piece
+            yield _part(piece), piece
     if waiting:
-        yield _part(waiting, by_name=by_name), waiting
+        yield _part(waiting), waiting
 
 
-def _part(names: Iterable[Name], *, by_name: bool) -> Part:
+def _part(names: Iterable[Name]) -> Part:
     databases, tables = ({name[at] for name in names} for at in (0, 1))
-    return Part(sorted(databases), sorted(tables) if by_name else ())
+    return Part(sorted(databases), sorted(tables))
 
 
 def _in(names: Sequence[str]) -> str:
-    return ", ".join(["%s"] * len(names))
+    """MariaDB takes a list of names that are equal by their collation for the first of them, and looks for no other:
+    one that is no name is equal to none.
+    """
+    marks = ", ".join(["%s"] * len(names))
+    return f"'', {marks}" if len(names) > 1 else marks

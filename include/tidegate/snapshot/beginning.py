@@ -88,7 +88,7 @@ def _estimates(asked: WorkerConnection, names: Iterable[Name]) -> dict[Name, int
     it.
     """
     select = f"SELECT table_schema, table_name, {ROWS_ABOUT} FROM information_schema.tables"
-    rows = rows_of(asked.ask, select, names, by_name=True)
+    rows = rows_of(asked.ask, select, names)
     return {(str(row[0]), str(row[1])): int(row[2]) for row in rows if row[2] is not None}
 
 

@@ -77,7 +77,7 @@ class ViewRefused(SourceRefused):
 def without_views(ask: Ask, names: Iterable[Name]) -> dict[Name, str]:
     """The engines of those tables that no view can show at one moment."""
     select = "SELECT table_schema, table_name, engine FROM information_schema.tables"
-    shown = rows_of(ask, select, names, where="engine IS NOT NULL", by_name=True)
+    shown = rows_of(ask, select, names, where="engine IS NOT NULL")
     engines = {(str(database), str(table)): str(engine) for database, table, engine in shown}
     return {name: engine for name, engine in engines.items() if engine.upper() not in _WITH_VIEWS}
 

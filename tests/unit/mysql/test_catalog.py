@@ -14,21 +14,17 @@ from tidegate.mysql.catalog import Name, parts_of, rows_of
 NAMES = st.tuples(st.sampled_from("abcd"), st.text("xyz", min_size=1, max_size=4))
 
 
-@given(st.sets(NAMES, max_size=60), st.integers(1, 7), st.booleans())
-def test_each_table_is_in_one_part_which_asks_for_it(names: set[Name], at_most: int, by_name: bool) -> None:
+@given(st.sets(NAMES, max_size=60), st.integers(1, 7))
+def test_each_table_is_in_one_part_which_asks_for_it(names: set[Name], at_most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "CATALOG_TABLES_MAX", at_most)
-        parts = list(parts_of(names, by_name=by_name))
+        parts = list(parts_of(names))
     wanted = [name for _, part_names in parts for name in part_names]
     assert sorted(wanted) == sorted(names)
     for part, part_names in parts:
         assert len(part_names) <= at_most
         assert {database for database, _ in part_names} == {*part.databases}
-        if part.tables or by_name:
-            assert {table for _, table in part_names} == {*part.tables}
-        else:
-            in_databases = {name for name in names if name[0] in part.databases}
-            assert in_databases == part_names, "a whole database is asked for at once"
+        assert {table for _, table in part_names} == {*part.tables}
         assert part.sql.count("%s") == len(part.names)
 
 

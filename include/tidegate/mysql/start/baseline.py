@@ -157,7 +157,7 @@ def read_schema(
         seen = names_there(ask, only if few else None)
         kept = {name for name in seen if name[0].lower() not in OWN_DATABASES and keeps(*name)}
         databases = tuple(sorted({database for database, _ in kept}))
-        catalog = InformationSchema(ask, by_name=few)
+        catalog = InformationSchema(ask)
         listed = catalog.listed_tables(kept)
         names = sorted(listed)
         columns, indexes = catalog.columns_of(names), catalog.indexes_of(names)

@@ -29,17 +29,16 @@ class ListedTable:
 
 @dataclass(frozen=True, slots=True)
 class InformationSchema:
-    """ask: a server. by_name: other tables of the same databases aren't looked at."""
+    """ask: a server."""
 
     ask: Ask
-    by_name: bool = False
 
     def listed_tables(self, names: Iterable[Name]) -> dict[Name, ListedTable]:
         """Every base table, and MariaDB's sequences; no views."""
         asked = "table_schema, table_name, table_collation, table_type, engine, create_options"
         select = f"SELECT {asked} FROM information_schema.tables"
         listed = dict[Name, ListedTable]()
-        for database, table, collation, kind, engine, options in rows_of(self.ask, select, names, by_name=self.by_name):
+        for database, table, collation, kind, engine, options in rows_of(self.ask, select, names):
             if kind in _BASE or kind == SEQUENCE.upper():
                 listed[str(database), str(table)] = ListedTable(
                     str(collation or ""),
@@ -57,7 +56,7 @@ class InformationSchema:
             asked = asked.replace("generation_expression", "'' AS generation_expression")
         select = f"SELECT table_schema, table_name, {asked} FROM information_schema.columns"
         columns: dict[Name, list[Mapping[str, Any]]] = defaultdict(list)
-        for row in rows_of(self.ask, select, names, order=", ordinal_position", by_name=self.by_name):
+        for row in rows_of(self.ask, select, names, order=", ordinal_position"):
             values = (cell.decode() if isinstance(cell, bytes) else cell for cell in row[2:])
             columns[str(row[0]), str(row[1])].append(dict(zip(cells, values, strict=True)))
         return columns
@@ -76,6 +75,6 @@ class InformationSchema:
         select = f"SELECT {asked} FROM information_schema.statistics"
         indexes: dict[Name, dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
         order = ", index_name, seq_in_index"
-        for database, table, index, *part in rows_of(self.ask, select, names, order=order, by_name=self.by_name):
+        for database, table, index, *part in rows_of(self.ask, select, names, order=order):
             indexes[str(database), str(table)][str(index)].append(tuple(part))
         return indexes
