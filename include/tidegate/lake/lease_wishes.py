@@ -5,7 +5,7 @@ Out: wait_for_lease(), for the waiter; Wishes, for the holder: does somebody wai
 
 A waiter makes a file at each look, in control/leases/<pipeline or source>.<job>.wanted, and removes the one before. The
 holder removes at its first look what it sees: a living waiter makes another one, a killed one doesn't. A killed
-waiter's file therefore ends no run, and no clocks are compared.
+waiter's file therefore ends no run, not even one that may not remove it, and no clocks are compared.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class Wishes:
     def __init__(self, lake: LakeFiles, of: str, job: str) -> None:
         self._lake, self._of, self._job = lake, of, job
         self._looked_at: float | None = None
+        self._left: frozenset[str] | None = None
 
     def made(self) -> bool:
         """Whether somebody waits for the lease since this holder looks; cheap enough to be asked all the time.
@@ -66,14 +67,15 @@ class Wishes:
         now = time.monotonic()
         if self._looked_at is not None and now - self._looked_at < LEASE_WISHES_LOOK_SECONDS:
             return False
-        is_first, self._looked_at = self._looked_at is None, now
+        self._looked_at = now
         try:
             names = [entry.name for entry in self._lake.store(_folder(self._of, self._job)).names()]
         except (LakeUnavailable, LakeRefused):
             return False
-        if is_first:
+        if self._left is None:
+            self._left = frozenset(names)
             _remove(self._lake, self._of, self._job, names)
-        return bool(names) and not is_first
+        return not self._left.issuperset(names)
 
 
 def _folder(of: str, job: str) -> str:

@@ -62,6 +62,18 @@ def test_a_killed_waiter_ends_no_run(tmp_path: Path) -> None:
     assert wishes.made()
 
 
+def test_what_cant_be_removed_ends_no_run(tmp_path: Path) -> None:
+    """A file of another user, as `sudo tidegate erase` leaves it when it is killed."""
+    lake = LakeFiles(str(tmp_path))
+    lake.store(WANTED).create("killed.wish", b"")
+    wishes = Wishes(lake, "road", "apply")
+    assert not wishes.made()
+    lake.store(WANTED).create("killed.wish", b"")  # as if it had stayed
+    assert not wishes.made()
+    lake.store(WANTED).create("living.wish", b"")
+    assert wishes.made()
+
+
 def test_who_waits_in_vain_leaves_nothing(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
     with take_lease(lake, "road", "apply", report=print):
