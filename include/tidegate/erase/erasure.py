@@ -43,7 +43,9 @@ from tidegate.table_names import Physical
 from tidegate.verify.cut import LakeReader
 from tidegate.verify.source_side import SourceSide
 
-_JOBS: Final = ("apply", "rebuild")  # that read what is deleted, or write beside it
+# They read what is deleted, or write beside it. In the order of a swap, which waits for apply: else each could wait for
+# the other. And apply works while a rebuild is waited for.
+JOBS: Final = ("rebuild", "apply")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class Erasure:
             failpoint("erase_before_chunks")
             for number, each in enumerate(done):
                 self._erase_bronze(each, others_before=number > 0)
-            leases = [held.enter_context(self._lease(self.pipeline.pipeline, job)) for job in _JOBS]
+            leases = [held.enter_context(self._lease(self.pipeline.pipeline, job)) for job in JOBS]
             for folder in (STAGING, SCRATCH):  # of killed applies and rebuilds
                 self.lake.delete_folder(folder)
             for each in done:
