@@ -91,8 +91,7 @@ def follow_cascades(
                 share = max(share, played.share)
                 break
             except TooLarge as doubt:
-                ends_inside = window.main and window.low_ts < doubt.upto_ts < window.cut_ts
-                if ends_inside and density.may_end(window.low_ts, doubt.upto_ts):
+                if window.main and window.low_ts < doubt.upto_ts < window.cut_ts:
                     raise WindowTooLarge(doubt.upto_ts) from doubt
                 if not doubt.upto_ts and window.has_parts and density.may_narrow(window.low_ts, window.cut_ts):
                     raise WindowTooLarge from doubt

@@ -59,7 +59,6 @@ class FollowedDensity:
     def __init__(self) -> None:
         self._per_byte = 0.0  # of the room for them
         self._failed: tuple[int, int] | None = None
-        self._ended: tuple[int, int] | None = None
 
     def note(self, payload_bytes: int, share: float) -> None:
         """A window of so many bytes took this share of the room."""
@@ -69,13 +68,6 @@ class FollowedDensity:
     def may_narrow(self, low_ts: int, cut_ts: int) -> bool:
         """Whether a window with too many of them isn't the same as before."""
         return self._failed is None or self._failed[0] != low_ts or self._failed[1] > cut_ts
-
-    def may_end(self, low_ts: int, upto_ts: int) -> bool:
-        """Whether a window that is to end there isn't the same as before, which had to reach further. Asked once."""
-        if self._ended is not None and self._ended[0] == low_ts and self._ended[1] <= upto_ts:
-            return False
-        self._ended = low_ts, upto_ts
-        return True
 
     def narrow(self, low_ts: int, cut_ts: int, payload_bytes: int) -> None:
         """There was no room for the rows of a window of so many bytes."""

@@ -119,15 +119,6 @@ class Positions:
         waits = state is not None and state.state == State.RELEASED
         return waits and (self.mark(name) < low_ts or (low_ts >= self.cut_ts and bool(self.late_sources(name))))
 
-    def begins_above(self, name: str, cut_ts: int) -> bool:
-        """Whether a table goes on further up, and silver has nothing from there yet: a larger window recorded it, and
-        was begun anew.
-        """
-        state = self.states.get(name)
-        if state is None or state.state not in (State.RELEASED, State.SNAPSHOT):
-            return False
-        return state.applied_ts > cut_ts >= self.written(name)
-
     def late_sources(self, name: str) -> set[str]:
         """Those of a table's sources that are behind the cut."""
         late = self.followed.behind.keys()

@@ -145,8 +145,7 @@ class TableWindow:
 
     chunks: of waves ending in the window. again_ts: silver has all up to here already, where waves
     begin below it: changes of a table with a key can be applied twice. shards: of a routed table
-    those taking part from another commit_ts on: a wave's low mark, or their beginning. begins_by_ddl: with a statement
-    right behind after_ts.
+    those taking part from another commit_ts on: a wave's low mark, or their beginning.
     """
 
     name: str
@@ -158,7 +157,6 @@ class TableWindow:
     chunks: list[WaveChunk] = field(default_factory=list)
     again_ts: int = 0
     shards: dict[Physical, int] = field(default_factory=dict)
-    begins_by_ddl: bool = False
 
     def begins(self, physical: Physical) -> int:
         """A physical table's changes above it are the window's."""
@@ -167,7 +165,7 @@ class TableWindow:
         return self.shards.get(physical, max(self.after_ts, self.again_ts))
 
     def _begun(self, after_ts: int) -> int:
-        return after_ts + (after_ts != self.after_ts or self.begins_by_ddl)
+        return after_ts + (after_ts != self.after_ts)
 
     def applied_again(self, after_ts: int, applied_ts: int) -> int:
         """Changes of the rows phase from after_ts on, up to here, are in silver already: they come once more."""

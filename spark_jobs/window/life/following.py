@@ -313,8 +313,6 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
     if name in window.held or not _is_for(app, window, name, physical) or app.positions.is_held(name):
         return False
     if name not in window.tables:
-        if app.positions.begins_above(name, window.cut_ts):
-            return False
         after_ts = app.positions.applied(name)
         if name in app.positions.unread and app.positions.silver(name) is None:
             hold_for_error(app, window, name, app.positions.unread[name])

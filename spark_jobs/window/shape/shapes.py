@@ -146,7 +146,6 @@ def planned_phases(
     """The table's window, cut where its schema changes. Raises SchemaMismatch."""
     rows_stay = entry.routed or past_in(app, entry).rows_stay
     parts = phases(entry.after_ts, cut_ts, changes, rows_stay=rows_stay)
-    entry.begins_by_ddl = any(isinstance(part, DdlPhase) and part.upto_ts == entry.after_ts + 1 for part in parts)
     return tuple(_planned(app, entry, phase) for phase in parts)
 
 

@@ -43,8 +43,6 @@ def hold_where_unwhole(app: Application, window: Window, physical: Iterable[Phys
         name = app.names.logical_name(database, table)
         if app.positions.is_held(name) or app.positions.waits_below(name, window.low_ts):
             continue
-        if app.positions.begins_above(name, window.cut_ts):
-            continue
         version = app.histories[source].version_at(database, table, window.cut_ts)
         if version is None:
             continue

@@ -17,12 +17,8 @@ from spark_jobs.rebuild import Rebuild, rebuild
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
-from tests.kit.snapshots import Reader
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
-from tidegate.snapshot.progress.events import SnapshotState
-from tidegate.snapshot.progress.requests import told
-from tidegate.snapshot.work import SnapshotWork
 from tidegate.tables import State
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -134,76 +130,3 @@ def test_a_table_made_for_the_larger_window_is_right_in_the_smaller_one(
     monkeypatch.setattr(logged, "CASCADE_LOGGED_ROWS_MAX", 60)
     assert not held(road.apply(spark))
     assert road.assert_equal()["m" if "TO m" in change else "n"] == 2
-
-
-RESHAPED = """
-    ALTER TABLE c DROP FOREIGN KEY c_ibfk_1
-    ALTER TABLE p MODIFY id BIGINT
-    ALTER TABLE c MODIFY p BIGINT, ADD FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE
-"""
-
-
-def _with_held(mariadb: Server, folder: Path, database: str, spark: SparkSession) -> Road:
-    """A table x is held: it has a row that no log has."""
-    run(mariadb, database, """
-        CREATE TABLE x (id INT PRIMARY KEY)
-        INSERT INTO x VALUES (1)
-    """)  # fmt: skip
-    road = _road(mariadb, folder, database)
-    assert held(road.apply(spark)).keys() == {f"{database}.x"}
-    return road
-
-
-def test_a_table_that_goes_on_further_up_takes_no_part_in_the_smaller_window(
-    mariadb: Server,
-    fresh_database: FreshDatabase,
-    spark: SparkSession,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """That it goes on is in the lake before the window is begun anew: it isn't begun anew for ever."""
-    database = fresh_database(mariadb)
-    road = _with_held(mariadb, tmp_path, database, spark)
-    run(mariadb, database, f"""
-        DELETE FROM p WHERE id = 1
-        INSERT INTO x VALUES (2)
-        {RESHAPED}
-        DELETE FROM p WHERE id = 2
-        TRUNCATE TABLE x
-        INSERT INTO x VALUES (3)
-        UPDATE p SET id = 5000000000 WHERE id = 3
-    """)  # fmt: skip
-    road.capture()
-    assert not held(road.apply(spark))
-    assert road.assert_equal() == {"p": 48, "c": 96, "x": 1}
-    assert "try 1 of" not in capsys.readouterr().err
-
-
-def test_a_wave_further_up_is_taken_by_a_later_window(
-    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
-) -> None:
-    """Its table begins there, which is in the lake already: the smaller window doesn't hold it."""
-    database = fresh_database(mariadb)
-    road = _with_held(mariadb, tmp_path, database, spark)
-    run(mariadb, database, f"""
-        DELETE FROM p WHERE id = 1
-        INSERT INTO x VALUES (2)
-        {RESHAPED}
-    """)  # fmt: skip
-    road.capture(heartbeat=True)
-    lines = list[str]()
-    reader = Reader(SnapshotWork(road.pipeline, road.lake, lambda _: road.info, lines.append), f"{database}.x")
-    reader.is_over(3)
-    road.capture(heartbeat=True)
-    run(mariadb, database, """
-        DELETE FROM p WHERE id = 2
-        INSERT INTO x VALUES (3)
-    """)  # fmt: skip
-    for _ in range(10):
-        road.capture(heartbeat=reader.is_over())
-        app = road.apply(spark)
-        if reader.is_over(0.3) and not any(state.state is State.SNAPSHOT for state in app.states.values()):
-            break
-    (progress,) = told(road.lake, "road")
-    assert progress.state is SnapshotState.DONE, progress.reason
-    assert road.assert_equal() == {"p": 48, "c": 96, "x": 3}

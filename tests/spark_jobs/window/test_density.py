@@ -60,13 +60,3 @@ def test_a_window_with_too_much_for_foreign_keys_halves_the_next_one_that_grows_
     assert density.bytes_max(WINDOW) == pytest.approx(WINDOW / 1.4, rel=0.01), "a small window says nothing"
     density.note(WINDOW // 2, 0)
     assert density.bytes_max(WINDOW) == WINDOW
-
-
-def test_a_window_that_reached_further_than_it_was_to_end_isnt_begun_anew_for_ever() -> None:
-    density = FollowedDensity()
-    assert density.may_end(10, 20)
-    assert not density.may_end(10, 20)
-    assert density.may_end(10, 15)
-    assert not density.may_end(10, 20)
-    assert not density.may_end(10, 15)
-    assert density.may_end(20, 25)
