@@ -29,7 +29,7 @@ from spark_jobs.apply_steps.follow_cascades import follow_cascades
 from spark_jobs.apply_steps.judge_ddl import judge_ddl
 from spark_jobs.apply_steps.measure_latency import measure_latency
 from spark_jobs.apply_steps.merge_into_silver import merge_into_silver
-from spark_jobs.apply_steps.plan_window import catches_up, narrowed, next_catch_up, next_window, plan_window
+from spark_jobs.apply_steps.plan_window import catches_up, next_catch_up, next_window, plan_window
 from spark_jobs.apply_steps.prepare_silver import prepare_silver
 from spark_jobs.apply_steps.publish_cut import publish_cut
 from spark_jobs.apply_steps.record_ledger import record_ledger
@@ -50,7 +50,7 @@ from spark_jobs.window.standing.silver_guard import ask_all, ask_released
 from spark_jobs.window.standing.standings import line_of
 from spark_jobs.window.standing.tries import Tries, release_after_a_pause
 from spark_jobs.window.waves.waves import has_marks
-from spark_jobs.window.window import Window, WindowTooLarge
+from spark_jobs.window.window import Window
 from tidegate import config
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.errors import TidegateError
@@ -76,9 +76,6 @@ def apply_window(app: Application, window: Window) -> Applied:
         try:
             app.check_claim()
             return _applied(app, window)
-        except WindowTooLarge as error:
-            app.reload()  # as before another try
-            window = narrowed(app, window, error.upto_ts)
         except Exception as error:  # noqa: BLE001 - raised again in the end, as what it is or as Unexpected
             tries.note(error)
             window = window.again()

@@ -28,11 +28,12 @@ import pyarrow as pa
 
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver
 from spark_jobs.window.application import Application
-from spark_jobs.window.density import ChangeDensity, DensityBelow
+from spark_jobs.window.density import ChangeDensity, DensityBelow, FollowedBelow, FollowedDensity
 from spark_jobs.window.life.healing import heal_tables
 from spark_jobs.window.made import StagedChanges, StagedTable
 from spark_jobs.window.pairing.prewritten import Run, prewritten_changes
 from spark_jobs.window.plan import MergeOnce, TablePlan
+from spark_jobs.window.shape.cascading import cascade_graph
 from spark_jobs.window.shape.decode_plan import Decoded, DecodePlan, plan_decode
 from spark_jobs.window.standing.standings import hold, met_in, send_below
 from spark_jobs.window.window import (
@@ -126,6 +127,7 @@ def decode_changes(
             case _:
                 troubles.append(outcome)
     app.memory(ChangeDensity if window.main else DensityBelow).note(payload_bytes, _changes(app, tables))
+    _note_followed(app, window, payload_bytes, tables)
     _hold(app, window, troubles)
     failpoint("apply_after_decode")
     if any(table.upserts for table in tables.values()):
@@ -141,6 +143,18 @@ def _changes(app: Application, tables: Mapping[str, StagedTable]) -> int:
         if name in once:
             changes += sum(file.rows for file in table.files)
     return changes
+
+
+def _note_followed(app: Application, window: Window, payload_bytes: int, tables: Mapping[str, StagedTable]) -> None:
+    """Changes of tables below foreign keys that act without row events."""
+    below, changes = cascade_graph(app).parents, 0
+    for name, entry in window.tables.items() if below else ():
+        is_below = any(of.pair in below.get(of.source, ()) for of in entry.physical)
+        if name in tables and is_below:
+            changes += sum(upsert.changes for upsert in tables[name].upserts)
+            changes += sum(file.rows for file in tables[name].files)
+    if below:
+        app.memory(FollowedDensity if window.main else FollowedBelow).note(payload_bytes, changes)
 
 
 def _fits_driver(app: Application, payload_bytes: int) -> bool:

@@ -19,13 +19,11 @@ import pyarrow as pa
 
 from spark_jobs.cascades.logged import LoggedChanges, Looked, Store, acts_on
 from spark_jobs.cascades.made import changes_made
-from spark_jobs.cascades.shape import check_shape
 from spark_jobs.cascades.there import chunk_rows, exact_rows, silver_rows
 from spark_jobs.cascades.told import Teller
 from spark_jobs.cascades.unsure import exact_from, read_meanwhile, unsure_upto
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver, Staged
 from spark_jobs.window.application import Application
-from spark_jobs.window.density import FollowedBelow, FollowedDensity
 from spark_jobs.window.made import MadeByKeys, StagedChanges, StagedTable
 from spark_jobs.window.named_segments import tables_named
 from spark_jobs.window.plan import TablePlan
@@ -34,11 +32,11 @@ from spark_jobs.window.shape.decode_plan import Decoded
 from spark_jobs.window.shape.kept import in_silver, masked, unasked
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.standing.standings import hold, met_in
-from spark_jobs.window.window import PrewrittenSegment, StagedFile, TableWindow, Window, WindowTooLarge
+from spark_jobs.window.window import PrewrittenSegment, StagedFile, TableWindow, Window
 from tidegate import limits
 from tidegate.cascades.follow import Cascades, Effect, Logged, Order, Row
 from tidegate.cascades.rules import Rule, links_of, rules_of
-from tidegate.cascades.values import Doubt, TooLarge
+from tidegate.cascades.values import Doubt
 from tidegate.errors import Terminal, Transient, unexpected
 from tidegate.merge.phases import empties
 from tidegate.remedy import Needs
@@ -75,7 +73,6 @@ def follow_cascades(
     """Add the effects of foreign keys on tables of the window to the staged changes."""
     given = _Given(committed, plans, decoded)
     parents = cascade_graph(app).parents
-    density, share = app.memory(FollowedDensity if window.main else FollowedBelow), 0.0
     for source in sorted(parents):
         children = {
             physical.pair: entry
@@ -86,16 +83,8 @@ def follow_cascades(
         }
         while children:
             try:
-                played = _Played(app, window, given, source, children)
-                played.stage()
-                share = max(share, played.share)
+                _Played(app, window, given, source, children).stage()
                 break
-            except TooLarge as doubt:
-                if window.main and window.low_ts < doubt.upto_ts < window.cut_ts:
-                    raise WindowTooLarge(doubt.upto_ts) from doubt
-                if not doubt.upto_ts and window.has_parts and density.may_narrow(window.low_ts, window.cut_ts):
-                    raise WindowTooLarge from doubt
-                _hold(app, window, source, children, doubt)
             except Doubt as doubt:
                 _hold(app, window, source, children, doubt)
             except (OSError, MemoryError, Transient):
@@ -103,8 +92,6 @@ def follow_cascades(
             except Exception as error:  # noqa: BLE001 - a fault of ours is these tables' alone
                 known = error if isinstance(error, Terminal) else unexpected(error)
                 _hold(app, window, source, children, Doubt(known.line))
-    if parents:
-        density.note(window.payload_bytes, share)
     return replace(decoded.staged.joined(given.made), by_keys=given.by_keys)
 
 
@@ -156,7 +143,6 @@ class _Played:
         self._store = Store()
         self._told: dict[Name, str] = {}  # children that have a changelog
         self._positions: dict[Order, int] = {}  # in the log, of changes that may have effects
-        self.share = 0.0  # of the room in memory
 
     def stage(self) -> None:
         """Raises Doubt, before anything is staged."""
@@ -176,12 +162,6 @@ class _Played:
         looked = _concerned(every, looked, acts)
         self._check_shapes(looked)
         effects = self._play(times, looked, acts)
-        logged, made = len(acts) + self._reader.count, len(effects)
-        self.share = max(
-            logged / limits.CASCADE_LOGGED_ROWS_MAX,
-            made / limits.CASCADE_MADE_ROWS_MAX,
-            self._store.bytes / limits.CASCADE_BYTES_MAX,
-        )
         if not effects:
             return
         self._check_again(effects)
@@ -274,8 +254,9 @@ class _Played:
             if change.checked and any(acts_on(rule, change) for rule in rules if rule.parent == change.table):
                 acting.append(change)
             if len(acting) > limits.CASCADE_LOGGED_ROWS_MAX:
-                why = "the window changes more rows of its parents than are followed in memory"
-                raise TooLarge(why, parent=change.table)
+                raise Doubt(
+                    "the window changes more rows of its parents than are followed in memory", parent=change.table
+                )
         return acting
 
     def _check_shapes(self, looked: Mapping[Name, Looked]) -> None:
@@ -288,7 +269,12 @@ class _Played:
                 raise Doubt("several tables flow into it", name)
             if entry is not None and entry.name in moved:
                 raise Doubt("rows come to it, or leave it, by a rename or a partition", name)
-            check_shape(history, name, compared, self._window.cut_ts)
+            at = history.version_at(*name, compared.begin_ts + 1)
+            inside = [v for v in history.versions(*name) if compared.begin_ts < v.commit_ts <= self._window.cut_ts]
+            shapes = {_compared(version, compared) for version in (*inside, *([at] if at is not None else ()))}
+            if len(shapes) > 1:
+                why = f"columns of {'.'.join(name)} that foreign keys compare changed meanwhile"
+                raise Doubt(why, name if compared.key is not None else None, parent=name)
 
     def _play(self, times: Sequence[_Rules], looked: Mapping[Name, Looked], acts: Sequence[Logged]) -> list[Effect]:
         own = {name: own_columns for name, own_columns in looked.items() if own_columns.key is not None}
@@ -379,6 +365,12 @@ def _concerned(rules: Sequence[Rule], looked: Mapping[Name, Looked], acts: Seque
         for name, columns in looked.items()
         if name in acting or name in below
     }
+
+
+def _compared(version: TableVersion, looked: Looked) -> tuple[object, ...]:
+    """The parts of a version on which rules, and the key of followed rows, depend."""
+    columns = tuple((c.silver, c.type, c.collation) for c in version.columns if c.silver in looked.cells)
+    return (columns, version.silver_key if looked.key is not None else ())
 
 
 def _run(world: Cascades, times: Sequence[_Rules], changes: Sequence[Logged]) -> None:

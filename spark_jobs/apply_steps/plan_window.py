@@ -18,13 +18,18 @@ from dataclasses import replace
 
 from spark_jobs.asked.in_vain import AskedInVain
 from spark_jobs.window.application import Application
-from spark_jobs.window.density import ChangeDensity, DensityBelow, FollowedBelow, FollowedDensity
+from spark_jobs.window.density import (
+    ChangeDensity,
+    DensityBelow,
+    FollowedBelow,
+    FollowedDensity,
+)
 from spark_jobs.window.life.ahead import check_not_ahead
 from spark_jobs.window.life.following import take_in, target
 from spark_jobs.window.life.mending import release_emptied
 from spark_jobs.window.made import Planned
 from spark_jobs.window.pairing.clusters import check_one_cluster
-from spark_jobs.window.shape.cascading import ancestors, descendants
+from spark_jobs.window.shape.cascading import ancestors, cascade_graph, descendants
 from spark_jobs.window.standing.gaps import hold_behind_gaps
 from spark_jobs.window.standing.standings import note, release_with_partners
 from spark_jobs.window.standing.unlogged_tables import hold_where_unwhole
@@ -81,34 +86,13 @@ def next_catch_up(app: Application, turn: int) -> Window | None:
     if not lanes:
         return None
     source = lanes[turn % len(lanes)]
-    return _for_tables(app, tables) if source is None else _of_source(app, source)
-
-
-def _of_source(app: Application, source: str) -> Window | None:
+    if source is None:
+        return _for_tables(app, tables)
     low_ts = app.followed.behind[source]
     app.index.check_reaches(low_ts, [source])
     wanted = {source: WantedSegments(low_ts)}
     upto_ts, refs = backlog(app.lake, wanted, _frontier(app, source), _bytes_max_below(app), app.index.below)
     return Window(low_ts, upto_ts, refs, behind=source) if upto_ts > low_ts else None
-
-
-def narrowed(app: Application, window: Window, upto_ts: int) -> Window:
-    """A smaller window in the place of one that was too large; the same where there is none. upto_ts: its end, if it
-    isn't 0.
-    """
-    if upto_ts:
-        return window_between(app, window.low_ts, upto_ts)
-    app.memory(FollowedDensity if window.main else FollowedBelow).narrow(
-        window.low_ts, window.cut_ts, window.payload_bytes
-    )
-    if window.main:
-        cut_ts = choose_cut(app.index.refs, _sources(app), window.low_ts, _bytes_max(app))
-        smaller = None if cut_ts is None else window_between(app, window.low_ts, cut_ts)
-    else:
-        smaller = _of_source(app, window.behind) if window.behind else _for_tables(app, _released(app))
-    if smaller is None or (smaller.low_ts, smaller.catches_up) != (window.low_ts, window.catches_up):
-        return window.again()
-    return smaller if smaller.cut_ts < window.cut_ts else window.again()
 
 
 def catches_up(app: Application) -> bool:
@@ -118,12 +102,15 @@ def catches_up(app: Application) -> bool:
 
 def _bytes_max(app: Application) -> int:
     bytes_max = app.memory(ChangeDensity).bytes_max(app.pipeline.apply.window_bytes)
-    return app.memory(FollowedDensity).bytes_max(bytes_max)
+    follows = bool(cascade_graph(app).parents)
+    return app.memory(FollowedDensity).bytes_max(bytes_max) if follows else bytes_max
 
 
 def _bytes_max_below(app: Application) -> int:
     """The first window of a table given back is as dense as the one above the cut."""
-    return app.memory(FollowedBelow).bytes_max(app.memory(DensityBelow).bytes_max(_bytes_max(app)))
+    bytes_max = app.memory(DensityBelow).bytes_max(_bytes_max(app))
+    follows = bool(cascade_graph(app).parents)
+    return app.memory(FollowedBelow).bytes_max(bytes_max) if follows else bytes_max
 
 
 def _going_on(app: Application) -> list[str]:

@@ -24,7 +24,7 @@ from tidegate.binlog.row_images import NO_FOREIGN_KEYS, TableImages, row_images
 from tidegate.binlog.table_rows import HeldError
 from tidegate.cascades.follow import Logged, Row
 from tidegate.cascades.rules import Rule
-from tidegate.cascades.values import Doubt, TooLarge
+from tidegate.cascades.values import Doubt
 from tidegate.columnar.decoded import IMAGE_BEFORE, IMAGE_INSERT, RowsError
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.errors import StreamCorrupt, Terminal
@@ -50,7 +50,7 @@ class Store:
         """The part's number. Raises Doubt when they become too many."""
         self.bytes += rows.nbytes
         if self.bytes > CASCADE_BYTES_MAX:
-            raise TooLarge(TOO_MUCH, table)
+            raise Doubt(TOO_MUCH, table)
         self.parts.append((version, rows))
         return len(self.parts) - 1
 
@@ -125,7 +125,7 @@ class LoggedChanges:
         if looked.key is not None:
             self.count += rows.num_rows
             if self.count > CASCADE_LOGGED_ROWS_MAX:
-                raise TooLarge(TOO_MUCH, logged.name)
+                raise Doubt(TOO_MUCH, logged.name)
         cells = _Cells(logged, looked, self._untold(logged))
         part = -1
         if looked.key is not None:

@@ -47,7 +47,7 @@ def silver_rows(
     except Terminal as error:
         raise Doubt(f"silver's rows can't be looked through: {error.line}", rule.child) from error
     except Doubt as doubt:
-        raise doubt.of(rule.child) from None
+        raise Doubt(doubt.why, rule.child) from None
 
 
 def _wanted(rule: Rule, forms: Collection[tuple[Any, ...]]) -> Wanted:
@@ -97,7 +97,7 @@ def exact_rows(
         try:
             rows = matching_of(pa.Table.from_batches(batches), _wanted(rule, forms)) if batches else None
         except Doubt as doubt:
-            raise doubt.of(rule.child) from None
+            raise Doubt(doubt.why, rule.child) from None
         if rows is not None and rows.num_rows:
             for row in rows_of(rows, looked, store.add(chunk.version, rows, rule.child)):
                 yield Logged((chunk.low_ts, 0, 0), rule.child, None, row, checked=False)

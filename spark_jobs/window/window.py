@@ -217,14 +217,6 @@ class Taking:
         self.held.setdefault(name, state)
 
 
-class WindowTooLarge(Exception):  # noqa: N818 - the window is begun anew, as a smaller one
-    """A step can't be done for all of it. upto_ts: where it may end; 0: half of its bytes are tried."""
-
-    def __init__(self, upto_ts: int = 0) -> None:
-        super().__init__("the window ends earlier")
-        self.upto_ts = upto_ts
-
-
 @dataclass(frozen=True, slots=True)
 class Window:
     """(low_ts, cut_ts]: the changes to be applied. A step with news of more segments gives the
@@ -255,10 +247,6 @@ class Window:
     @property
     def main(self) -> bool:
         return self.catches_up is None and self.behind is None
-
-    @property
-    def payload_bytes(self) -> int:
-        return sum(ref.payload_bytes for ref in self.refs)
 
     @property
     def has_parts(self) -> bool:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tidegate.cascades.rules import Name, Rule
-from tidegate.cascades.values import NOT_PLAIN, Doubt, TooLarge
+from tidegate.cascades.values import NOT_PLAIN, Doubt
 
 _NEVER: Final = (1 << 63) - 1
 _UNCERTAIN: Final = (object(),)
@@ -192,7 +192,7 @@ class Cascades:
     def _change(self, order: Order, rule: Rule, row: Row, cells: Mapping[str, Any] | None, depth: int) -> None:
         self._room -= 1
         if self._room < 0:
-            raise TooLarge("foreign keys change more rows of a window than are followed in memory", rule.child)
+            raise Doubt("foreign keys change more rows of a window than are followed in memory", rule.child)
         table = rule.child
         made = None
         self.take(table, row.key)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,16 +46,6 @@ class Doubt(Exception):  # noqa: N818 - the answer isn't known, which is no erro
         self.why = why
         self.table = table
         self.parent = parent
-
-    def of(self, table: tuple[str, str]) -> Self:
-        """The same about a child."""
-        return type(self)(self.why, table)
-
-
-class TooLarge(Doubt):
-    """A smaller window may be followed. upto_ts: where it ends; 0: where it has less."""
-
-    upto_ts = 0
 
 
 class Likeness(Enum):

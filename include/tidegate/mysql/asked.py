@@ -71,7 +71,8 @@ class Seldom:
         if not _is_due(self._tables_at):
             return
         self._tables_at = time.monotonic()
-        patience = {"connect_timeout": STANDING_ANSWER_SECONDS, "read_timeout": TABLES_ANSWER_SECONDS}
+        patience = {"connect_timeout": STANDING_ANSWER_SECONDS}
+        patience["read_timeout"] = TABLES_ANSWER_SECONDS
         with (
             suppress(TidegateError, pymysql.err.MySQLError, OSError),
             connect(info, **patience) as connection,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from spark_jobs.window.density import ChangeDensity, FollowedDensity
-from tidegate.limits import UPSERT_KEYS_BYTES_MAX
+from tidegate.limits import CASCADE_LOGGED_ROWS_MAX, UPSERT_KEYS_BYTES_MAX
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 
 WINDOW = 512 << 20
@@ -46,17 +44,11 @@ def test_a_small_window_with_too_much_counts() -> None:
     assert density.bytes_max(WINDOW) < 1 << 19
 
 
-def test_a_window_with_too_much_for_foreign_keys_halves_the_next_one_that_grows_again() -> None:
+def test_changes_below_foreign_keys_have_a_bound_of_their_own() -> None:
     density = FollowedDensity()
-    assert density.bytes_max(WINDOW) == WINDOW
-    density.narrow(10, 20, WINDOW)
-    assert density.bytes_max(WINDOW) == WINDOW // 2
-    assert not density.may_narrow(10, 20)
-    assert density.may_narrow(10, 19)
-    assert density.may_narrow(20, 30)
-    density.note(WINDOW // 2, 0.5)
-    assert density.bytes_max(WINDOW) == pytest.approx(WINDOW / 1.4, rel=0.01)
-    density.note(1000, 0.001)
-    assert density.bytes_max(WINDOW) == pytest.approx(WINDOW / 1.4, rel=0.01), "a small window says nothing"
-    density.note(WINDOW // 2, 0)
-    assert density.bytes_max(WINDOW) == WINDOW
+    assert density.bytes_max(WINDOW) == int(0.875 * 24 * CASCADE_LOGGED_ROWS_MAX)
+    for _ in range(20):
+        density.note(density.bytes_max(WINDOW), 0)
+    assert density.bytes_max(WINDOW) == WINDOW, "none of them for long"
+    density.note(WINDOW, 2 * CASCADE_LOGGED_ROWS_MAX)
+    assert density.bytes_max(WINDOW) == int(0.875 * (WINDOW // 2))
