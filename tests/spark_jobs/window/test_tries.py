@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.session.failures import TablesFailed, first_line, passes
 from spark_jobs.window.application import Application
+from spark_jobs.window.standing import tries
 from spark_jobs.window.standing.standings import line_of
 from spark_jobs.window.standing.tries import Tries, release_after_a_pause
 from tests.kit.spark import no_spark
@@ -70,7 +72,7 @@ def test_what_pythons_exceptions_say_of_passing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Application:
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    _sleep_by(monkeypatch, lambda _seconds: None)
     text = (
         f"pipeline: shop\nlake: {{path: {tmp_path}}}\nsources: {{s: {{conn_id: c, flavour: mysql}}}}\n"
         "tables: {include: ['d.*']}\n"
@@ -130,7 +132,7 @@ def test_what_a_tables_own_values_do_is_not_tried_while_others_wait(
     app: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept = list[float]()
-    monkeypatch.setattr("time.sleep", slept.append)
+    _sleep_by(monkeypatch, slept.append)
     Tries(app, 9).note(TablesFailed({"d.t": OverflowError("date value out of range")}))
     assert _held(app) == {"d.t": 1}
     assert "unexpected OverflowError: date value out of range" in app.states["d.t"].reason
@@ -155,3 +157,8 @@ def test_an_error_of_no_table_ends_the_job_in_one_line_that_says_whether_to_try_
     assert "KeyError" in capsys.readouterr().err, "with its trace, to report"
     with pytest.raises(SchemaMismatch):
         Tries(app, 9).note(SchemaMismatch("said at once"))
+
+
+def _sleep_by(monkeypatch: pytest.MonkeyPatch, sleep: Callable[[float], None]) -> None:
+    """Between tries alone: threads that earlier tests left sleep as ever."""
+    monkeypatch.setattr(tries, "time", SimpleNamespace(sleep=sleep))
