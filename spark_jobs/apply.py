@@ -66,8 +66,7 @@ from tidegate.text_layout import counted
 
 
 def apply_window(app: Application, window: Window) -> Applied:
-    """A try that failed is made again on the same (low_ts, cut_ts], as long as the cause may pass (Tries). A window
-    that takes too much memory ends earlier.
+    """A try that failed is made again on the same (low_ts, cut_ts], as long as the cause may pass (Tries).
 
     A table that was released meanwhile, with changes below the window, takes no part in it (plan_window).
     """
