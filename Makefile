@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Says each half minute that a silent command still runs.
 PATIENTLY := $(PYTHON) tools/patience.py
 # pytest workers: each starts its own servers. More of them than cores, as tests wait a lot: for Airflow, for silence.
-WORKERS ?= 3
+WORKERS ?= 4
 
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.tidegate/numba
 export TIDEGATE_HOME ?= $(CURDIR)
