@@ -102,15 +102,18 @@ def catches_up(app: Application) -> bool:
 
 def _bytes_max(app: Application) -> int:
     bytes_max = app.memory(ChangeDensity).bytes_max(app.pipeline.apply.window_bytes)
-    follows = bool(cascade_graph(app).parents)
-    return app.memory(FollowedDensity).bytes_max(bytes_max) if follows else bytes_max
+    return _followed(app, FollowedDensity, bytes_max)
 
 
 def _bytes_max_below(app: Application) -> int:
     """The first window of a table given back is as dense as the one above the cut."""
     bytes_max = app.memory(DensityBelow).bytes_max(_bytes_max(app))
-    follows = bool(cascade_graph(app).parents)
-    return app.memory(FollowedBelow).bytes_max(bytes_max) if follows else bytes_max
+    return _followed(app, FollowedBelow, bytes_max)
+
+
+def _followed(app: Application, kind: type[FollowedDensity], bytes_max: int) -> int:
+    """Bytes are bounded by the changes below foreign keys, where any act without row events."""
+    return app.memory(kind).bytes_max(bytes_max) if cascade_graph(app).parents else bytes_max
 
 
 def _going_on(app: Application) -> list[str]:

@@ -47,6 +47,7 @@ _TICK_SECONDS: Final = 0.5
 _SEEN_SECONDS: Final = 10.0
 # ... but not for ever.
 _PATIENCE_SECONDS: Final = 120.0
+_BUSY: Final = "see the task logs there; where the machine is only busy, run it again once it is idle"
 _COVERED_SECONDS: Final = 600.0
 # About 300,000 rows in all.
 _PAST_ORDERS: Final = 75_000
@@ -126,7 +127,7 @@ class Demo:
                 raise ProcessFailed(
                     f"capture has not begun after {_COVERED_SECONDS:.0f} s",
                     where=str(airflow.home / "logs"),
-                    remedy="see the task logs there; where the machine is only busy, run it again once it is idle",
+                    remedy=_BUSY,
                 )
             airflow.check_running()
             airflow.check_runs(f"{self.pipeline.pipeline}__capture")
@@ -165,7 +166,7 @@ class Demo:
         raise ProcessFailed(
             f"no cut covers the source's position {wanted} after {_COVERED_SECONDS:.0f} s",
             where=str(airflow.home / "logs"),
-            remedy="see the task logs there; where the machine is only busy, run it again once it is idle",
+            remedy=_BUSY,
         )
 
     def _clean(self) -> None:

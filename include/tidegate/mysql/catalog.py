@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final
 
 from tidegate.limits import CATALOG_TABLES_MAX
@@ -77,26 +75,12 @@ def rows_of(
 
 
 def parts_of(names: Iterable[Name]) -> Iterator[tuple[Part, set[Name]]]:
-    """Questions of at most CATALOG_TABLES_MAX of these tables: of whole databases, while they fit."""
-    waiting = set[Name]()
-    for _, of_database in groupby(sorted(names), itemgetter(0)):
-        tables = list(of_database)
-        if len(waiting) + len(tables) > CATALOG_TABLES_MAX and waiting:
-            yield _part(waiting), waiting
-            waiting = set()
-        if len(tables) <= CATALOG_TABLES_MAX:
-            waiting |= {*tables}
-            continue
-        for begin in range(0, len(tables), CATALOG_TABLES_MAX):
-            piece = {*tables[begin : begin + CATALOG_TABLES_MAX]}
-            yield _part(piece), piece
-    if waiting:
-        yield _part(waiting), waiting
-
-
-def _part(names: Iterable[Name]) -> Part:
-    databases, tables = ({name[at] for name in names} for at in (0, 1))
-    return Part(sorted(databases), sorted(tables))
+    """Questions of at most CATALOG_TABLES_MAX of these tables, with the tables of each."""
+    in_order = sorted(names)
+    for begin in range(0, len(in_order), CATALOG_TABLES_MAX):
+        wanted = {*in_order[begin : begin + CATALOG_TABLES_MAX]}
+        databases, tables = ({name[at] for name in wanted} for at in (0, 1))
+        yield Part(sorted(databases), sorted(tables)), wanted
 
 
 def _in(names: Sequence[str]) -> str:
