@@ -161,6 +161,7 @@ def verify_and_repair(
     Raises VerifyError, and what capture's and the snapshots' road raise.
     """
     repairs = Repairs(pipeline, lake, connections, report, options.timeout_seconds)
+    options = replace(options, report=report)
     asked = replace(options, on_different=repairs.note) if repair else options
     first = verify(pipeline, connections, lake.root, lake.storage_options, asked)
     if repair:

@@ -94,5 +94,5 @@ def test_a_loop_ends_for_a_waiter(mariadb: Server, fresh_database: FreshDatabase
             said, error = loop.communicate(timeout=60)
             assert (loop.returncode, error) == (0, ""), error
     assert "somebody waits for apply's lease" in said
-    assert lines[0].endswith("; it is asked to end")
+    assert lines[0].endswith("; it ends after its window")
     assert road.assert_equal() == {"t": 1}

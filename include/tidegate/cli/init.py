@@ -148,9 +148,9 @@ def _port(text: str) -> int:
 def _look(info: ConnectionInfo) -> tuple[config.Flavour, dict[str, int], list[str]]:
     """(flavour, tables per database, statements that an administrator must run)."""
     from tidegate.mysql.connection import connect
-    from tidegate.mysql.examination import marks_of
     from tidegate.mysql.paste import statements
     from tidegate.mysql.server_facts import read_facts
+    from tidegate.mysql.snapshot_grants import marks_of
     from tidegate.tables import WATERMARK_DATABASE
 
     with closing(connect(info, read_timeout=CHECK_ANSWER_SECONDS)) as opened, opened.cursor() as cursor:

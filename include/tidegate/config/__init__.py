@@ -23,7 +23,7 @@ from tidegate.config.kept_columns import ALL, KeptColumns
 from tidegate.config.lake import Lake
 from tidegate.config.maintain import Maintain
 from tidegate.config.masks import MaskKind, MaskRule
-from tidegate.config.named_tables import named_tables
+from tidegate.config.named_tables import named_tables, near_table
 from tidegate.config.pipeline import Pipeline
 from tidegate.config.row_rules import RowRule
 from tidegate.config.snapshot import Snapshot, SnapshotMarks, SnapshotMode
@@ -84,5 +84,6 @@ __all__ = [
     "load",
     "matches",
     "named_tables",
+    "near_table",
     "parse",
 ]

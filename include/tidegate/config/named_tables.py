@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from tidegate.config.table_patterns import compile_pattern
+from tidegate.config.table_patterns import OWN_DATABASES, compile_pattern
 from tidegate.errors import UsageError
 
 _OF_PATTERNS: Final = re.compile(r"[*+?|\\\[\](){}]")
@@ -36,6 +36,18 @@ def named_tables(
             raise UsageError(lacks.format(name), where=where, remedy=f"did you mean {close[0]}?" if close else remedy)
         matches |= matched
     return frozenset(matches)
+
+
+def near_table(given: str, known: Collection[tuple[str, str]]) -> list[str]:
+    """The name or pattern, of known (database, table), that one without a match may have meant; [] if none is near."""
+    database, _, table = given.partition(".")
+    databases = sorted({name for name, _ in known} - OWN_DATABASES)
+    for near in difflib.get_close_matches(database, databases, n=1):
+        if table == "*":
+            return [f"{near}.*"]
+        names = sorted(name for of, name in known if of == near)
+        return [f"{near}.{name}" for name in difflib.get_close_matches(table, names, n=1)]
+    return []
 
 
 def _matched(given: str, names: Collection[str], where: str) -> set[str]:

@@ -39,7 +39,9 @@ def wait_for_lease(lake: LakeFiles, of: str, job: str, wait_seconds: float, *, r
                     raise
                 if not said_at or now - said_at >= LEASE_WAIT_SAID_SECONDS:
                     ends = (
-                        "it is asked to end" if job == "apply" else "to go on sooner, pause its DAG until the run ends"
+                        "it ends after its window"
+                        if job == "apply"
+                        else "to go on sooner, pause its DAG until the run ends"
                     )
                     report(f"waits for {job} of {of}, up to {until - now:,.0f} s more: {error.what}; {ends}")
                     said_at = now

@@ -35,3 +35,5 @@ VERIFY_VIEW_ATTEMPTS_MAX: Final = 10
 VERIFY_CUT_SECONDS: Final = 120.0
 # Verify looks so often for a cut that holds everything.
 VERIFY_POLL_SECONDS: Final = 0.5
+# What it waits for is told after this; a pipeline at work has it sooner.
+VERIFY_TOLD_SECONDS: Final = 3.0

@@ -19,21 +19,23 @@ from typing import Any, Final
 
 import pymysql
 
-from tidegate.config import Cascades, Flavour, Pipeline, SnapshotMarks, SnapshotMode, Start
+from tidegate.config import Cascades, Flavour, Pipeline, SnapshotMarks, SnapshotMode, Start, near_table
 from tidegate.errors import TidegateError, Transient
 from tidegate.lake.bronze.table import check_writable
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.status import captured_server
 from tidegate.limits import CHECK_ANSWER_SECONDS, CLOCK_SKEW_SECONDS_MAX
 from tidegate.mysql.branches import prepared_branches
+from tidegate.mysql.catalog import asked_by, names_there
 from tidegate.mysql.connection import ConnectionInfo, connect, named
 from tidegate.mysql.hosts import host_of
-from tidegate.mysql.idle_rules import idle_rules
+from tidegate.mysql.idle_rules import idle_patterns, idle_rules
 from tidegate.mysql.other_hosts import about
-from tidegate.mysql.paste import account_of, marks_grant
+from tidegate.mysql.paste import marks_grant
 from tidegate.mysql.preflight import Level, SourceDemands, findings
 from tidegate.mysql.same_server import same_server, shares_rows
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
+from tidegate.mysql.snapshot_grants import lacks_locks, marks_of
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
 from tidegate.mysql.unfit_modes import unfit_mode
@@ -41,18 +43,10 @@ from tidegate.mysql.unlogged_columns import logs_generated, needed_to_compute, o
 from tidegate.schema.model.columns import TableVersion, VersionStatus
 from tidegate.schema.model.server import ServerVersion
 from tidegate.schema.model.unlogged import kept_elsewhere, unlogged_cascade
-from tidegate.tables import WATERMARK, WATERMARK_DATABASE
+from tidegate.tables import WATERMARK
 from tidegate.text_layout import counted
 
 _NAMES_MAX: Final = 8
-
-_MAY_WRITE: Final = (
-    "SELECT 1 FROM information_schema.user_privileges WHERE grantee = %s AND privilege_type = 'INSERT'"
-    " UNION SELECT 1 FROM information_schema.schema_privileges WHERE grantee = %s AND %s LIKE table_schema"
-    " AND privilege_type = 'INSERT'"
-    " UNION SELECT 1 FROM information_schema.table_privileges WHERE grantee = %s AND table_schema = %s"
-    " AND privilege_type = 'INSERT'"
-)
 
 
 class SourceVerdict(StrEnum):
@@ -128,8 +122,9 @@ def examine(
             examination.lines.append(failed(name, error))
     examination.lines += _mixed(pipeline, known)
     if known.keys() == pipeline.sources.keys():
-        versions = (version for source in known.values() for version in source.versions)
-        for what in idle_rules(pipeline.tables, versions):
+        versions = [version for source in known.values() for version in source.versions]
+        shown = [name for source in known.values() for name in source.shown]
+        for what in idle_rules(pipeline.tables, versions, shown):
             text = f"{what}: is it mistyped? The rule does nothing now"
             examination.lines.append(Line("pipeline file", SourceVerdict.CAUTION, text))
     return examination
@@ -186,15 +181,6 @@ def _facts_or_error(host: ConnectionInfo) -> SourceFacts | TidegateError:
         return named(error, host)
 
 
-def marks_of(cursor: Any) -> tuple[str, bool]:
-    """(our account as in a GRANT, whether a grant of its own, not of a role, lets it write the marks of snapshots)."""
-    cursor.execute("SELECT CURRENT_USER()")
-    user = str(cursor.fetchone()[0])
-    grantee = "@".join(f"'{part}'" for part in user.rsplit("@", 1))  # information_schema escapes nothing in it
-    cursor.execute(_MAY_WRITE, (grantee, grantee, WATERMARK_DATABASE, grantee, WATERMARK_DATABASE))
-    return account_of(user), cursor.fetchone() is not None
-
-
 def failed(of: str, error: TidegateError, tables: tuple[str, ...] = ()) -> Line:
     return Line(
         of, SourceVerdict.UNKNOWN if isinstance(error, Transient) else SourceVerdict.REFUSED, str(error), tables
@@ -212,6 +198,7 @@ class _Source:
     connection: Any
     facts: SourceFacts = field(init=False)
     versions: list[TableVersion] = field(init=False, default_factory=list)
+    shown: list[tuple[str, str]] = field(init=False, default_factory=list)
 
     @property
     def names(self) -> list[tuple[str, str]]:
@@ -276,10 +263,14 @@ class _Source:
         versions = read_baseline(self.connection, self.name, keeps, facts.position)
         versions = [version for version in versions if version.table]
         self.versions = versions
+        if idle_patterns(self.pipeline.tables, versions):
+            with self.connection.cursor() as cursor:
+                self.shown = names_there(asked_by(cursor))
         if not versions:
             read = self.pipeline.tables.include_as_read
             text = f"tables.include matches no table that the server shows this account ({read}):"
-            text += " mend the patterns, or grant it SELECT there"
+            near = near_table(self.pipeline.tables.include[0], self.shown)
+            text += " mend the patterns, or grant it SELECT there" + "".join(f"; did you mean {name}?" for name in near)
             yield self._line(SourceVerdict.REFUSED if began is None else SourceVerdict.CAUTION, text)
             return
         matching = counted(len(versions), "table matches", "tables match")
@@ -293,6 +284,10 @@ class _Source:
             yield from self._not_shown(known, versions)
         text = "no key: a change is found by comparing the whole row, equal rows by counting them"
         yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: not v.key)
+        if lacks_locks(facts):
+            text = "no key: a snapshot locks them for some milliseconds, and the account may not"
+            text += f" (run there: GRANT LOCK TABLES, PROCESS ON *.* TO {facts.account})"
+            yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: not v.key)
         yield from self._unlogged(versions)
         text = "engine MEMORY: a restart of the server empties them by a statement, which holds them"
         yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))

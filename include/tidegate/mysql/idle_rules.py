@@ -2,26 +2,48 @@
 mistyped.
 
 In:  the section `tables`, the tables that the sources show.
-Out: a text for each pattern of tables.columns, masks, rows and clustering that no table, or no column, has.
+Out: a text for each pattern of `tables` that no table, or no column, has. tables.exclude and routes may be
+     for tables that come and go, and aren't looked at.
 
 A mask that is mistyped leaves values plain, and nothing else would say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Final
 
 from tidegate.conditions.model import leaves
-from tidegate.config import ClusterRule, ColumnRule, MaskRule, RowRule, Tables, column_pattern, matches
+from tidegate.config import ClusterRule, ColumnRule, MaskRule, RowRule, Tables, column_pattern, matches, near_table
 from tidegate.schema.model.columns import Column, TableVersion
-from tidegate.tables import SYSTEM_PREFIX
+from tidegate.tables import MARKER, SYSTEM_PREFIX
 
+_NAME: Final = re.compile(r"\w+\.\w+")  # a pattern that is one table's name; a file may have thousands
 Rule = ClusterRule | ColumnRule | MaskRule | RowRule
 
 
-def idle_rules(tables: Tables, versions: Iterable[TableVersion]) -> Iterator[str]:
-    """versions: of every table that all sources of the pipeline show."""
+def idle_patterns(tables: Tables, versions: Iterable[TableVersion]) -> list[str]:
+    """Those of tables.include that none of these tables has."""
+    names = {(version.database, version.table) for version in versions}
+    return [pattern for pattern in tables.include if pattern != MARKER and _is_idle(pattern, names)]
+
+
+def _is_idle(pattern: str, names: Collection[tuple[str, str]]) -> bool:
+    database, _, table = pattern.partition(".")
+    if (database, table) in names:
+        return False
+    return _NAME.fullmatch(pattern) is not None or not any(matches((pattern,), *name) for name in names)
+
+
+def idle_rules(
+    tables: Tables, versions: Sequence[TableVersion], shown: Collection[tuple[str, str]] = ()
+) -> Iterator[str]:
+    """versions: of every kept table that all sources of the pipeline show. shown: the names of all tables, kept or not,
+    where a pattern of include has none.
+    """
+    yield from _idle_tables(tables, versions, shown)
     columns: dict[Rule, list[Column]] = {}
     for version in versions:
         name = tables.logical(version.database, version.table)[:2]
@@ -36,9 +58,26 @@ def idle_rules(tables: Tables, versions: Iterable[TableVersion]) -> Iterator[str
         for rule in rules:
             if rule not in columns:
                 yield f"tables.{section}: no table flows into {rule.match}"
-            for shown, has in _patterns(rule) if rule in columns else ():
+            for asked, has in _patterns(rule) if rule in columns else ():
                 if not any(map(has, columns[rule])):
-                    yield f"tables.{section}: no column of {rule.match} has {shown}"
+                    yield f"tables.{section}: no column of {rule.match} has {asked}"
+
+
+def _idle_tables(tables: Tables, versions: Sequence[TableVersion], shown: Collection[tuple[str, str]]) -> Iterator[str]:
+    """Patterns of the lists of tables. No table at all is another line's matter."""
+    if not versions:
+        return
+    logical = {tables.logical(version.database, version.table)[:2] for version in versions}
+    for pattern in idle_patterns(tables, versions):
+        yield f"tables.include: no table matches {pattern}{_meant(pattern, shown)}"
+    for section in (*Tables.PASTS, "changelog"):
+        for pattern in getattr(tables, section):
+            if _is_idle(pattern, logical):
+                yield f"tables.{section}: no table matches {pattern}{_meant(pattern, logical)}"
+
+
+def _meant(pattern: str, names: Collection[tuple[str, str]]) -> str:
+    return "".join(f", near {name}" for name in near_table(pattern, names))
 
 
 def _patterns(rule: Rule) -> Iterator[tuple[str, Callable[[Column], bool]]]:

@@ -66,7 +66,7 @@ class Check:
         sides = {name: self.sources[name] for name in names}
         here = {name: side.position() for name, side in sides.items() if not side.reads_at_cuts}
         self.positions |= here
-        self.cut = self.lake.wait(here, self.options.timeout_seconds)
+        self.cut = self.lake.wait(here, self.options.timeout_seconds, self.options.report)
         for side in sides.values():
             side.see(self.cut.cut_ts)
         self._seen_at = time.monotonic()

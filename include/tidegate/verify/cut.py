@@ -8,7 +8,7 @@ Out: a Cut, or VerifyError when none covers the positions in time; the commit_ts
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from tidegate import tables
@@ -21,7 +21,7 @@ from tidegate.lake.cuts import Cut, cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import table_rows
 from tidegate.lake.status import cut_ts
-from tidegate.limits import VERIFY_POLL_SECONDS
+from tidegate.limits import VERIFY_POLL_SECONDS, VERIFY_TOLD_SECONDS
 from tidegate.masks import MASK_METADATA
 from tidegate.schema.model.columns import TableVersion
 from tidegate.segments.segment import Server
@@ -84,9 +84,17 @@ class LakeReader(CapturedPlaces):
         masked = {str(field["name"]) for field in fields if (field.get("metadata") or {}).get(MASK_METADATA)}
         return tuple(name for name in extra if name in masked)
 
-    def wait(self, positions: Mapping[str, tuple[str, int]], timeout_seconds: float) -> Cut:
-        """The newest cut, once it covers all positions. Raises VerifyError when none does in time."""
-        until = time.monotonic() + timeout_seconds
+    def wait(
+        self,
+        positions: Mapping[str, tuple[str, int]],
+        timeout_seconds: float,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> Cut:
+        """The newest cut, once it covers all positions. report: told what is waited for, where it isn't there soon.
+
+        Raises VerifyError when none does in time.
+        """
+        until, told_at = time.monotonic() + timeout_seconds, time.monotonic() + VERIFY_TOLD_SECONDS
         needed: dict[str, int] = {}
         while True:
             for source, (file, offset) in positions.items():
@@ -100,6 +108,9 @@ class LakeReader(CapturedPlaces):
                     return cut
             if time.monotonic() >= until:
                 raise _too_late(positions, needed, newest, timeout_seconds)
+            if time.monotonic() >= told_at:
+                told_at = until
+                report(f"{_waited_for(positions, needed)}, up to {timeout_seconds:g} s")
             time.sleep(VERIFY_POLL_SECONDS)
 
 
@@ -115,6 +126,15 @@ def _of_a_window(actions: Sequence[Mapping[str, Any]], windows: str) -> bool:
         for action in actions
     )
     return changes and made_by_us(actions)
+
+
+def _waited_for(positions: Mapping[str, tuple[str, int]], needed: Mapping[str, int]) -> str:
+    for source, (file, offset) in positions.items():
+        if source not in needed:
+            return f"waits until capture of {source} has landed {file}:{offset} in the lake"
+    return (
+        f"waits until apply has come to {time_text(max(needed.values()))}" if needed else "waits for apply's first cut"
+    )
 
 
 def _too_late(

@@ -49,7 +49,7 @@ class VerifyOptions:
     """tables: only these `database.table`; timeout_seconds: how long to wait for a cut, each time.
 
     rows_per_second: 0 for no bound. rounds_max: the most readings of a suspicious key. record: whether
-    control/verification gets the findings. on_different: called with a different table.
+    control/verification gets the findings. on_different: called with a different table. report: told of waits.
     """
 
     tables: Collection[str] | None = None
@@ -61,6 +61,7 @@ class VerifyOptions:
     rounds_max: int = VERIFY_SETTLE_ATTEMPTS_MAX
     record: bool = False
     on_different: Callable[[Differing, SilverSide], None] | None = None
+    report: Callable[[str], None] = lambda _: None
 
     @classmethod
     def of(cls, section: Verify, *, tables: Collection[str] | None = None, timeout_seconds: float = 60.0) -> Self:

@@ -271,3 +271,41 @@ def test_rules_for_columns_and_rows_that_do_nothing_are_named(checked: Checked) 
         f"tables.rows: no column of {t} has the name other",
         f"tables.clustering: no column of {t} has the name at",
     ]
+
+
+def test_patterns_without_a_table_are_named_with_what_they_may_have_meant(checked: Checked) -> None:
+    checked.server.query("CREATE TABLE orders (id INT PRIMARY KEY)", database=checked.database)
+    d = checked.database
+    checked.write(include=f"{d}.orders', '{d}.order', '{d}.shelf")
+    more = f"history: ['{d}.ordres'], changelog: ['{d}.orders', 'nosuch.*'], include:"
+    checked.file.write_text(checked.file.read_text().replace("include:", more))
+    _, findings = checked.findings()
+    texts = [line["text"] for line in findings["caution"] if line["of"] == "pipeline file"]
+    assert [text.partition(": is it mistyped?")[0] for text in texts] == [
+        f"tables.include: no table matches {d}.order, near {d}.orders",
+        f"tables.include: no table matches {d}.shelf",
+        f"tables.history: no table matches {d}.ordres, near {d}.orders",
+        "tables.changelog: no table matches nosuch.*",
+    ]
+
+
+def test_a_mistyped_database_is_named_with_the_near_one(checked: Checked) -> None:
+    checked.server.query("CREATE TABLE orders (id INT PRIMARY KEY)", database=checked.database)
+    checked.write(include=f"{checked.database}x.*")
+    _, findings = checked.findings()
+    assert findings["refused"][0]["text"].endswith(f"; did you mean {checked.database}.*?")
+
+
+def test_an_account_that_may_lock_no_table_is_told_where_tables_have_no_key(checked: Checked) -> None:
+    server = checked.server
+    server.query("CREATE TABLE t (a INT)", database=checked.database)
+    name = f"locks_{checked.database}"
+    server.query(f"CREATE USER '{name}'@'%' IDENTIFIED BY 'secret-1'")
+    server.query(f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO '{name}'@'%'")
+    checked.patch.setenv(CONNECTION, f"mysql://{name}:secret-1@{server.host}:{server.port}/")
+    for grants in (1, 0):
+        _, findings = checked.findings()
+        locks = [line for line in findings["caution"] if "GRANT LOCK TABLES" in line["text"]]
+        assert len(locks) == (grants if server.flavour == "mysql" else 0)
+        server.query(f"GRANT LOCK TABLES ON *.* TO '{name}'@'%'")
+    server.query(f"DROP USER '{name}'@'%'")

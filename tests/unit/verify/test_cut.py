@@ -24,6 +24,7 @@ from tidegate.lake.captured_places import Visible
 from tidegate.lake.cuts import Cut
 from tidegate.lake.files import LakeFiles
 from tidegate.tables import SegmentFlag
+from tidegate.verify import cut as verify_cut
 from tidegate.verify.cut import LakeReader
 
 __all__ = ["opened"]  # a fixture
@@ -78,6 +79,22 @@ def test_without_positions_the_newest_cut_is_the_one(tmp_path: Path) -> None:
     publish(lake, 9, **{"a.b": 2})
     found = reader.wait({}, 0)
     assert (found.cut_ts, versions(found)) == (9, {"a.b": 2})
+
+
+def test_what_a_wait_is_for_is_told_once_before_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_cut, "VERIFY_TOLD_SECONDS", 0.0)
+    lake, reader = LakeFiles(str(tmp_path)), LakeReader(str(tmp_path), {}, "p", {"one": HERE})
+    lines: list[str] = []
+    with pytest.raises(VerifyError, match="not captured"):
+        reader.wait({"one": ("binlog.000001", 200)}, 0.6, lines.append)
+    assert lines == ["waits until capture of one has landed binlog.000001:200 in the lake, up to 0.6 s"]
+    lines.clear()
+    capture(lake, 1, 2)
+    publish(lake, 1, **{"d.a": 1})
+    with pytest.raises(VerifyError, match="wanted is 25"):
+        reader.wait({"one": ("binlog.000001", 200)}, 0.6, lines.append)
+    assert len(lines) == 1
+    assert lines[0].startswith("waits until apply has come to 1970-")
 
 
 def test_a_read_at_a_timestamp_sees_all_up_to_it(tmp_path: Path) -> None:
