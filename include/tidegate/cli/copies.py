@@ -144,7 +144,7 @@ def move(
         raise LeaseHeld(
             error.what,
             where=error.where,
-            remedy="most of it is copied; pause the pipeline's DAGs, wait until their runs have ended, run this again",
+            remedy="most of it is copied; pause the pipeline's DAGs, wait until no task of them runs, run this again",
         ) from error
     _say(f"the lake is in {to.root} now. In {pipelines.find(pipeline)}: lake: {{path: {to.root}}}")
     if conn_id is not None and conn_id != loaded.lake.conn_id:

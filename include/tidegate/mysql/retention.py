@@ -20,6 +20,7 @@ from typing import Final
 from tidegate.capture.purging import SETTINGS, Binlogs, PurgeRules, forecast
 from tidegate.capture.source import Retention
 from tidegate.limits import RETENTION_TOLD_SECONDS
+from tidegate.text_layout import counted
 
 log = logging.getLogger(__name__)
 
@@ -87,8 +88,8 @@ def purge_text(retention: Retention) -> str:
         )
     if retention.seconds_left is None:
         return "the server purges nothing by itself"
-    setting = SETTINGS[retention.rule]
+    setting, files = SETTINGS[retention.rule], counted(retention.files_before, "file", "files")
     return (
         f"in {retention.seconds_left / 3600:.1f} hours the server may purge what isn't captured yet, by {setting}"
-        f" ({retention.files_before} files before ours are there); let capture catch up, or raise that setting"
+        f" ({files} before ours on its disk); let capture catch up, or raise that setting"
     )

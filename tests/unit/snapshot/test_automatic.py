@@ -249,6 +249,6 @@ def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(
     state, _, way = look(pipeline())
     assert state is State.HELD
     assert (
-        "1 snapshots of it within a day, the last one didn't end it: it broke; the next one begins by itself in" in way
+        "1 snapshot of it within a day, the last one didn't end it: it broke; the next one begins by itself in" in way
     )
     assert "tidegate snapshot start p d.t" in way

@@ -33,6 +33,7 @@ from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.snapshot.progress.shown import ShownSnapshots
 from tidegate.table_names import Physical, splits
 from tidegate.tables import State
+from tidegate.text_layout import counted
 
 _DAY: Final = timedelta(days=1)
 _GROWS: Final = 4
@@ -195,7 +196,8 @@ def _seen(pipeline: str, status: TableStatus, outlook: Outlook, now: datetime) -
     if outlook.due_at is not None:
         wait = max(0.0, (outlook.due_at - now).total_seconds())
         last = f"the last one didn't end it: {outlook.why}" if outlook.why else "it is held again since the last one"
-        said = f"{outlook.tries} snapshots of it within a day, {last}; the next one begins by itself in {wait:.0f} s"
+        tries = counted(outlook.tries, "snapshot", "snapshots")
+        said = f"{tries} of it within a day, {last}; the next one begins by itself in {wait:.0f} s"
     return replace(status, way_out=f"{said}; {status.way_out}" if said else status.way_out)
 
 
