@@ -35,7 +35,7 @@ from tidegate.mysql.paste import marks_grant
 from tidegate.mysql.preflight import Level, SourceDemands, findings
 from tidegate.mysql.same_server import same_server, shares_rows
 from tidegate.mysql.server_facts import SourceFacts, read_clock_ms, read_facts
-from tidegate.mysql.snapshot_grants import lacks_locks, marks_of
+from tidegate.mysql.snapshot_grants import marks_of, may_lock
 from tidegate.mysql.start.baseline import read_baseline
 from tidegate.mysql.start.recorded import Began, newest_statuses, recorded_start
 from tidegate.mysql.unfit_modes import unfit_mode
@@ -284,10 +284,11 @@ class _Source:
             yield from self._not_shown(known, versions)
         text = "no key: a change is found by comparing the whole row, equal rows by counting them"
         yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: not v.key)
-        if lacks_locks(facts):
-            text = "no key: a snapshot locks them for some milliseconds, and the account may not"
-            text += f" (run there: GRANT LOCK TABLES, PROCESS ON *.* TO {facts.account})"
-            yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: not v.key)
+        text = "no key: a snapshot locks them for some milliseconds, and the account may not"
+        text += f" (run there: GRANT LOCK TABLES, PROCESS ON *.* TO {facts.account})"
+        yield from self._about(
+            SourceVerdict.CAUTION, text, versions, lambda v: not v.key and not may_lock(facts, v.database)
+        )
         yield from self._unlogged(versions)
         text = "engine MEMORY: a restart of the server empties them by a statement, which holds them"
         yield from self._about(SourceVerdict.CAUTION, text, versions, lambda v: v.engine in ("memory", "heap"))

@@ -1,7 +1,7 @@
 """Rights of tidegate's account that snapshots need, and others don't.
 
 In:  a cursor of the account; the facts of its server.
-Out: whether it may write marks; whether it may lock tables.
+Out: whether it may write marks; whether it may lock the tables of a database.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ _MAY_WRITE: Final = (
     " UNION SELECT 1 FROM information_schema.table_privileges WHERE grantee = %s AND table_schema = %s"
     " AND privilege_type = 'INSERT'"
 )
-_LOCKS: Final = re.compile(r"\bLOCK TABLES\b|\bALL PRIVILEGES\b", re.IGNORECASE)
 _ROLE: Final = re.compile(r"GRANT [`'][^ ]*@[^ ]* TO ", re.IGNORECASE)
 
 
@@ -34,10 +33,8 @@ def marks_of(cursor: Any) -> tuple[str, bool]:
     return account_of(user), cursor.fetchone() is not None
 
 
-def lacks_locks(facts: SourceFacts) -> bool:
-    """Whether snapshots of tables without a key fail: MySQL lets this account lock no table, nor does a role of it.
-
-    A right in one database alone passes: the reader names the table that it may not lock.
-    """
-    allowed = any(_LOCKS.search(grant) or _ROLE.match(grant) for grant in facts.grants)
-    return facts.flavour is Flavour.MYSQL and not allowed
+def may_lock(facts: SourceFacts, database: str) -> bool:
+    """Whether snapshots may lock a table without a key there. MySQL alone asks for a right; a role may give it, too."""
+    if facts.flavour is not Flavour.MYSQL or facts.holds("LOCK TABLES", database):
+        return True
+    return any(map(_ROLE.match, facts.grants))

@@ -128,10 +128,15 @@ def _of_a_window(actions: Sequence[Mapping[str, Any]], windows: str) -> bool:
     return changes and made_by_us(actions)
 
 
+def _uncaptured(positions: Mapping[str, tuple[str, int]], needed: Mapping[str, int]) -> str | None:
+    """The first source whose position isn't in bronze yet."""
+    return next((source for source in positions if source not in needed), None)
+
+
 def _waited_for(positions: Mapping[str, tuple[str, int]], needed: Mapping[str, int]) -> str:
-    for source, (file, offset) in positions.items():
-        if source not in needed:
-            return f"waits until capture of {source} has landed {file}:{offset} in the lake"
+    if (source := _uncaptured(positions, needed)) is not None:
+        file, offset = positions[source]
+        return f"waits until capture of {source} has landed {file}:{offset} in the lake"
     return (
         f"waits until apply has come to {time_text(max(needed.values()))}" if needed else "waits for apply's first cut"
     )
@@ -140,12 +145,11 @@ def _waited_for(positions: Mapping[str, tuple[str, int]], needed: Mapping[str, i
 def _too_late(
     positions: Mapping[str, tuple[str, int]], needed: Mapping[str, int], newest: int, seconds: float
 ) -> VerifyError:
-    waiting = [source for source in positions if source not in needed]
-    if waiting:
-        file, offset = positions[waiting[0]]
+    if (source := _uncaptured(positions, needed)) is not None:
+        file, offset = positions[source]
         return VerifyError(
             f"not captured up to {file}:{offset} after {seconds:g} s",
-            where=waiting[0],
+            where=source,
             remedy="is capture running? `tidegate status` says; or give a larger --timeout",
         )
     at = f"the newest cut is {newest} ({time_text(newest)})" if newest else "there is no cut"
