@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from tidegate.conditions.model import leaves
@@ -21,6 +22,7 @@ from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.tables import MARKER, SYSTEM_PREFIX
 
 _NAME: Final = re.compile(r"\w+\.\w+")  # a pattern that is one table's name; a file may have thousands
+_NEAR_MAX: Final = 20
 Rule = ClusterRule | ColumnRule | MaskRule | RowRule
 
 
@@ -68,16 +70,22 @@ def _idle_tables(tables: Tables, versions: Sequence[TableVersion], shown: Collec
     if not versions:
         return
     logical = {tables.logical(version.database, version.table)[:2] for version in versions}
-    for pattern in idle_patterns(tables, versions):
-        yield f"tables.include: no table matches {pattern}{_meant(pattern, shown)}"
+    yield from _said("include", idle_patterns(tables, versions), shown)
     for section in (*Tables.PASTS, "changelog"):
-        for pattern in getattr(tables, section):
-            if _is_idle(pattern, logical):
-                yield f"tables.{section}: no table matches {pattern}{_meant(pattern, logical)}"
+        yield from _said(
+            section, [pattern for pattern in getattr(tables, section) if _is_idle(pattern, logical)], logical
+        )
 
 
-def _meant(pattern: str, names: Collection[tuple[str, str]]) -> str:
-    return "".join(f", near {name}" for name in near_table(pattern, names))
+def _said(section: str, patterns: Iterable[str], names: Collection[tuple[str, str]]) -> Iterator[str]:
+    """A near name takes as long as there are names: of thousands of patterns only the first ones get it."""
+    rest = iter(patterns)
+    for pattern in islice(rest, _NEAR_MAX):
+        yield f"tables.{section}: no table matches {pattern}" + "".join(
+            f", near {name}" for name in near_table(pattern, names)
+        )
+    for pattern in rest:
+        yield f"tables.{section}: no table matches {pattern}"
 
 
 def _patterns(rule: Rule) -> Iterator[tuple[str, Callable[[Column], bool]]]:
