@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from tidegate.cli.lake import open_desk, source_named
 from tidegate.connections import from_environment
 from tidegate.errors import UsageError
 from tidegate.home import state_folder
+
+if TYPE_CHECKING:
+    from tidegate.config import Pipeline
 
 
 def accept(
@@ -39,7 +42,7 @@ def accept(
     from tidegate.lake.leases import take_lease
     from tidegate.mysql.acceptance import find_gap, record_gap
     from tidegate.mysql.reader import BinlogSource
-    from tidegate.tables import EVERY_TABLE, SegmentFlag
+    from tidegate.tables import EVERY_TABLE
 
     desk = open_desk(pipeline)
     loaded, lake = desk.pipeline, desk.lake
@@ -71,10 +74,19 @@ def accept(
         typer.echo(f"{name}: {gap.why}")
         typer.echo(f"capture would go on at {segment.file}:{segment.end_pos} of {gap.where}; {tables} would wait")
         if not lost:
-            way = "dropped and created" if segment.flags & SegmentFlag.HAS_DDL else "truncated, or dropped and created,"
-            typer.echo(f"--lost accepts that: each table waits until it is {way} at the source")
+            typer.echo(f"--lost accepts that: each table waits until {_end(loaded, segment.flags)}")
             return
         with desk.recorded(Act.ACCEPT, (), f"{name}: {gap.why}") as result:
             record_gap(bronze, value_log, recovered, gap)
             result.line = f"accepted; start capture again: it goes on at {segment.file}:{segment.end_pos}"
         typer.echo(result.line)
+
+
+def _end(pipeline: Pipeline, flags: int) -> str:
+    """The end of a table's wait."""
+    from tidegate.config import SnapshotMode
+    from tidegate.tables import SegmentFlag
+
+    reads = "by itself" if pipeline.snapshot.mode is SnapshotMode.AUTO else "at `tidegate snapshot start`"
+    way = "dropped and created" if flags & SegmentFlag.HAS_DDL else "truncated, or dropped and created,"
+    return f"a snapshot has read it again, {reads}, or until it is {way} at the source"

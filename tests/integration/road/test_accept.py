@@ -95,6 +95,8 @@ def test_what_the_source_lost_is_accepted_and_only_its_tables_wait(
         _purge(server)
         with pytest.raises(PositionLost):
             road.capture(seconds=30)
+        shown = _accept(road, monkeypatch)
+        assert "each table waits until a snapshot has read it again" in shown
         assert "every table of the source would wait" in _accept(road, monkeypatch, "--lost")
         server.query("TRUNCATE shop.a")
         server.query("DROP TABLE shop.b")
