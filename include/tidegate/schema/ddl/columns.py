@@ -9,6 +9,7 @@ by token; any other is read, or is an error.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from tidegate.errors import UnsupportedValue
@@ -24,6 +25,8 @@ _NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAM
 _CONSTRAINTS: Final = frozenset(
     {"PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"}
 )
+# DATE'2024-2-3' is written whole as text.
+_ONE_DIGIT: Final = re.compile(r"(?<![\d.])\d(?!\d)")
 # From this version on VECTOR is no column's name in MariaDB, unless it is quoted.
 _VECTORS_SINCE: Final = 110700
 # Before these versions REFERENCES behind a column was taken and forgotten.
@@ -164,9 +167,9 @@ def read_default(cursor: Cursor) -> Default:
     if token.kind == TokenKind.STRING:
         return Default(token.text + _more_strings(cursor))
     if token.text in ("-", "+") and token.kind == TokenKind.MARK:
-        return Default(token.text.replace("+", "") + cursor.next().text)
+        return Default(token.text.replace("+", "") + cursor.next().text, is_number=True)
     if token.kind == TokenKind.NUMBER:
-        return Default(token.text)
+        return Default(token.text, is_number=True)
     word = token.upper
     if token.text == "@":  # a user's or the server's variable, as MariaDB takes it
         cursor.take_mark("@")
@@ -178,11 +181,12 @@ def read_default(cursor: Cursor) -> Default:
     if word == "NULL":
         return Default(None)
     if word in ("TRUE", "FALSE"):
-        return Default("1" if word == "TRUE" else "0")
+        return Default("1" if word == "TRUE" else "0", is_number=True)
     if word[0] == "_" and (literal := read_bytes(cursor)):
         return _introduced(cursor, word[1:].lower(), literal)
     if cursor.now.kind == TokenKind.STRING and (word == "N" or word[0] == "_" or word in ("DATE", "TIME", "TIMESTAMP")):
-        return Default(cursor.next().text + _more_strings(cursor))
+        literal = cursor.next().text + _more_strings(cursor)
+        return Default(literal if word == "N" or word[0] == "_" else _ONE_DIGIT.sub(r"0\g<0>", literal))
     return _function(cursor, token.start, word)
 
 
@@ -201,7 +205,7 @@ def _expression(cursor: Cursor, text: str) -> Default:
     if cursor.server.mariadb:
         inner = Cursor(text, cursor.sql_mode, cursor.server)
         if inner.now.kind in (TokenKind.STRING, TokenKind.NUMBER) and inner.ahead().kind == TokenKind.END:
-            return Default(inner.now.text)
+            return Default(inner.now.text, is_number=inner.now.kind == TokenKind.NUMBER)
         if inner.now.upper == "NULL" and inner.ahead().kind == TokenKind.END:
             return Default(None)
     return Default(spelled(text, cursor.sql_mode, cursor.server), is_expression=True)

@@ -39,11 +39,13 @@ class Default:
     """A default: a literal's text, or an expression's; text None is DEFAULT NULL.
 
     is_bytes: text is 0x or 0b and digits: bytes in the column's character set, or a number.
+    is_number: it is written without quotes.
     """
 
     text: str | None
     is_expression: bool = False
     is_bytes: bool = False
+    is_number: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

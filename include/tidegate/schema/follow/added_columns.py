@@ -10,7 +10,9 @@ snapshot. Rules: MySQL Reference Manual, "Data Type Default Values".
 
 from __future__ import annotations
 
+import math
 import re
+import unicodedata
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
@@ -127,10 +129,12 @@ def _literal_decimal_text(_: Column, kind: CanonicalType, text: str) -> str:
 
 
 def _literal_float(_: Column, kind: CanonicalType, text: str) -> float:
-    number = _number(text)
-    if len(kind.text.numbers) == 2:
-        number = number.quantize(Decimal(1).scaleb(-kind.text.numbers[1]), ROUND_HALF_UP, _DIGITS)
-    return float(number)
+    """FLOAT(M,D) and DOUBLE(M,D) are rounded by arithmetic of doubles (Field_real::truncate)."""
+    number = float(_number(text))
+    if len(kind.text.numbers) != 2:
+        return number
+    whole, step = math.floor(number), 10.0 ** kind.text.numbers[1]
+    return whole + round((number - whole) * step) / step
 
 
 def _literal_boolean(_: Column, __: CanonicalType, text: str) -> bool:
@@ -138,14 +142,15 @@ def _literal_boolean(_: Column, __: CanonicalType, text: str) -> bool:
 
 
 def _literal_bit(_: Column, kind: CanonicalType, text: str) -> bytes:
-    return int(_number(text)).to_bytes((kind.text.numbers[0] + 7) // 8, "big")
+    number = int(_number(text).to_integral_value(ROUND_HALF_UP))
+    return number.to_bytes((kind.text.numbers[0] + 7) // 8, "big")
 
 
 def _literal_date(_: Column, __: CanonicalType, text: str) -> date | None:
-    match = _DATE.match(text)
-    if match is None:
-        raise ValueError(text)
-    year, month, day = (int(part) for part in match.groups())
+    match = _DATETIME.fullmatch(text)
+    if match is None or match[7]:
+        raise ValueError(text)  # a fraction may be rounded up to the next day
+    year, month, day = (int(part) for part in match.groups()[:3])
     return date(year, month, day) if year and month and day else None
 
 
@@ -187,23 +192,41 @@ def _literal_year(_: Column, __: CanonicalType, text: str) -> int:
 def _literal_text(column: Column, kind: CanonicalType, text: str) -> str:
     if re.match(r"0[xb]", text, re.IGNORECASE):
         raise _unknown(column, "the default is a hexadecimal literal")
-    return text.rstrip(" ") if kind.text.base == "char" else text
-
-
-def _literal_enum(_: Column, kind: CanonicalType, text: str) -> str:
-    low = text.rstrip(" ").lower()
-    spelled = next((member for member in kind.text.members if member.lower() == low), None)
-    if spelled is None:
+    if kind.text.base == "char":
+        return text.rstrip(" ")
+    if kind.text.base != "varchar" or len(text) <= kind.text.numbers[0]:
+        return text
+    kept, more = text[: kind.text.numbers[0]], text[kind.text.numbers[0] :]
+    if more.strip(" "):
         raise ValueError(text)
-    return spelled
+    return kept
 
 
-def _literal_set(_: Column, kind: CanonicalType, text: str) -> str:
-    wanted = {part.lower() for part in text.split(",") if part}
-    members = [member for member in kind.text.members if member.lower() in wanted]
-    if len(members) != len(wanted):
+def _literal_enum(column: Column, kind: CanonicalType, text: str) -> str:
+    return _member(column, kind, text.rstrip(" "))
+
+
+def _literal_set(column: Column, kind: CanonicalType, text: str) -> str:
+    wanted = {_member(column, kind, part) for part in text.split(",") if part}
+    return ",".join(member for member in kind.text.members if member in wanted)
+
+
+def _member(column: Column, kind: CanonicalType, text: str) -> str:
+    """The member that the column's collation takes for this text, where there is no doubt."""
+    members = kind.text.members
+    if column.collation.endswith(("_bin", "binary")):
+        alike = [member for member in members if member == text]
+    else:
+        alike = [member for member in members if _folded(member) == _folded(text)]
+    if len(alike) != 1 or alike[0].lower() != text.lower():
         raise ValueError(text)
-    return ",".join(members)
+    return alike[0]
+
+
+def _folded(text: str) -> str:
+    """Without case and accents: a collation takes no two texts for the same that differ in more."""
+    letters = unicodedata.normalize("NFKD", text)
+    return "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
 
 
 def _literal_binary(_: Column, kind: CanonicalType, text: str) -> bytes:

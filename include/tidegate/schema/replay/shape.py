@@ -41,6 +41,7 @@ from tidegate.schema.model.columns import Column, Generated, Index, IndexKind, T
 from tidegate.schema.model.partitions import Partitioning, altered
 from tidegate.schema.model.unlogged import ForeignKey
 from tidegate.schema.replay.context import Context
+from tidegate.schema.replay.default_texts import default_text
 from tidegate.schema.replay.implicit_timestamps import with_first_timestamp
 from tidegate.schema.replay.indexes import (
     find,
@@ -52,7 +53,7 @@ from tidegate.schema.replay.indexes import (
     with_row_end,
 )
 from tidegate.schema.replay.storage import altered_storage, created_storage
-from tidegate.schema.replay.table_charsets import converted, default_text, recoded, resolve_charset
+from tidegate.schema.replay.table_charsets import converted, recoded, resolve_charset
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ def _column(definition: ColumnDefinition, column_id: int, defaults: tuple[str, s
         nullable=nullable,
         charset=charset,
         collation=collation,
-        default=default_text(default, kind, charset),
+        default=default_text(default, kind, charset, mariadb=context.server.mariadb),
         default_is_expression=default.is_expression,
         generated=definition.generated,
         generation_expression=definition.generation_expression,
@@ -297,7 +298,7 @@ def _kept_columns(
             case RenameColumn(_, new):
                 columns.append(converted(replace(column, name=new), convert, mariadb=mariadb))
             case _:
-                columns.append(_detailed(converted(column, convert, mariadb=mariadb), details))
+                columns.append(_detailed(converted(column, convert, mariadb=mariadb), details, mariadb=mariadb))
     return columns
 
 
@@ -331,14 +332,14 @@ def _details(actions: list[Action]) -> dict[str, list[SetDefault | SetVisibility
     return details
 
 
-def _detailed(column: Column, details: dict[str, list[SetDefault | SetVisibility]]) -> Column:
+def _detailed(column: Column, details: dict[str, list[SetDefault | SetVisibility]], *, mariadb: bool) -> Column:
     """The new form of a column; in MariaDB it may be one that the same statement adds."""
     for action in details.get(column.name.lower(), ()):
         if isinstance(action, SetVisibility):
             column = replace(column, invisible=action.invisible)
         else:
             gone, default = action.default is None, action.default or Default(None)
-            text = default_text(default, column.type, column.charset)
+            text = default_text(default, column.type, column.charset, mariadb=mariadb)
             column = replace(column, default=text, default_is_expression=default.is_expression, no_default=gone)
     return column
 
@@ -369,7 +370,8 @@ def _place_columns(
             if not isinstance(action, AddColumn):
                 columns[:] = [c for c in columns if c.name.lower() != action.definition.name.lower()]
             column = _column(action.definition, context.new_id(), defaults, context)
-            column = _detailed(recoded(column, action.definition.type, convert, context.server, grows=False), details)
+            column = recoded(column, action.definition.type, convert, context.server, grows=False)
+            column = _detailed(column, details, mariadb=context.server.mariadb)
         elif isinstance(action, ChangeColumn) and action.definition.place is not None:
             column = next(c for c in columns if c.id == _existing(shape, action.old).id)
             columns.remove(column)

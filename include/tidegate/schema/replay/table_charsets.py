@@ -6,21 +6,17 @@ Out: (charset, collation) as shown; the column in its new character set.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from typing import Final
 
 from tidegate.errors import UnsupportedValue
-from tidegate.schema.ddl.tree import Charset, Default, TypeSpec
-from tidegate.schema.ddl.types import as_binary, converted_text, octets, shown_type
+from tidegate.schema.ddl.tree import Charset, TypeSpec
+from tidegate.schema.ddl.types import as_binary, converted_text, shown_type
 from tidegate.schema.model.charset_text import decode_member, encode_text
 from tidegate.schema.model.charsets import collation_pair, default_collation, shown_charset
 from tidegate.schema.model.columns import Column
 from tidegate.schema.model.server import ServerVersion
-from tidegate.schema.model.type_table import BINARIES, TEXT_BYTES
+from tidegate.schema.model.type_table import TEXT_BYTES
 from tidegate.schema.model.types import COMPRESSED, UNKNOWN, enum_members, members_text
-
-_LITERAL: Final = re.compile(r"0[xXbB]")
 
 
 def resolve_charset(
@@ -41,29 +37,6 @@ def resolve_charset(
     if collation or charset != base[0] or written.charset.upper() not in ("", "DEFAULT"):
         return charset, default_collation(charset, server)
     return base
-
-
-def default_text(default: Default, kind: str, charset: str) -> str | None:
-    """A column's default as its text: what a literal of bytes means in the column's character set.
-
-    In a column of bytes, or a number, it stays 0x and digits; and the content of a string is never
-    taken for that.
-    """
-    text = default.text
-    if text is None or default.is_expression:
-        return text
-    is_binary = kind.startswith(BINARIES)
-    if not default.is_bytes:
-        return "0x" + text.encode().hex() if is_binary and text.isascii() and _LITERAL.match(text) else text
-    if not (charset or is_binary or kind.startswith(("enum(", "set("))):
-        return text
-    literal = octets(text)
-    if is_binary:
-        return f"0x{literal.hex().upper()}"
-    try:
-        return decode_member(charset or "binary", literal)
-    except UnsupportedValue:
-        return text
 
 
 def converted(column: Column, convert: tuple[str, str] | None, *, mariadb: bool) -> Column:

@@ -1,0 +1,104 @@
+"""A column's default as its text: what a literal means in the column's type.
+
+In:  a Default as a statement writes it; the column's type and character set.
+Out: its text. A number isn't the string of the same characters: in text, in bits, in a year, in
+     members.
+
+Rules (sql/field.cc of either server): a number becomes text as the server writes numbers; a number
+with an exponent is a double; a string in BIT is its bytes; '0' in YEAR is 2000; a number in ENUM or
+SET counts members (MariaDB).
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+from tidegate.errors import UnsupportedValue
+from tidegate.schema.ddl.tree import Default
+from tidegate.schema.ddl.types import octets
+from tidegate.schema.model.charset_text import decode_member
+from tidegate.schema.model.type_table import BINARIES, INTEGERS
+from tidegate.schema.model.types import parse_type
+
+_LITERAL: Final = re.compile(r"0[xXbB]")
+_YEAR_DIGITS: Final = 4  # of a year that is written whole
+# Doubles beyond have an exponent as text (strings/dtoa.c, MAX_DECPT_FOR_F_FORMAT).
+_PLAIN_FROM: Final = Decimal("1e-15")
+_PLAIN_BELOW: Final = Decimal("1e15")
+
+
+def default_text(default: Default, kind: str, charset: str, *, mariadb: bool) -> str | None:
+    """In a column of bytes, or a number, a literal of bytes stays 0x and digits; and the content of
+    a string is never taken for that.
+    """
+    text = default.text
+    if text is None or default.is_expression:
+        return text
+    is_binary = kind.startswith(BINARIES)
+    if not default.is_bytes:
+        if default.is_number:
+            text = _number(text, kind, charset, mariadb=mariadb)
+        else:
+            text = _string(text, kind)
+        looks_like_bytes = text.isascii() and _LITERAL.match(text)
+        return "0x" + text.encode().hex() if is_binary and looks_like_bytes else text
+    if not (charset or is_binary or kind.startswith(("enum(", "set("))):
+        return text
+    literal = octets(text)
+    if is_binary:
+        return f"0x{literal.hex().upper()}"
+    try:
+        return decode_member(charset or "binary", literal)
+    except UnsupportedValue:
+        return text
+
+
+def _string(text: str, kind: str) -> str:
+    if kind.startswith("bit") and text.isascii() and text:
+        return "0x" + text.encode().hex()
+    if kind.startswith("year") and not text.strip(" 0") and len(text) != _YEAR_DIGITS:
+        return "2000"
+    return text
+
+
+def _number(text: str, kind: str, charset: str, *, mariadb: bool) -> str:
+    base = parse_type(kind).base
+    if base in ("enum", "set"):
+        return _members(text, kind, base) if mariadb else text
+    is_double = "e" in text.lower()
+    if base in INTEGERS or base in ("bit", "year"):
+        return str(round(float(text))) if is_double else text
+    if base == "decimal":
+        return repr(float(text)) if is_double else text
+    if not (charset or base in BINARIES):
+        return text
+    return _double(float(text)) if is_double else _decimal(text)
+
+
+def _members(text: str, kind: str, base: str) -> str:
+    members = parse_type(kind).members
+    if not text.isdecimal():
+        return text
+    number = int(text)
+    if base == "set":
+        return ",".join(member for at, member in enumerate(members) if number >> at & 1)
+    return members[number - 1] if 0 < number <= len(members) else text
+
+
+def _double(value: float) -> str:
+    exact = Decimal(repr(value)).normalize()
+    if not exact:
+        return "0"
+    if _PLAIN_FROM <= abs(exact) < _PLAIN_BELOW:
+        return f"{exact:f}"
+    shift = exact.adjusted()
+    return f"{exact.scaleb(-shift):f}e{shift}"
+
+
+def _decimal(text: str) -> str:
+    """-00.50 is -0.50: one zero in front, no negative one, and no point at the end."""
+    whole, point, fraction = text.lstrip("-").partition(".")
+    shown = (whole.lstrip("0") or "0") + (point + fraction if fraction else "")
+    return f"-{shown}" if text.startswith("-") and shown.strip("0.") else shown
