@@ -28,12 +28,11 @@ import pyarrow as pa
 
 from spark_jobs.positional.changes_stage import ChangesStage, InDriver
 from spark_jobs.window.application import Application
-from spark_jobs.window.density import ChangeDensity, DensityBelow, FollowedBelow, FollowedDensity
+from spark_jobs.window.density import ChangeDensity, DensityBelow, FollowedBelow, FollowedDensity, ImagesBelow
 from spark_jobs.window.life.healing import heal_tables
 from spark_jobs.window.made import StagedChanges, StagedTable
 from spark_jobs.window.pairing.prewritten import Run, prewritten_changes
 from spark_jobs.window.plan import MergeOnce, TablePlan
-from spark_jobs.window.shape.cascading import cascade_graph
 from spark_jobs.window.shape.decode_plan import Decoded, DecodePlan, plan_decode
 from spark_jobs.window.standing.standings import hold, met_in, send_below
 from spark_jobs.window.window import (
@@ -80,7 +79,7 @@ class Lacks:
     table: Physical
 
 
-Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChunk | Lacks
+Found = StagedFile | StagedUpsert | NotStaged | Trouble | Accounted | DamagedChunk | Lacks | ImagesBelow
 
 
 def decode_changes(
@@ -110,7 +109,7 @@ def decode_changes(
         )
     else:
         outcomes = chain(in_workers(app.spark, refs, plan, chunks, later))
-    troubles = list[Trouble | NotStaged]()
+    troubles, below = list[Trouble | NotStaged](), ImagesBelow()
     for outcome in outcomes:
         match outcome:
             case Accounted():
@@ -122,12 +121,15 @@ def decode_changes(
                 tables.setdefault(name, StagedTable()).take(outcome)
             case Lacks():
                 lacking.add(outcome.table)
+            case ImagesBelow():
+                below += outcome
             case DamagedChunk():
                 _send_below(app, window, outcome)
             case _:
                 troubles.append(outcome)
     app.memory(ChangeDensity if window.main else DensityBelow).note(payload_bytes, _changes(app, tables))
-    _note_followed(app, window, payload_bytes, tables)
+    if plan.below:
+        app.memory(FollowedDensity if window.main else FollowedBelow).note(payload_bytes, below.changes)
     _hold(app, window, troubles)
     failpoint("apply_after_decode")
     if any(table.upserts for table in tables.values()):
@@ -143,18 +145,6 @@ def _changes(app: Application, tables: Mapping[str, StagedTable]) -> int:
         if name in once:
             changes += sum(file.rows for file in table.files)
     return changes
-
-
-def _note_followed(app: Application, window: Window, payload_bytes: int, tables: Mapping[str, StagedTable]) -> None:
-    """Changes of tables below foreign keys that act without row events."""
-    below, changes = cascade_graph(app).parents, 0
-    for name, entry in window.tables.items() if below else ():
-        is_below = any(of.pair in below.get(of.source, ()) for of in entry.physical)
-        if name in tables and is_below:
-            changes += sum(upsert.changes for upsert in tables[name].upserts)
-            changes += sum(file.rows for file in tables[name].files)
-    if below:
-        app.memory(FollowedDensity if window.main else FollowedBelow).note(payload_bytes, changes)
 
 
 def _fits_driver(app: Application, payload_bytes: int) -> bool:
@@ -211,6 +201,7 @@ def decode_refs(
             yield from _damaged(ref, plan, unexpected(error))
         failpoint("apply_in_decode")
     yield from stage.flush()
+    yield stage.below
 
 
 def decode_prewritten(
@@ -230,6 +221,7 @@ def decode_prewritten(
         for source, changes in change.changes:
             yield from _added(stage, source, changes)
         yield from stage.flush()
+    yield stage.below
 
 
 def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver | None = None) -> Iterator[Found]:
@@ -257,6 +249,7 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
                 yield from stage.add(source, TableChanges(database, table, chunk.version, batch))
             failpoint("apply_in_chunks")
     yield from stage.flush()
+    yield stage.below
 
 
 def _added(stage: ChangesStage, source: str, changes: TableChanges) -> Iterator[Found]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_jobs.positional.staging import UpsertStage
+from spark_jobs.window.density import ImagesBelow
 from spark_jobs.window.shape.decode_plan import DecodePlan
 from spark_jobs.window.shape.filtered import filtered
 from spark_jobs.window.shape.kept import masked
@@ -46,7 +47,8 @@ class InDriver:
 class ChangesStage:
     """Decoded changes per table version, netted and written when they grow large.
 
-    read_upto_ts: of added rows, as StagedFile's.
+    read_upto_ts: of added rows, as StagedFile's. below: what was added of tables below foreign
+    keys, before it was netted. An upsert counts as the two images of an update.
     """
 
     def __init__(self, plan: DecodePlan, here: InDriver | None, bytes_max: int) -> None:
@@ -57,11 +59,14 @@ class ChangesStage:
         self._held: dict[tuple[str, str, str, int], list[pa.RecordBatch]] = {}
         self._bytes = 0
         self.read_upto_ts = 0
+        self.below = ImagesBelow()
 
     def add(self, source: str, changes: TableChanges) -> Iterator[Staged]:
         if changes.batch.num_rows == 0:
             return
         name = (changes.database, changes.table)
+        if name in self._plan.below.get(source, ()):
+            self.below += _images(changes.batch)
         if self._key(source, name, changes.version):
             changes = replace(changes, batch=self._past(source, name).staged(changes.batch))
         version = (source, name, changes.version)
@@ -124,3 +129,9 @@ class ChangesStage:
         )
         low, high = stamps["min"].as_py(), stamps["max"].as_py()
         return StagedFile(*owner, path, batch.num_rows, batch.nbytes, low, high, self.read_upto_ts)
+
+
+def _images(batch: pa.RecordBatch) -> ImagesBelow:
+    upserts = pc.sum(pc.equal(batch.column(tables.OP), tables.OP_UPSERT)).as_py() or 0
+    count = batch.num_rows + upserts
+    return ImagesBelow(count, batch.nbytes * count // batch.num_rows)

@@ -1,6 +1,6 @@
 """How many changes a byte of bronze holds, as an application has seen: it bounds a window.
 
-In:  bytes and changes of decoded windows: of all tables, and of those below foreign keys.
+In:  bytes and changes of decoded windows of all tables; row images of those below foreign keys.
 Out: the most bytes of the next one.
 
 The positional writer holds a record per change in memory, and segments don't say how many changes
@@ -10,6 +10,7 @@ write it, at ten times the cost.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from tidegate import limits
@@ -24,6 +25,8 @@ _TELLING_BYTES: Final = 16 << 20
 _KEPT: Final = 0.7
 # The next window may hold a little more than the last one: its share of the memory.
 _TAKEN: Final = 0.875
+# A change in a gigabyte bounds no window; 0.7 of 0.7 of ... would be nothing at last.
+_FEWEST_PER_BYTE: Final = 1 / (1 << 30)
 
 
 class ChangeDensity:
@@ -40,7 +43,8 @@ class ChangeDensity:
     def note(self, payload_bytes: int, changes: int) -> None:
         """A window of so many bytes held so many changes."""
         if payload_bytes >= min(_TELLING_BYTES, self._bytes_that_fit() // 2) or changes > self.changes_max:
-            self._changes_per_byte = max(changes / max(payload_bytes, 1), _KEPT * self._changes_per_byte)
+            held = max(_KEPT * self._changes_per_byte, _FEWEST_PER_BYTE)
+            self._changes_per_byte = max(changes / max(payload_bytes, 1), held)
 
     def bytes_max(self, window_bytes: int) -> int:
         """The most bytes of a window, at most window_bytes."""
@@ -57,7 +61,9 @@ class DensityBelow(ChangeDensity):
 
 
 class FollowedDensity(ChangeDensity):
-    """Changes below foreign keys are held in memory, all of a window's, when one of these acts."""
+    """Row images below foreign keys are held in memory, all of a window's, when one of these acts:
+    an update's both, and every one of a key.
+    """
 
     @property
     def changes_max(self) -> int:
@@ -67,3 +73,19 @@ class FollowedDensity(ChangeDensity):
 
 class FollowedBelow(FollowedDensity):
     """The same for windows below the cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImagesBelow:
+    """Row images below foreign keys, in a part of a window; nbytes: of them all, decoded."""
+
+    count: int = 0
+    nbytes: int = 0
+
+    def __add__(self, more: ImagesBelow) -> ImagesBelow:
+        return ImagesBelow(self.count + more.count, self.nbytes + more.nbytes)
+
+    @property
+    def changes(self) -> int:
+        """As many as have a place in memory where rows are small; wide ones count for several."""
+        return max(self.count, self.nbytes * limits.CASCADE_LOGGED_ROWS_MAX // limits.CASCADE_BYTES_MAX)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import StagedChanges
 from spark_jobs.window.plan import TablePlan, TableWriter
+from spark_jobs.window.shape.cascading import cascade_graph
 from spark_jobs.window.shape.filtered import asked_of
 from spark_jobs.window.shape.kept import decode_masks, left_out, unasked
 from spark_jobs.window.shape.shapes import kept_of
@@ -45,7 +46,8 @@ class DecodePlan:
     targets: of the positional writer, per source and physical table. seed: of key hashes. routed:
     physical tables of routed ones. known: other facts of each source. left_out: columns missing in
     silver, by source, physical table and version. masks: likewise, by column. rows: likewise, the
-    condition of silver's rows. pasts: the modes of physical tables.
+    condition of silver's rows. pasts: the modes of physical tables. below: those below foreign keys
+    that act without row events.
     """
 
     lake: LakeFiles
@@ -60,6 +62,7 @@ class DecodePlan:
     masks: dict[VersionKey, dict[str, Mask]] = field(default_factory=dict)
     rows: dict[VersionKey, Condition] = field(default_factory=dict)
     pasts: dict[str, dict[Name, Past]] = field(default_factory=dict)
+    below: dict[str, set[Name]] = field(default_factory=dict)
 
     @property
     def has_versions(self) -> bool:
@@ -121,7 +124,8 @@ def plan_decode(
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"{STAGING}/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
-    shapes = (routed, missing, masks, rows, pasts)
+    below = {source: {*of} for source, of in cascade_graph(app).parents.items()}
+    shapes = (routed, missing, masks, rows, pasts, below)
     return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, *shapes)
 
 

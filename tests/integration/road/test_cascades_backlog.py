@@ -89,3 +89,48 @@ def test_a_transaction_that_is_too_much_for_any_window_holds_its_children(
     assert standing.state is State.HELD
     assert "changes more rows of its parents, or of its own, than are followed in memory" in standing.reason
     assert f"{database}.p" not in held(app)
+
+
+def test_updates_count_twice_however_few_rows_have_them_all(
+    mariadb: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both images of each are held; silver's writer holds only the last one of a key."""
+    database = fresh_database(mariadb)
+    road = _with_backlog(mariadb, tmp_path, database)
+    _rows_max(monkeypatch, 60)
+    road.apply(spark)
+    for number in range(2 * BACKLOG):
+        run(mariadb, database, "\n".join(
+            [f"UPDATE c SET t = '{number} {turn}' WHERE id IN (95, 96)" for turn in range(12)]
+            + [f"DELETE FROM p WHERE id = {30 + number}"]
+        ))  # fmt: skip
+        road.capture()
+    assert not held(road.apply(spark))
+    road.assert_equal()
+
+
+def test_wide_rows_are_bounded_by_their_bytes(
+    mariadb: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    database = fresh_database(mariadb)
+    road = _with_backlog(mariadb, tmp_path, database)
+    road.apply(spark)
+    for number in range(2 * BACKLOG):
+        run(mariadb, database, f"""
+            UPDATE c SET t = REPEAT('{number}', 5000) WHERE id IN (95, 96, 97, 98)
+            DELETE FROM p WHERE id = {30 + number}
+        """)  # fmt: skip
+        road.capture()
+    for module in (limits, logged):
+        monkeypatch.setattr(module, "CASCADE_BYTES_MAX", 150_000)
+        monkeypatch.setattr(module, "CASCADE_LOGGED_ROWS_MAX", 1500)
+    assert not held(road.apply(spark))
+    road.assert_equal()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from spark_jobs.window.density import ChangeDensity, FollowedDensity
-from tidegate.limits import CASCADE_LOGGED_ROWS_MAX, UPSERT_KEYS_BYTES_MAX
+from spark_jobs.window.density import ChangeDensity, FollowedDensity, ImagesBelow
+from tidegate.limits import CASCADE_BYTES_MAX, CASCADE_LOGGED_ROWS_MAX, UPSERT_KEYS_BYTES_MAX
 from tidegate.upsert.cost import KEY_RECORD_BYTES
 
 WINDOW = 512 << 20
@@ -52,3 +52,17 @@ def test_changes_below_foreign_keys_have_a_bound_of_their_own() -> None:
     assert density.bytes_max(WINDOW) == WINDOW, "none of them for long"
     density.note(WINDOW, 2 * CASCADE_LOGGED_ROWS_MAX)
     assert density.bytes_max(WINDOW) == int(0.875 * (WINDOW // 2))
+
+
+def test_a_bound_grows_to_no_end_without_changes() -> None:
+    density = FollowedDensity()
+    for _ in range(3000):
+        density.note(WINDOW, 0)
+    assert density.bytes_max(WINDOW) == WINDOW
+    density.note(WINDOW, 2 * CASCADE_LOGGED_ROWS_MAX)
+    assert density.bytes_max(WINDOW) == int(0.875 * (WINDOW // 2))
+
+
+def test_wide_images_count_for_several() -> None:
+    assert (ImagesBelow(10, 1000) + ImagesBelow(5, 500)).changes == 15
+    assert ImagesBelow(10, CASCADE_BYTES_MAX // 2).changes == CASCADE_LOGGED_ROWS_MAX // 2
