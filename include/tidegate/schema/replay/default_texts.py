@@ -38,10 +38,9 @@ def default_text(default: Default, kind: str, charset: str, *, mariadb: bool) ->
         return text
     is_binary = kind.startswith(BINARIES)
     if not default.is_bytes:
-        if default.is_number:
-            text = _number(text, kind, charset, mariadb=mariadb)
-        else:
-            text = _string(text, kind)
+        if default.is_number and mariadb and kind.startswith(("enum(", "set(")):
+            return _members(text, kind)
+        text = _number(text, kind, charset) if default.is_number else _string(text, kind)
         looks_like_bytes = text.isascii() and _LITERAL.match(text)
         return "0x" + text.encode().hex() if is_binary and looks_like_bytes else text
     if not (charset or is_binary or kind.startswith(("enum(", "set("))):
@@ -63,10 +62,8 @@ def _string(text: str, kind: str) -> str:
     return text
 
 
-def _number(text: str, kind: str, charset: str, *, mariadb: bool) -> str:
+def _number(text: str, kind: str, charset: str) -> str:
     base = parse_type(kind).base
-    if base in ("enum", "set"):
-        return _members(text, kind, base) if mariadb else text
     is_double = "e" in text.lower()
     if base in INTEGERS or base in ("bit", "year"):
         return str(round(float(text))) if is_double else text
@@ -77,12 +74,12 @@ def _number(text: str, kind: str, charset: str, *, mariadb: bool) -> str:
     return _double(float(text)) if is_double else _decimal(text)
 
 
-def _members(text: str, kind: str, base: str) -> str:
+def _members(text: str, kind: str) -> str:
     members = parse_type(kind).members
     if not text.isdecimal():
         return text
     number = int(text)
-    if base == "set":
+    if kind.startswith("set("):
         return ",".join(member for at, member in enumerate(members) if number >> at & 1)
     return members[number - 1] if 0 < number <= len(members) else text
 
