@@ -16,6 +16,7 @@ verify_identity. The default is the server's own clients': preferred; with ssl_c
 from __future__ import annotations
 
 import contextlib
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,9 @@ from tidegate.mysql.server_errors import ErrorMeaning, meaning_of
 
 _SESSION: Final = "SET SESSION time_zone = '+00:00', wait_timeout = 86400, sql_select_limit = 18446744073709551615"
 _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+# MySQL hides primary keys that it made itself from information_schema, if it is told to. They are in the log.
+_SHOWS_KEYS: Final = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
+_MAKES_KEYS_SINCE: Final = (8, 0, 30)
 _REMEDIES: Final = {
     ErrorMeaning.DENIED: "check the login and password of the connection, and that the account may log in from here",
     ErrorMeaning.HOST_DENIED: "create an account for this host; FLUSH HOSTS there when it was blocked after failures",
@@ -208,8 +212,8 @@ def connect(info: ConnectionInfo, **options: Any) -> pymysql.connections.Connect
     """An open connection (autocommit, utf8mb4, UTC); options go to PyMySQL.
 
     UTC: in autumn's repeated hour a local time is two instants. It stays open while it is quiet for
-    a day. Other defaults of a server are put right: uncommitted rows, or no more than so many of a
-    SELECT. With several hosts it is the first to answer.
+    a day. Other defaults of a server are put right: uncommitted rows, no more than so many of a
+    SELECT, keys that it hides. With several hosts it is the first to answer.
 
     Raises SourceRefused or SourceUnavailable, of several hosts the last one's.
     """
@@ -242,12 +246,22 @@ def _connect(info: ConnectionInfo, options: Mapping[str, Any]) -> pymysql.connec
         made = Client(host=info.host, port=info.port, user=info.user, password=password, **settings)
         try:
             made.query(_ISOLATION)
+            if _makes_keys(str(made.get_server_info())):  # type: ignore[no-untyped-call]
+                made.query(_SHOWS_KEYS)
         except BaseException:
             made.close()
             raise
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         raise named(error, info) from error
     return made
+
+
+def _makes_keys(version: str) -> bool:
+    """Whether a server of this version may make invisible primary keys: MySQL alone."""
+    number = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    if number is None or "mariadb" in version.lower() or "tidb" in version.lower():
+        return False
+    return tuple(int(part) for part in number.groups()) >= _MAKES_KEYS_SINCE
 
 
 def named(error: BaseException, info: ConnectionInfo) -> TidegateError:
