@@ -71,7 +71,8 @@ class EventIndex:
     the context and of earlier pieces come first.
 
     expanded: whether something was compressed. base: where data begins in the whole expanded payload. complete:
-    whether the captured event behind the last of events ends here; it may go on in the next piece.
+    whether the captured event behind the last of events ends here; it may go on in the next piece. opening: the QUERY
+    that began the transaction which is open at the start; b"" without one.
     """
 
     data: npt.NDArray[np.uint8]
@@ -82,6 +83,7 @@ class EventIndex:
     expanded: bool = False
     base: int = 0
     complete: bool = True
+    opening: bytes = b""
 
     def position(self, event: int) -> int:
         """Start position in the binlog file of an event; of the compressed event that it came in."""
@@ -147,14 +149,14 @@ def index_pieces(
         walk = _Walk(segment, described, store_bytes)
         try:
             context = np.frombuffer(segment.context, np.uint8)
-            walk.take(context, walk.place_in_context, len(context))
+            walk.opened_by(context, walk.take(context, walk.place_in_context, len(context)))
             events = walk.take(data, walk.place, len(data))
         except _StoreFullError:
             store_bytes *= 8
         except _CompressedError:
             break
         else:
-            yield EventIndex(data, events, walk.bodies(), described, segment)
+            yield EventIndex(data, events, walk.bodies(), described, segment, opening=walk.opening)
             return
     walk = _Walk(segment, described, store_bytes)
     walk.expanded_context()
@@ -185,6 +187,14 @@ class _Walk:
         self.scan = new_state(segment.prev_commit_ts, described.checksum_bytes, segment.ceiling_ms)
         self.maps = np.zeros(K.MAPS_WORDS, np.int64)
         self.store = np.empty(store_bytes, np.uint8)
+        self.opening = b""  # the last QUERY of what was walked
+
+    def opened_by(self, data: npt.NDArray[np.uint8], events: npt.NDArray[np.int64]) -> None:
+        """Remember the last QUERY of these events."""
+        queries = events[events[:, K.TYPE] == EventType.QUERY]
+        if len(queries):
+            offset, size = queries[-1, [K.OFFSET, K.SIZE]].tolist()
+            self.opening = data[offset : offset + size].tobytes()
 
     def place(self, offset: int) -> str:
         return f"{self.segment.source} at {self.segment.file}:{self.segment.start_pos + offset}"
@@ -196,7 +206,7 @@ class _Walk:
         """Walk the segment's context; a compressed XA START may stand in it."""
         context = np.frombuffer(self.segment.context, np.uint8)
         for piece in expand(context, self.described.checksum_bytes, self.place_in_context, _WHOLE):
-            self._take_growing(piece, self.place_in_context)
+            self.opened_by(piece.data, self._take_growing(piece, self.place_in_context))
 
     def piece(self, piece: EventPiece) -> EventIndex:
         """Walk the next piece."""
@@ -207,6 +217,8 @@ class _Walk:
         events = self._take_growing(piece, place)
         events[:, K.ORIGIN] = piece.origins(events[:, K.OFFSET])
         self._check_transactions(piece, events)
+        opening = self.opening
+        self.opened_by(piece.data, events)
         return EventIndex(
             piece.data,
             events,
@@ -216,6 +228,7 @@ class _Walk:
             expanded=True,
             base=piece.base,
             complete=piece.complete,
+            opening=opening,
         )
 
     def take(self, data: npt.NDArray[np.uint8], place: Callable[[int], str], store_max: int) -> npt.NDArray[np.int64]:

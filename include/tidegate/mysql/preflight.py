@@ -29,6 +29,8 @@ _LOGS_REPLICATED: Final = ("log_replica_updates", "log_slave_updates")
 
 # Below MariaDB's default of a gigabyte, as a person may set it.
 _FRAGMENTS_FROM_BYTES: Final = 1 << 29
+# Modes that give a virtual column of a CHAR, or of a fraction of a second, another value.
+_VALUE_MODES: Final = ("PAD_CHAR_TO_FULL_LENGTH", "TIME_ROUND_FRACTIONAL", "TIME_TRUNCATE_FRACTIONAL")
 _ESCAPE: Final = re.compile(r"\\.")
 
 
@@ -235,6 +237,16 @@ def _row_image(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
         )
 
 
+def _modes(facts: SourceFacts, _: SourceDemands) -> Iterator[Finding]:
+    """A snapshot and verify read without any mode."""
+    if modes := [mode for mode in _VALUE_MODES if mode in facts.variables.get("sql_mode", "").split(",")]:
+        yield _caution(
+            f"sql_mode has {', '.join(modes)}: virtual columns of CHAR columns, or of times, are logged with other"
+            " values than a snapshot and verify see",
+            "take it out of sql_mode, or leave such columns out (tables.columns)",
+        )
+
+
 def _names(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
     """Where names are kept in lower case, TABLE_MAPs have them so, and patterns must match that."""
     setting = facts.variables.get("lower_case_table_names", "0")
@@ -287,5 +299,6 @@ RULES: Final[tuple[Rule, ...]] = (
     _fragments,
     _names,
     _row_image,
+    _modes,
     _semi_sync,
 )

@@ -200,6 +200,38 @@ def test_char_columns_that_leave_their_type_padded_are_read_anew(
     assert road.assert_equal() == {"u": 1, "usual": 1}
 
 
+def test_a_virtual_column_that_a_session_wrote_padded_is_read_anew(
+    mysql9: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The log has 'a    |', and SELECT shows 'a|'. A stored column has its writer's value for everybody."""
+    database = fresh_database(mysql9)
+    mysql9.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mysql9.user}'@'%'")
+    made = "(id INT PRIMARY KEY, c CHAR(5), n INT, v VARCHAR(20) AS (CONCAT({}, '|')) {})"
+    behind = "VIRTUAL, w INT AS (CHAR_LENGTH(v)) VIRTUAL"
+    shapes = {"shown": "VIRTUAL", "behind": behind, "fixed": "STORED"}
+    road = Road.begun(
+        mysql9,
+        tmp_path,
+        database,
+        *(f"CREATE TABLE {name} {made.format('c', shape)}" for name, shape in shapes.items()),
+        f"CREATE TABLE plain {made.format('n', 'VIRTUAL')}",
+        *(f"INSERT INTO {name} (id, c, n) VALUES (1, 'a', 1)" for name in (*shapes, "plain")),
+    )
+    assert _held(road, spark) == {}
+    with mysql9.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'")
+        for name in (*shapes, "plain"):
+            cursor.execute(f"INSERT INTO {name} (id, c, n) VALUES (2, 'b', 2)")
+        connection.commit()
+    road.capture()
+    lacking = {name.split(".")[1] for name, state in road.apply(spark).states.items() if state.lacks_rows}
+    assert lacking == {"shown", "behind"}
+    assert road.assert_equal() == {"fixed": 2, "plain": 2}
+    app = Reading(road, spark).run()
+    assert not [state.reason for state in app.states.values() if state.state == "held"]
+    assert road.assert_equal() == dict.fromkeys((*shapes, "plain"), 2)
+
+
 def test_rows_that_come_through_a_merge_table_hold_what_it_names(
     any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

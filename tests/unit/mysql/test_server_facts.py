@@ -174,6 +174,13 @@ def test_a_log_in_innodb_is_refused_by_name_and_fragments_are_a_caution() -> Non
     assert preflight(facts(also={"binlog_row_event_fragment_threshold": "1073741824"}), WANTED) == []
 
 
+def test_a_mode_of_the_server_that_changes_virtual_columns_is_a_caution() -> None:
+    usual = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION"
+    assert preflight(facts(also={"sql_mode": usual}), WANTED) == []
+    (caution,) = preflight(facts(also={"sql_mode": f"{usual},PAD_CHAR_TO_FULL_LENGTH"}), WANTED)
+    assert "sql_mode has PAD_CHAR_TO_FULL_LENGTH" in caution
+
+
 @pytest.mark.parametrize("version", ["9.7.4", "26.7.0", "26.10.0-commercial", "10.0.1"])
 def test_versions_are_numbers_however_many_digits_they_have(version: str) -> None:
     found = facts(version=version, flavour=Flavour.MYSQL, variables={"version": version})
