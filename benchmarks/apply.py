@@ -1,30 +1,35 @@
-"""Apply: changes that lie in bronze go into a silver table of millions of rows, by position and by Delta's MERGE.
+"""Apply: changes that lie in bronze go into a silver table of millions of rows, beside programs that merge them.
 
 In:  a warm Spark application; changes D and E, captured once; the seed table, the same for every run.
 Out: row changes per CPU second of apply's whole loop (decode, staging, resolve, probe, commit; ledger and cut too),
      everything warm, driver, JVM and Python workers together.
 
+Peers (mergers.py) have less to do: the last row of each key is a Parquet file for them; nothing is decoded or
+resolved, and there is no ledger. The last row is our own road with `apply.writer: merge`, which does all that we do.
+
 Before a figure counts, both tables are read by DuckDB: as many rows, and the same order-independent sums over all
-columns of all rows.
+columns of all rows. Each plays until two turns agree, then all take turns.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
-from benchmarks import seed
+from benchmarks import mergers, seed
 from benchmarks.context import Context
-from benchmarks.figures import Missing, Row, in_turns
+from benchmarks.figures import Missing, Row, in_turns, warmed
 from benchmarks.lakes import BenchLake, begun
+from benchmarks.mergers import Changes, Merger
 from benchmarks.readers import Content, content
 from benchmarks.spark import Warm
-from benchmarks.workloads import create, play_changes
-from tidegate import config
+from benchmarks.workloads import Workload, create, play_changes
 
 _UNIT = "row changes per CPU second"
-_PEER = "Delta MERGE (writer: merge), deletion vectors on"
+_OWN = "tidegate's own road with writer: merge"
 _TOLD = {"positional": "1 by position", "merge": "by MERGE"}  # in the window's line
 _WINDOW_BYTES = 8 << 30  # all changes in one window, whatever their number
 
@@ -40,65 +45,98 @@ def measure(ctx: Context, warm: Warm) -> list[Row]:
         workload = play_changes(ctx.server, name, changes, sizes.target_rows)
         origin.capture()
         table = table or seed.make(warm.spark, ctx.server, name, sizes.target_rows, ctx.folder / "seed")
-        _link(table, origin.silver)
-        cases.append(_Case(ctx, warm, origin, workload.changes))
+        seed.link(table, origin.silver)
+        seed.own(origin.silver, name)
+        cases.append(_Case(ctx, warm, origin, workload))
     small, large = cases
-    found = [large.row("apply_1m_into_10m_vs_merge"), small.row("apply_100k_into_10m_vs_merge")]
+    assert table is not None, "there were changes"
+    with ExitStack() as closing:
+        peers = mergers.all_of(ctx)
+        rows = large.rows("apply_1m_into_10m", table, peers, closing)
+        rows += small.rows("apply_100k_into_10m", table, peers, closing)
     shutil.rmtree(ctx.folder / "seed")
-    return found
+    return rows
 
 
 class _Case:
     """One set of changes, and the seed table that they go into."""
 
-    def __init__(self, ctx: Context, warm: Warm, origin: BenchLake, changes: int) -> None:
+    def __init__(self, ctx: Context, warm: Warm, origin: BenchLake, workload: Workload) -> None:
         self.ctx = ctx
         self.warm = warm
         self.origin = origin
-        self.changes = changes
-        self.contents: dict[str, Content] = {}
+        self.workload = workload
         self.parts: dict[str, str] = {}
 
-    def once(self, writer: str) -> float:
-        """Changes per CPU second of one run on a fresh copy. The first run of each writer is read back."""
+    def rows(self, key: str, table: Path, peers: list[Merger], closing: ExitStack) -> list[Row]:
+        """One for each peer, then one for our own other writer. One run of ours is beside all of them."""
+        changes = self._changes(table)
+        ours, own = partial(self._once, "positional"), partial(self._once, "merge")
+        warmed(ours)
+        rows, beside, roads = [], [], [ours]
+        for peer in peers:
+            row = self._row(f"{key}_vs_{peer.key}", peer.name)
+            rows.append(row)
+            try:
+                peer.start(self.ctx, closing)
+                peer.once(self.ctx, changes, check=True)
+                road = partial(peer.once, self.ctx, changes)
+                row.note += f"; it had {warmed(road)} turns to warm up; {peer.note}"
+            except Missing as missing:
+                row.why_missing = str(missing)
+            else:
+                beside.append(row)
+                roads.append(road)
+        row = self._row(f"{key}_vs_own_merge", _OWN)
+        rows.append(row)
+        after: list[Content] = []
+        self._once("merge", lambda silver: after.append(content(silver)))
+        if after == [changes.after]:
+            warmed(own)
+            beside.append(row)
+            roads.append(own)
+        else:
+            row.why_missing = f"the two writers' tables differ: {changes.after} and {after}"
+        figures, *theirs = in_turns(self.ctx.sizes.runs_apply, *roads)
+        for row in rows:
+            row.ours = figures
+        for row, found in zip(beside, theirs, strict=True):
+            row.theirs = found
+        rows[0].note += f"; our CPU-s by step: {self.parts['positional']}"
+        rows[-1].note += f"; its CPU-s by step: {self.parts.get('merge', '')}"
+        return rows
+
+    def _row(self, key: str, peer: str) -> Row:
+        changes, rows = self.workload.changes, self.ctx.sizes.target_rows
+        row = Row(key, f"apply {changes:,} changes into {rows:,} rows", _UNIT, peer=peer)
+        row.sizes = {"changes": changes, "target_rows": rows}
+        row.note = "60% inserts, 30% updates, 10% deletes, keys all over the table; bronze to committed silver, warm"
+        return row
+
+    def _changes(self, table: Path) -> Changes:
+        """What our road makes of the table, for the peers to do again."""
+        made: list[Changes] = []
+        work, file = self.workload, self.ctx.folder / f"changes-{self.workload.name}.parquet"
+
+        def see(silver: Path) -> None:
+            made.append(mergers.changes_between(table, silver, file, work.changes, work.rows))
+
+        self._once("positional", see)
+        return made[0]
+
+    def _once(self, writer: str, see: Callable[[Path], None] | None = None) -> float:
+        """Changes per CPU second of one run on a fresh copy; `see` is shown its silver table."""
         lake = self.origin.fork(self.ctx.folder / "apply-run", _settings(writer))
         lines: list[str] = []
         run = self.ctx.meter.run(lambda: lines.extend(self.warm.apply(lake)))
         self.parts[writer] = self.warm.told()
         assert len(lines) == 1, f"one window was wanted: {lines}"
         assert _TOLD[writer] in lines[0], f"{writer} was wanted: {lines[0]}"
-        if writer not in self.contents:
-            self.contents[writer] = content(lake.silver)
+        if see is not None:
+            see(lake.silver)
         lake.remove()
-        return self.changes / run.cpu_seconds
-
-    def row(self, key: str) -> Row:
-        rows = self.ctx.sizes.target_rows
-        row = Row(key, f"apply {self.changes:,} changes into {rows:,} rows", _UNIT, peer=_PEER)
-        row.sizes = {"changes": self.changes, "target_rows": rows}
-        row.note = "60% inserts, 30% updates, 10% deletes, keys all over the table; bronze to committed silver, warm"
-        self.once("positional")
-        self.once("merge")
-        ours, theirs = self.contents["positional"], self.contents["merge"]
-        if ours != theirs:
-            row.why_missing = f"the two writers' tables differ: {ours} and {theirs}"
-            return row
-        roads = (lambda: self.once("positional"), lambda: self.once("merge"))
-        row.ours, row.theirs = in_turns(self.ctx.sizes.runs_apply, *roads)
-        row.note += f"; CPU-s by step: {self.parts['positional']}; with MERGE: {self.parts['merge']}"
-        return row
+        return self.workload.changes / run.cpu_seconds
 
 
 def _settings(writer: str) -> str:
-    if "writer" not in config.Apply.model_fields:
-        raise Missing("this version has no choice of writers")
     return f"mode: batch, writer: {writer}, window_bytes: {_WINDOW_BYTES}"
-
-
-def _link(table: Path, target: Path) -> None:
-    """The seed table as a lake's silver: data files linked, the log copied."""
-    shutil.copytree(table / "_delta_log", target / "_delta_log")
-    for path in table.rglob("*.parquet"):
-        if "_delta_log" not in path.parts:
-            (target / path.relative_to(table)).parent.mkdir(parents=True, exist_ok=True)
-            os.link(path, target / path.relative_to(table))

@@ -4,12 +4,14 @@ In:  a played workload, the server that has its binlog.
 Out: rows in MB per CPU second.
 
 Segments: the stream is read, checksums verified, transactions followed, segments cut and dropped. The peer
-writes the bytes to files as they come. Bronze: the whole of capture, its value log synced. Plain TCP on both sides.
+writes the bytes to files as they come. Bronze: the whole of capture, its value log synced, beside the peer with
+its file synced. Plain TCP on both sides.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 from benchmarks.context import Context
@@ -48,21 +50,23 @@ def measure(ctx: Context, workload: Workload, origin: BenchLake | None) -> list[
         peer=mariadb_binlog.NAME,
         note=f"{megabytes:.0f} MB of binlog; socket to verified segments, against the same bytes to files",
     )
+    copied: Callable[[], float] | None = None
     try:
         copier = mariadb_binlog.Copier(ctx.cache)
         row.peer = copier.version
 
-        def theirs() -> float:
+        def theirs(synced: bool = False) -> float:
             def copy() -> None:
-                copier.copy(ctx.server, workload, ctx.folder / "raw")
+                copier.copy(ctx.server, workload, ctx.folder / "raw", synced=synced)
 
             return megabytes / ctx.meter.run(copy).cpu_seconds
 
         row.ours, row.theirs = in_turns(ctx.sizes.runs, ours, theirs)
+        copied = partial(theirs, synced=True)
     except Missing as missing:
         row.why_missing = str(missing)
         (row.ours,) = in_turns(ctx.sizes.runs, ours)
-    return [row, *(bronze(ctx, workload, origin) if origin else [])]
+    return [row, *(bronze(ctx, workload, origin, row, copied) if origin else [])]
 
 
 def segments(server: Server, workload: Workload) -> None:
@@ -95,8 +99,13 @@ def facts_of(server: Server) -> SourceFacts:
         connection.close()
 
 
-def bronze(ctx: Context, workload: Workload, origin: BenchLake) -> list[Row]:
-    """The road to bronze, in either packing; there is no peer that does it."""
+def bronze(
+    ctx: Context, workload: Workload, origin: BenchLake, segmented: Row, copied: Callable[[], float] | None
+) -> list[Row]:
+    """The road to bronze, in either packing, beside the same bytes copied to a file and synced: MB per CPU second.
+
+    segmented: the row of segments, with the peer's name, or why it is missing. copied: one run of it.
+    """
 
     def once(compression: str = "zstd", folder: Path = ctx.folder / "bronze") -> float:
         lake = origin.fork(folder, capture=f"compression: {compression}")
@@ -106,12 +115,17 @@ def bronze(ctx: Context, workload: Workload, origin: BenchLake) -> list[Row]:
         return came[0] / 1e6 / run.cpu_seconds
 
     once()  # what a capture of many minutes does once: imports, memory touched for the first time
-    zstd, lz4 = in_turns(ctx.sizes.runs, once, lambda: once("lz4"))
-    note = "socket to committed bronze, value log synced; connecting and waiting for more included"
-    return [
-        Row(f"capture_to_bronze_{name}", f"capture to bronze{told}, workload {workload.name}", _UNIT, found, note=note)
-        for name, told, found in (
-            (workload.name, "", zstd),
-            (f"lz4_{workload.name}", ", compression: lz4", lz4),
-        )
-    ]
+    figures = in_turns(ctx.sizes.runs, once, lambda: once("lz4"), *((copied,) if copied else ()))
+    note = (
+        "socket to committed bronze: transactions followed, each byte twice on disk (value log synced; Parquet packed);"
+        " connecting and waiting for more included. The peer copies the bytes to one file, which is synced at the end"
+    )
+    rows = []
+    for key, title, ours in (
+        (workload.name, f"capture to bronze, workload {workload.name}", figures[0]),
+        (f"lz4_{workload.name}", f"capture to bronze, compression: lz4, workload {workload.name}", figures[1]),
+    ):
+        row = Row(f"capture_to_bronze_{key}", title, _UNIT, ours, peer=f"{segmented.peer}, synced", note=note)
+        row.theirs, row.why_missing = (figures[2], "") if copied else ((), segmented.why_missing)
+        rows.append(row)
+    return rows

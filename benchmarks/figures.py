@@ -24,6 +24,9 @@ KEYS = (
     "latency_p95_s",
 )
 
+_WARM_DIFFERENCE = 0.1
+_WARM_TURNS_MAX = 8
+
 
 class Missing(Exception):  # noqa: N818  (what is missing isn't this program's error)
     """A peer or a section that can't be had here, and why in one line."""
@@ -71,6 +74,17 @@ class Row:
 def _figure(value: float | None) -> float | None:
     """Four significant digits: more would say more than was measured."""
     return None if value is None else float(f"{value:.4g}")
+
+
+def warmed(road: Callable[[], float]) -> int:
+    """A road that is played until two turns in a row differ by little, or it has had its share; how many it took."""
+    before = road()
+    for turn in range(2, _WARM_TURNS_MAX + 1):
+        after = road()
+        if abs(after - before) <= _WARM_DIFFERENCE * max(after, before):
+            return turn
+        before = after
+    return _WARM_TURNS_MAX
 
 
 def in_turns(runs: int, *roads: Callable[[], float]) -> list[list[float]]:

@@ -20,6 +20,7 @@ from tidegate.mysql.connection import ConnectionInfo, TlsMode
 from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import current_position
 
+PIPELINE = "bench"
 # A server that is told to be quick pauses no longer than this in mid-stream.
 _IDLE_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 1.0
@@ -35,7 +36,7 @@ class BenchLake:
         self.folder = folder
         self.table = table
         text = (
-            f"pipeline: bench\nlake: {{path: {folder / 'lake'}}}\n"
+            f"pipeline: {PIPELINE}\nlake: {{path: {folder / 'lake'}}}\n"
             f"sources: {{one: {{conn_id: bench_one, flavour: {server.flavour}, start: now}}}}\n"
             f"tables: {{include: ['{DATABASE}.{table}']}}\n"
             f"capture: {{{', '.join(filter(None, (f'heartbeat_seconds: {_HEARTBEAT_SECONDS}', capture)))}}}\n"

@@ -10,9 +10,11 @@ Debezium's start is measured apart and taken off, as ours is: what is compared i
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
+from contextlib import ExitStack
 
 from benchmarks.context import Context
-from benchmarks.figures import Missing, Row, in_turns
+from benchmarks.figures import Missing, Row, in_turns, warmed
 from benchmarks.lakes import BenchLake
 from benchmarks.peers import maven
 from benchmarks.peers.process import Peer
@@ -51,12 +53,16 @@ def measure(ctx: Context, workload: Workload, origin: BenchLake, warm: Warm) -> 
     assert warm.spark is not None  # its start is not the first road's
     ours.once()
     cold = ours.capture_cpu.pop() + ours.apply_cpu.pop() + warm.start_cpu_seconds
+    warmed(ours.once)
+    ours.capture_cpu.clear()
+    ours.apply_cpu.clear()
     what = f"{workload.changes} row changes, {workload.bytes / 1e6:.0f} MB of binlog"
     alone = Row("road_A_rows_per_cpu_s", "whole road, workload A: server to silver", _UNIT, note=f"{what}; warm")
     versus = Row("road_A_vs_debezium", "whole road against Debezium's delivery", _UNIT, peer=maven.DEBEZIUM[0])
     versus.note = f"{what}; Debezium has no sink; both without their start"
     try:
-        alone.ours, versus.theirs = _beside_debezium(ctx, workload, ours)
+        alone.ours, versus.theirs, told = _beside_debezium(ctx, workload, ours)
+        versus.note += f"; {told}"
     except Missing as missing:
         versus.why_missing = str(missing)
         (alone.ours,) = in_turns(ctx.sizes.runs_road, ours.once)
@@ -79,17 +85,27 @@ def measure(ctx: Context, workload: Workload, origin: BenchLake, warm: Warm) -> 
     return [alone, versus, first, shares]
 
 
-def _beside_debezium(ctx: Context, workload: Workload, ours: Ours) -> list[list[float]]:
-    """[ours, theirs] in turns. Raises Missing."""
+def _beside_debezium(ctx: Context, workload: Workload, ours: Ours) -> tuple[list[float], list[float], str]:
+    """Ours and theirs in turns, both warm; Debezium under that collector which is better for it, and what it was chosen
+    from. Raises Missing.
+    """
     named = {"gtid": workload.gtid, "table": f"{DATABASE}.{workload.table}", "folder": str(ctx.folder)}
     asked = ctx.log_of(workload) | named
-    command = maven.program("Debezium.java", maven.jars(maven.DEBEZIUM, ctx.cache))
-    with Peer(maven.DEBEZIUM[0], command) as peer:
-        ctx.meter.without.add(peer.pid)
+    jars = maven.jars(maven.DEBEZIUM, ctx.cache)
+    with ExitStack() as closing:
 
-        def spent(rows: int) -> float:
-            return ctx.meter.run(lambda: peer.go({**asked, "rows": rows}, rows), root=peer.pid).cpu_seconds
+        def road(collector: str) -> Callable[[], float]:
+            peer = closing.enter_context(Peer(maven.DEBEZIUM[0], maven.program("Debezium.java", jars, collector)))
+            ctx.meter.without.add(peer.pid)
 
-        spent(workload.changes)  # compiles
-        start = statistics.median([spent(1), spent(1), spent(1)])
-        return in_turns(ctx.sizes.runs_road, ours.once, lambda: workload.changes / (spent(workload.changes) - start))
+            def spent(rows: int) -> float:
+                return ctx.meter.run(lambda: peer.go({**asked, "rows": rows}, rows), root=peer.pid).cpu_seconds
+
+            warmed(lambda: workload.changes / spent(workload.changes))
+            start = statistics.median([spent(1), spent(1), spent(1)])
+            return lambda: workload.changes / (spent(workload.changes) - start)
+
+        figures, *theirs = in_turns(ctx.sizes.runs_road, ours.once, *(road(name) for name in maven.COLLECTORS))
+    medians = dict(zip(maven.COLLECTORS, map(statistics.median, theirs), strict=True))
+    told = ", ".join(f"{name.removeprefix('-XX:+Use')} {rate / 1000:.1f} k" for name, rate in medians.items())
+    return figures, max(theirs, key=statistics.median), f"the better of its collectors: {told}"

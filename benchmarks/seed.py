@@ -3,23 +3,29 @@
 In:  how many rows; a folder.
 Out: a clustered Delta table of workload A's columns (450 bytes a row) in about twenty files, each a range of keys.
 
-Both writers start from this same table, so its making is not timed.
+All writers start from this same table, so its making is not timed: its files are linked, and plain() gives them
+a log without what other writers can't do.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from benchmarks.lakes import PIPELINE
 from benchmarks.workloads import DATABASE
 from spark_jobs.window.shape.shapes import shape_of
 from tests.kit.decoding import version_on
 from tidegate import tables
+from tidegate.delta.actions import transaction
 from tidegate.local.server import Server
 from tidegate.merge import silver_sql
 from tidegate.spark_sql import quote
@@ -28,6 +34,8 @@ _FILES = 20
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _PAIRS = np.stack([np.repeat(_HEX, 16), np.tile(_HEX, 16)], 1).copy().view(np.uint16).ravel()  # two digits per byte
 _ONE_FILE_A_TASK = 1 << 40
+_FEATURES = {"clustering", "domainMetadata"}  # of silver's protocol, and of no use to a plain MERGE
+_VECTORS = "deletionVectors"
 
 
 def make(spark: SparkSession, server: Server, table: str, rows: int, folder: Path) -> Path:
@@ -49,6 +57,46 @@ def make(spark: SparkSession, server: Server, table: str, rows: int, folder: Pat
     session.read.parquet(str(parts)).selectExpr(*wanted).write.format("delta").mode("append").save(str(target))
     shutil.rmtree(parts)
     return target
+
+
+def link(table: Path, target: Path) -> None:
+    """The same table elsewhere: data files linked, since nobody changes them, the log copied."""
+    shutil.copytree(table / "_delta_log", target / "_delta_log")
+    for path in table.rglob("*.parquet"):
+        if "_delta_log" not in path.parts:
+            (target / path.relative_to(table)).parent.mkdir(parents=True, exist_ok=True)
+            os.link(path, target / path.relative_to(table))
+
+
+def own(silver: Path, name: str) -> None:
+    """Its last commit is marked as one of the pipeline's, at the rows' commit time: apply takes it as its own."""
+    newest = max((silver / "_delta_log").glob("*.json"))
+    with newest.open("a") as file:
+        file.write(json.dumps(transaction(tables.app_id(PIPELINE, f"{DATABASE}.{name}"), 1)) + "\n")
+
+
+def plain(table: Path, target: Path, *, vectors: bool) -> None:
+    """The same rows in the same files as a table that isn't clustered, with deletion vectors or without them."""
+    link(table, target)
+    log = target / "_delta_log"
+    shutil.rmtree(log)
+    log.mkdir()
+    for commit in sorted((table / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in commit.read_text().splitlines()]
+        kept = [json.dumps(_plain(action, vectors)) for action in actions if "domainMetadata" not in action]
+        (log / commit.name).write_text("\n".join(kept) + "\n")
+
+
+def _plain(action: dict[str, Any], vectors: bool) -> dict[str, Any]:
+    """protocol, metaData and add without clustering."""
+    if protocol := action.get("protocol"):
+        gone = _FEATURES | (set() if vectors else {_VECTORS})
+        for side in ("readerFeatures", "writerFeatures"):
+            protocol[side] = [feature for feature in protocol[side] if feature not in gone]
+    if (meta := action.get("metaData")) and not vectors:
+        meta["configuration"].pop("delta.enableDeletionVectors", None)
+    action.get("add", {}).pop("clusteringProvider", None)
+    return action
 
 
 def _rows(first: int, count: int, numbers: np.random.Generator) -> pa.Table:

@@ -22,6 +22,7 @@ from spark_jobs.window.application import Application
 from tidegate import config, spark_settings
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.local import jars
+from tidegate.tables import State
 
 Step = Callable[..., object]
 
@@ -82,7 +83,7 @@ class Warm:
             apply_job.run(app, report=lines.append)
         finally:
             names.update(steps)
-        held = [line for line in lines if "held:" in line]
+        held = [f"{name}: {standing.reason}" for name, standing in app.states.of(State.HELD)]
         assert lines, "nothing was applied"
         assert not held, held[0]
         return lines

@@ -41,8 +41,10 @@ class Copier:
             raise Missing(f"{NAME}: it doesn't run here: {(told.stderr or told.stdout).strip()[:200]}")
         self.version = NAME + " " + told.stdout.split("from ")[-1].split(",")[0].strip()
 
-    def copy(self, server: Server, workload: Workload, folder: Path) -> None:
-        """The workload's whole file into a folder. Raises Missing when not all of it came."""
+    def copy(self, server: Server, workload: Workload, folder: Path, *, synced: bool = False) -> None:
+        """The workload's whole file into a folder. synced: it is on the disk. Raises Missing when not all
+        of it came.
+        """
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         command = [
@@ -58,3 +60,6 @@ class Copier:
         if done.returncode != 0 or size != workload.bytes:
             words = (done.stderr.strip().splitlines() or [""])[0][:200]
             raise Missing(f"{NAME}: copied {size} of {workload.bytes} bytes: {words}")
+        if synced:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())

@@ -27,6 +27,7 @@ DEBEZIUM = (
         "org.slf4j:slf4j-simple:1.7.36",
     ),
 )
+COLLECTORS = ("-XX:+UseG1GC", "-XX:+UseParallelGC")  # of these two the better one is measured
 _SECONDS = 300
 _FETCHED = ".complete"
 
@@ -62,11 +63,11 @@ def jars(peer: tuple[str, tuple[str, ...]], cache: Path) -> Path:
     return folder
 
 
-def program(source: str, folder: Path) -> list[str]:
-    """The command that compiles and runs peers/SOURCE with a folder of jars."""
+def program(source: str, folder: Path, *jvm: str) -> list[str]:
+    """The command that compiles and runs peers/SOURCE with a folder of jars, under further options of the JVM."""
     path = Path(__file__).parent / source
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return ["java", "-Xmx2g", quiet, "-cp", f"{folder}/*", str(path)]
+    return ["java", "-Xmx2g", *jvm, quiet, "-cp", f"{folder}/*", str(path)]
 
 
 def _compiles() -> bool:

@@ -13,11 +13,19 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from benchmarks import plot
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from benchmarks import plot, seed
 from benchmarks.cpu import tree_cpu
-from benchmarks.figures import KEYS, Row, in_turns
+from benchmarks.figures import KEYS, Row, in_turns, warmed
+from benchmarks.mergers import changes_between
+from benchmarks.readers import content
 from benchmarks.report import Report, publish
 from benchmarks.sizes import QUICK
+
+from tidegate import tables
 
 BURN = "import time\nwhile time.process_time() < 0.2: pass\n"
 
@@ -90,3 +98,56 @@ def test_publishing_replaces_what_stood_between_the_marks_and_nothing_else(tmp_p
         assert text.endswith("<!-- end of them -->\nafter\n")
         assert "old" not in text
         assert text.count("| capture, MB | 2 | 1 | 2.0x |") == 1
+
+
+@pytest.mark.parametrize(
+    ("figures", "turns"),
+    [([10, 40, 100, 104, 9], 4), ([100, 95], 2), ([100, 110], 2), ([1, 2, 4, 8, 16, 32, 64, 128, 256, 512], 8)],
+)
+def test_a_road_is_warm_when_two_turns_agree_and_has_no_more_than_eight(figures: list[float], turns: int) -> None:
+    played = iter(figures)
+    assert warmed(lambda: next(played)) == turns
+
+
+def _table(folder: Path, rows: list[tuple[int, str, int]]) -> Path:
+    ids, texts, stamps = zip(*rows, strict=True)
+    data = {"id": pa.array(ids, pa.int64()), "c": pa.array(texts), tables.COMMIT_TS: pa.array(stamps, pa.int64())}
+    deltalake.write_deltalake(str(folder), pa.table(data))
+    return folder
+
+
+def test_a_peer_gets_the_last_row_of_each_changed_key_and_nothing_else(tmp_path: Path) -> None:
+    before = _table(tmp_path / "before", [(1, "a", 1), (2, "b", 1), (3, "c", 1)])
+    after = _table(tmp_path / "after", [(1, "a", 1), (2, "B", 9), (4, "d", 9)])
+    work = changes_between(before, after, tmp_path / "changes.parquet", 3, 2)
+    assert pq.read_table(work.file).to_pylist() == [
+        {"id": 2, "c": "B", tables.COMMIT_TS: 9, "gone": False},
+        {"id": 3, "c": "c", tables.COMMIT_TS: 1, "gone": True},
+        {"id": 4, "c": "d", tables.COMMIT_TS: 9, "gone": False},
+    ]
+    assert work.after == content(after)
+    with pytest.raises(AssertionError, match="2 rows came and 1 went"):
+        changes_between(before, after, tmp_path / "again.parquet", 4, 2)
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+def test_a_plain_table_has_the_same_rows_without_clustering(tmp_path: Path, vectors: bool) -> None:
+    table = _table(tmp_path / "table", [(1, "a", 1), (2, "b", 1)])
+    first = table / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    features = ["deletionVectors", "timestampNtz"]
+    for action in actions:
+        if "protocol" in action:
+            writers = [*features, "clustering", "domainMetadata"]
+            action["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7}
+            action["protocol"] |= {"readerFeatures": features, "writerFeatures": writers}
+        if "metaData" in action:
+            action["metaData"]["configuration"] = {"delta.enableDeletionVectors": "true"}
+    actions.append({"domainMetadata": {"domain": "delta.clustering", "configuration": "{}", "removed": False}})
+    first.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    seed.plain(table, tmp_path / "plain", vectors=vectors)
+    log = [json.loads(line) for line in (tmp_path / "plain" / "_delta_log" / first.name).read_text().splitlines()]
+    protocol = next(action["protocol"] for action in log if "protocol" in action)
+    assert protocol["writerFeatures"] == features[0 if vectors else 1 :]
+    assert not any("domainMetadata" in action for action in log)
+    assert content(tmp_path / "plain") == content(table)
