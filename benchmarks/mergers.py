@@ -46,21 +46,34 @@ def changes_between(before: Path, after: Path, file: Path, changes: int, live: i
     return Changes(before, file, changes, content(after))
 
 
+class Program:
+    """A process for one or more mergers, which starts when it is first needed."""
+
+    def __init__(self, name: str, command: Callable[[], list[str]]) -> None:
+        self._name, self._command = name, command
+        self._peer: Peer | None = None
+
+    def started(self, ctx: Context, closing: ExitStack) -> Peer:
+        """Raises Missing."""
+        if self._peer is None:
+            self._peer = closing.enter_context(Peer(self._name, self._command()))
+            ctx.meter.without.add(self._peer.pid)
+        return self._peer
+
+
 class Merger:
     """key: the end of its row's key in the report. vectors: whether its table has deletion vectors."""
 
     note = "it merges a Parquet file of the last row of each key, sorted by key, and decodes nothing"
 
-    def __init__(self, name: str, key: str, vectors: bool, command: Callable[[], list[str]]) -> None:
+    def __init__(self, name: str, key: str, vectors: bool, program: Program) -> None:
         self.name, self.key, self.vectors = name, key, vectors
-        self._command = command
+        self._program = program
         self._peer: Peer | None = None
 
     def start(self, ctx: Context, closing: ExitStack) -> None:
-        """The process, when it isn't up. Raises Missing."""
-        if self._peer is None:
-            self._peer = closing.enter_context(Peer(self.name, self._command()))
-            ctx.meter.without.add(self._peer.pid)
+        """Raises Missing."""
+        self._peer = self._program.started(ctx, closing)
 
     def once(self, ctx: Context, work: Changes, *, check: bool = False) -> float:
         """Raises Missing: it failed, changed too few rows, or left another table than we."""
@@ -77,12 +90,10 @@ class Merger:
 
 def all_of(ctx: Context) -> list[Merger]:
     """Delta's own MERGE, with and without deletion vectors, and delta-rs, which can't write those."""
-
-    def spark() -> list[str]:
-        return spark_merge.program(ctx.root)
-
+    spark = Program(spark_merge.NAME, lambda: spark_merge.program(ctx.root))
+    rust = Program(delta_rs.NAME, lambda: delta_rs.program(ctx.cache))
     return [
+        Merger(delta_rs.NAME, "delta_rs", False, rust),
         Merger(f"{spark_merge.NAME}, deletion vectors", "merge", True, spark),
         Merger(f"{spark_merge.NAME}, no deletion vectors", "merge_without_vectors", False, spark),
-        Merger(delta_rs.NAME, "delta_rs", False, lambda: delta_rs.program(ctx.cache)),
     ]
