@@ -3,7 +3,8 @@
 In:  per run one line of JSON on standard input: {"target", "changes", "key", "deleted"}, as delta_rs.py has them.
 Out: one line of JSON: {"rows": rows inserted, updated and deleted, "values": as many}.
 
-Its settings are the best that we know for it on two cores: SETTINGS says why each.
+Its settings suit two cores: SETTINGS says why. Other options of the JVM haven't been compared warm: C1 alone with the
+serial collector, which tidegate's own applications have, may be better for it.
 """
 
 from __future__ import annotations
