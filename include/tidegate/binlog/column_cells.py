@@ -14,7 +14,7 @@ from tidegate.columnar.column_plan import INTEGER_CELLS
 from tidegate.columnar.kernel import layout as L  # noqa: N812 - a page of constants
 from tidegate.schema.model.charset_text import WIDEST
 from tidegate.schema.model.columns import Column
-from tidegate.schema.model.type_table import TEXT_BYTES, TEXTS, TYPES, Kind, Wire
+from tidegate.schema.model.type_table import SET_MEMBERS_MAX, TEXT_BYTES, TEXTS, TYPES, Kind, Wire
 from tidegate.schema.model.types import CanonicalType
 
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -100,6 +100,7 @@ def _listed(wire: WireColumn, _: Column, kind: CanonicalType) -> Cell | None:
     if kind.text.base == "enum":
         width = 1 if count < 256 else 2
         return (L.CELL_ENUM, width, (count,)) if wire.length == width else None
+    count = min(count, SET_MEMBERS_MAX)
     width = (count + 7) // 8
     width = 8 if width > 4 else width
     mask = (1 << count) - 1

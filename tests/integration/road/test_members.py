@@ -47,6 +47,24 @@ def test_silver_has_the_members_that_the_server_has(
         _compared(road, spark, {"lacks": 3, "changed": 4, "taken": 4})
 
 
+def test_more_members_than_bits_in_a_set(spark: SparkSession, tmp_path: Path) -> None:
+    """A MariaDB without strict mode takes them, if all beyond the 64th stand in the list already."""
+    members = ", ".join(f"'{number if number < 60 else 1}'" for number in range(66))
+    with own_server_or_skip("mariadb", tmp_path / "server") as server:
+        server.query("CREATE DATABASE d")
+        road = Road.begun(
+            server, tmp_path, "d",
+            "SET sql_mode = ''",
+            f"CREATE TABLE many (id INT PRIMARY KEY, s SET({members}), KEY (s))",
+            "INSERT INTO many VALUES (1, '3,5'), (2, 1 << 63), (3, -1), (4, '')",
+        )  # fmt: skip
+        _compared(road, spark, {"many": 4})
+        _run(server, "INSERT INTO many VALUES (5, 1 << 63 | 1), (6, '59')", "DELETE FROM many WHERE id = 3")
+        _compared(road, spark, {"many": 5})
+        _run(server, "ALTER TABLE many MODIFY s VARCHAR(999)", "UPDATE many SET s = 'x' WHERE id = 4")
+        _compared(road, spark, {"many": 5})
+
+
 def _run(server: Server, *statements: str) -> None:
     with server.connect("d") as connection, connection.cursor() as cursor:
         for statement in ("SET sql_mode = ''", *statements):

@@ -39,6 +39,7 @@ UNREAD: Final = (
     r"it has no key whose columns are all NOT NULL, and \w+ can't show it as it was at one moment"
     r"|column .* of the key holds .*, which no calendar has|rows come to it through the MERGE table"
     r"|[Tt]ablespace .* discarded"
+    r"|its virtual column .* has another value in each session's time zone or language"
     r"|column .*: bytes \w+ are not valid \w+; repair the value at the source"
 )
 _WRONG: Final = ("different", "ghost", "missing")

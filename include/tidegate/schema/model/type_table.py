@@ -166,6 +166,9 @@ BINARIES: Final = _named(Kind.BINARY)
 GEOMETRIES: Final = _named(Kind.GEOMETRY)
 # Names of a geometry's type, by its number on the wire.
 GEOMETRY_NAMES: Final = (*((shape,) for shape in _SHAPES[:-2]), _SHAPES[-2:])
+# Bits of a SET's number. A MariaDB without strict mode takes a longer list that names members twice:
+# those beyond have no bit.
+SET_MEMBERS_MAX: Final = 64
 # What each text and blob that has a size of its own holds, smallest first.
 TEXT_BYTES: Final = {row.base: row.capacity for row in _ROWS if row.capacity}
 # Numbers without a length: as information_schema names them, without their sign.

@@ -25,7 +25,7 @@ from tidegate.schema.ddl.tree import (
 )
 from tidegate.schema.model.charsets import bytes_per_character
 from tidegate.schema.model.columns import Column, Generated, Index, IndexKind
-from tidegate.schema.model.type_table import GEOMETRIES
+from tidegate.schema.model.type_table import GEOMETRIES, SET_MEMBERS_MAX
 from tidegate.schema.model.types import TypeText, enum_members, parse_type
 
 # Of these a key may hold a prefix; for any other type the server takes only its full length.
@@ -202,7 +202,7 @@ def _is_prefix(was: Column, now: TypeText) -> bool:
     members, width = enum_members(was.type), bytes_per_character(was.charset)
     lengths = [len(member) for member in members]
     if was.type.startswith("set("):
-        key_bytes = next(size for size in _SET_BYTES if len(members) <= 8 * size)
+        key_bytes = next(size for size in _SET_BYTES if min(len(members), SET_MEMBERS_MAX) <= 8 * size)
         longest = sum(lengths) + len(members) - 1
     else:
         key_bytes, longest = (1 if len(members) < 256 else 2), max(lengths)
