@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import pyarrow.fs as pafs
 from pyspark.sql import SparkSession
 
 from spark_jobs.merge.private.log import private_log
@@ -102,7 +101,7 @@ class Maintenance:
     def written(self, table: SilverTable) -> dict[str, float]:
         """Every file in its folder, logs left out: path within it -> when it was written, Unix seconds."""
         base = self.lake.local(table.path)
-        infos = self.lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
+        infos = self.lake.listed(table.path, recursive=True)
         paths = {info.path[len(base) :].lstrip("/"): info for info in infos if info.is_file}
         return {
             path: info.mtime.timestamp()

@@ -25,6 +25,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import take_in
 from spark_jobs.window.made import TakenWaves
 from spark_jobs.window.shape.cascading import ancestors
+from spark_jobs.window.waves.ends import leave_unread
 from spark_jobs.window.waves.news import news, placed
 from spark_jobs.window.waves.shards import leave_out_shards
 from spark_jobs.window.waves.snapshots import Begun, fails_meanwhile, is_begun, let_go, record_begun, start
@@ -55,6 +56,7 @@ def resolve_watermarks(app: Application, window: Window) -> tuple[Window, TakenW
         if of.open is not None:
             _note_open(app, waves, source, of.open)
     window = _begin_lower(app, window, waves)
+    leave_unread(app, waves)
     leave_out_shards(app, window)
     if any(entry.chunks for entry in window.tables.values()):
         failpoint("apply_after_watermarks")
@@ -204,7 +206,7 @@ def _refuse(app: Application, window: Window, waves: TakenWaves, entry: TableWin
 
 
 def _end(app: Application, window: Window, waves: TakenWaves, source: str, whole: WholeTable) -> None:
-    """A table is whole with this window, when all of its waves were taken."""
+    """A table is whole with this window, when all of its waves were taken (leave_unread)."""
     physical = Physical(source, whole.database, whole.table)
     if not app.names.keeps(*physical) or not _is_here(app, window, physical, whole.snapshot):
         return

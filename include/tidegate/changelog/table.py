@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pafs
 
 from tidegate import tables
 from tidegate.delta.actions import add
@@ -159,7 +158,6 @@ def finer(rows: pa.Table) -> pa.Table:
 
 def changelogs(lake: LakeFiles) -> list[Table]:
     """Those that a lake has, by path."""
-    selector = pafs.FileSelector(lake.local(FOLDER), recursive=True, allow_not_found=True)
-    logs = [info.path for info in lake.filesystem.get_file_info(selector) if info.base_name == "_delta_log"]
+    logs = [info.path for info in lake.listed(FOLDER, recursive=True) if info.base_name == "_delta_log"]
     names = sorted(path.split("/")[-3:-1] for path in logs)
     return [_at(f"{FOLDER}/{database}/{table}") for database, table in names]

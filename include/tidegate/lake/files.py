@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -27,6 +28,7 @@ from tidegate.lake.format.version import check_format, tell_older
 from tidegate.lake.storage import lake_root, spark_options, spark_uri, store_of
 
 _WRITE_BYTES = 1 << 20
+_LISTED_TIMES_MAX = 3
 
 
 @dataclass(slots=True)
@@ -144,6 +146,15 @@ class LakeFiles:
                 for at in range(0, len(view), _WRITE_BYTES):
                     sink.write(view[at : at + _WRITE_BYTES])
 
+    def listed(self, path: str, *, recursive: bool = False) -> list[pafs.FileInfo]:
+        """The entries of a folder, with `recursive` of those below it, too; [] without the folder."""
+        selector = pafs.FileSelector(self.local(path), recursive=recursive, allow_not_found=True)
+        for _ in range(_LISTED_TIMES_MAX - 1):
+            # Arrow looks twice, and raises if somebody makes the folder in between.
+            with suppress(FileNotFoundError):
+                return list(self.filesystem.get_file_info(selector))
+        return list(self.filesystem.get_file_info(selector))
+
     def delete_folder(self, path: str) -> None:
         """Remove a folder with all in it; nothing happens when there is none."""
         info = self.filesystem.get_file_info(self.local(path))
@@ -156,8 +167,7 @@ class LakeFiles:
 
         Names with a dot or an underscore in front are left out, a Delta log for one.
         """
-        base = self.local(path)
-        listed = self.filesystem.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
+        base, listed = self.local(path), self.listed(path, recursive=True)
         files = {info.path[len(base) :].strip("/"): info for info in listed if info.is_file and info.mtime is not None}
         return {
             name: int(info.mtime.timestamp() * 1000)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-import pyarrow.fs as pafs
-
 from tidegate import tables
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ def rebuilt_tables(lake: LakeFiles, databases: Iterable[str]) -> list[str]:
     paths = []
     for database in databases:
         folder = tables.silver_path(database, "")
-        selector = pafs.FileSelector(lake.local(folder.rstrip("/")), allow_not_found=True)
-        names = (info.base_name for info in lake.filesystem.get_file_info(selector))
+        names = (info.base_name for info in lake.listed(folder.rstrip("/")))
         paths += [f"{folder}{name}" for name in names if REBUILT in name]
     return sorted(paths)

@@ -66,8 +66,7 @@ def remove_leftovers(lake: LakeFiles, path: str, *, dry_run: bool = False) -> li
 
     Their data files are either in the table, or VACUUM finds them.
     """
-    selector = pafs.FileSelector(lake.local(path), allow_not_found=True)
-    names = [info.base_name for info in lake.filesystem.get_file_info(selector)]
+    names = [info.base_name for info in lake.listed(path)]
     oldest = time.time() - PRIVATE_LOG_SECONDS
     old = [name for name in names if (at := made_at(name)) is not None and at < oldest]
     leftovers = [name for name in old if _is_folder(lake, f"{path}/{name}/{LOG}")]

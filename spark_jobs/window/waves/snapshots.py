@@ -24,6 +24,7 @@ from spark_jobs.window.standing.standings import (
     standing_of,
 )
 from spark_jobs.window.waves import shards
+from spark_jobs.window.waves.ends import EARLY
 from spark_jobs.window.waves.told import answer, as_refused, told_of
 from spark_jobs.window.window import Window
 from tidegate import tables
@@ -258,8 +259,7 @@ def take_answers(
         ):
             continue
         if progress.left or progress.waiting:
-            why = "its end mark came before all of it was taken"
-            ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.FAILED, why))
+            ended.append(told_of(app, sweep.snapshot, sweep.physical, EventKind.FAILED, EARLY))
             continue
         if not shards.is_shard(app, sweep.physical):
             states |= _whole(app, window, name)

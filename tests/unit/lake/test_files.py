@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow.fs as pafs
 import pytest
 
 from tidegate.errors import LakeUnavailable
 from tidegate.lake import files as module
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.format.version import control_tables
 from tidegate.upsert.deletion_vector import VectorWriter
 
 
@@ -61,3 +63,24 @@ def test_a_lake_that_is_moved_away_is_out_of_reach_and_a_missing_file_is_missing
         lake.open("bronze/a.parquet")
     with pytest.raises(FileNotFoundError):
         lake.open("silver.parquet")
+
+
+def test_a_folder_that_is_made_while_it_is_listed_is_no_missing_file(tmp_path: Path) -> None:
+    """Arrow finds none, looks whether there is none, and there is one."""
+    lake = LakeFiles(str(tmp_path))
+    asked: list[str] = []
+
+    class Meanwhile:
+        """The folder comes behind the first look."""
+
+        def get_file_info(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
+            asked.append(selector.base_dir)
+            if len(asked) == 1:
+                Path(selector.base_dir, "cuts").mkdir(parents=True)
+                raise FileNotFoundError(selector.base_dir)
+            return list(pafs.LocalFileSystem().get_file_info(selector))
+
+    lake._fs = Meanwhile()
+    assert control_tables(lake) == {"cuts"}
+    assert len(asked) == 2
+    assert control_tables(LakeFiles(str(tmp_path / "none"))) == set()

@@ -120,6 +120,5 @@ def _newest(lake: LakeFiles, state: TableState) -> Format:
 
 def control_tables(lake: LakeFiles) -> set[str]:
     """Names of tables of tables.py in control/; of a new lake none."""
-    base = lake.local("control")
-    listed = lake.filesystem.get_file_info(pafs.FileSelector(base, recursive=False, allow_not_found=True))
+    listed = lake.listed("control")
     return _NAMES & {PurePosixPath(info.path).name for info in listed if info.type == pafs.FileType.Directory}
