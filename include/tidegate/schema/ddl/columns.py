@@ -19,14 +19,21 @@ from tidegate.schema.ddl.tree import ColumnDefinition, ColumnPlace, Default, Ind
 from tidegate.schema.ddl.types import octets, read_attribute, read_bytes, read_type
 from tidegate.schema.model.charset_text import decode_text
 from tidegate.schema.model.columns import Generated, IndexKind
+from tidegate.schema.model.types import UNKNOWN
 from tidegate.schema.model.unlogged import Reference
 
 _NOW: Final = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 _CONSTRAINTS: Final = frozenset(
     {"PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"}
 )
-# DATE'2024-2-3' is written whole as text.
+# DATE'2024-2-3' is written whole as text. Servers read other spellings, too, and {d '2024-2-3'}.
 _ONE_DIGIT: Final = re.compile(r"(?<![\d.])\d(?!\d)")
+_MOMENTS: Final = {
+    "DATE": re.compile(r"\d{4}-\d{1,2}-\d{1,2}"),
+    "TIME": re.compile(r"\d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,6})?"),
+    "TIMESTAMP": re.compile(r"\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,6})?"),
+}
+_BRACED: Final = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
 # From this version on VECTOR is no column's name in MariaDB, unless it is quoted.
 _VECTORS_SINCE: Final = 110700
 # Before these versions REFERENCES behind a column was taken and forgotten.
@@ -163,6 +170,8 @@ def read_default(cursor: Cursor) -> Default:
         return _expression(cursor, cursor.sql[start:end].strip())
     if literal := read_bytes(cursor):
         return Default(literal, is_bytes=True)
+    if cursor.is_mark("{"):
+        return _braced(cursor)
     cursor.next()
     if token.kind == TokenKind.STRING:
         return Default(token.text + _more_strings(cursor))
@@ -184,10 +193,34 @@ def read_default(cursor: Cursor) -> Default:
         return Default("1" if word == "TRUE" else "0", is_number=True)
     if word[0] == "_" and (literal := read_bytes(cursor)):
         return _introduced(cursor, word[1:].lower(), literal)
-    if cursor.now.kind == TokenKind.STRING and (word == "N" or word[0] == "_" or word in ("DATE", "TIME", "TIMESTAMP")):
+    if cursor.now.kind == TokenKind.STRING and (word == "N" or word[0] == "_" or word in _MOMENTS):
         literal = cursor.next().text + _more_strings(cursor)
-        return Default(literal if word == "N" or word[0] == "_" else _ONE_DIGIT.sub(r"0\g<0>", literal))
+        if word in _MOMENTS:
+            return _moment(word, literal)
+        return Default(literal if word == "N" or _same_bytes(word, literal) else literal + UNKNOWN)
     return _function(cursor, token.start, word)
+
+
+def _same_bytes(introducer: str, literal: str) -> bool:
+    """Whether _latin1'text' is that text: the statement's bytes are taken as they are."""
+    return literal.isascii() and not introducer.startswith(("_UCS2", "_UTF16", "_UTF32"))
+
+
+def _moment(kind: str, literal: str) -> Default:
+    if _MOMENTS[kind].fullmatch(literal) is None:
+        return Default(literal + UNKNOWN)
+    return Default(_ONE_DIGIT.sub(r"0\g<0>", literal))
+
+
+def _braced(cursor: Cursor) -> Default:
+    """{ts '2024-02-03 04:05:06'}, as ODBC has it."""
+    cursor.expect_mark("{")
+    word = cursor.next().upper
+    if word not in _BRACED or cursor.now.kind != TokenKind.STRING:
+        raise cursor.lost("a default")
+    default = _moment(_BRACED[word], cursor.next().text)
+    cursor.expect_mark("}")
+    return default
 
 
 def _introduced(cursor: Cursor, charset: str, literal: str) -> Default:

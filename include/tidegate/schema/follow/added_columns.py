@@ -125,7 +125,8 @@ def _literal_decimal(_: Column, kind: CanonicalType, text: str) -> Decimal:
 
 
 def _literal_decimal_text(_: Column, kind: CanonicalType, text: str) -> str:
-    return f"{_number(text).quantize(Decimal(1).scaleb(-kind.text.numbers[1]), ROUND_HALF_UP, _DIGITS):f}"
+    number = _number(text).quantize(Decimal(1).scaleb(-kind.text.numbers[1]), ROUND_HALF_UP, _DIGITS)
+    return f"{number or abs(number):f}"
 
 
 def _literal_float(_: Column, kind: CanonicalType, text: str) -> float:
@@ -138,7 +139,7 @@ def _literal_float(_: Column, kind: CanonicalType, text: str) -> float:
 
 
 def _literal_boolean(_: Column, __: CanonicalType, text: str) -> bool:
-    return _number(text) != 0
+    return _number(text).to_integral_value(ROUND_HALF_UP) != 0
 
 
 def _literal_bit(_: Column, kind: CanonicalType, text: str) -> bytes:
@@ -179,27 +180,25 @@ def _literal_time(_: Column, kind: CanonicalType, text: str) -> str:
     fraction = (match[5] or "").ljust(6, "0")
     if any(digit != "0" for digit in fraction[digits:]):
         raise ValueError(text)
-    return f"{match[1]}{int(match[2]):02}:{match[3]}:{match[4]}" + (f".{fraction[:digits]}" if digits else "")
+    sign = match[1] if text.strip("-0:.") else ""
+    return f"{sign}{int(match[2]):02}:{match[3]}:{match[4]}" + (f".{fraction[:digits]}" if digits else "")
 
 
 def _literal_year(_: Column, __: CanonicalType, text: str) -> int:
     year = int(text)
-    if len(text) <= 2 and year:
+    if 0 < year < 100:  # 7, '07', 007: two digits are shown, however many are written
         return 2000 + year if year < 70 else 1900 + year
     return year
 
 
-def _literal_text(column: Column, kind: CanonicalType, text: str) -> str:
-    if re.match(r"0[xb]", text, re.IGNORECASE):
-        raise _unknown(column, "the default is a hexadecimal literal")
-    if kind.text.base == "char":
-        return text.rstrip(" ")
-    if kind.text.base != "varchar" or len(text) <= kind.text.numbers[0]:
+def _literal_text(_: Column, kind: CanonicalType, text: str) -> str:
+    """A number that is longer than its column is written otherwise, to fit."""
+    if kind.text.base not in ("char", "varchar"):
         return text
     kept, more = text[: kind.text.numbers[0]], text[kind.text.numbers[0] :]
     if more.strip(" "):
         raise ValueError(text)
-    return kept
+    return kept.rstrip(" ") if kind.text.base == "char" else kept
 
 
 def _literal_enum(column: Column, kind: CanonicalType, text: str) -> str:
@@ -231,6 +230,8 @@ def _folded(text: str) -> str:
 
 def _literal_binary(_: Column, kind: CanonicalType, text: str) -> bytes:
     value = bytes.fromhex(text[2:]) if re.match(r"0[xX]", text) else text.encode("ascii")
+    if kind.text.numbers and len(value) > kind.text.numbers[0]:
+        raise ValueError(text)
     return value.ljust(kind.text.numbers[0], b"\0") if kind.text.base == "binary" else value
 
 

@@ -11,6 +11,7 @@ SET counts members (MariaDB).
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 from typing import Final
@@ -20,9 +21,10 @@ from tidegate.schema.ddl.tree import Default
 from tidegate.schema.ddl.types import octets
 from tidegate.schema.model.charset_text import decode_member
 from tidegate.schema.model.type_table import BINARIES, INTEGERS
-from tidegate.schema.model.types import parse_type
+from tidegate.schema.model.types import UNKNOWN, parse_type
 
 _LITERAL: Final = re.compile(r"0[xXbB]")
+_WITHOUT_DEFAULT: Final = ("tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob")
 _YEAR_DIGITS: Final = 4  # of a year that is written whole
 # Doubles beyond have an exponent as text (strings/dtoa.c, MAX_DECPT_FOR_F_FORMAT).
 _PLAIN_FROM: Final = Decimal("1e-15")
@@ -34,13 +36,15 @@ def default_text(default: Default, kind: str, charset: str, *, mariadb: bool) ->
     a string is never taken for that.
     """
     text = default.text
-    if text is None or default.is_expression:
+    if text is None or default.is_expression or UNKNOWN in text:
         return text
+    if not (mariadb or text or default.is_bytes) and kind.startswith(_WITHOUT_DEFAULT):
+        return None  # not in strict mode, with a warning
     is_binary = kind.startswith(BINARIES)
     if not default.is_bytes:
         if default.is_number and mariadb and kind.startswith(("enum(", "set(")):
             return _members(text, kind)
-        text = _number(text, kind, charset) if default.is_number else _string(text, kind)
+        text = _number(text, kind, charset) if default.is_number else _string(text, kind, charset)
         looks_like_bytes = text.isascii() and _LITERAL.match(text)
         return "0x" + text.encode().hex() if is_binary and looks_like_bytes else text
     if not (charset or is_binary or kind.startswith(("enum(", "set("))):
@@ -51,12 +55,14 @@ def default_text(default: Default, kind: str, charset: str, *, mariadb: bool) ->
     try:
         return decode_member(charset or "binary", literal)
     except UnsupportedValue:
-        return text
+        return text + UNKNOWN
 
 
-def _string(text: str, kind: str) -> str:
+def _string(text: str, kind: str, charset: str) -> str:
     if kind.startswith("bit") and text.isascii() and text:
         return "0x" + text.encode().hex()
+    if not charset and not kind.startswith(BINARIES) and _LITERAL.match(text):
+        return text + UNKNOWN  # no number to a server
     if kind.startswith("year") and not text.strip(" 0") and len(text) != _YEAR_DIGITS:
         return "2000"
     return text
@@ -65,7 +71,9 @@ def _string(text: str, kind: str) -> str:
 def _number(text: str, kind: str, charset: str) -> str:
     base = parse_type(kind).base
     is_double = "e" in text.lower()
-    if base in INTEGERS or base in ("bit", "year"):
+    if base in ("bit", "year"):
+        return str(int(float(text))) if is_double else text
+    if base in INTEGERS:
         return str(round(float(text))) if is_double else text
     if base == "decimal":
         return repr(float(text)) if is_double else text
@@ -87,7 +95,7 @@ def _members(text: str, kind: str) -> str:
 def _double(value: float) -> str:
     exact = Decimal(repr(value)).normalize()
     if not exact:
-        return "0"
+        return "-0" if math.copysign(1, value) < 0 else "0"
     if _PLAIN_FROM <= abs(exact) < _PLAIN_BELOW:
         return f"{exact:f}"
     shift = exact.adjusted()
