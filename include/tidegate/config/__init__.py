@@ -28,7 +28,7 @@ from tidegate.config.pipeline import Pipeline
 from tidegate.config.row_rules import RowRule
 from tidegate.config.snapshot import Snapshot, SnapshotMarks, SnapshotMode
 from tidegate.config.sources import AnySource, DumpMode, MysqlSource, Start, TidbSource
-from tidegate.config.table_patterns import OWN_DATABASES, matches
+from tidegate.config.table_patterns import OWN_DATABASES, TableNames, matches, matching_places
 from tidegate.config.tables import Route, Tables
 from tidegate.config.ticdc import BinaryEncoding, Csv, Protocol, TicdcSource
 from tidegate.config.verify import Verify
@@ -73,6 +73,7 @@ __all__ = [
     "SnapshotMarks",
     "SnapshotMode",
     "Start",
+    "TableNames",
     "Tables",
     "TicdcSource",
     "TidbSource",
@@ -83,6 +84,7 @@ __all__ = [
     "conn_ids",
     "load",
     "matches",
+    "matching_places",
     "named_tables",
     "near_table",
     "parse",

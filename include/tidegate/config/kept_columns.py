@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tidegate.conditions.model import All, Condition
 from tidegate.config.columns import ColumnRule
 from tidegate.config.masks import MaskKind, MaskRule
 from tidegate.config.row_rules import RowRule
-from tidegate.config.table_patterns import matches
+from tidegate.config.table_patterns import matching_places
+from tidegate.config.table_rule import TableRule
+
+R = TypeVar("R", bound=TableRule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,16 @@ class KeptColumns:
 def kept_columns(every: KeptColumns, names: Iterable[tuple[str, str]]) -> KeptColumns:
     """The rules whose pattern is one of these silver tables'."""
     names = tuple(names)
+    return KeptColumns(_of(every.rules, names), _of(every.masks, names), _of(every.where, names))
 
-    def is_of(rule: ColumnRule | MaskRule | RowRule) -> bool:
-        return any(matches((rule.match,), *name) for name in names)
 
-    rules, masks, where = filter(is_of, every.rules), filter(is_of, every.masks), filter(is_of, every.where)
-    return KeptColumns(tuple(rules), tuple(masks), tuple(where))
+def _of(rules: tuple[R, ...], names: Iterable[tuple[str, str]]) -> tuple[R, ...]:
+    places = set[int]()
+    if rules:
+        patterns = tuple(rule.match for rule in rules)
+        for name in names:
+            places.update(matching_places(patterns, *name))
+    return tuple(map(rules.__getitem__, sorted(places)))
 
 
 def beside(table: str) -> list[str]:

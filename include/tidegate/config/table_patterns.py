@@ -138,6 +138,62 @@ def matches(patterns: Iterable[str], database: str, table: str) -> bool:
     return compiled(tuple(patterns)).match((database, table))
 
 
+class NumberedPatterns:
+    """Several patterns, each with its place among them. Plain names are looked up, however many there are."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._literal: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._others: list[tuple[int, re.Pattern[str], re.Pattern[str]]] = []
+        for place, pattern in enumerate(patterns):
+            database, table = compile_pattern(pattern)
+            if _LITERAL.fullmatch(database.pattern) and _LITERAL.fullmatch(table.pattern):
+                self._literal[database.pattern, table.pattern].append(place)
+            else:
+                self._others.append((place, database, table))
+
+    def of(self, database: str, table: str) -> list[int]:
+        """The places of the patterns that are of this table, in their order."""
+        places = list(self._literal.get((database, table), ()))
+        for place, databases, names in self._others:
+            if databases.fullmatch(database) and names.fullmatch(table):
+                places.append(place)
+        return sorted(places)
+
+
+@lru_cache(maxsize=256)
+def _numbered(patterns: tuple[str, ...]) -> NumberedPatterns:
+    return NumberedPatterns(patterns)
+
+
+def matching_places(patterns: Iterable[str], database: str, table: str) -> list[int]:
+    """The places of the patterns that are of this table, in their order."""
+    return _numbered(tuple(patterns)).of(database, table)
+
+
+class TableNames:
+    """Names of tables, asked by patterns."""
+
+    def __init__(self, names: Iterable[tuple[str, str]]) -> None:
+        self._tables: dict[str, set[str]] = defaultdict(set)
+        for database, table in names:
+            self._tables[database].add(table)
+
+    def any_of(self, pattern: str) -> bool:
+        """Whether a pattern is of one of them."""
+        databases, tables = compile_pattern(pattern)
+        return any(self._has(database, tables) for database in self._named(databases))
+
+    def _named(self, half: re.Pattern[str]) -> Iterable[str]:
+        if _LITERAL.fullmatch(half.pattern):
+            return [half.pattern] if half.pattern in self._tables else []
+        return filter(half.fullmatch, self._tables)
+
+    def _has(self, database: str, half: re.Pattern[str]) -> bool:
+        if _LITERAL.fullmatch(half.pattern):
+            return half.pattern in self._tables[database]
+        return any(map(half.fullmatch, self._tables[database]))
+
+
 def matches_database(pattern: str, database: str, *, whole: bool = False) -> bool:
     """Whether a pattern is of tables of this database. whole: of all of them."""
     half, tables = compile_pattern(pattern)

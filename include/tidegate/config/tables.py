@@ -26,6 +26,7 @@ from tidegate.config.table_patterns import (
     filled,
     matches,
     matches_database,
+    matching_places,
     may_fill,
     shadowed,
 )
@@ -138,8 +139,8 @@ class Tables(Section):
 
     def clustering_of(self, database: str, table: str) -> tuple[str, ...]:
         """The columns to cluster a logical table by, by the first rule that matches; () for the key's."""
-        rules = (rule for rule in self.clustering if matches((rule.match,), database, table))
-        return next((rule.columns for rule in rules), ())
+        places = matching_places((rule.match for rule in self.clustering), database, table)
+        return self.clustering[places[0]].columns if places else ()
 
     def columns_of(self, database: str, table: str) -> KeptColumns:
         """The rules for a logical table: also those of the one that a schema change puts it beside."""
@@ -162,8 +163,8 @@ class Tables(Section):
 
     def logical(self, database: str, table: str) -> Logical:
         """The logical table that a physical one flows into."""
-        for route in self.routes:
-            if (target := route.target(database, table)) is not None:
+        for place in matching_places((route.match for route in self.routes), database, table) if self.routes else ():
+            if (target := self.routes[place].target(database, table)) is not None:
                 return Logical(*target, routed=True)
         return Logical(database, table, routed=False)
 

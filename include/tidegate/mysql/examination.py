@@ -124,7 +124,8 @@ def examine(
     if known.keys() == pipeline.sources.keys():
         versions = [version for source in known.values() for version in source.versions]
         shown = [name for source in known.values() for name in source.shown]
-        for what in idle_rules(pipeline.tables, versions, shown):
+        idle = [pattern for pattern in pipeline.tables.include if all(pattern in each.idle for each in known.values())]
+        for what in idle_rules(pipeline.tables, versions, idle, shown):
             text = f"{what}: is it mistyped? The rule does nothing now"
             examination.lines.append(Line("pipeline file", SourceVerdict.CAUTION, text))
     return examination
@@ -198,6 +199,7 @@ class _Source:
     connection: Any
     facts: SourceFacts = field(init=False)
     versions: list[TableVersion] = field(init=False, default_factory=list)
+    idle: set[str] = field(init=False, default_factory=set)  # patterns of include without a table here
     shown: list[tuple[str, str]] = field(init=False, default_factory=list)
 
     @property
@@ -263,7 +265,8 @@ class _Source:
         versions = read_baseline(self.connection, self.name, keeps, facts.position)
         versions = [version for version in versions if version.table]
         self.versions = versions
-        if idle_patterns(self.pipeline.tables, versions):
+        self.idle = set(idle_patterns(self.pipeline.tables, versions))
+        if self.idle:
             with self.connection.cursor() as cursor:
                 self.shown = names_there(asked_by(cursor))
         if not versions:

@@ -10,47 +10,54 @@ A mask that is mistyped leaves values plain, and nothing else would say so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
 
 from tidegate.conditions.model import leaves
-from tidegate.config import ClusterRule, ColumnRule, MaskRule, RowRule, Tables, column_pattern, matches, near_table
+from tidegate.config import (
+    ClusterRule,
+    ColumnRule,
+    MaskRule,
+    RowRule,
+    TableNames,
+    Tables,
+    column_pattern,
+    matching_places,
+    near_table,
+)
 from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.tables import MARKER, SYSTEM_PREFIX
 
-_NAME: Final = re.compile(r"\w+\.\w+")  # a pattern that is one table's name; a file may have thousands
 _NEAR_MAX: Final = 20
 Rule = ClusterRule | ColumnRule | MaskRule | RowRule
 
 
 def idle_patterns(tables: Tables, versions: Iterable[TableVersion]) -> list[str]:
     """Those of tables.include that none of these tables has."""
-    names = {(version.database, version.table) for version in versions}
-    return [pattern for pattern in tables.include if pattern != MARKER and _is_idle(pattern, names)]
-
-
-def _is_idle(pattern: str, names: Collection[tuple[str, str]]) -> bool:
-    database, _, table = pattern.partition(".")
-    if (database, table) in names:
-        return False
-    return _NAME.fullmatch(pattern) is not None or not any(matches((pattern,), *name) for name in names)
+    names = TableNames((version.database, version.table) for version in versions)
+    return [pattern for pattern in tables.include if pattern != MARKER and not names.any_of(pattern)]
 
 
 def idle_rules(
-    tables: Tables, versions: Sequence[TableVersion], shown: Collection[tuple[str, str]] = ()
+    tables: Tables,
+    versions: Sequence[TableVersion],
+    idle: Iterable[str],
+    shown: Collection[tuple[str, str]] = (),
 ) -> Iterator[str]:
-    """versions: of every kept table that all sources of the pipeline show. shown: the names of all tables, kept or not,
-    where a pattern of include has none.
+    """versions: of every kept table that all sources of the pipeline show. idle: the patterns of include without one of
+    them. shown: the names of all tables, kept or not, where there is such a pattern.
     """
-    yield from _idle_tables(tables, versions, shown)
+    if versions:  # no table at all is another line's matter
+        yield from _said("include", idle, shown)
+        yield from _idle_lists(tables, versions)
     columns: dict[Rule, list[Column]] = {}
+    by = tuple(rule.match for rule in tables.clustering)
     for version in versions:
         name = tables.logical(version.database, version.table)[:2]
         kept = tables.columns_of(*name)
-        clustered = (rule for rule in tables.clustering if matches((rule.match,), *name))
+        clustered = map(tables.clustering.__getitem__, matching_places(by, *name))
         own: list[Rule] = [*kept.rules, *kept.masks, *kept.where, *clustered]
         for rule in own:
             columns.setdefault(rule, []).extend(version.columns)
@@ -65,16 +72,13 @@ def idle_rules(
                     yield f"tables.{section}: no column of {rule.match} has {asked}"
 
 
-def _idle_tables(tables: Tables, versions: Sequence[TableVersion], shown: Collection[tuple[str, str]]) -> Iterator[str]:
-    """Patterns of the lists of tables. No table at all is another line's matter."""
-    if not versions:
-        return
+def _idle_lists(tables: Tables, versions: Sequence[TableVersion]) -> Iterator[str]:
+    """Patterns of silver's tables, in the lists of modes and changelogs."""
     logical = {tables.logical(version.database, version.table)[:2] for version in versions}
-    yield from _said("include", idle_patterns(tables, versions), shown)
+    names = TableNames(logical)
     for section in (*Tables.PASTS, "changelog"):
-        yield from _said(
-            section, [pattern for pattern in getattr(tables, section) if _is_idle(pattern, logical)], logical
-        )
+        idle = [pattern for pattern in getattr(tables, section) if not names.any_of(pattern)]
+        yield from _said(section, idle, logical)
 
 
 def _said(section: str, patterns: Iterable[str], names: Collection[tuple[str, str]]) -> Iterator[str]:
