@@ -15,7 +15,9 @@ import re
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from contextlib import closing, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -29,15 +31,12 @@ from tidegate.limits import CHECK_ANSWER_SECONDS
 from tidegate.text_layout import counted
 
 if TYPE_CHECKING:
+    from tidegate.mysql.catalog import Name
     from tidegate.mysql.connection import ConnectionInfo
 
 _PLAIN: Final = re.compile(r"[\w-]+")  # means itself in a pattern
 _EXPORTED: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _COMMA: Final = re.compile(r",(?![^{]*\})")  # not the comma of a quantifier, {1,2}
-_TABLES: Final = (
-    "SELECT table_schema, count(*) FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
-    " GROUP BY table_schema ORDER BY table_schema"
-)
 
 
 def init(
@@ -58,9 +57,9 @@ def init(
     info = ConnectionInfo.of(from_environment(conn_id))
     if not asked:
         typer.echo(f"The connection {conn_id} comes from {variable(conn_id)}.")
-    flavour, databases, needed = _look(info)
-    patterns = [part.strip() for part in _COMMA.split(tables or _ask_tables(databases)) if part.strip()]
-    text = _pipeline_text(pipeline, lake or f"lakes/{pipeline}", conn_id, flavour, patterns)
+    server = _look(info)
+    patterns = server.patterns_of(tables) if tables else _ask_tables(server)
+    text = _pipeline_text(pipeline, lake or f"lakes/{pipeline}", conn_id, server.flavour, patterns)
     config.parse(text, where=str(file))
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("x") as opened:
@@ -72,9 +71,9 @@ def init(
         check(str(file))
     except typer.Exit as ended:
         code = ended.exit_code
-    if needed:
+    if server.needed:
         typer.echo("\nAn administrator runs this at the server:\n")
-        typer.echo(textwrap.indent("\n".join(needed), "  "))
+        typer.echo(textwrap.indent("\n".join(server.needed), "  "))
     typer.echo(_next_steps(pipeline, conn_id, asked=asked))
     raise typer.Exit(code)
 
@@ -145,8 +144,38 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _look(info: ConnectionInfo) -> tuple[config.Flavour, dict[str, int], list[str]]:
-    """(flavour, tables per database, statements that an administrator must run)."""
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """The facts of a server. account: ours, as in a GRANT. tables: those that it shows us. needed: statements that an
+    administrator must run.
+    """
+
+    flavour: config.Flavour
+    account: str
+    tables: list[Name]
+    needed: list[str]
+
+    def patterns_of(self, text: str) -> list[str]:
+        """The patterns of an answer. Raises UsageError where one is none, or no table matches any of them."""
+        patterns = tuple(part.strip() for part in _COMMA.split(text) if part.strip())
+        try:
+            kept = any(config.matches(patterns, *name) for name in self.tables)
+        except ValueError as error:
+            raise UsageError(str(error), where="--tables", remedy="see Patterns in docs/tables.md") from error
+        if not kept:
+            near = [name for pattern in patterns for name in config.near_table(pattern, self.tables)]
+            meant = f"did you mean {', '.join(dict.fromkeys(near))}? Or " if near else ""
+            raise UsageError(
+                f"no table that the server shows this account matches {', '.join(patterns) or 'nothing'}",
+                where="--tables",
+                remedy=f"{meant}make the tables first, or run there: GRANT SELECT ON *.* TO {self.account}",
+            )
+        return list(patterns)
+
+
+def _look(info: ConnectionInfo) -> _Server:
+    """Raises UsageError where the server shows us no table."""
+    from tidegate.mysql.catalog import BASE_TABLES, NAMES, asked_by, names_of, names_there, rows_of
     from tidegate.mysql.connection import connect
     from tidegate.mysql.paste import statements
     from tidegate.mysql.server_facts import read_facts
@@ -155,23 +184,37 @@ def _look(info: ConnectionInfo) -> tuple[config.Flavour, dict[str, int], list[st
 
     with closing(connect(info, read_timeout=CHECK_ANSWER_SECONDS)) as opened, opened.cursor() as cursor:
         facts = read_facts(opened, info)
-        cursor.execute(_TABLES)
         own = {*config.OWN_DATABASES, WATERMARK_DATABASE}
-        databases = {str(name): int(count) for name, count in cursor.fetchall() if str(name).lower() not in own}
+        names = [name for name in names_there(asked_by(cursor)) if name[0].lower() not in own]
+        tables = sorted(names_of(rows_of(asked_by(cursor), NAMES, names, where=BASE_TABLES)))
         account, writes_marks = marks_of(cursor)
         needed = statements(facts, account, writes_marks=writes_marks)
     typer.echo(f"The server is {facts.flavour} {facts.version}.")
-    return facts.flavour, databases, needed
+    if not tables:
+        raise UsageError(
+            "the server shows this account no table",
+            where=info.where,
+            remedy=f"make the tables first, or run there: GRANT SELECT ON *.* TO {account}",
+        )
+    return _Server(facts.flavour, account, tables, needed)
 
 
-def _ask_tables(databases: dict[str, int]) -> str:
-    if not databases:
-        typer.echo("The server shows this account no table. The tables may come later, or the account lacks SELECT.")
-        return str(typer.prompt("Tables to keep, as database.table, * for any"))
-    shown = ", ".join(f"{name} ({counted(count, 'table', 'tables')})" for name, count in databases.items())
+def _ask_tables(server: _Server) -> list[str]:
+    counts = Counter(database for database, _ in server.tables)
+    shown = ", ".join(f"{name} ({counted(count, 'table', 'tables')})" for name, count in counts.items())
     typer.echo(f"Databases: {shown}")
-    every = ", ".join(f"{name if _PLAIN.fullmatch(name) else _escaped(name)}.*" for name in databases)
-    return str(typer.prompt("Tables to keep, as database.table, * for any", default=every))
+    every = ", ".join(f"{name if _PLAIN.fullmatch(name) else _escaped(name)}.*" for name in counts)
+
+    def patterns_of(text: str) -> list[str]:
+        """Raises BadParameter, after which it is asked for again."""
+        try:
+            return server.patterns_of(text)
+        except UsageError as error:
+            raise typer.BadParameter(f"{error.what}; {error.remedy}") from None
+
+    asks = "Tables to keep, as database.table, * for any"
+    patterns: list[str] = typer.prompt(asks, default=every, value_proc=patterns_of)
+    return patterns
 
 
 def _escaped(name: str) -> str:

@@ -97,6 +97,37 @@ def test_what_init_prints_is_all_that_the_server_needs(
     assert "already" in str(refused.exception)
 
 
+def test_tables_that_no_pattern_names_are_asked_for_again_and_leave_no_file(
+    server: Server, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It wrote a file that `check` refuses, and named the near table below a screen of text."""
+    answers = [server.host, str(server.port), "asked", _PASSWORD]
+    words = ("init", "p", "--lake", str(tmp_path / "lake"))
+    refused = _run(*words, "--tables", "shp.*, shop.ordrs", answers=answers)
+    assert "no table that the server shows this account matches shp.*, shop.ordrs" in str(refused.exception)
+    assert "did you mean shop.*, shop.orders? Or make the tables first" in str(refused.exception)
+    assert "GRANT SELECT ON *.* TO 'asked'@'%'" in str(refused.exception)
+    assert not folder.exists()
+
+    monkeypatch.delenv("AIRFLOW_CONN_P_DB", raising=False)
+    done = _run(*words, answers=[*answers, "shop.ordrs", "shop", "shop.orders"])
+    assert "did you mean shop.orders?" in done.output
+    assert "pattern 'shop' must be database.table" in done.output
+    assert config.load(folder / "p.yaml").tables.include == ("shop.orders",)
+
+
+def test_an_account_that_is_shown_no_table_is_told_what_to_grant(
+    server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.query("REVOKE SELECT ON shop.* FROM 'asked'@'%'")
+    server.query("REVOKE SELECT ON `other+1,one`.* FROM 'asked'@'%'")
+    refused = _run("init", "p", answers=[server.host, str(server.port), "asked", _PASSWORD])
+    assert "the server shows this account no table" in str(refused.exception)
+    assert "GRANT SELECT ON *.* TO 'asked'@'%'" in str(refused.exception)
+    assert "Tables to keep" not in refused.output
+    assert not folder.exists()
+
+
 def test_a_wrong_password_writes_no_file(server: Server, folder: Path) -> None:
     done = _run("init", "p", answers=[server.host, str(server.port), "asked", "wrong", ""])
     assert done.exit_code != EXIT_OK
