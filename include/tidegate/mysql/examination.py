@@ -313,9 +313,10 @@ class _Source:
         names = tuple(
             sorted(f"{database}.{table}" for database, table in hidden if self.pipeline.tables.keeps(database, table))
         )
-        text = "followed, and the server doesn't show them: our account has no SELECT on them any more, unless apply"
+        text = "followed, and the server doesn't show them: our account has no SELECT on them any more (run there:"
+        text += f" GRANT SELECT ON <table> TO {self.facts.account}), unless apply only hasn't come to their DROP or"
         if names:
-            yield self._line(SourceVerdict.CAUTION, f"{text} only hasn't come to their DROP or RENAME yet", names)
+            yield self._line(SourceVerdict.CAUTION, f"{text} RENAME yet", names)
 
     def _unknown_rows(self, known: Mapping[tuple[str, str], VersionStatus], full: list[TableVersion]) -> Iterator[Line]:
         """Among tables with rows now: those that capture hasn't followed since they were empty."""

@@ -37,7 +37,7 @@ from tidegate.verify.source_side import SourceSide
 from tidegate.verify.source_table import SourceTable
 from tidegate.verify.strays import STRAY, stray_rows
 from tidegate.verify.under_way import Again, Differing, Round, TableUnderWay, VerifyOptions, difference, hex_of, waiting
-from tidegate.verify.unread import WHY
+from tidegate.verify.unread import WHY, hidden_tables
 
 _WAITS: Final = (State.HELD, State.RELEASED, State.SNAPSHOT)  # a released one catches up, one of a snapshot lacks rows
 _NO_DATE: Final = "rows have a key with a date that no calendar has, which silver has no value for"
@@ -95,6 +95,11 @@ class Check:
             seen.add(work.logical)
             if self._wanted(work.name_there, work.logical):
                 yield self._unread(work)
+        for work in list(hidden_tables(self.lake.lake, self.pipeline, self.sources, self._followed)):
+            if self._state(work.logical)[0] not in ("", State.DROPPED, State.LEFT):
+                seen.add(work.logical)
+                if self._wanted(work.name_there, work.logical):
+                    yield self._unread(work)
         alone = [logical for logical in sorted(known - seen) if self._wanted(logical, logical)]
         if alone:
             again = {self._logical(*name) for side in self.sources.values() for name in side.tables(self._followed)}
@@ -157,7 +162,7 @@ class Check:
         state, reason = self._state(work.logical)
         if state in _WAITS:
             return work.result(*waiting(state, reason))
-        return work.result(Outcome.UNVERIFIED, WHY.format(source=work.source))
+        return work.result(Outcome.UNVERIFIED, work.refused or WHY.format(source=work.source))
 
     def _path(self, logical: str) -> str:
         table = self.cut.tables.get(logical)
@@ -233,7 +238,9 @@ class Check:
                     if side.reads_at_cuts and time.monotonic() - self._seen_at > VERIFY_CUT_SECONDS:
                         self.wait([work.source])
         except TidegateError:
-            if side.describe(work.database, work.name) == work.table:
+            if refusal := side.refusal(work.database, work.name):
+                work.refused = refusal
+            elif side.describe(work.database, work.name) == work.table:
                 raise
             work.prints.clear()  # a DDL came in between: _compare finds it
         return rows
@@ -253,6 +260,8 @@ class Check:
         state, reason = self._state(work.logical)
         if state in _WAITS:
             return work.result(*waiting(state, reason))
+        if work.refused:
+            return work.result(Outcome.UNVERIFIED, work.refused)
         if work.table is None:  # it was held when it would have been read
             raise Again
         table = self._checked(work)
@@ -267,6 +276,8 @@ class Check:
             return work.result(Outcome.EQUAL, "empty at the source, not in silver yet")
         work.silver = self._silver(work)
         if columns := other_columns(self.lake, self.silver, work, self._path(work.logical)):
+            if refusal := self.sources[work.source].refusal(work.database, work.name, whole=True):
+                return work.result(Outcome.UNVERIFIED, refusal)
             return work.result(Outcome.DIFFERENT, why_columns(columns), source_rows=rows, columns=columns)
         work.first = self.silver.compare(name, table, len(work.prints), work.silver)
         assert work.place is not None, "it was read"

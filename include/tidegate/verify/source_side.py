@@ -21,12 +21,13 @@ from pymysql.constants import ER
 from tidegate.conditions.matching import check_literals
 from tidegate.conditions.model import leaves
 from tidegate.config import OWN_DATABASES, KeptColumns
-from tidegate.errors import SourceUnavailable, VerifyError
+from tidegate.errors import SourceRefused, SourceUnavailable, VerifyError
 from tidegate.lake.captured_places import Visible
 from tidegate.limits import VERIFY_LOCK_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.catalog import BASE_TABLES, NAMES, names_of, names_there, rows_of
 from tidegate.mysql.condition import ConditionSql
 from tidegate.mysql.connection import ConnectionInfo, connect, named
+from tidegate.mysql.paste import account_of
 from tidegate.mysql.server_facts import SERVER_IDS, server_of
 from tidegate.mysql.sql import above, key_order, quote_name, upto
 from tidegate.mysql.visible import visible_place
@@ -150,6 +151,25 @@ class SourceSide:
         """(database, table) of every table that is kept."""
         names = [name for name in names_there(self.ask) if name[0].lower() not in OWN_DATABASES and keeps(*name)]
         return sorted(names_of(rows_of(self.ask, NAMES, names, where=BASE_TABLES)))
+
+    def refusal(self, database: str, table: str, *, whole: bool = False) -> str:
+        """Why our account can't read a table, with the missing grant; "" if it can, or the table is gone.
+
+        whole: all of its columns. The server shows nobody what they may not read.
+        """
+        place = f"{quote_name(database)}.{quote_name(table)}"
+        try:
+            self.ask(f"SELECT {'*' if whole else 1} FROM {place} LIMIT 0")
+        except SourceRefused:
+            account = account_of(str(self.ask("SELECT CURRENT_USER()")[0][0]))
+            part = "all of its columns" if whole else "it"
+            return (
+                f"our account can't read {part} at {self.info.where}; run there: GRANT SELECT ON {place} TO {account}"
+            )
+        except SourceUnavailable as error:
+            if not isinstance(error.__cause__, pymysql.err.ProgrammingError):  # not: no such table
+                raise
+        return ""
 
     def describe(self, database: str, table: str) -> SourceTable:
         """Its columns, each with its way of comparing, and the key that names a row to people."""

@@ -89,6 +89,7 @@ class TableUnderWay:
     logical: str
     only: tuple[tuple[str, str], ...]
     attempts: int = 0
+    refused: str = ""  # why our account can't read it
     table: SourceTable | None = None
     place: Visible | None = None
     prints: list[Prints] = field(default_factory=list)

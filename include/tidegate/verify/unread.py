@@ -1,6 +1,6 @@
-"""Tables whose source nobody can read by SQL: a changefeed's, of which no TiDB is named.
+"""Tables that nobody can read by SQL at their source: of a changefeed without a named TiDB, or without a grant for us.
 
-In:  a lake, a pipeline, the sources that can't be read.
+In:  a lake, a pipeline, its sources.
 Out: their tables, by what the schema history says is there.
 
 They are named as not verified, each by itself, so a good end of a verification never leaves one out.
@@ -8,12 +8,15 @@ They are named as not verified, each by itself, so a good end of a verification 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from tidegate.config import Pipeline
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
+from tidegate.mysql.start.recorded import newest_statuses
+from tidegate.schema.model.columns import VersionStatus
+from tidegate.verify.source_side import SourceSide
 from tidegate.verify.under_way import TableUnderWay
 
 WHY: Final = (
@@ -34,3 +37,16 @@ def _tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str]) -> It
             if table and pipeline.tables.keeps(database, table):
                 to_database, to_table, _ = pipeline.tables.logical(database, table)
                 yield TableUnderWay(source, database, table, f"{to_database}.{to_table}", ())
+
+
+def hidden_tables(
+    lake: LakeFiles, pipeline: Pipeline, sources: Mapping[str, SourceSide], followed: Callable[[str, str], bool]
+) -> Iterator[TableUnderWay]:
+    """Followed tables that a server doesn't show to our account, each with the reason. Raises LakeUnavailable."""
+    for source, side in sources.items():
+        shown = set(side.tables(followed))
+        for name, status in sorted(newest_statuses(lake, source).items()):
+            if status is VersionStatus.DROPPED or name in shown or not followed(*name):
+                continue
+            if refusal := side.refusal(*name):
+                yield TableUnderWay(source, *name, pipeline.tables.logical(*name).name, (), refused=refusal)
