@@ -272,14 +272,14 @@ def _binlogs(captured: SourceStatus, server: SourceAnswer, lag: float | None) ->
 
 
 def _lag(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:
-    """The lag of the cut. When every captured change is in silver, it is as far behind as capture
-    is.
-    """
+    """The lag of silver: since its first captured change that waits, and at least as much as capture is behind."""
     if not cut_ts:
         return None
-    if any(source.captured is None or source.captured.max_commit_ts > cut_ts for source in sources):
+    known = [source.captured for source in sources if source.captured is not None]
+    if len(known) < len(sources):
         return _age(cut_ts)
-    return max((source.lag_seconds or 0.0 for source in sources), default=0.0)
+    waiting = [_age(captured.unapplied_ts) for captured in known if captured.max_commit_ts > cut_ts]
+    return max([seconds or 0.0 for seconds in (*waiting, *(source.lag_seconds for source in sources))], default=0.0)
 
 
 def _age(commit_ts: int) -> float | None:

@@ -61,7 +61,7 @@ def status(
         standing = view.standing
         assert standing is not None, "a lake that can't be read raises"
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
-        past = timeline(lake, now, pipelines.RANGES["hour"]) if as_json else None
+        past = timeline(lake, now, pipelines.RANGES["hour"], loaded.sources) if as_json else None
         layout = format_of(lake)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error

@@ -59,7 +59,7 @@ def screen(pipeline: Pipeline, lake: LakeFiles, rows: int) -> list[str]:
     at = time.strftime("%H:%M:%S UTC", time.gmtime(now))
     try:
         stands = pipelines.seen_standing(pipeline, lake, pipelines.asking(pipeline, lake, from_environment))
-        past = timeline(lake, now, _HOUR).with_lag_now(stands.lag_seconds)
+        past = timeline(lake, now, _HOUR, pipeline.sources).with_lag_now(stands.lag_seconds)
     except (TidegateError, OSError) as error:
         return [f"{pipeline.pipeline}: unreadable, {at}", str(error)][:rows]
     lines = [f"{stands.pipeline}: {health(stands)}, {at}", why(stands), "", *_rates(past), ""]

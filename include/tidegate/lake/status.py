@@ -35,8 +35,8 @@ _LAST = ["seq", "kind", "server_id", "server_uuid", "file", "end_pos", "gtid_exe
 class SourceStatus:
     """Bronze's state of a source. max_commit_ts: of any transaction in it; 0 when there was none
     yet. heard_at: when its newest segment was cut, Unix time. unapplied_bytes: of files with a
-    transaction behind the cut; unapplied_since: when the first of them came, 0 without one.
-    above_cut_since: when its log came above the cut, 0 where it hasn't.
+    transaction behind the cut; unapplied_since: when the first of them came; unapplied_ts: the first
+    commit behind the cut, or before it as far as the files' statistics tell; 0 without one. above_cut_since: when its log came above the cut, 0 where it hasn't.
     """
 
     source: str
@@ -52,6 +52,7 @@ class SourceStatus:
     heard_at: float = 0.0
     unapplied_bytes: int = 0
     unapplied_since: float = 0.0
+    unapplied_ts: int = 0
     above_cut_since: float = 0.0
 
 
@@ -196,5 +197,6 @@ def _source(lake: LakeFiles, source: str, files: list[BronzeFile], cut_ts: int =
         heard_at=last["captured_at"].timestamp(),
         unapplied_bytes=sum(file.bytes for file in unapplied),
         unapplied_since=min((file.modified_ms for file in unapplied), default=0) / 1000,
+        unapplied_ts=min((max(file.min_commit_ts, cut_ts) for file in unapplied), default=0),
         above_cut_since=min((file.modified_ms for file in files if file.resolved_ts > cut_ts), default=0) / 1000,
     )

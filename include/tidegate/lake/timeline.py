@@ -1,19 +1,22 @@
 """How far behind silver was, and how much went through, over the last hour, day or week.
 
-In:  a lake: control/cuts (when a cut was published) and control/ledger (rows and bytes of each
-     window).
+In:  a lake: control/cuts (when a cut was published), bronze's log (the first commit that a cut lacked),
+     and control/ledger (rows and bytes of each window).
 Out: a Timeline of equal steps; nothing is written.
 
 The two tables are bounded by maintain (it thins cuts and forgets old ledger rows), so no table of
 its own is needed. Older cuts are thinned: a step there shows the lag of the kept cuts.
+
+A quiet source's newest cut gets older, and silver lacks nothing: it is behind from the first commit above the cut on.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -21,6 +24,8 @@ import numpy as np
 from tidegate import tables
 from tidegate.commit_ts import compose, physical_ms
 from tidegate.lake import control
+from tidegate.lake.bronze.first_commits import FirstCommits
+from tidegate.lake.bronze.log import BronzeFiles
 from tidegate.lake.files import LakeFiles
 from tidegate.limits import CUTS_LATE_SECONDS, DENSE_CUTS_SECONDS
 from tidegate.limits.formats import LOGICAL_BITS
@@ -60,14 +65,27 @@ class Timeline:
         return sum(amounts[-_RATE_STEPS:]) / (_RATE_STEPS * self.step_seconds)
 
     def with_lag_now(self, seconds: float | None) -> Timeline:
-        """The timeline with the present: a quiet source's cut gets older, though nothing is
-        missing.
-        """
-        return replace(self, lag=(*self.lag[:-1], seconds))
+        """The timeline with the present: what is behind now has been behind for so long, though bronze may lack it."""
+        if seconds is None:
+            return replace(self, lag=(*self.lag[:-1], None))
+        lag, since = list(self.lag), self.end - seconds
+        for step, known in enumerate(lag):
+            end = self.end - self.step_seconds * (len(lag) - 1 - step)
+            if known is not None and end > since:
+                lag[step] = max(known, end - since)
+        return replace(self, lag=(*lag[:-1], seconds))
 
 
-def timeline(lake: LakeFiles, now: float, seconds: float) -> Timeline:
-    """Raises LakeUnavailable, LakeRefused. now: Unix seconds."""
+def timeline(
+    lake: LakeFiles,
+    now: float,
+    seconds: float,
+    sources: Collection[str] | None = None,
+    firsts: FirstCommits | None = None,
+) -> Timeline:
+    """Raises LakeUnavailable, LakeRefused, OSError. now: Unix seconds. sources: the pipeline's; None: all of bronze.
+    firsts: of a caller that looks again.
+    """
     step = seconds / STEPS
     edges = [now - seconds + step * number for number in range(STEPS + 1)]
     # What was published late is older than it was published: by up to a day, or as much as is shown.
@@ -77,8 +95,15 @@ def timeline(lake: LakeFiles, now: float, seconds: float) -> Timeline:
     cuts = control.read_above(lake, tables.CUTS, newer, columns=wanted, filters=[("table", "=", "")])
     cuts = cuts.sort_by("published_at")
     published = [micros / 1e6 for micros in cuts["published_at"].cast("int64").to_pylist()]
-    complete = [physical_ms(stamp) / 1000 for stamp in cuts["cut_ts"].to_pylist()]
-    lag = tuple(_lags(edges, published, complete, dense=seconds <= DENSE_CUTS_SECONDS))
+    stamps: list[int | None] = cuts["cut_ts"].to_pylist()
+    dense = seconds <= DENSE_CUTS_SECONDS
+    if dense:
+        firsts = firsts or FirstCommits(lake)
+        stamps = firsts.above(
+            BronzeFiles(lake.log(tables.SEGMENTS.path)).by_source(), cuts["cut_ts"].to_pylist(), sources
+        )
+    complete = [inf if stamp is None else physical_ms(stamp) / 1000 for stamp in stamps]
+    lag = tuple(_lags(edges, published, complete, dense=dense))
     ledger = control.read_above(lake, tables.LEDGER, newer, columns=_LEDGER)
     # A window is dated by its cut: it was published within its lag after that.
     seconds_of = (ledger["cut_ts"].to_numpy().astype(np.int64) >> LOGICAL_BITS) / 1000
@@ -88,7 +113,7 @@ def timeline(lake: LakeFiles, now: float, seconds: float) -> Timeline:
         tuple(int(value) for value in np.bincount(places[inside], ledger[name].to_numpy()[inside], STEPS))
         for name in _LEDGER[1:]
     )
-    windows = tuple(_windows(edges, published)) if seconds <= DENSE_CUTS_SECONDS else (None,) * STEPS
+    windows = tuple(_windows(edges, published)) if dense else (None,) * STEPS
     return Timeline(now, step, lag, rows, payload, windows)
 
 
@@ -99,15 +124,15 @@ def _windows(edges: list[float], published: list[float]) -> Iterator[float | Non
 
 
 def _lags(edges: list[float], published: list[float], complete: list[float], *, dense: bool) -> Iterator[float | None]:
-    """complete: the moment up to which each cut is complete. dense: every cut is there, so just
+    """complete: the moment up to which silver lacked nothing once a cut was there. dense: every cut is there, so just
     before one is published the one before it counts, and behind the last one it does until now.
     """
     steps = len(edges) - 1
     for step in range(steps):
         first, last = (bisect_right(published, edge) for edge in edges[step : step + 2])
         known = [published[cut] - complete[cut] for cut in range(first, last)]
-        if dense and 0 < first < last:
-            known.append(published[first] - complete[first - 1])
+        if dense:
+            known += [published[cut] - complete[cut - 1] for cut in range(max(1, first), last)]
         if last and (dense or step == steps - 1):
             known.append(edges[step + 1] - complete[last - 1])
         yield max(0.0, *known) if known else None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidegate.config import Pipeline
     from tidegate.connections import Connections
     from tidegate.lake.audit import Recorded
+    from tidegate.lake.bronze.first_commits import FirstCommits
     from tidegate.lake.files import LakeFiles
     from tidegate.lake.schema_changes import SchemaChange
     from tidegate.lake.timeline import Timeline
@@ -112,6 +113,7 @@ class PipelineReader:
         self._lock = threading.Lock()
         self._lake: LakeFiles | None = None
         self._snapshots: ShownSnapshots | None = None
+        self._firsts: FirstCommits | None = None
         self._view: PipelineView | None = None
         self._histories: dict[str, tuple[float, Timeline]] = {}
         self._pool = ThreadPoolExecutor(min(_ASKED_AT_ONCE_MAX, len(pipeline.sources)), "tidegate-ask")
@@ -204,9 +206,10 @@ class PipelineReader:
         if self._lake is None:
             self._lake = open_lake(self.pipeline, self._lake_connections)
             self._lake.carry()
+            from tidegate.lake.bronze.first_commits import FirstCommits
             from tidegate.snapshot.progress.shown import ShownSnapshots
 
-            self._snapshots = ShownSnapshots(self._lake)
+            self._snapshots, self._firsts = ShownSnapshots(self._lake), FirstCommits(self._lake)
         return self._lake
 
     def _ask(self, ask: Ask) -> Ask:
@@ -230,7 +233,8 @@ class PipelineReader:
 
         read_at, known = self._histories.get(span, (0.0, None))
         if known is None or now - read_at > max(PAGE_LOOK_SECONDS, RANGES[span] / STEPS / 4):
-            known = timeline(self._open(), now, RANGES[span])
+            lake = self._open()
+            known = timeline(lake, now, RANGES[span], self.pipeline.sources, self._firsts)
             self._histories[span] = (now, known)
         return known
 

@@ -165,7 +165,6 @@ def _history(timeline: Timeline | None, asked: TablesAsked) -> str:
         f"<div class='charts'>{chart(timeline.lag, 'Lag of silver', _short_age, ends)}"
         f"{chart(rates, 'Row changes a second', rate_text, ends)}"
         f"{chart(volume, 'Binlog a second', size_text, ends)}{windows}</div>"
-        "<p>While a source is quiet, its newest cut gets older. A lag of then doesn't mean that a change was late.</p>"
         "</section>"
     )
 

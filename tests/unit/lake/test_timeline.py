@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.kit.decoding import segment
 from tidegate import tables
 from tidegate.commit_ts import compose
 from tidegate.lake import control
+from tidegate.lake.bronze.table import Bronze
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.timeline import STEPS, timeline
 
@@ -58,6 +61,20 @@ def accounted(lake: LakeFiles, *windows: tuple[float, int, int]) -> None:
     control.append(lake, tables.LEDGER, rows)
 
 
+def landed(lake: LakeFiles, *segments: tuple[float, float] | None, at_once: bool = False, source: str = "s") -> None:
+    """(first commit, last commit) so many seconds ago; None: a heartbeat. at_once: in one file."""
+    empty = segment(b"", b"")
+    made = [
+        replace(empty, source=source, seq=number, min_commit_ts=at(span[0]), max_commit_ts=at(span[1]))
+        if span
+        else replace(empty, source=source, seq=number, min_commit_ts=0, max_commit_ts=0)
+        for number, span in enumerate(segments, 1)
+    ]
+    bronze = Bronze(lake, source)
+    for some in [made] if at_once else [[each] for each in made]:
+        bronze.append(some)
+
+
 def test_nothing_is_known_of_an_empty_lake(tmp_path: Path) -> None:
     known = timeline(LakeFiles(str(tmp_path)), NOW, HOUR)
     assert known.lag == (None,) * STEPS
@@ -66,6 +83,7 @@ def test_nothing_is_known_of_an_empty_lake(tmp_path: Path) -> None:
 
 def test_lag_grows_until_a_cut_is_published(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
+    landed(lake, (1801, 602), (602, 0), at_once=True)
     published(lake, (1801, 1800), (602, 600))
     lag = timeline(lake, NOW, HOUR).lag
     assert lag[:29] == (None,) * 29
@@ -74,6 +92,34 @@ def test_lag_grows_until_a_cut_is_published(tmp_path: Path) -> None:
     assert lag[-1] == pytest.approx(602, abs=0.01)
     assert timeline(lake, NOW, HOUR).with_lag_now(0.0).lag == (*lag[:-1], 0.0)
     assert max(value for value in lag if value is not None) == pytest.approx(1201, abs=0.01)
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["files of one landing each", "one file, as maintain packs it"])
+def test_a_quiet_source_was_not_behind(tmp_path: Path, *, at_once: bool) -> None:
+    """Its cut was ten minutes old when a change came, and the picture showed a hump of ten minutes."""
+    lake = LakeFiles(str(tmp_path))
+    landed(lake, (3000, 2999), None, (2400, 2400), None, None, (1200, 1199.5), None, at_once=at_once)
+    published(lake, (2999, 2998), (2990, 2989), (2399, 2398), (1800, 1799), (1199, 1195), (600, 599))
+    lag = timeline(lake, NOW, HOUR, ["s"]).lag
+    assert max(value for value in lag if value is not None) == pytest.approx(5, abs=0.01), "from 1200 to 1195"
+    assert sorted(value for value in lag if value) == pytest.approx([2, 5], abs=0.01)
+    assert lag[-1] == 0.0
+
+
+def test_a_source_that_left_the_pipeline_makes_nobody_late(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    landed(lake, (100, 100), source="gone")
+    published(lake, (600, 599))
+    assert timeline(lake, NOW, HOUR, ["s"]).lag[-1] == 0.0
+    assert timeline(lake, NOW, HOUR).lag[-1] == pytest.approx(100, abs=0.01)
+
+
+def test_what_bronze_lacks_is_drawn_as_long_as_it_is_missing(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    landed(lake, (1000, 1000))
+    published(lake, (1000, 999))
+    lag = timeline(lake, NOW, HOUR).with_lag_now(300.0).lag
+    assert lag[-6:] == pytest.approx((0.0, 60.0, 120.0, 180.0, 240.0, 300.0), abs=0.01)
 
 
 def test_of_thinned_cuts_only_what_each_one_says_counts(tmp_path: Path) -> None:
@@ -87,6 +133,7 @@ def test_of_thinned_cuts_only_what_each_one_says_counts(tmp_path: Path) -> None:
 
 def test_a_cut_that_came_a_day_late_is_seen(tmp_path: Path) -> None:
     lake = LakeFiles(str(tmp_path))
+    landed(lake, (80_001, 70_000), (70_000, 60_000))
     published(lake, (80_000, 100))
     assert timeline(lake, NOW, HOUR).lag[-1] == pytest.approx(80_000, abs=0.1)
 

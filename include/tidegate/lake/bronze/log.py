@@ -39,7 +39,7 @@ class BronzeFile:
     begin_ts: prev_commit_ts of its first segment: every later commit_ts missing in earlier files is
     in this one or after it. modified_ms: Unix milliseconds. has_bytes: False when it holds
     heartbeats at one place alone. first_max_ts: the smallest max_commit_ts of its segments; for a
-    Pump, where it never falls, its first one's.
+    Pump, where it never falls, its first one's. min_commit_ts: 0 if one of them has no transaction.
     """
 
     path: str
@@ -55,6 +55,7 @@ class BronzeFile:
     modified_ms: int
     has_bytes: bool = True
     first_max_ts: int = 0
+    min_commit_ts: int = 0
 
     @property
     def partition(self) -> dict[str, str]:
@@ -85,6 +86,7 @@ class BronzeFile:
                 modified_ms=add["modificationTime"],
                 has_bytes=high["end_pos"] > low["start_pos"],
                 first_max_ts=low["max_commit_ts"],
+                min_commit_ts=low.get("min_commit_ts", 0),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise _foreign(f"{add.get('path')} has no statistics of its segments in the log") from error
