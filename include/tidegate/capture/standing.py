@@ -272,7 +272,7 @@ def _binlogs(captured: SourceStatus, server: SourceAnswer, lag: float | None) ->
 
 
 def _lag(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float | None:
-    """The lag of silver: since its first captured change that waits, and at least as much as capture is behind."""
+    """The lag of silver: the age of the first waiting change, and at least the lag of capture."""
     if not cut_ts:
         return None
     known = [source.captured for source in sources if source.captured is not None]

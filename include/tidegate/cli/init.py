@@ -146,8 +146,8 @@ def _port(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """The facts of a server. account: ours, as in a GRANT. tables: those that it shows us. needed: statements that an
-    administrator must run.
+    """The facts of a server. account: ours, as in a GRANT. tables: the ones shown to us. needed: statements for
+    an administrator.
     """
 
     flavour: config.Flavour
@@ -156,7 +156,7 @@ class _Server:
     needed: list[str]
 
     def patterns_of(self, text: str) -> list[str]:
-        """The patterns of an answer. Raises UsageError where one is none, or no table matches any of them."""
+        """The patterns of an answer. Raises UsageError for an invalid one, and if no table matches."""
         patterns = tuple(part.strip() for part in _COMMA.split(text) if part.strip())
         try:
             kept = any(config.matches(patterns, *name) for name in self.tables)
@@ -174,7 +174,7 @@ class _Server:
 
 
 def _look(info: ConnectionInfo) -> _Server:
-    """Raises UsageError where the server shows us no table."""
+    """Raises UsageError if the server shows us no table."""
     from tidegate.mysql.catalog import BASE_TABLES, NAMES, asked_by, names_of, names_there, rows_of
     from tidegate.mysql.connection import connect
     from tidegate.mysql.paste import statements
@@ -206,7 +206,7 @@ def _ask_tables(server: _Server) -> list[str]:
     every = ", ".join(f"{name if _PLAIN.fullmatch(name) else _escaped(name)}.*" for name in counts)
 
     def patterns_of(text: str) -> list[str]:
-        """Raises BadParameter, after which it is asked for again."""
+        """Raises BadParameter: typer then asks again."""
         try:
             return server.patterns_of(text)
         except UsageError as error:

@@ -152,7 +152,7 @@ class NumberedPatterns:
                 self._others.append((place, database, table))
 
     def of(self, database: str, table: str) -> list[int]:
-        """The places of the patterns that are of this table, in their order."""
+        """The places of the patterns matching this table, in their order."""
         places = list(self._literal.get((database, table), ()))
         for place, databases, names in self._others:
             if databases.fullmatch(database) and names.fullmatch(table):
@@ -166,7 +166,7 @@ def _numbered(patterns: tuple[str, ...]) -> NumberedPatterns:
 
 
 def matching_places(patterns: Iterable[str], database: str, table: str) -> list[int]:
-    """The places of the patterns that are of this table, in their order."""
+    """The places of the patterns matching this table, in their order."""
     return _numbered(tuple(patterns)).of(database, table)
 
 

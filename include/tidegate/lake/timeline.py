@@ -1,6 +1,6 @@
 """How far behind silver was, and how much went through, over the last hour, day or week.
 
-In:  a lake: control/cuts (when a cut was published), bronze's log (the first commit that a cut lacked),
+In:  a lake: control/cuts (when a cut was published), bronze's log (the first commit above a cut),
      and control/ledger (rows and bytes of each window).
 Out: a Timeline of equal steps; nothing is written.
 
@@ -65,7 +65,7 @@ class Timeline:
         return sum(amounts[-_RATE_STEPS:]) / (_RATE_STEPS * self.step_seconds)
 
     def with_lag_now(self, seconds: float | None) -> Timeline:
-        """The timeline with the present: what is behind now has been behind for so long, though bronze may lack it."""
+        """The timeline with the present. A lag of now has grown since its beginning, also unseen by bronze."""
         if seconds is None:
             return replace(self, lag=(*self.lag[:-1], None))
         lag, since = list(self.lag), self.end - seconds
@@ -84,7 +84,7 @@ def timeline(
     firsts: FirstCommits | None = None,
 ) -> Timeline:
     """Raises LakeUnavailable, LakeRefused, OSError. now: Unix seconds. sources: the pipeline's; None: all of bronze.
-    firsts: of a caller that looks again.
+    firsts: for repeated looks.
     """
     step = seconds / STEPS
     edges = [now - seconds + step * number for number in range(STEPS + 1)]
@@ -124,7 +124,7 @@ def _windows(edges: list[float], published: list[float]) -> Iterator[float | Non
 
 
 def _lags(edges: list[float], published: list[float], complete: list[float], *, dense: bool) -> Iterator[float | None]:
-    """complete: the moment up to which silver lacked nothing once a cut was there. dense: every cut is there, so just
+    """complete: the moment of the first commit above each cut. dense: every cut is there, so just
     before one is published the one before it counts, and behind the last one it does until now.
     """
     steps = len(edges) - 1

@@ -46,8 +46,8 @@ def idle_rules(
     idle: Iterable[str],
     shown: Collection[tuple[str, str]] = (),
 ) -> Iterator[str]:
-    """versions: of every kept table that all sources of the pipeline show. idle: the patterns of include without one of
-    them. shown: the names of all tables, kept or not, where there is such a pattern.
+    """versions: of every kept table of all sources. idle: the patterns of include without a table. shown: the names of
+    all tables, kept or not, if there is such a pattern.
     """
     if versions:  # no table at all is another line's matter
         yield from _said("include", idle, shown)

@@ -155,7 +155,7 @@ class SourceSide:
     def refusal(self, database: str, table: str, *, whole: bool = False) -> str:
         """Why our account can't read a table, with the missing grant; "" if it can, or the table is gone.
 
-        whole: all of its columns. The server shows nobody what they may not read.
+        whole: all of its columns. The server hides unreadable ones.
         """
         place = f"{quote_name(database)}.{quote_name(table)}"
         try:

@@ -1,4 +1,4 @@
-"""Tables that nobody can read by SQL at their source: of a changefeed without a named TiDB, or without a grant for us.
+"""Tables unreadable by SQL at their source: of a changefeed without a named TiDB, or without a grant for us.
 
 In:  a lake, a pipeline, its sources.
 Out: their tables, by what the schema history says is there.
@@ -42,7 +42,7 @@ def _tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str]) -> It
 def hidden_tables(
     lake: LakeFiles, pipeline: Pipeline, sources: Mapping[str, SourceSide], followed: Callable[[str, str], bool]
 ) -> Iterator[TableUnderWay]:
-    """Followed tables that a server doesn't show to our account, each with the reason. Raises LakeUnavailable."""
+    """Followed tables hidden from our account by the server, each with the reason. Raises LakeUnavailable."""
     for source, side in sources.items():
         shown = set(side.tables(followed))
         for name, status in sorted(newest_statuses(lake, source).items()):

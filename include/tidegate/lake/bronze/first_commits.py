@@ -3,8 +3,8 @@
 In:  a lake; cuts.
 Out: per cut the smallest commit_ts above it, of all sources. Nothing is written.
 
-The statistics in bronze's log say it of a file that one landing made. Of a file that maintain has packed, or that has
-heartbeats beside transactions, the small columns are read.
+The statistics in bronze's log tell it of a file from one landing. The small columns are read of packed files, and of
+files with heartbeats beside transactions.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from tidegate.lake.files import LakeFiles
 from tidegate.limits.formats import LOGICAL_BITS
 from tidegate.tables import SEGMENTS
 
-Span = tuple[int, int]  # the smallest and the largest commit_ts of some transactions
+Range = tuple[int, int]  # the smallest and the largest commit_ts of some transactions
 
 _WIDE: Final = 60_000 << LOGICAL_BITS  # a minute: more than one landing of a capture that is at the end of the log
 _NONE: Final = (1 << 63) - 1
 
 
 class FirstCommits:
-    """Looks at one lake. Files that are read once stay known."""
+    """Looks at one lake. Each file is read at most once."""
 
     def __init__(self, lake: LakeFiles) -> None:
         self._lake = lake
-        self._read: dict[str, tuple[Span, ...]] = {}
+        self._read: dict[str, tuple[Range, ...]] = {}
 
     def above(
         self, files: Mapping[str, Sequence[BronzeFile]], cuts: Sequence[int], sources: Collection[str] | None = None
@@ -45,13 +45,13 @@ class FirstCommits:
         asked, firsts = np.array(cuts, np.int64), np.full(len(cuts), _NONE)
         for source, own in files.items():
             if len(cuts) and (sources is None or source in sources):
-                spans = [span for file in _newest(own, min(cuts)) for span in self._spans(file)]
-                if spans:
-                    firsts = np.minimum(firsts, _firsts(asked, np.array(spans, np.int64)))
+                ranges = [each for file in _newest(own, min(cuts)) for each in self._ranges(file)]
+                if ranges:
+                    firsts = np.minimum(firsts, _firsts(asked, np.array(ranges, np.int64)))
         self._forget(files)
         return [None if first == _NONE else int(first) for first in firsts]
 
-    def _spans(self, file: BronzeFile) -> tuple[Span, ...]:
+    def _ranges(self, file: BronzeFile) -> tuple[Range, ...]:
         lowest = file.min_commit_ts
         if file.rows == 1 or (lowest and file.max_commit_ts - lowest < _WIDE):
             return ((lowest or file.max_commit_ts, file.max_commit_ts),)
@@ -59,7 +59,7 @@ class FirstCommits:
             self._read[file.path] = tuple(self._segments(file))
         return self._read[file.path]
 
-    def _segments(self, file: BronzeFile) -> Iterator[Span]:
+    def _segments(self, file: BronzeFile) -> Iterator[Range]:
         with self._lake.open(f"{SEGMENTS.path}/{unquote(file.path)}") as handle:
             names = ["seq", "min_commit_ts", "max_commit_ts"]
             rows = pq.read_table(handle, columns=names, partitioning=None).sort_by("seq")
@@ -69,8 +69,8 @@ class FirstCommits:
 
     def _forget(self, files: Mapping[str, Sequence[BronzeFile]]) -> None:
         if self._read:
-            there = {file.path for own in files.values() for file in own}
-            self._read = {path: spans for path, spans in self._read.items() if path in there}
+            paths = {file.path for own in files.values() for file in own}
+            self._read = {path: ranges for path, ranges in self._read.items() if path in paths}
 
 
 def _newest(files: Sequence[BronzeFile], cut: int) -> list[BronzeFile]:
@@ -84,11 +84,11 @@ def _newest(files: Sequence[BronzeFile], cut: int) -> list[BronzeFile]:
     return newest[::-1]
 
 
-def _firsts(cuts: npt.NDArray[np.int64], spans: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """spans: in order of seq. A span that a cut divides counts from the cut on."""
-    lowest = np.minimum.accumulate(spans[::-1, 0])[::-1]
-    places = np.searchsorted(np.maximum.accumulate(spans[:, 1]), cuts, side="right")
-    known = places < len(spans)
+def _firsts(cuts: npt.NDArray[np.int64], ranges: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """ranges: in order of seq. A range with a cut inside counts from the cut on."""
+    lowest = np.minimum.accumulate(ranges[::-1, 0])[::-1]
+    places = np.searchsorted(np.maximum.accumulate(ranges[:, 1]), cuts, side="right")
+    known = places < len(ranges)
     firsts = np.full(len(cuts), _NONE)
     firsts[known] = np.maximum(lowest[places[known]], cuts[known])
     return firsts
