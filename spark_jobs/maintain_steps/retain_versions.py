@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
 from typing import Final
 
 from spark_jobs.maintenance import DONE, GAVE_WAY, LEFT, Maintenance, SilverTable, giving_way
 from tidegate.delta.exchange import exchange
 from tidegate.delta.properties import set_properties
 from tidegate.lake.control.upkeep import commit_times
+from tidegate.lake.held import behind
 from tidegate.limits import ANCHOR_HOURS
 
 # The oldest that a version may be when a cut names it: a day between touches, and a day between runs.
@@ -82,7 +82,7 @@ def _anchor(job: Maintenance, table: SilverTable) -> None:
         return
     exchange(job.log(table), [], [], operation=_TOUCH)
     # Before a look at what apply has written: what it publishes for the same cut after that look counts.
-    at = datetime.now(UTC)
+    at = behind(row["published_at"])
     newest = _same_rows(job, table, named)
     if newest is None:
         return  # apply has written more meanwhile: the cut that it is about to publish names that

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,9 @@ from tidegate.config import Pipeline
 from tidegate.delta.lease import Lease
 from tidegate.lake.bronze.index import BronzeIndex
 from tidegate.lake.control import ControlTables
+from tidegate.lake.cuts import newest_published_at
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import behind
 from tidegate.limits import AT_ONCE_TABLES_MIN, PROBE_GROUPS_BYTES_MAX
 from tidegate.upsert.keys.bounds import KnownGroups
 from tidegate.upsert.keys.hash import Seed
@@ -61,6 +64,7 @@ class Handles:
 
     def __post_init__(self) -> None:
         self.control = ControlTables(self.lake)
+        self._published_at: datetime | None = None  # of the newest row of control/cuts
         self.checkpoints = Checkpoints(self.lake)
         # Whoever writes keys to a source must not know which of them hash alike.
         self.key_seed: Seed = (secrets.randbits(64), secrets.randbits(64))
@@ -92,9 +96,14 @@ class Handles:
         self.control.check(tables.CUTS)
 
     def publish(self, rows: Sequence[Mapping[str, Any]], app_transaction: tuple[str, int] | None = None) -> None:
-        """Append to control/cuts. Raises Overtaken."""
+        """Append to control/cuts, behind all rows of earlier windows. Raises Overtaken."""
         if self.lease is not None:
             self.lease.check()
+        if rows:
+            if self._published_at is None:
+                self._published_at = newest_published_at(self.lake)
+            at = behind(self._published_at, max(row["published_at"] for row in rows))
+            rows, self._published_at = [{**row, "published_at": at} for row in rows], at
         self.control.append(tables.CUTS, rows, app_transaction)
 
     @property

@@ -25,6 +25,7 @@ from tidegate.failpoint import failpoint
 from tidegate.lake import control
 from tidegate.lake.control.upkeep import rewrite as rewrite_rows
 from tidegate.lake.files import LakeFiles
+from tidegate.lake.held import behind
 from tidegate.lake.kept_cuts import kept_rows, needed
 from tidegate.upsert.file_layout import FileLayout
 from tidegate.upsert.rewrite import rewrite
@@ -78,7 +79,7 @@ class SilverPast:
         newest = needed(control.read(self.lake, tables.CUTS))[self.name].newest
         if newest is None:
             raise LakeRefused("no cut names it", where=self.name)
-        row = {**newest, "delta_version": version, "published_at": datetime.now(UTC)}
+        row = {**newest, "delta_version": version, "published_at": behind(newest["published_at"])}
         control.append(self.lake, tables.CUTS, [row])
         thin = self.pipeline.maintain.thin_cuts_seconds
         counts = rewrite_rows(self.lake, tables.CUTS, lambda rows: kept_rows(rows, now, timedelta(0), thin))

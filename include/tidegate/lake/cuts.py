@@ -112,6 +112,14 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
     return Cut(cut_ts, published_at, active, dict(sorted(missing.items())), frozenset(dropped), states)
 
 
+def newest_published_at(lake: LakeFiles) -> datetime | None:
+    """The latest time in a row of control/cuts, by whatever clock; None before the first. Of a cut's rows the one with
+    the latest time counts.
+    """
+    at: datetime | None = pc.max(control.read(lake, tables.CUTS, columns=["published_at"])["published_at"]).as_py()
+    return at
+
+
 def instant(text: str) -> int:
     """A person's cut or time, as a commit_ts; for a time the last one in its millisecond.
 

@@ -83,11 +83,11 @@ def to_row(standing: Standing, pipeline: str, table: str, recorded_at: datetime)
     }
 
 
-def behind(since: datetime | None) -> datetime:
+def behind(since: datetime | None, now: datetime | None = None) -> datetime:
     """Now, as recorded_at of a row that follows a table's row of `since`: the last one by this time counts, and the
     clock of whoever wrote that row may be ahead of ours.
     """
-    now = datetime.now(UTC)
+    now = now or datetime.now(UTC)
     return now if since is None else max(now, since + _TICK)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from tests.support.steps import publish
 from tidegate import config, tables
 from tidegate.errors import Overtaken
 from tidegate.lake import control
+from tidegate.lake.as_published import said_of_all
 from tidegate.lake.bronze.index import BronzeIndex
+from tidegate.lake.cuts import cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.schema.replay.history import SchemaHistory
 from tidegate.standing.causes import Cause
@@ -84,3 +87,19 @@ def test_a_released_table_stays_released_with_its_approval_until_a_window_reache
         assert (state.approved_ts, state.place) == ((30, place) if expected == State.RELEASED else (0, None))
         assert again.states["d.waits"] == Standing(State.HELD, "why", Cause.MISMATCH, 5, place)
         assert app.cut_ts == 90, "what is below the published cut publishes nothing new"
+
+
+def test_of_two_rows_of_one_cut_the_later_one_counts_though_the_clock_went_back(tmp_path: Path) -> None:
+    """A table whose silver was put back has a second row of the newest cut, and a third one when it has caught up."""
+    old = application(tmp_path)
+    old.claim()
+    now = datetime.now(UTC)
+    row = {"cut_ts": 10, "table": "d.t", "delta_version": 7, "applied_ts": 10, "state": State.ACTIVE}
+    cut = {**row, "table": "", "delta_version": -1}
+    old.publish([{**row, "published_at": now}, {**cut, "published_at": now}])
+    new = application(tmp_path)
+    new.claim()
+    for hours, version in ((1, 3), (2, 5)):
+        new.publish([{**row, "delta_version": version, "published_at": now - timedelta(hours=hours)}])
+        assert said_of_all(new.lake)["d.t"].version == version
+        assert cut_at(LakeFiles(str(tmp_path)), "shop").tables["d.t"].version == version
