@@ -20,6 +20,12 @@ def test_names_of_columns_stay_apart_and_hold_nothing_that_delta_refuses() -> No
     assert len({silver_column(name).lower() for name in ("\u00df", "\u1e9e", "k", "\u212a")}) == 4
 
 
+def test_no_folder_is_called_as_a_log_is() -> None:
+    """DuckDB and Polars look for the table above it."""
+    assert silver_path("_delta_log", "_delta_log") == "silver/~5f~delta_log/~5f~delta_log"
+    assert silver_path("_delta_logs", "_samples") == "silver/_delta_logs/_samples"
+
+
 def test_long_names_of_tables_fit_a_folders_name_and_stay_apart() -> None:
     long = ["\u540d" * 64, "\u540d" * 63 + "\u5b57", "\u540d" * 43, "a" * 64]
     made = [silver_path("d", name).rsplit("/", 1)[1] for name in long]

@@ -113,9 +113,7 @@ def cut_at(lake: LakeFiles, pipeline: str, at: int | None = None) -> Cut:
 
 
 def newest_published_at(lake: LakeFiles) -> datetime | None:
-    """The latest time in a row of control/cuts, by whatever clock; None before the first. Of a cut's rows the one with
-    the latest time counts.
-    """
+    """The latest time in a row of control/cuts, by whatever clock: this row counts. None before the first."""
     at: datetime | None = pc.max(control.read(lake, tables.CUTS, columns=["published_at"])["published_at"]).as_py()
     return at
 

@@ -118,23 +118,32 @@ class PinnedCut:
         return reader.load(self.lake.spark_uri(table.path))
 
     def spark_views(self, session: Any) -> list[str]:
-        """A temporary view of each table, to be named in backticks: SELECT * FROM `shop.orders`. Their names."""
-        for name in self.cut.tables:
+        """A temporary view of each table, to be named in backticks: SELECT * FROM `shop.orders`. Their names.
+
+        Two names with a difference in case alone have none, unless spark.sql.caseSensitive is true. Views of other
+        cuts go if this cut lacks their tables.
+        """
+        tells_case = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
+        names = list(self.cut.tables) if tells_case else [table.name for table in self._shown]
+        for name in {*self.cut.tables, *self.cut.missing, *self.cut.dropped} - {*names}:
+            session.catalog.dropTempView(name)
+        for name in names:
             self.spark(session, name).createOrReplaceTempView(quote(name))
-        return list(self.cut.tables)
+        return names
 
     # --- DuckDB -----------------------------------------------------------------------------------------
 
     @cached_property
     def unclear(self) -> Mapping[str, str]:
-        """Tables that DuckDB can't tell from others, since it doesn't tell upper from lower case -> the reason."""
-        same: dict[tuple[str, str], list[str]] = {}
-        for table in self.cut.tables.values():
-            same.setdefault((table.database.lower(), table.table.lower()), []).append(table.name)
+        """Complete tables that DuckDB and Spark can't tell from others, as they don't tell upper from lower case -> the
+        reason.
+        """
+        same: dict[str, list[str]] = {}
+        for name in (*self.cut.tables, *self.cut.missing):
+            same.setdefault(name.lower(), []).append(name)
         reasons = {}
-        for names in same.values():
-            for name in names if len(names) > 1 else ():
-                others = ", ".join(other for other in names if other != name)
+        for name in self.cut.tables:
+            if others := ", ".join(other for other in same[name.lower()] if other != name):
                 reasons[name] = f"DuckDB can't tell it from {others}"
         return reasons
 
