@@ -46,7 +46,7 @@ from spark_jobs.window.window import (
     Window,
 )  # fmt: skip
 from tidegate import limits
-from tidegate.errors import StreamCorrupt, Terminal, Transient, unexpected
+from tidegate.errors import StreamCorrupt, Terminal, Transient, UnsupportedValue, unexpected
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.index import segments_or_damage
 from tidegate.limits import DRIVER_THREADS_MAX
@@ -240,8 +240,13 @@ def decode_chunks(chunks: Sequence[WaveChunk], plan: DecodePlan, here: InDriver 
             if has_versions and chunk.read_upto_ts != stage.read_upto_ts:
                 yield from stage.flush()
                 stage.read_upto_ts = chunk.read_upto_ts
+            name = (database, table)
+            out = plan.left_out.get((source, name, chunk.version), frozenset())
             try:
-                batches = snapshot_chunk.changes_of(files.read(chunk.ref), chunk.low_ts)
+                batches = snapshot_chunk.changes_of(files.read(chunk.ref), chunk.low_ts, out)
+            except UnsupportedValue as error:
+                yield Trouble(source, Problem.of(name, error, ("", 0, chunk.low_ts)))
+                continue
             except StreamCorrupt as error:
                 yield DamagedChunk(chunk.ref.chunk.low_token, chunk.physical, str(error))
                 continue

@@ -19,7 +19,7 @@ from tidegate import tables
 from tidegate.cascades.follow import Logged, Row
 from tidegate.cascades.rules import Rule
 from tidegate.cascades.values import Doubt, Likeness
-from tidegate.errors import StreamCorrupt, Terminal
+from tidegate.errors import StreamCorrupt, Terminal, UnsupportedValue
 from tidegate.merge.past import past_of
 from tidegate.snapshot.chunks import chunk as snapshot_chunk
 from tidegate.upsert.file_layout import FileLayout
@@ -67,8 +67,8 @@ def chunk_rows(app: Application, entry: TableWindow, name: Name, looked: Looked,
     """Rows of the chunks that the window takes, as changes at their low marks. Raises Doubt."""
     for chunk in sorted(entry.chunks, key=lambda by: by.low_ts):
         try:
-            batches = snapshot_chunk.changes_of(chunk.ref.read(app.lake), chunk.low_ts)
-        except StreamCorrupt as error:
+            batches = snapshot_chunk.changes_of(chunk.ref.read(app.lake), chunk.low_ts, looked.left_out)
+        except (StreamCorrupt, UnsupportedValue) as error:
             raise Doubt(f"a chunk of it can't be read: {error}", name) from error
         for batch in batches:
             table = pa.Table.from_batches([batch])
@@ -91,8 +91,8 @@ def exact_rows(
         if chunk.low_ts != place:
             continue
         try:
-            batches = snapshot_chunk.changes_of(chunk.ref.read(app.lake), chunk.low_ts)
-        except StreamCorrupt as error:
+            batches = snapshot_chunk.changes_of(chunk.ref.read(app.lake), chunk.low_ts, looked.left_out)
+        except (StreamCorrupt, UnsupportedValue) as error:
             raise Doubt(f"a chunk of it can't be read: {error}", rule.child) from error
         try:
             rows = matching_of(pa.Table.from_batches(batches), _wanted(rule, forms)) if batches else None

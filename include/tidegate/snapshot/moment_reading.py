@@ -167,7 +167,7 @@ class MomentReading:
         work = table.work
         if work.trouble is not None:  # of another range of its own: none of it counts
             return True
-        reader = ChunkReader(connection.raw, connection.info, work.version, zero_dates=work.zero_dates)
+        reader = work.reader(connection.raw, connection.info)
         table.goes_on = bool(reader.plan.key)
         for chunks in self._statements(reader, table, span):
             self._add(table, chunks)

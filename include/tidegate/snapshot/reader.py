@@ -315,7 +315,8 @@ class SnapshotReader:
                 del self._read_as[progress.name]
                 continue
             pace = self._paces.setdefault(progress.name, Pace())
-            work.append(TableWork(version, list(progress.left), pace, self._settings.zero_dates))
+            settings = self._settings
+            work.append(TableWork(version, list(progress.left), pace, settings.zero_dates, settings.left_out(version)))
         self._record(events)
         return work
 

@@ -19,6 +19,7 @@ from tidegate.limits import (
     SNAPSHOT_WAVE_BYTES_DEFAULT,
     SNAPSHOT_WAVE_SECONDS_DEFAULT,
 )
+from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.events import TableProgress
@@ -29,7 +30,7 @@ from tidegate.snapshot.reading.table_reader import ChunkBounds
 class ReaderSettings:
     """load: no wave begins above it. bytes_per_second: 0 for no bound. waves_waiting: the most unanswered waves.
     zero_dates: the policy of the log's. is_held_back: whether a table's waves wait for the end of a hold. changefeed:
-    the source is one, and its TiDB is read.
+    the source is one, and its TiDB is read. left_out: names of the columns of a version that silver doesn't have.
     """
 
     parallel: int = SNAPSHOT_THREADS_DEFAULT
@@ -47,6 +48,7 @@ class ReaderSettings:
     marks: SnapshotMarks = SnapshotMarks.AUTO
     is_held_back: Callable[[TableProgress], bool] = field(default=lambda _: False, compare=False)
     changefeed: bool = False
+    left_out: Callable[[TableVersion], frozenset[str]] = field(default=lambda _: frozenset(), compare=False)
 
     def enough(self, started: float) -> Callable[[int], bool]:
         """Whether a wave has enough with so many bytes. started: time.monotonic()."""

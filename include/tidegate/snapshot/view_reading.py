@@ -49,7 +49,7 @@ from tidegate.snapshot.chunks.spans import WHOLE
 from tidegate.snapshot.marks.marks import Marks, MarkWriter
 from tidegate.snapshot.marks.watermark import Mark
 from tidegate.snapshot.reading.connection import WorkerConnection
-from tidegate.snapshot.reading.table_reader import ChunkBounds, ChunkReader, WaveOf
+from tidegate.snapshot.reading.table_reader import ChunkBounds, WaveOf
 from tidegate.snapshot.wave_reading import TableWork, is_of_table
 from tidegate.tables import WATERMARK_DATABASE, WATERMARK_TABLE
 
@@ -209,7 +209,7 @@ class ExactView:
             failpoint("snapshot_after_landing")
 
         connection = self.connection
-        reader = ChunkReader(connection.raw, connection.info, work.version, zero_dates=work.zero_dates)
+        reader = work.reader(connection.raw, connection.info)
         for chunk in reader.read_whole(way.bounds, wave):
             waiting.append(replace(chunk, chunk=len(work.chunks) + len(waiting) + 1))
             if sum(unlanded.payload_bytes for unlanded in waiting) >= SNAPSHOT_LAND_BYTES:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import pymysql
 from pymysql.constants import ER
@@ -55,13 +55,14 @@ Land = Callable[[Sequence[Chunk]], None]
 @dataclass(slots=True)
 class TableWork:
     """One table of a wave. left: idle spans to read. chunks: without the payloads of the landed ones. trouble: none of
-    its chunks counts.
+    its chunks counts. left_out: as of a ReadPlan.
     """
 
     version: TableVersion
     left: list[Span]
     pace: Pace
     zero_dates: ZeroDates = ZeroDates.NULL
+    left_out: frozenset[str] = frozenset()
     chunks: list[Chunk] = field(default_factory=list)
     reads: dict[Span, Span] = field(default_factory=dict)  # by the span that was left; each is one reader's at a time
     trouble: TidegateError | None = None
@@ -69,6 +70,10 @@ class TableWork:
     @property
     def name(self) -> tuple[str, str]:
         return self.version.database, self.version.table
+
+    def reader(self, connection: Any, info: ConnectionInfo) -> ChunkReader:
+        """Reads it over a connection. Raises UnsupportedValue."""
+        return ChunkReader(connection, info, self.version, zero_dates=self.zero_dates, left_out=self.left_out)
 
     @property
     def read(self) -> tuple[Span, ...]:
@@ -123,7 +128,7 @@ class WaveReading:
                     continue
                 try:
                     if reader is None or not reader.reads(work.version):
-                        reader = ChunkReader(connection.raw, self._info, work.version, zero_dates=work.zero_dates)
+                        reader = work.reader(connection.raw, self._info)
                     self._read(reader, *item)
                 except TidegateError as error:
                     connection.close()

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from tidegate.commit_ts import physical_ms
@@ -38,6 +39,7 @@ from tidegate.limits import (
 )
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.tables_there import There, tables_there
+from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting
@@ -74,6 +76,14 @@ def settings_of(section: Snapshot, zero_dates: ZeroDates = ZeroDates.NULL) -> Re
         zero_dates=zero_dates,
         marks=section.marks,
     )
+
+
+def unasked(pipeline: Pipeline, version: TableVersion) -> frozenset[str]:
+    """Names of the columns that silver doesn't have, nor asks for its rows."""
+    kept = pipeline.tables.columns_of(*pipeline.tables.logical(version.database, version.table)[:2])
+    if not kept.rules or kept.condition is not None:
+        return frozenset()
+    return frozenset(c.name for c in version.columns if not kept.take(c.name, of_key=c.id in version.key))
 
 
 def logical_name(pipeline: Pipeline, table: TableProgress) -> str:
@@ -280,6 +290,7 @@ class SnapshotWork:
                     load = replace(load, replica=self.replica_of(source))
                 changefeed = self.pipeline.sources[source].traits.changefeed
                 settings = replace(settings, is_held_back=self._is_held_back, load=load, changefeed=changefeed)
+                settings = replace(settings, left_out=partial(unasked, self.pipeline))
                 reader = SnapshotReader(self.pipeline.pipeline, source, info, self.lake, settings, self.report)
                 reader.run(over)
                 watch.look(last=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Self
@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from tidegate import tables
 from tidegate.columnar.decoded import SYSTEM_FIELDS
-from tidegate.errors import StreamCorrupt
+from tidegate.errors import StreamCorrupt, UnsupportedValue
+from tidegate.remedy import REFILL
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import canonical
 from tidegate.segments.crc32c import crc32c
@@ -100,13 +101,17 @@ def to_payload(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Buffe
     return sink.getvalue()
 
 
-def rows_of(chunk: Chunk) -> pa.Table:
-    """The chunk's rows. Raises StreamCorrupt when its bytes differ from the landed ones."""
+def rows_of(chunk: Chunk, left_out: frozenset[str] = frozenset()) -> pa.Table:
+    """The chunk's rows. left_out: columns whose values nobody asks for.
+
+    Raises StreamCorrupt when its bytes differ from the landed ones, UnsupportedValue where a value of
+    another column couldn't be read: its rule (tables.columns) has changed since.
+    """
     if len(chunk.payload) != chunk.payload_bytes or crc32c(chunk.payload) != chunk.payload_crc32c:
         raise _damaged(chunk, "its payload's CRC-32C or length differs from what was landed")
     try:
         with pa.ipc.open_stream(pa.py_buffer(chunk.payload)) as reader:
-            rows = reader.read_all()
+            rows = pa.Table.from_batches(_batches(chunk, reader, left_out), schema=reader.schema)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(chunk, f"its payload isn't an Arrow stream: {error}") from error
     if rows.num_rows != chunk.rows or shape_of(rows.schema) != chunk.shape:
@@ -114,14 +119,26 @@ def rows_of(chunk: Chunk) -> pa.Table:
     return rows
 
 
-def changes_of(chunk: Chunk, low_ts: int) -> list[pa.RecordBatch]:
-    """Its rows as changes of a transaction at its low watermark, in decode's form.
+def _batches(chunk: Chunk, reader: pa.RecordBatchStreamReader, left_out: frozenset[str]) -> Iterator[pa.RecordBatch]:
+    for batch, unread in reader.iter_batches_with_custom_metadata():
+        for name, why in (unread or {}).items():
+            if name.decode() not in left_out:
+                raise UnsupportedValue(
+                    f"column {name.decode()}: {why.decode()}; its snapshot left the value out",
+                    where=chunk.where,
+                    remedy=REFILL.after("repair the value at the source, or leave the column out again"),
+                )
+        yield batch
+
+
+def changes_of(chunk: Chunk, low_ts: int, left_out: frozenset[str] = frozenset()) -> list[pa.RecordBatch]:
+    """Its rows as changes of a transaction at its low watermark, in decode's form. left_out: as in rows_of().
 
     low_ts: commit_ts of the low watermark. A key has one row here, so the ordinal is the row.
     Batches are as they were read: making one of them would move every byte once more. Raises
-    StreamCorrupt.
+    as rows_of().
     """
-    rows = rows_of(chunk)
+    rows = rows_of(chunk, left_out)
     schema = pa.schema([*SYSTEM_FIELDS, *rows.schema])
     op = tables.OP_DELETE if chunk.deletes else tables.OP_UPSERT
     changes, before = list[pa.RecordBatch](), 0

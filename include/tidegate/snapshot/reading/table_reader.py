@@ -136,7 +136,7 @@ class _Building:
         return int(self._sink.tell())
 
     def add(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch)
+        self._writer.write_batch(batch, custom_metadata=batch.schema.metadata)
         self.rows += batch.num_rows
 
     def payload(self) -> pa.Buffer:
@@ -154,13 +154,16 @@ class ChunkReader:
         version: TableVersion,
         where: str = "",
         zero_dates: ZeroDates = ZeroDates.NULL,
+        left_out: frozenset[str] = frozenset(),
     ) -> None:
-        """where: a condition for rows in SQL; "" for none. Raises UnsupportedValue."""
+        """where: a condition for rows in SQL; "" for none. left_out: as of a ReadPlan. Raises
+        UnsupportedValue.
+        """
         self._connection = connection
         self._info = info
         self._where = where
         self._of = version
-        self.plan: ReadPlan = make_read_plan(version, zero_dates)
+        self.plan: ReadPlan = make_read_plan(version, zero_dates, left_out)
         self._stream = ResultStream(connection, info, self.plan)  # for all statements: its memory serves again
         self._shape = shape_of(self.plan.schema)
         self._key = self.plan.key

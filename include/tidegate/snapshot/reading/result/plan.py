@@ -87,13 +87,15 @@ class ReadPlan:
     """columns: in order of the select list; those for the arena first, in table order. words: as
     the kernel wants.
 
-    key: names of the columns that rows are read in order of; () where they are read in none.
+    key: names of the columns that rows are read in order of; () where they are read in none. left_out:
+    names of columns that silver doesn't have, of which no value stops the reading.
     """
 
     version: TableVersion
     columns: tuple[ReadColumn, ...]
     words: npt.NDArray[np.int64]
     key: tuple[str, ...]
+    left_out: frozenset[str] = frozenset()
 
     @property
     def kept(self) -> tuple[ColumnPlan, ...]:
@@ -123,9 +125,11 @@ class ReadPlan:
 
 
 @lru_cache(maxsize=256)
-def make_read_plan(version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL) -> ReadPlan:
-    """Plan a version. Raises UnsupportedValue, naming the column, for values not readable as they
-    are logged.
+def make_read_plan(
+    version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL, left_out: frozenset[str] = frozenset()
+) -> ReadPlan:
+    """Plan a version. left_out: as of a ReadPlan. Raises UnsupportedValue, naming the column, for values
+    not readable as they are logged.
     """
     if version.origin:  # a TiDB's, which has and says all text in UTF-8, whatever the column's character set
         utf8 = (replace(column, charset="utf8mb4") if column.charset else column for column in version.columns)
@@ -143,9 +147,10 @@ def make_read_plan(version: TableVersion, zero_dates: ZeroDates = ZeroDates.NULL
         described[L.P3], described[L.P2] = column.decimals, column.geometry
         if column.plan is not None:
             described[L.KIND], described[L.KEY] = column.plan.cell, column.plan.in_key
-            described[L.DATES] = zero_dates is ZeroDates.ERROR or column.plan.in_key
+            refused = zero_dates is ZeroDates.ERROR and column.name not in left_out
+            described[L.DATES] = refused or column.plan.in_key
     words.setflags(write=False)
-    return ReadPlan(version, tuple(columns), words, key)
+    return ReadPlan(version, tuple(columns), words, key, left_out)
 
 
 def _number(name: str, kind: str = "UNSIGNED") -> ReadColumn:

@@ -298,15 +298,24 @@ class _Arena:
         return int(self.state[K.ROWS])
 
     def batch(self) -> pa.RecordBatch:
-        """The rows. Raises UnsupportedValue for bytes outside their character set."""
-        arrays = []
+        """The rows. Raises UnsupportedValue for bytes outside their character set.
+
+        A left-out column with such bytes is null, and said in the batch's metadata.
+        """
+        arrays, schema = list[pa.Array](), self._plan.schema
+        unread: dict[str, str] = {}
         for column, described in zip(self._plan.columns, self.words, strict=True):
             if column.plan is None:
                 continue
             try:
                 arrays.append(finish_column(column.plan, described, self.rows, self.buffer))
             except Terminal as error:
+                if column.name in self._plan.left_out:
+                    field = schema.field(len(arrays))
+                    arrays.append(pa.nulls(self.rows, field.type))
+                    unread[field.name] = error.what
+                    continue
                 named_error = type(error)(f"column {column.name}: {error.what}", remedy=error.remedy)
                 named_error.where = self._plan.version.name
                 raise named_error from None
-        return pa.RecordBatch.from_arrays(arrays, schema=self._plan.schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema.with_metadata(unread or None))
