@@ -24,6 +24,7 @@ _REASONS: Final = {
     r"|the table that had the rows isn't in silver",
     "left": r"bronze no longer reaches back|and bronze begins after"
     r"|silver lacked rows of it when it was left out|another selection of tables",
+    "hands": r"the binlog deletes a row that silver does not hold",  # somebody's row of a table without a key
     "silver": r"its silver is gone|its silver is older|took its silver back|silver lacked rows of it when it was left",
 }
 

@@ -82,6 +82,7 @@ def foreign_writer(world: Silvered, table: str, hand: str) -> None:
     path = world.silver_of(table)
     if world.hands.lake.log(path).state().created and ROWS[hand](world.hands, path):
         world.hands.touched.add(table)
+        world.explain(table, "hands")
 
 
 KINDS: Final[dict[str, Callable[..., None]]] = {

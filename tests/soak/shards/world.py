@@ -205,9 +205,10 @@ class ShardWorld(Whole):
         return f"silver/{table.replace('.', '/')}"
 
     def explain(self, table: str, cause: str) -> None:
-        """Of its silver: no fault here gives another cause."""
-        assert cause == "silver"
-        self.hurt.add(table)
+        """Of its silver: no fault here gives another cause but people's rows, which hurt no record."""
+        assert cause in ("silver", "hands")
+        if cause == "silver":
+            self.hurt.add(table)
 
     def remembered(self) -> Memory:
         seen = {name: place.witness.seen() for name, place in self.places.items()}
