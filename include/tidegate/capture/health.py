@@ -59,7 +59,7 @@ def slowest(stands: CaptureStanding) -> Slowest | None:
     applied = max(0.0, (stands.lag_seconds or 0.0) - captured)
     waits = stands.unapplied_bytes
     if worst is not None and (worst.captured is None or not waits or captured >= applied):
-        return Slowest(Hop.CAPTURE, worst.source, worst.lag_seconds, _capture_words(worst))
+        return Slowest(Hop.CAPTURE, worst.source, worst.lag_seconds, _capture_words(worst, stands.pipeline))
     if not waits:
         return None
     behind = f"Apply is {age_text(applied)} behind bronze" if stands.cut_ts else "Apply has published no cut yet"
@@ -71,12 +71,16 @@ def _seconds(lag: float | None) -> float:
     return float("inf") if lag is None else lag
 
 
-def _capture_words(source: SourceStanding) -> str:
+def _capture_words(source: SourceStanding, pipeline: str) -> str:
     name, captured = source.source, source.captured
     if captured is None:
         return f"Nothing of {name} is captured yet: does {source.capture_dag} run?"
     if source.server.error:
-        return f"{name} doesn't answer; it is captured up to {age_text(source.lag_seconds)} ago."
+        again = " Capture tries again by itself." if source.is_down else ""
+        return f"{name} doesn't answer; it is captured up to {age_text(source.lag_seconds)} ago.{again}"
+    if source.is_purged:
+        what = f"Capture of {name} may be unable to go on: its binlog file is purged at the server"
+        return f"{what}. `tidegate accept {pipeline} {name}` says what is lost."
     size = f", {size_text(source.behind_bytes)} of binlog" if source.behind_bytes else ""
     silent = time.time() - captured.heard_at
     asks = (

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tidegate.capture import purging
 from tidegate.capture.purging import Binlogs
-from tidegate.capture.silence import LeasedWork, Silence, last_sign
+from tidegate.capture.silence import LastSign, LeasedWork, Silence, last_sign
 from tidegate.capture.source import Retention
 from tidegate.capture.unheard import unheard
 from tidegate.commit_ts import physical_ms, time_text
@@ -65,7 +65,8 @@ class SourceStanding:
     source left behind by the cut, up to where all of it is in silver: its tables wait there.
     unheard: the remedy for a silent Pump; "" for others. capture_dag: the id of its DAG. purge: when
     the server purges uncaptured log, if capture stops now; behind_bytes: of its uncaptured binlog;
-    unapplied_bytes: of bronze not in silver, by whole files. None where nobody can say.
+    unapplied_bytes: of bronze not in silver, by whole files. None where nobody can say. is_down: it
+    doesn't answer, and it is a server to be asked.
     """
 
     source: str
@@ -80,6 +81,12 @@ class SourceStanding:
     purge: Retention | None = None
     behind_bytes: int | None = None
     unapplied_bytes: int = 0
+    is_down: bool = False
+
+    @property
+    def is_purged(self) -> bool:
+        """Whether the server has purged the binlog file of capture's place, and goes on behind it."""
+        return self.nothing_missing is False and self.purge is not None and self.purge.rule == "gone"
 
 
 # For a person who misses such a table (CaptureStanding.unseen).
@@ -184,8 +191,9 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
     silent = unheard(pipeline, captured, time.time())
     sources = tuple(
         replace(
-            _source(name, captured.get(name), server, behind.get(name)),
+            source_standing(name, captured.get(name), server, behind.get(name)),
             unheard=silent.get(name, ""),
+            is_down=bool(server.error) and not pipeline.sources[name].traits.pushes,
             capture_dag=pipeline.capture_dag(name),
         )
         for name, server in servers.items()
@@ -216,7 +224,8 @@ def _silences(
         waits = source.nothing_missing is False and pipeline.watched_while_at_rest(source.source) is None
         rests = pipeline.capture.run_for_seconds
         sign = last_sign(entry, now, waits_since=0.0 if waits else None, rests_seconds=rests)
-        if sign is not None:
+        # It tries again and again to reach a source that is down, without a lease.
+        if sign is not None and not (source.is_down and sign[0] is LastSign.ENDED):
             yield Silence(LeasedWork.CAPTURE, source.source, name, *sign, source.capture_dag)
     entry = newest_sign(lake, name, LeasedWork.APPLY)
     sign = last_sign(entry, now, waits_since=_unapplied_since(cut_ts, sources))
@@ -235,7 +244,10 @@ def _unapplied_since(cut_ts: int, sources: tuple[SourceStanding, ...]) -> float 
     return max(min(waiting), *(captured.above_cut_since for captured in known)) if waiting else None
 
 
-def _source(name: str, captured: SourceStatus | None, server: SourceAnswer, behind_ts: int | None) -> SourceStanding:
+def source_standing(
+    name: str, captured: SourceStatus | None, server: SourceAnswer, behind_ts: int | None = None
+) -> SourceStanding:
+    """A source's part of the standing, by bronze and its answer."""
     if captured is None:
         return SourceStanding(name, None, server, None, None, "-", behind_ts)
     missing: bool | None = None

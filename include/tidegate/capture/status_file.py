@@ -127,6 +127,11 @@ def lasts_text(status: CaptureStatus) -> str:
     return f"{text}, which lasts {_duration(status.seconds_left)} at the present {rate}"
 
 
+def disk_text(status: CaptureStatus) -> str:
+    """The use of this machine's disk by the value log."""
+    return f"the value log has {_size(status.value_log_bytes)} on its disk, and room for {_size(status.room_bytes)}"
+
+
 def clock_text(status: CaptureStatus) -> str:
     """A warning about the source's clock for people; "" when it is as it should be."""
     parts = []

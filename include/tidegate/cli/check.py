@@ -60,6 +60,7 @@ def check(
     examination = examine(loaded, lake, ConnectionInfo.from_env, elsewhere)
     examination.lines += airflow_lines(sum(len(file.pipeline.sources) for file in pipelines.good_files()))
     examination.lines += _unheard_lines(loaded, lake)
+    examination.lines += _purged_lines(loaded, lake)
     if as_json:
         print(json.dumps(examination.to_json(), ensure_ascii=False))
     else:
@@ -84,6 +85,28 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     except TidegateError:
         return []
     return [Line(name, SourceVerdict.CAUTION, text) for name, text in unheard(pipeline, captured, time.time()).items()]
+
+
+def _purged_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
+    """Servers without the binlog file of capture's place. Nothing of a lake or a server without an answer."""
+    from tidegate.capture.standing import source_standing
+    from tidegate.lake.status import source_status
+    from tidegate.mysql.examination import Line, SourceVerdict
+
+    ask, lines = pipelines.asking(pipeline, lake, from_environment), list[Line]()
+    for name in pipeline.sources:
+        try:
+            captured = source_status(lake, name)
+        except TidegateError:
+            return lines
+        stands = source_standing(name, captured, ask(name)) if captured else None
+        if captured and stands and stands.is_purged:
+            text = f"the server has purged the binlog file that capture stopped in ({captured.file}): if no GTID tells"
+            text += (
+                f" where to go on, capture is refused; `tidegate accept {pipeline.pipeline} {name}` says what is lost"
+            )
+            lines.append(Line(name, SourceVerdict.CAUTION, text))
+    return lines
 
 
 def _all(asked: Iterable[Callable[[], Iterable[Any]]]) -> Iterator[Any]:

@@ -27,6 +27,7 @@ from tidegate.text_layout import age_text, columns, counted, paragraph, size_tex
 
 _UNSEEN_NAMED: Final = 5
 _WAITING_SHOWN: Final = 20
+_HELD_NAMED: Final = 8
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -88,7 +89,7 @@ def status_lines(standing: CaptureStanding, filling: Collection[str] = ()) -> li
 
     lines = paragraph("", _headline(standing), indent="")[1:]
     for source in standing.sources:
-        lines += _source_lines(source)
+        lines += _source_lines(source, standing.pipeline)
         down = standing.silence(LeasedWork.CAPTURE, source.source)
         lines += _down_lines(down, _uncaptured(source))
     down = standing.silence(LeasedWork.APPLY, standing.pipeline)
@@ -102,8 +103,8 @@ def status_lines(standing: CaptureStanding, filling: Collection[str] = ()) -> li
         named = ", ".join(standing.unseen[:_UNSEEN_NAMED]) + (", ..." if len(standing.unseen) > _UNSEEN_NAMED else "")
         text = f"and {len(standing.unseen)} more, not in silver yet: {named} ({UNSEEN_WORDS})"
         lines += paragraph("", text, indent="")[1:]
-    for table in standing.held:
-        lines += ["", *held_lines(table)]
+    for alike in _alike(standing.held):
+        lines += ["", *held_lines(*alike)]
     lines += _waiting_lines(standing, filling)
     if standing.rebuilt:
         lines += ["", *paragraph("made by rebuild, and yours to remove:", ", ".join(standing.rebuilt))]
@@ -134,7 +135,7 @@ def _headline(standing: CaptureStanding) -> str:
         captured = any(source.captured for source in standing.sources)
         asks = f": is apply running? Look at the DAG {standing.pipeline}__apply" if captured else ""
         return f"{standing.pipeline}: nothing is applied yet{asks}"
-    behind = "nothing is missing" if standing.nothing_missing else f"{age_text(standing.lag_seconds)} behind"
+    behind = "nothing is missing" if standing.nothing_missing else _behind(standing)
     if standing.ahead:
         behind = "its cut is in the future, and apply goes no further:"
         behind += f" the log of {standing.pipeline}__apply says why"
@@ -145,7 +146,18 @@ def _headline(standing: CaptureStanding) -> str:
     return f"{standing.pipeline}: {behind}{held}; cut of {_time(standing.cut_ts)} ({standing.cut_ts})"
 
 
-def _source_lines(source: SourceStanding) -> list[str]:
+def _behind(standing: CaptureStanding) -> str:
+    """The lag, as far as it is known, and its cause if capture can't end it."""
+    age = age_text(standing.lag_seconds)
+    if purged := [source.source for source in standing.sources if source.is_purged]:
+        return f"{age} behind: the server of {', '.join(purged)} has purged the binlog that capture stopped in"
+    down = [source.source for source in standing.sources if source.is_down]
+    if down and not standing.unapplied_bytes:
+        return f"complete up to {age} ago; whether more is missing isn't known: {', '.join(down)} doesn't answer"
+    return f"{age} behind"
+
+
+def _source_lines(source: SourceStanding, pipeline: str) -> list[str]:
     captured, server = source.captured, source.server
     if captured is None:
         text = "nothing is captured yet: is capture running?"
@@ -166,6 +178,12 @@ def _source_lines(source: SourceStanding) -> list[str]:
     lines = paragraph(f"source {source.source}:", text)
     if source.unheard:
         lines += paragraph("  unheard:", source.unheard, indent="    ")
+    if source.is_purged:
+        oldest = source.purge.oldest_file if source.purge else ""
+        what = f"the server's oldest binlog file is {oldest}: if capture can't go on from its place, the log is lost"
+        lines += paragraph("  purged:", what, indent="    ")
+        way = f"`tidegate accept {pipeline} {source.source}` shows the loss: docs/runbooks/binlog-purged.md"
+        lines += paragraph("", way, indent="  -> ")[1:]
     if source.behind_ts is not None:
         since = f"since {_time(source.behind_ts)}" if source.behind_ts else "from its beginning"
         what = f"the cut goes on without it {since}; its tables wait there, and catch up by"
@@ -175,6 +193,9 @@ def _source_lines(source: SourceStanding) -> list[str]:
         lines.append(f"  its clock is {abs(server.clock_ahead_seconds):.1f} s {way} this machine's: use NTP")
     if server.error:
         lines += paragraph("  no answer:", server.error, indent="    ")
+        if source.is_down:
+            goes_on = "capture tries again by itself, and goes on once it answers: mend the server or the network"
+            lines += paragraph("", goes_on, indent="  -> ")[1:]
     elif server.tables is not None and not server.tables:
         lines += paragraph("  no table:", "tables.include matches no table that the server shows us", indent="    ")
     elif captured is None and server.tables is not None:
@@ -220,14 +241,35 @@ def _skew_lines(standing: CaptureStanding) -> list[str]:
     return paragraph("", f"{what} are ordered wrongly by that; use NTP", indent="")[1:]
 
 
-def held_lines(table: TableStatus) -> list[str]:
-    """Why, since when, and the way out; each once."""
+def held_lines(table: TableStatus, *others: TableStatus) -> list[str]:
+    """Why, since when, and the way out; each once. others: tables with the same words but for their names."""
+    since, text, way_out = _held_words(table)
+    names = [each.table for each in (table, *others)]
+    head = f"{names[0]} is held"
+    if others:
+        more = len(names) - _HELD_NAMED
+        head = ", ".join(names[:_HELD_NAMED]) + (f" and {more} more" if more > 0 else "") + " are held"
+        text, way_out = (words.replace(table.table, "<table>") for words in (text, way_out))
+    lines = paragraph(f"{head}{f' since {since}' if since else ''}:", text)
+    return lines + (paragraph("", way_out, indent="  -> ")[1:] if way_out else [])
+
+
+def _held_words(table: TableStatus) -> tuple[str, str, str]:
+    """(since when, why, the way out)."""
     place = f"{table.file}:{table.pos}"
     text = table.reason if not table.file or place in table.reason else f"{place}: {table.reason}"
     if table.ddl and table.ddl[:20] not in " ".join(table.reason.split()):
         text += f"; at: {table.ddl}"
-    lines = paragraph(f"{table.table} is held{f' since {table.since}' if table.since else ''}:", text)
-    return lines + (paragraph("", table.way_out, indent="  -> ")[1:] if table.way_out else [])
+    return table.since, text, table.way_out
+
+
+def _alike(held: Sequence[TableStatus]) -> list[list[TableStatus]]:
+    """Tables in groups of the same words: a lost log holds all tables of a source for one reason."""
+    groups: dict[tuple[str, ...], list[TableStatus]] = {}
+    for table in held:
+        words = (each.replace(table.table, "<table>") for each in _held_words(table))
+        groups.setdefault(tuple(words), []).append(table)
+    return list(groups.values())
 
 
 def _waiting_lines(standing: CaptureStanding, filling: Collection[str]) -> list[str]:
@@ -256,7 +298,7 @@ def _time(commit_ts: int) -> str:
 
 def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
     """How long the disk lasts matters only while the lake doesn't take what comes."""
-    from tidegate.capture.status_file import clock_text, lasts_text
+    from tidegate.capture.status_file import clock_text, disk_text, lasts_text
     from tidegate.mysql import retention
 
     lines = []
@@ -267,7 +309,7 @@ def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
             parts.append(f"behind for {age_text(capture.written_at - capture.since)}: the lake lacks")
             parts[-1] += f" {capture.behind_bytes / 1e6:.1f} MB. {lasts_text(capture)}"
         else:
-            parts.append(f"the lake has all of it, {capture.value_log_bytes / 1e6:.1f} MB in the value log")
+            parts.append(f"the lake has all of it; {disk_text(capture)}")
         parts += [text for text in (capture.reason if behind else "", capture.lake_error, clock_text(capture)) if text]
         fresh = time.time() - capture.written_at < PURGE_KNOWN_SECONDS  # of a silent capture its source's lines tell
         if fresh and capture.retention and capture.retention.seconds_left is not None:

@@ -73,7 +73,8 @@ def _of_pipeline(view: PipelineView) -> Iterator[Figure]:
         yield "tidegate_applied_bytes_per_second", (), view.timeline.bytes_a_second
     yield "tidegate_apply_down", (), stands.silence(LeasedWork.APPLY, stands.pipeline) is not None
     for source in stands.sources:
-        yield "tidegate_capture_down", (source.source,), stands.silence(LeasedWork.CAPTURE, source.source) is not None
+        is_down = stands.silence(LeasedWork.CAPTURE, source.source) is not None
+        yield "tidegate_capture_down", (source.source,), is_down or (None if source.is_down else False)
         yield from _of_source(source, is_asked=not view.pipeline.sources[source.source].traits.pushes)
     yield from _of_standing(stands)
     yield from _of_snapshots(view.snapshots, len(view.failed_snapshots))

@@ -33,6 +33,7 @@ def plain(view: PipelineView) -> dict[str, Any]:
         cells["verification"] = asdict(VerifiedTogether.of(view.standing.alive, view.verified))
         cells["snapshots"] = [_snapshot(table) for table in view.snapshots]
         cells["snapshots_left"] = asdict(all_of_it) | {"done_at": all_of_it.done_at(view.at)} if all_of_it else None
+    cells["capture"] = {name: asdict(capture) for name, capture in view.captures.items()}
     if view.timeline is not None:
         cells["history"] = _history(view.timeline)
     return cells

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.errors import TidegateError
+from tidegate.home import state_folder
 from tidegate.limits import PAGE_ASK_SECONDS, PAGE_LOOK_SECONDS
 from tidegate.pipelines.opened import asking, open_lake, seen_standing
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tidegate.capture.standing import Ask, CaptureStanding, SourceAnswer
+    from tidegate.capture.status_file import CaptureStatus
     from tidegate.config import Pipeline
     from tidegate.connections import Connections
     from tidegate.lake.audit import Recorded
@@ -50,7 +52,8 @@ RANGES: Final = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 class PipelineView:
     """One look. error: why the lake can't be read; the rest is of no lake then. at: Unix seconds.
 
-    failed_snapshots: of each table of a source whose last snapshot to end failed.
+    failed_snapshots: of each table of a source whose last snapshot to end failed. captures: by
+    source, the last words of captures on this machine.
     """
 
     pipeline: Pipeline
@@ -61,6 +64,7 @@ class PipelineView:
     verified: Mapping[str, Verified] = field(default_factory=dict)
     timeline: Timeline | None = None
     failed_snapshots: tuple[TableProgress, ...] = ()
+    captures: Mapping[str, CaptureStatus] = field(default_factory=dict)
 
     @property
     def why(self) -> str:
@@ -194,7 +198,10 @@ class PipelineReader:
             lake = self._open()
             if self._asking is None:
                 self._asking = asking(self.pipeline, lake, self._source_connections)
-            return look(self.pipeline, lake, self._ask(self._asking), now, self._snapshots)
+            view = look(self.pipeline, lake, self._ask(self._asking), now, self._snapshots)
+            from tidegate.capture import status_file
+
+            return replace(view, captures=status_file.read_all(self.pipeline, state_folder()))
         except Exception as error:  # noqa: BLE001 - of whatever a store says; a view is where people and alerts look
             return self._unreadable(now, error)
 

@@ -10,10 +10,12 @@ import time
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from tidegate.capture.chaser import ChaserState
 from tidegate.capture.health import Health, Hop, health, slowest
 from tidegate.capture.purging import if_down
 from tidegate.capture.silence import LeasedWork
 from tidegate.capture.standing import UNSEEN_WORDS
+from tidegate.capture.status_file import disk_text, lasts_text
 from tidegate.commit_ts import time_text
 from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, PURGE_SOON_SECONDS
 from tidegate.pipelines import RANGES
@@ -26,6 +28,7 @@ from tidegate_airflow.page.tables_list import TablesAsked, table_page, tables_li
 
 if TYPE_CHECKING:
     from tidegate.capture.standing import CaptureStanding, SourceStanding
+    from tidegate.capture.status_file import CaptureStatus
     from tidegate.lake.timeline import Timeline
     from tidegate.pipelines import PipelineView
 
@@ -57,7 +60,7 @@ def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = Fal
 
 def _road(view: PipelineView, stands: CaptureStanding) -> str:
     """Source, capture, bronze, apply, silver: the lag, the rate and the backlog of each hop."""
-    stops = "".join(_source(source, stands, view.at) for source in stands.sources)
+    stops = "".join(_source(source, stands, view) for source in stands.sources)
     active = sum(table.state is State.ACTIVE for table in stands.tables)
     at = f"complete through {escape(time_text(stands.cut_ts))}" if stands.cut_ts else "nothing is applied yet"
     skew = f"<p>Clocks of the sources differ by {stands.skew_seconds:.1f} s.</p>" if stands.skew_seconds >= 1 else ""
@@ -96,7 +99,7 @@ def _is_slowest(stands: CaptureStanding, hop: Hop, source: str = "") -> bool:
     return at is not None and (at.hop, at.source) == (hop, source)
 
 
-def _source(source: SourceStanding, stands: CaptureStanding, now: float) -> str:
+def _source(source: SourceStanding, stands: CaptureStanding, view: PipelineView) -> str:
     captured, name = source.captured, escape(source.source)
     if source.server.error:
         place = f"<span class='bad'>no answer: {escape(source.server.error)}</span>"
@@ -107,6 +110,8 @@ def _source(source: SourceStanding, stands: CaptureStanding, now: float) -> str:
         place += f"<span class='bad'>its clock is {ahead:+.1f} s off</span>" * (abs(ahead) > CLOCK_SKEW_SECONDS_MAX)
     waits = "<span class='bad'>the cut goes on without it</span>" if source.behind_ts is not None else ""
     waits += f"<span class='bad'>{escape(source.unheard)}</span>" if source.unheard else ""
+    tries = "<span>capture tries again by itself</span>" * source.is_down
+    tries += "<span class='bad'>its place in the binlog is purged at the server</span>" * source.is_purged
     if captured is None:
         stops = (
             f"{_ARROW}<div class='stop'><b>Bronze of {name}</b><span class='bad'>nothing is captured yet:"
@@ -115,13 +120,14 @@ def _source(source: SourceStanding, stands: CaptureStanding, now: float) -> str:
     else:
         said = "all of it is captured" if source.nothing_missing else f"{age_text(source.lag_seconds)} behind"
         left = f"<span>{size_text(source.behind_bytes)} of binlog wait</span>" if source.behind_bytes else ""
-        heard = age_text(max(0.0, now - captured.heard_at)) if captured.heard_at else "-"
+        heard = age_text(max(0.0, view.at - captured.heard_at)) if captured.heard_at else "-"
         slow = " slow" * _is_slowest(stands, Hop.CAPTURE, source.source)
-        down = _down(stands, LeasedWork.CAPTURE, source.source, now)
+        down = _down(stands, LeasedWork.CAPTURE, source.source, view.at)
+        disk = _disk(view.captures.get(source.source))
         size = f"{size_text(captured.bytes)} in {counted(captured.segments, 'segment', 'segments')}"
         stops = (
             f"{_ARROW}<div class='stop hop{slow}'><b>Capture</b><span>{escape(said)}</span>{left}"
-            f"<span>last segment {escape(heard)} ago</span>{down}</div>"
+            f"<span>last segment {escape(heard)} ago</span>{tries}{disk}{down}</div>"
             f"{_ARROW}<div class='stop'><b>Bronze of {name}</b>"
             f"<span>captured to <code>{escape(f'{captured.file}:{captured.end_pos}')}</code></span>"
             f"<span>{size}</span>{waits}</div>"
@@ -130,6 +136,16 @@ def _source(source: SourceStanding, stands: CaptureStanding, now: float) -> str:
         f"<li><div class='stop'><b>Source {name}</b>{place}"
         f"<span>last change {escape(source.changed_at)}</span></div>{stops}</li>"
     )
+
+
+def _disk(capture: CaptureStatus | None) -> str:
+    """The value log on this machine's disk; "" for a capture elsewhere."""
+    if capture is None:
+        return ""
+    if capture.state is ChaserState.DIRECT:
+        return f"<span>{escape(disk_text(capture))}</span>"
+    words = f"the lake lacks {size_text(capture.behind_bytes)}. {lasts_text(capture)}"
+    return f"<span class='bad'>{escape(words)}</span>"
 
 
 def _safety(view: PipelineView, stands: CaptureStanding) -> str:

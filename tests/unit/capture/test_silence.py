@@ -141,6 +141,8 @@ def test_work_that_ended_in_order_rests_until_something_waits(tmp_path: Path, mo
     assert silent("binlog.000001:11") == [(LeasedWork.CAPTURE, LastSign.ENDED)], (
         "capture looks again after each run's time"
     )
+    down = standing(shop(lake), lake, lambda _: SourceAnswer(error="connection refused"))
+    assert down.silences == (), "capture tries again by itself to reach it, and has no lease meanwhile"
 
 
 def test_of_several_sources_none_rests_and_apply_waits_for_the_last(

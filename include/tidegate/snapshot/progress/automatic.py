@@ -33,7 +33,7 @@ from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.snapshot.progress.shown import ShownSnapshots
 from tidegate.table_names import Physical, splits
 from tidegate.tables import State
-from tidegate.text_layout import counted
+from tidegate.text_layout import age_text, counted
 
 _DAY: Final = timedelta(days=1)
 _GROWS: Final = 4
@@ -197,7 +197,8 @@ def _seen(pipeline: str, status: TableStatus, outlook: Outlook, now: datetime) -
         wait = max(0.0, (outlook.due_at - now).total_seconds())
         last = f"the last one didn't end it: {outlook.why}" if outlook.why else "it is held again since the last one"
         tries = counted(outlook.tries, "snapshot", "snapshots")
-        said = f"{tries} of it within a day, {last}; the next one begins by itself in {wait:.0f} s"
+        begins = f"in {age_text(wait)}" if wait >= 1 else "as soon as a reader runs"
+        said = f"{tries} of it within a day, {last}; the next one begins by itself {begins}"
     return replace(status, way_out=f"{said}; {status.way_out}" if said else status.way_out)
 
 
