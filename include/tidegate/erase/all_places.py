@@ -47,7 +47,8 @@ class SubjectPlaces:
 
     @classmethod
     def of(cls, pipeline: Pipeline, lake: LakeFiles, reach: Reach, subject: Subject) -> SubjectPlaces:
-        segments = SegmentRows(lake, reach.table, reach.versions, subject, pipeline.capture.compression)
+        compression = pipeline.capture.compression
+        segments = SegmentRows(lake, reach.table, reach.versions, subject, compression, reach.known)
         chunks = ChunkRows(lake, reach.table, reach.versions, subject)
         silver = SubjectInSilver(lake, reach.path, reach.logical, subject, reach.plain)
         past = SilverPast(lake, pipeline, reach.logical, silver, OlderVersions(lake, reach.path))
@@ -66,6 +67,8 @@ class SubjectPlaces:
         self.silver.look()
         self.subject.keys |= kept.keys()
         self.subject.close()
+        if count := self.segments.texts:
+            self.left.append(f"{counted(count, 'statement', 'statements')} in the place of rows of other tables")
         if count := len(self.subject.unsure):
             keys = counted(count, "key", "keys")
             what = "without a column of the condition: name the person's rows by their key"

@@ -14,16 +14,17 @@ from typing import Final
 
 from tidegate import tables
 from tidegate.changelog.table import changelog
-from tidegate.config import Pipeline
+from tidegate.config import Pipeline, near_table
 from tidegate.erase.subject import key_types
 from tidegate.errors import UsageError
 from tidegate.lake import control
 from tidegate.lake.cuts import cut_at
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import table_rows
+from tidegate.lake.schema_rows import known_tables, table_rows
 from tidegate.lake.silver import REBUILT, rebuilt_tables
 from tidegate.schema.follow.renames import RENAME, renamed_here
 from tidegate.schema.model.columns import TableVersion, VersionStatus
+from tidegate.schema.model.unlogged import VIEWS
 from tidegate.table_names import Physical, splits
 from tidegate.tables_form import Table
 from tidegate.upsert.fitness import why_not
@@ -39,6 +40,7 @@ Followed = tuple[Pair, Names, Pair, Names]  # a child, its columns, the parent, 
 class Reach:
     """versions: all of the table's, oldest first. logical: silver's name; path: silver's, within the lake. changelog:
     None where the lake has none. plain: columns at the source, in lower case, whose values silver has as they are.
+    known: database and table of all tables of the source, views aside.
     """
 
     table: Physical
@@ -47,6 +49,7 @@ class Reach:
     path: str
     changelog: Table | None
     plain: frozenset[str]
+    known: frozenset[Pair]
 
     @property
     def newest(self) -> TableVersion:
@@ -79,11 +82,12 @@ def reach_of(pipeline: Pipeline, lake: LakeFiles, name: str, followed: Collectio
     if (other := why_not(lake.log(kept.path).state())) is not None:
         raise _refused(name, f"its silver can't be written by position: {other}")
     changes, plain = changelog(logical.database, logical.table), _plain(pipeline, versions[-1])
+    known = _known(lake, table.source)
     if not lake.log(changes.path).state().created:
-        return Reach(table, versions, logical.name, kept.path, None, plain)
+        return Reach(table, versions, logical.name, kept.path, None, plain, known)
     if not plain.issuperset(map(str.lower, versions[-1].key_names)):
         raise _refused(name, "it has a changelog, and its key is masked")
-    return Reach(table, versions, logical.name, kept.path, changes, plain)
+    return Reach(table, versions, logical.name, kept.path, changes, plain, known)
 
 
 def _plain(pipeline: Pipeline, version: TableVersion) -> frozenset[str]:
@@ -102,13 +106,23 @@ def _versions(pipeline: Pipeline, lake: LakeFiles, name: str) -> list[TableVersi
     ]
     sources = {row["source"] for row in rows}
     if not rows:
-        remedy = "give database.table as at the source"
+        kept = {(str(d), str(t)) for s, d, t in known_tables(lake) if s in pipeline.sources}
+        near = near_table(name, {pair for pair in kept if pair[1] and pipeline.tables.keeps(*pair)})
+        remedy = f"did you mean {near[0]}?" if near else "give database.table as at the source"
         if pipeline.tables.is_target(name):
             remedy += ": its rows come from several tables (tables.routes), and each is erased from by itself"
         raise UsageError(f"there is no table {name}", where=pipeline.pipeline, remedy=remedy)
     if len(sources) > 1 or len({(row["database"], row["table"]) for row in rows}) > 1:
         raise _refused(name, f"several tables are called so, of {', '.join(sorted(sources))}")
     return list(map(TableVersion.from_row, rows))
+
+
+def _known(lake: LakeFiles, source: str) -> frozenset[Pair]:
+    """Names that were never a view's: a statement about one of them changes no other table by itself."""
+    columns = ["database", "table", "engine"]
+    rows = control.read(lake, tables.SCHEMA_HISTORY, columns=columns, filters=[("source", "==", source)]).to_pylist()
+    views = {(row["database"], row["table"]) for row in rows if row["engine"] in VIEWS}
+    return frozenset({(row["database"], row["table"]) for row in rows if row["table"]} - views)
 
 
 def _check_versions(name: str, versions: Sequence[TableVersion]) -> None:

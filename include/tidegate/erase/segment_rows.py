@@ -11,7 +11,7 @@ before the first commit: `look` goes over everything, and `affected` makes every
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,8 @@ from tidegate.tables import SEGMENTS, SegmentKind
 @dataclass(slots=True)
 class SegmentRows:
     """The log of one table, and counts. rows: in row events; an update is one. bytes: of payloads that were decoded.
-    upto_seq: later segments weren't looked at, and stay as they are.
+    known: the tables of its source. upto_seq: later segments weren't looked at, and stay as they are. texts: statements
+    in the place of rows of other tables.
     """
 
     lake: LakeFiles
@@ -51,10 +52,12 @@ class SegmentRows:
     versions: Sequence[TableVersion]
     subject: Subject
     compression: str
+    known: Collection[tuple[str, str]] = ()
     files: int = 0
     rows: int = 0
     bytes: int = 0
     upto_seq: int = -1
+    texts: int = 0
 
     def look(self, files: Sequence[BronzeFile]) -> None:
         """Learn the subject's keys. Raises LakeRefused for what can't be read, or can't be erased from."""
@@ -163,7 +166,8 @@ class SegmentRows:
             query = query_at(index, number)
             if not is_dml(query.sql):
                 continue
-            changed = changed_tables(query, {self.table.pair})
+            changed = changed_tables(query, {self.table.pair, *self.known})
+            self.texts += changed is not None and self.table.pair not in changed
             if changed is None or self.table.pair in changed:
                 raise LakeRefused(
                     f"the log has a statement in the place of rows: {shown(query.sql)}",
