@@ -89,7 +89,9 @@ def _of_no_shard(writer: SilverWriter, private: PrivateLog) -> str:
     """... OR the condition of each group of a routed table's rows that no shard has."""
     conditions = [""]
     held = private.rows().select(*tables.SHARDS).distinct().collect()
-    for cells in of_no_shard(writer.app.lake, ((row[0], row[1], row[2]) for row in held)):
+    for cells in of_no_shard(
+        writer.app.lake, writer.app.pipeline, writer.entry.name, ((row[0], row[1], row[2]) for row in held)
+    ):
         pairs = zip(tables.SHARDS, cells, strict=True)
         same = (f"{name} <=> {'NULL' if cell is None else literal(cell)}" for name, cell in pairs)
         conditions.append(f"({' AND '.join(same)})")

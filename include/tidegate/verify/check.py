@@ -155,7 +155,8 @@ class Check:
         version = self._version(logical)
         if version >= 0 and self._state(logical)[0] not in (*_WAITS, State.LEFT) and self._wanted(logical):
             with suppress(*SILVER_FAULTS):  # each shard has said so
-                if rows := stray_rows(self.silver, self._at(logical, version), known, self.lake.lake):
+                of = (self.pipeline, logical)
+                if rows := stray_rows(self.silver, self._at(logical, version), known, self.lake.lake, of):
                     yield TableResult("", logical, logical, Outcome.DIFFERENT, STRAY, silver_rows=rows)
 
     def _unread(self, work: TableUnderWay) -> TableResult:

@@ -1,7 +1,7 @@
 """Rows of a routed silver table that belong to none of its shards: each shard is compared with its own rows alone.
 
 In:  a silver table at a version, the shards that were compared, the lake's schema history.
-Out: how many live rows have no shard.
+Out: how many live rows have no shard, or one that flows into another table by now.
 """
 
 from __future__ import annotations
@@ -10,17 +10,25 @@ from collections.abc import Collection
 from typing import Final
 
 from tidegate import tables
+from tidegate.config import Pipeline
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.shards import of_no_shard
 from tidegate.verify.silver_side import Silver, SilverSide
 
 STRAY: Final = (
-    f"rows that another writer brought belong to no shard by {', '.join(tables.SHARDS)}:"
+    f"rows belong to no shard by {', '.join(tables.SHARDS)}; another writer brought them, or routes bring their table"
+    " elsewhere since:"
     " the end of a `tidegate snapshot start` of the table removes them"
 )
 
 
-def stray_rows(side: SilverSide, silver: Silver, known: Collection[tuple[str, str, str]], lake: LakeFiles) -> int:
-    """known: source, database and table of the shards at the sources."""
+def stray_rows(
+    side: SilverSide,
+    silver: Silver,
+    known: Collection[tuple[str, str, str]],
+    lake: LakeFiles,
+    of: tuple[Pipeline, str],
+) -> int:
+    """known: source, database and table of the shards at the sources. of: the pipeline file, the name in silver."""
     rows = {cells: count for cells, count in side.shards(silver) if cells not in known}
-    return sum(rows[cells] for cells in of_no_shard(lake, rows))
+    return sum(rows[cells] for cells in of_no_shard(lake, *of, rows))
