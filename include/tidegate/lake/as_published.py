@@ -12,6 +12,7 @@ behind the published version, on a disk two looks, answers for an untouched tabl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from tidegate.delta.log import DeltaLog
@@ -87,18 +88,19 @@ def shown_by(log: DeltaLog, state: TableState, app_id: str, said: Said | None) -
     same = is_same_log(said, shown)
     restored = was_restored(log, app_id, state.version, said.version if same else NO_SILVER)
     born = said.table_id not in ("", state.table_id) and _born(log, state)
-    return Shown(shown.version, shown.table_id, shown.own_ts, shown.applied_ts, has_rows, restored=restored, born=born)
+    return replace(shown, restored=bool(restored), cleaned=restored is None, born=born)
 
 
-def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER) -> bool:
-    """Whether a RESTORE stands behind our newest commit, and behind the known version.
+def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER) -> bool | None:
+    """Whether a RESTORE stands behind our newest commit, and behind the known version. None where the log lost entries
+    from there.
 
     It takes rows back, and keeps what the log says of our commits.
     """
     for version in range(newest, known, -1):
         actions = log.actions(version)
         if actions is None:  # cleaned up, as is all before it
-            return False
+            return None
         if any(_is_own(str(txn["appId"]), app_id) for action in actions if (txn := action.get("txn"))):
             return False
         if any((action.get("commitInfo") or {}).get("operation") == RESTORE for action in actions):

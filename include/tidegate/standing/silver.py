@@ -35,6 +35,7 @@ class Unlike(StrEnum):
     OLDER = "older"  # its log lacks what was published
     REPLACED = "replaced"  # another table lies in its place
     RESTORED = "restored"  # somebody took rows back
+    CLEANED = "cleaned"  # somebody may have: its log lacks the commits since
     FOREIGN = "foreign"  # a table that tidegate didn't fill lies in the place of ours
 
 
@@ -63,8 +64,8 @@ class Shown:
     """The present state of a table's log. version: NO_SILVER without a table.
 
     own_ts: as Said has it. applied_ts: the end of our committed rows; 0 for never. has_rows: False when it certainly
-    has none. restored: whether a RESTORE came behind our newest commit. born: whether its first commit gave it its id,
-    so nobody put another table into our log.
+    has none. restored: whether a RESTORE came behind our newest commit. cleaned: the log was cleaned up and can't tell.
+    born: whether its first commit gave it its id, so nobody put another table into our log.
     """
 
     version: int = NO_SILVER
@@ -73,6 +74,7 @@ class Shown:
     applied_ts: int = 0
     has_rows: bool = False
     restored: bool = False
+    cleaned: bool = False
     born: bool = False
 
     @property
@@ -111,10 +113,12 @@ def answer(said: Said | None, shown: Shown) -> Answer:
     if said.table_id not in ("", shown.table_id):
         if shown.has_rows and not shown.own_ts:  # a snapshot would take them away
             return Answer(Unlike.FOREIGN)
-        proven = shown.born and not shown.restored
+        proven = shown.born and not shown.restored and not shown.cleaned
         return Answer(Unlike.REPLACED, shown.applied_ts if proven else 0)
     if shown.restored:
         return Answer(Unlike.RESTORED)
+    if shown.cleaned:
+        return Answer(Unlike.CLEANED)
     if not is_same_log(said, shown):
         return Answer(Unlike.OLDER, shown.applied_ts)
     return GOES_ON
@@ -137,6 +141,8 @@ def told(name: str, unlike: Unlike, said: Said | None) -> str:
             Unlike.OLDER: f"its silver is older than what was published (version {version}): the log lacks commits",
             Unlike.REPLACED: "another table lies in the place of its silver",
             Unlike.RESTORED: "somebody took its silver back to an older version (RESTORE)",
+            Unlike.CLEANED: f"the log of its silver lacks commits behind the published version {version},"
+            " and nobody can say whether one of them took rows back (RESTORE)",
             Unlike.FOREIGN: "silver has a table of this name already, with rows that tidegate didn't write",
         }[unlike]
     )

@@ -321,13 +321,22 @@ def take_in(app: Application, window: Window, physical: Physical) -> bool:
             return False
         window.taking.tables[name] = TableWindow(name, database, table, routed, after_ts)
     entry = window.tables[name]
-    if (entry.database, entry.table) != (database, table) and app.histories[physical.source].versions(*physical.pair):
+    if (entry.database, entry.table) != (database, table) and _is_known(app, physical):
+        known = {other for other in entry.physical if _is_known(app, other)}
+        if all(app.names.logical(*other.pair)[:2] == (database, table) for other in known):
+            # Its name was read the other way before the window's DDL was replayed, and there is no such table.
+            window.taking.tables[name] = TableWindow(name, database, table, routed, entry.after_ts, known | {physical})
+            return True
         both = f"`{entry.database}`.`{entry.table}` and `{database}`.`{table}` are both {name} here"
         what = f"{both}; leave one of them out (tables.exclude), or rename it at the source"
         hold(app, window, name, Refused(Cause.SAME_NAME, what))
         return False
     entry.physical.add(physical)
     return True
+
+
+def _is_known(app: Application, physical: Physical) -> bool:
+    return bool(app.histories[physical.source].versions(*physical.pair))
 
 
 def _is_for(app: Application, window: Window, name: str, physical: Physical) -> bool:

@@ -19,6 +19,7 @@ from tests.spark_jobs.apply_steps.test_publish_cut import application
 from tests.support.steps import publish
 from tidegate import tables
 from tidegate.delta.actions import add
+from tidegate.delta.checkpoints.write import write as write_checkpoint
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
 from tidegate.errors import SilverForeign, SilverUnlike
@@ -80,6 +81,23 @@ ASKS = Standing(State.HELD, "asks", Cause.DDL_ASKS, 100)
 
 def _restored(log: DeltaLog) -> None:
     log.commit(log.state(), Change([], "RESTORE"))
+
+
+def test_a_log_that_was_cleaned_up_behind_a_restore_tells_nobody_that_all_is_well(tmp_path: Path) -> None:
+    app, log = begun(tmp_path)
+    named = log.known.version
+    _restored(log)
+    for _ in range(3):
+        log.commit(log.state(), Change([], "OPTIMIZE"))
+    write_checkpoint(log.store, log.known.version, now_ms=0, files=0)
+    for version in range(log.known.version):
+        (tmp_path / PATH / "_delta_log" / commit_name(version)).unlink()
+    log.forget()
+    with pytest.raises(SilverUnlike, match=f"lacks commits behind the published version {named}"):
+        silver_guard.check(app, "d.t", log.state())
+    silver_guard.ask_all(app)
+    assert (app.states["d.t"].state, app.states["d.t"].lacks_rows) == (State.HELD, True)
+    silver_guard.check(app, "d.t", log.state())  # a snapshot of it fills what is there now
 
 
 def test_a_table_that_leaves_before_it_is_asked_stays_known_as_it_was_published(tmp_path: Path) -> None:

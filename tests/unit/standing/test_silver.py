@@ -28,6 +28,8 @@ FITS = Shown(12, "id", 100, 100)
         (OURS, replace(FITS, own_ts=0, applied_ts=0), Answer(Unlike.OLDER)),
         (OURS, replace(FITS, version=13, restored=True), Answer(Unlike.RESTORED)),
         (OURS, replace(FITS, version=11, restored=True), Answer(Unlike.RESTORED)),
+        (OURS, replace(FITS, version=40, cleaned=True), Answer(Unlike.CLEANED)),
+        (OURS, replace(FITS, table_id="else", born=True, cleaned=True), Answer(Unlike.REPLACED)),
         (OURS, replace(FITS, table_id="else", applied_ts=80, born=True), Answer(Unlike.REPLACED, 80)),
         (OURS, replace(FITS, table_id="else"), Answer(Unlike.REPLACED)),  # REPLACE TABLE in our own log
         (OURS, replace(FITS, table_id="else", born=True, restored=True), Answer(Unlike.REPLACED)),
@@ -118,8 +120,8 @@ def _all() -> Iterator[tuple[Said | None, Shown]]:
     for said, version, table_id, own, applied in itertools.product(
         saids, (NO_SILVER, 4, 5, 6), ("id", "else"), (0, 40, 50, 60), (0, 40)
     ):
-        for rows, restored, born in itertools.product((False, True), repeat=3):
-            shown = Shown(version, table_id, own, min(own, applied), rows, restored, born)
+        for rows, restored, cleaned, born in itertools.product((False, True), repeat=4):
+            shown = Shown(version, table_id, own, min(own, applied), rows, restored, cleaned, born)
             yield said, Shown() if version == NO_SILVER else shown
 
 
@@ -129,11 +131,12 @@ def test_every_answer_is_of_these_and_proves_no_more_than_silver_says() -> None:
         found = answer(said, shown)
         seen.add(found.unlike)
         assert found.applied_ts in (0, shown.applied_ts)
-        assert not (found.unlike in (Unlike.RESTORED, Unlike.FOREIGN, Unlike.GONE) and found.applied_ts)
+        assert not (found.unlike in (Unlike.RESTORED, Unlike.CLEANED, Unlike.FOREIGN, Unlike.GONE) and found.applied_ts)
         if found.unlike is not None:
             assert told("d.t", found.unlike, said).startswith("d.t: ")
         if found.unlike is None and said is not None and not said.never_filled:
             assert shown.own_ts >= said.own_ts
             assert shown.version >= said.version
             assert not shown.restored
+            assert not shown.cleaned
     assert seen == {None, *Unlike}
