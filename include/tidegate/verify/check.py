@@ -35,7 +35,7 @@ from tidegate.verify.settle import settle
 from tidegate.verify.silver_side import SILVER_FAULTS, FirstPass, Silver, SilverSide
 from tidegate.verify.source_side import SourceSide
 from tidegate.verify.source_table import SourceTable
-from tidegate.verify.strays import STRAY, stray_rows
+from tidegate.verify.strays import strays
 from tidegate.verify.under_way import Again, Differing, Round, TableUnderWay, VerifyOptions, difference, hex_of, waiting
 from tidegate.verify.unread import WHY, hidden_tables
 
@@ -155,9 +155,8 @@ class Check:
         version = self._version(logical)
         if version >= 0 and self._state(logical)[0] not in (*_WAITS, State.LEFT) and self._wanted(logical):
             with suppress(*SILVER_FAULTS):  # each shard has said so
-                of = (self.pipeline, logical)
-                if rows := stray_rows(self.silver, self._at(logical, version), known, self.lake.lake, of):
-                    yield TableResult("", logical, logical, Outcome.DIFFERENT, STRAY, silver_rows=rows)
+                of = (self.lake.lake, self.pipeline, logical)
+                yield from strays(self.silver, self._at(logical, version), known, of)
 
     def _unread(self, work: TableUnderWay) -> TableResult:
         state, reason = self._state(work.logical)

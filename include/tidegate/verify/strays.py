@@ -1,18 +1,19 @@
 """Rows of a routed silver table that belong to none of its shards: each shard is compared with its own rows alone.
 
 In:  a silver table at a version, the shards that were compared, the lake's schema history.
-Out: how many live rows have no shard, or one that flows into another table by now.
+Out: a result that says how many live rows have no shard, or one that flows into another table by now; or none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from tidegate import tables
 from tidegate.config import Pipeline
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.shards import of_no_shard
+from tidegate.verify.report import Outcome, TableResult
 from tidegate.verify.silver_side import Silver, SilverSide
 
 STRAY: Final = (
@@ -22,13 +23,13 @@ STRAY: Final = (
 )
 
 
-def stray_rows(
+def strays(
     side: SilverSide,
     silver: Silver,
     known: Collection[tuple[str, str, str]],
-    lake: LakeFiles,
-    of: tuple[Pipeline, str],
-) -> int:
-    """known: source, database and table of the shards at the sources. of: the pipeline file, the name in silver."""
+    of: tuple[LakeFiles, Pipeline, str],
+) -> Iterator[TableResult]:
+    """known: source, database and table of the shards at the sources. of: the lake, its file, the name in silver."""
     rows = {cells: count for cells, count in side.shards(silver) if cells not in known}
-    return sum(rows[cells] for cells in of_no_shard(lake, *of, rows))
+    if count := sum(rows[cells] for cells in of_no_shard(*of, rows)):
+        yield TableResult("", of[2], of[2], Outcome.DIFFERENT, STRAY, silver_rows=count)
