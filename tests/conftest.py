@@ -24,6 +24,7 @@ from tests.support.capture_process import nursery
 from tests.support.schedule import Scheduler, rank
 from tests.support.seeds import QUICK, many
 from tests.support.servers import ROOT, any_server, fresh_database, log_settings_put_back, mariadb, mysql9
+from tidegate.mysql.client import Client
 from tidegate.query import duck
 from tidegate.upsert import few_rows
 
@@ -57,6 +58,24 @@ def settings_of_duckdb() -> Iterator[dict[str, str]]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(duck, "_OFFLINE", own | {"allow_unsigned_extensions": "true"})
         yield own
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _plain_where_nobody_asks_for_tls() -> Iterator[None]:
+    """A handshake costs MariaDB and us 6 ms of CPU, and a road has dozens. This process' connections to it have TLS if
+    a test asks for it (tests/integration/capture/test_refusals.py, test_network_faults.py); those to MySQL always, and
+    those of commands, of capture's processes and of the demo.
+    """
+    asked = Client._request_authentication
+
+    def plain(connection: Any) -> None:
+        if not connection._ssl_required and "MariaDB" in connection.server_version:
+            connection.ssl = False
+        asked(connection)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Client, "_request_authentication", plain)
+        yield
 
 
 @pytest.fixture(autouse=True)
