@@ -116,6 +116,8 @@ class Rebuild:
         between = [plan._between(parent, above) for parent in parents]
         plan.begin_ts = begin_with_parents(plan._read_since(rows, begin), plan.at_ts, plan.physical, between)
         plan.to = tables.silver_path(plan.database, to or f"{plan.name}{REBUILT}{plan.at_ts}")
+        if plan.to == tables.silver_path(*plan.pair):  # it would be removed when it is done
+            raise UsageError("--to names the live table", where=plan.to, remedy="give another name, or none")
         return plan
 
     @property
@@ -325,7 +327,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
 
 def rebuild(plan: Rebuild, spark: BackgroundSession, *, compare: bool, report: Callable[[str], None]) -> int:
     """Run a plan and say what came of it; the exit code. Raises UsageError when the new table's place is taken."""
-    if plan.lake.log(plan.to).state().created:
+    if plan.lake.listed(plan.to):
         name = plan.to.rpartition("/")[2]
         remedy = f"give another --to, or remove it; or put it in the live one's place: --swap --to {name}"
         raise UsageError("is there already", where=plan.to, remedy=remedy)

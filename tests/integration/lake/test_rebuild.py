@@ -99,6 +99,12 @@ def test_rebuilt_at_the_newest_and_at_older_cuts_through_renames_and_ddl(
     assert not (Path(road.lake.root) / "rebuild").exists()
     with pytest.raises(UsageError, match="is there already"):
         rebuilt(road, spark, names["bag"], str(second), "bag_then")
+    strange = Path(road.lake.uri(tables.silver_path(database, "strange"))) / "theirs.parquet"
+    strange.parent.mkdir()
+    strange.write_bytes(b"PAR1")
+    with pytest.raises(UsageError, match="is there already"):
+        rebuilt(road, spark, names["bag"], str(second), "strange")
+    assert strange.exists()
     with pytest.raises(UsageError, match="wasn't there yet"):
         rebuilt(road, spark, names["now"], str(first))
     _one_difference_is_found(road, spark, names["bag"], second)

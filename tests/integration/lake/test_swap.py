@@ -21,7 +21,7 @@ from tests.kit.spark import no_spark
 from tests.support.forks import exit_code
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
-from tidegate.errors import LakeRefused, LeaseHeld
+from tidegate.errors import LakeRefused, LeaseHeld, UsageError
 from tidegate.lake.cuts import cut_at
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_states
@@ -133,6 +133,20 @@ def test_a_swap_that_is_killed_is_done_again(
     road.step(spark, *(f"UPDATE db.{name} SET v = -3 WHERE id = 14" for name in names))
     assert not road.lacks()
     assert road.assert_equal() == dict.fromkeys(names, 30)
+
+
+def test_the_live_tables_own_name_is_no_place_for_a_rebuilt_one(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """It has been swapped before, so it says that it is whole."""
+    road = begun(mariadb, fresh_database, tmp_path)
+    road.step(spark, *keyed("a", 30))
+    swapped(road, rebuilt(road, spark, "a"))
+    with pytest.raises(UsageError, match="names the live table"):
+        swapped(road, Rebuild.plan(road.pipeline, road.lake, f"{road.database}.a", "", "a"))
+    road.step(spark, "UPDATE db.a SET v = -3 WHERE id = 14")
+    assert not road.lacks()
+    equal(road, "a", spark)
 
 
 def test_the_runbook_of_operate_md(
