@@ -1,30 +1,36 @@
 """One holder of a name at a time, on whatever machines, without clocks that agree.
 
 In:  a store's folder for the name, and the candidate.
-Out: Lease: held until released, lost, or not renewed for its term; its epoch, larger than that of every holder before.
+Out: Lease: held until released, lost, or not renewed for its term; its epoch, larger than that of
+     every holder before.
 
-The folder has entries with rising numbers; the one with the largest number counts. Each is made by put-if-absent as
-"the largest number that I saw, and one". The holder makes one every third of the term (same epoch). Whoever wants the
-lease makes one with the next epoch when the newest one says `released`, or when its maker certainly ended (same
-machine, same boot, no such process), or when it stayed the newest for a whole term while he watched.
+The folder has entries with rising numbers; the one with the largest number counts. Each is made by
+put-if-absent as "the largest number that I saw, and one". The holder makes one every third of the
+term (same epoch). Whoever wants the lease makes one with the next epoch when the newest one says
+`released`, or when its maker certainly ended (same machine, same boot, no such process), or when it
+stayed the newest for a whole term while he watched.
 
-Why no two hold it (check() passes) at one moment, as long as no clock runs more than 2 % too fast or too slow:
-- Each process measures terms for itself, on a clock that nobody sets and that goes on while the machine sleeps. The
-  holder counts from before it asked for its newest entry, the watcher from after he saw it, and 5 % longer. The
-  holder's term is therefore over when the watcher's is.
-- The holder's next entry and the taker's have the same number, and only one of them is made. If it is the holder's, the
-  taker watches again. If it is the taker's, the holder's term was over, and its entry is refused.
-- A late request, or a process that slept between looking and asking, may make an entry whose number was used and
-  removed long ago. A taker therefore looks again after his entry was made, and holds nothing unless it is the newest;
-  and the holder's renewal counts only when it was answered within the term before: until then nobody else could make
-  one.
+Why no two hold it (check() passes) at one moment, as long as no clock runs more than 2 % too fast
+or too slow:
+- Each process measures terms for itself, on a clock that nobody sets and that goes on while the
+  machine sleeps. The holder counts from before it asked for its newest entry, the watcher from
+  after he saw it, and 5 % longer. The holder's term is therefore over when the watcher's is.
+- The holder's next entry and the taker's have the same number, and only one of them is made. If it
+  is the holder's, the taker watches again. If it is the taker's, the holder's term was over, and
+  its entry is refused.
+- A late request, or a process that slept between looking and asking, may make an entry whose number
+  was used and removed long ago. A taker therefore looks again after his entry was made, and holds
+  nothing unless it is the newest; and the holder's renewal counts only when it was answered within
+  the term before: until then nobody else could make one.
 - The newest entry is never removed: a holder removes those that are some numbers below its own.
-- An answer that got lost is read back: an entry is its maker's by the id in it. Its term counts from the first request.
+- An answer that got lost is read back: an entry is its maker's by the id in it. Its term counts
+  from the first request.
 
-Not guaranteed: that a holder does nothing after check() passed. It may sleep between check() and what it does then, a
-request may be under way for long, a virtual machine may be frozen without its clock telling. A write that must not
-come from a former holder therefore carries the epoch, where a smaller one is refused (a transaction version in a Delta
-commit). The folder must not be emptied while anybody holds the lease or counts on its epochs.
+Not guaranteed: that a holder does nothing after check() passed. It may sleep between check() and
+what it does then, a request may be under way for long, a virtual machine may be frozen without its
+clock telling. A write that must not come from a former holder therefore carries the epoch, where a
+smaller one is refused (a transaction version in a Delta commit). The folder must not be emptied
+while anybody holds the lease or counts on its epochs.
 """
 
 from __future__ import annotations

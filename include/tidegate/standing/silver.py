@@ -1,12 +1,13 @@
 """Whether silver agrees with control/: a table's own log against its newest row of control/cuts.
 
 In:  the record of control (Said), the state of the log (Shown).
-Out: Answer: it goes on, or the fault and the commit_ts from which silver's own transaction lets it go on.
+Out: Answer: it goes on, or the fault and the commit_ts from which silver's own transaction lets it
+     go on.
 
-Pure. A table's log is ours under three conditions: it has the published id and version; it has the newest commit_ts of
-our record then; and no RESTORE is behind our own newest commit, since RESTORE takes rows back, and leaves application
-transactions as they were. Others' changes of silver (OPTIMIZE, VACUUM, DELETE, UPDATE, MERGE) make the log longer, and
-keep its id and our records.
+Pure. A table's log is ours under three conditions: it has the published id and version; it has the
+newest commit_ts of our record then; and no RESTORE is behind our own newest commit, since RESTORE
+takes rows back, and leaves application transactions as they were. Others' changes of silver
+(OPTIMIZE, VACUUM, DELETE, UPDATE, MERGE) make the log longer, and keep its id and our records.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 In:  the end marks in the window's log, its waves, control/snapshots.
 Out: those that count; the snapshots that fail by them.
 
-A mark alone proves nothing. The log may have marks of another lake: a copy of this one reads on at the same source, or
-this one was put back to an earlier day. A sweep would take rows without a wave of this lake. A table is therefore whole
-if control/snapshots has nothing of it left to be read, and this window and those before it have taken all its waves.
+A mark alone proves nothing. The log may have marks of another lake: a copy of this one reads on at
+the same source, or this one was put back to an earlier day. A sweep would take rows without a wave
+of this lake. A table is therefore whole if control/snapshots has nothing of it left to be read, and
+this window and those before it have taken all its waves.
 """
 
 from __future__ import annotations
