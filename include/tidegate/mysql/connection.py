@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 import pymysql
-from pymysql.constants import CR
+from pymysql.constants import CR, ER
 
 from tidegate import limits
 from tidegate.connections import Connection, from_environment, from_text
@@ -247,13 +247,22 @@ def _connect(info: ConnectionInfo, options: Mapping[str, Any]) -> pymysql.connec
         try:
             made.query(_ISOLATION)
             if _makes_keys(str(made.get_server_info())):  # type: ignore[no-untyped-call]
-                made.query(_SHOWS_KEYS)
+                _show_keys(made)
         except BaseException:
             made.close()
             raise
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         raise named(error, info) from error
     return made
+
+
+def _show_keys(made: pymysql.connections.Connection[Any]) -> None:
+    """A server that takes no such variable makes no such keys: a MariaDB, a fork or a proxy may say any version."""
+    try:
+        made.query(_SHOWS_KEYS)
+    except pymysql.err.MySQLError as error:
+        if error.args[0] != ER.UNKNOWN_SYSTEM_VARIABLE:
+            raise
 
 
 def _makes_keys(version: str) -> bool:

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from tests.integration.road.test_renames import held
 from tests.kit.road import Road
-from tests.support.own_server import own_server_or_skip
+from tests.support.own_server import own_server, own_server_or_skip
 from tidegate.local.server import Server
+from tidegate.mysql.connection import ConnectionInfo, connect
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -23,6 +24,14 @@ OPTIONS = (
 def test_a_hidden_key_is_in_silver(spark: SparkSession, tmp_path: Path) -> None:
     with own_server_or_skip("mysql9", tmp_path / "server", options=OPTIONS) as server:
         _is_in_silver(server, spark, tmp_path)
+
+
+def test_a_server_that_says_another_version_needs_no_such_variable(tmp_path: Path) -> None:
+    """A MariaDB with `version` set, a fork, a proxy."""
+    with own_server("mariadb", tmp_path / "server", options=("--version=8.0.36-proxy",)) as server:
+        info = ConnectionInfo(host=server.host, port=server.port, user=server.user, password=server.password)
+        with connect(info) as connection:
+            assert connection.get_server_info() == "8.0.36-proxy"  # type: ignore[no-untyped-call]
 
 
 def _is_in_silver(server: Server, spark: SparkSession, folder: Path) -> None:
