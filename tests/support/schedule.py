@@ -42,10 +42,14 @@ _LONG = (
 )
 # What Spark's own statements are the subject of, and roads whose windows move or rewrite silver. Others hand apply a
 # session that it leaves alone (tests/kit/spark.py): any worker runs them.
-_SPARK_FOLDERS = ("tests/spark_jobs/", "tests/integration/lake/", "tests/resume/", "tests/readers/", "tests/replay/")
+_SPARK_FOLDERS = (
+    *("tests/spark_jobs/", "tests/integration/lake/", "tests/integration/shards/", "tests/resume/", "tests/readers/"),
+    "tests/replay/",
+)
 _SPARK_NAMES = re.compile(
     r"/test_(\w*(mask|rename|partition|owner|history|cascade|shard|erased|maintain|rewritten|reshaped|online|columns)\w*"
-    r"|wider|branches|silver_asked|random_ddl|soft_delete|filtered_rows|chunks|holds|keyless|by_themselves|cuts)\.py$"
+    r"|wider|branches|silver_asked|random_ddl|soft_delete|filtered_rows|chunks|holds|keyless|by_themselves|cuts"
+    r"|other_hands|followed|mariadb118)\.py$"
 )
 # Starting a JVM and loading what Spark needs costs as much as several files of tests.
 _FILES_WORTH_A_JVM = 6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.forks import forks
 from tidegate import config, tables
 from tidegate.actions import holds, snapshot_words
 from tidegate.actions.desk import Desk
@@ -96,7 +96,7 @@ def test_an_action_is_done_once_by_its_id(tmp_path: Path) -> None:
 
 def test_of_many_processes_with_one_id_one_acts(tmp_path: Path) -> None:
     desk_at(tmp_path, t=asks())
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
+    with forks.Pool(4) as pool:
         done = pool.map(_begin, [str(tmp_path)] * 8)
     assert sorted(done) == [False] * 7 + [True]
     assert len(rows_of(LakeFiles(str(tmp_path)))) == 1

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.seeds import many
 from tidegate import tables
 from tidegate.commit_ts import compose
 from tidegate.config import Completeness, Tables
@@ -138,7 +139,7 @@ def test_which_tables_a_route_may_fill(to: str, targets: list[str], others: list
     assert [routed.is_target(name) for name in (*targets, *others)] == [True] * len(targets) + [False] * len(others)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(many(2, 20)))
 def test_over_many_days_no_hour_is_named_before_its_last_commit_is_applied(seed: int) -> None:
     """2,500 days each: cuts of random lengths, tables that are held, catch up and lack rows at random."""
     dice = random.Random(seed)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.seeds import many
 from tidegate import tables
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
@@ -75,7 +76,7 @@ def test_tables_that_are_done_are_passed_over_until_one_waits(tmp_path: Path, mo
     ]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(many(12, 120)))
 def test_any_order_of_events_is_shown_as_all_events_say(seed: int, tmp_path: Path) -> None:
     dice, events = random.Random(seed), Events(tmp_path)
     looked = ShownSnapshots(events.lake)
