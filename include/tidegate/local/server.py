@@ -57,7 +57,7 @@ class Server(ABC):
         self._wanted_port = port
         self._socket_folder: Path | None = None
 
-    # --- what a flavour says ------------------------------------------------------------------------
+    # --- what a flavour says -------------------------------------------------------------------
     @abstractmethod
     def initialise(self) -> None:
         """Fill an empty data folder."""
@@ -66,7 +66,7 @@ class Server(ABC):
     def command(self) -> list[str]:
         """The server's argument list, without port, socket, and self.options."""
 
-    # --- life ---------------------------------------------------------------------------------------
+    # --- life ----------------------------------------------------------------------------------
     def start(self) -> Self:
         """Start and wait until it answers; initialises an empty folder. Raises ProcessFailed or HostLacks."""
         self.data.mkdir(parents=True, exist_ok=True)
@@ -132,12 +132,13 @@ class Server(ABC):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # --- use ----------------------------------------------------------------------------------------
+    # --- use -----------------------------------------------------------------------------------
     def connect(self, database: str | None = None, **options: Any) -> Connection[Any]:
-        """A connection with autocommit: as root through the socket, without TLS, whose handshake costs the server 4 ms
-        of CPU; over TCP when options name a user.
+        """A connection with autocommit: as root through the socket, without TLS, whose handshake
+        costs the server 4 ms of CPU; over TCP when options name a user.
         """
-        settings: dict[str, Any] = {"database": database, "charset": "utf8mb4", "autocommit": True, **options}
+        settings: dict[str, Any] = {"database": database, "charset": "utf8mb4", "autocommit": True}
+        settings |= options
         if "user" in options:
             return Client(**settings, host=self.host, port=self.port)
         connection = Client(**{"ssl_disabled": True, **settings}, user="root", defer_connect=True)
@@ -181,7 +182,7 @@ class Server(ABC):
         assert self.process is not None, "the server isn't running"
         return self.process.pid
 
-    # --- inside -------------------------------------------------------------------------------------
+    # --- inside --------------------------------------------------------------------------------
     def _launch(self) -> None:
         self.port = self.port or free_port()
         public, private = certificate.ensure(self.data / "tls")
