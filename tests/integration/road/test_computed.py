@@ -22,6 +22,8 @@ from tidegate.tables import WATERMARK_DATABASE, silver_path
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(600)]
 
+_FRACTION = "2024-01-01 00:00:59.987654"
+
 
 def _held(road: Road, spark: SparkSession) -> dict[str, Cause | None]:
     road.capture()
@@ -230,6 +232,32 @@ def test_a_virtual_column_that_a_session_wrote_padded_is_read_anew(
     app = Reading(road, spark).run()
     assert not [state.reason for state in app.states.values() if state.state == "held"]
     assert road.assert_equal() == dict.fromkeys((*shapes, "plain"), 2)
+
+
+def test_a_virtual_moment_that_a_session_wrote_cut_is_read_anew(
+    mysql9: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The log has 00:00:59, and SELECT rounds to 00:01:00."""
+    database = fresh_database(mysql9)
+    made = "(id INT PRIMARY KEY, d DATETIME(6), s VARCHAR(40), v {})"
+    shapes = {
+        "moment": "DATETIME AS (d) VIRTUAL",
+        "text": "VARCHAR(40) AS (CAST(s AS DATETIME)) VIRTUAL",
+        "fixed": "DATETIME AS (d) STORED",
+        "plain": "INT AS (id + 1) VIRTUAL",
+    }
+    road = Road.begun(
+        mysql9,
+        tmp_path,
+        database,
+        *(f"CREATE TABLE {name} {made.format(shape)}" for name, shape in shapes.items()),
+        "SET sql_mode = 'TIME_TRUNCATE_FRACTIONAL'",
+        *(f"INSERT INTO {name} (id, d, s) VALUES (1, '{_FRACTION}', '{_FRACTION}')" for name in shapes),
+    )
+    road.capture()
+    lacking = {name.split(".")[1] for name, state in road.apply(spark).states.items() if state.lacks_rows}
+    assert lacking == {"moment", "text"}
+    assert road.assert_equal() == {"fixed": 1, "plain": 1}
 
 
 def test_rows_that_come_through_a_merge_table_hold_what_it_names(

@@ -66,6 +66,17 @@ def test_one_transaction_of_such_a_session_holds_the_table(modes: tuple[int, ...
     assert found.ledger.rows == (0 if held else len(modes))
 
 
+CUT = 1 << 32 | 1
+
+
+@pytest.mark.parametrize(("mode", "held"), [(CUT, True), (PADDED, False), (0, False)])
+def test_a_virtual_moment_that_was_cut_holds_the_table(mode: int, *, held: bool) -> None:
+    made_of = dataclasses.replace(SHOWN, generation_expression="cast(`id` as datetime)")
+    found = decoded(made(*transaction(1, mode)), made_of)
+    assert ["virtual column v makes a moment" in problem.message for problem in found.problems] == [True] * held
+    assert len(decoded(made(*transaction(1, mode))).problems) == (mode == PADDED)
+
+
 def test_a_column_that_reads_no_char_or_is_stored_or_left_out_is_as_logged() -> None:
     given = made(*transaction(1, PADDED))
     for shown in (
