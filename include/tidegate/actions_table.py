@@ -30,6 +30,7 @@ class Act(StrEnum):
     CANCEL = "cancel"
     ACCEPT = "accept"  # a source's lost log
     ERASE = "erase"  # a person's rows leave the lake
+    WRITE = "write"  # another writer changed rows of silver: user is its engine, place `silver`
 
 
 class ActionOutcome(StrEnum):
@@ -57,7 +58,7 @@ ACTIONS: Final = Table(
                 "the statement, place, transaction or source; erase: a hash; '' where there is none",
             ),
             field("user", pa.string(), "name of the user"),
-            field("place", pa.string(), "command line (the operating system's user) | Airflow (Airflow's)"),
+            field("place", pa.string(), "command line (the operating system's user) | Airflow (Airflow's) | silver"),
             field("outcome", pa.string(), f"{' | '.join(ActionOutcome)}"),
             field("detail", pa.string(), "one line: the result, or the error; '' of a row before it is done"),
             field("recorded_at", pa.timestamp("us", tz="UTC"), "when; the last row per id counts"),

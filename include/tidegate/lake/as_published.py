@@ -50,7 +50,7 @@ def own_ts(state: TableState, app_id: str) -> int:
     """The newest commit_ts recorded by a commit of ours: under the rows' id, or a DDL's or a
     sweep's of the table.
     """
-    return max((at for name, at in state.transactions.items() if _is_own(name, app_id)), default=0)
+    return max((at for name, at in state.transactions.items() if is_own(name, app_id)), default=0)
 
 
 def is_quiet(log: DeltaLog, said: Said) -> bool:
@@ -101,7 +101,7 @@ def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER
         actions = log.actions(version)
         if actions is None:  # cleaned up, as is all before it
             return None
-        if any(_is_own(str(txn["appId"]), app_id) for action in actions if (txn := action.get("txn"))):
+        if any(is_own(str(txn["appId"]), app_id) for action in actions if (txn := action.get("txn"))):
             return False
         if any((action.get("commitInfo") or {}).get("operation") == RESTORE for action in actions):
             return True
@@ -116,5 +116,6 @@ def _first_id(actions: Iterable[Action]) -> str:
     return next((str(metadata["id"]) for action in actions if (metadata := action.get("metaData"))), "")
 
 
-def _is_own(name: str, app_id: str) -> bool:
+def is_own(name: str, app_id: str) -> bool:
+    """Whether a transaction of this application id is of the table: its rows', a DDL's or a sweep's."""
     return name == app_id or name.startswith(f"{app_id}/")

@@ -86,6 +86,14 @@ class PersonAction:
         }
 
 
+def observed(lake: LakeFiles, action: PersonAction, detail: str) -> bool:
+    """One row for an act that nobody asked tidegate for; False if one with this id is there.
+
+    Raises LakeUnavailable, LakeRefused.
+    """
+    return control.append_once(lake, ACTIONS, action.row(ActionOutcome.DONE, detail), "id")
+
+
 @dataclass(slots=True)
 class Result:
     """The line left about an action by its doer."""

@@ -100,6 +100,8 @@ CONTROL_REMOVED_KEPT_HOURS: Final = 2
 CONTROL_PLAIN_BYTES_MAX: Final = 2 << 10
 # A window makes a few commits to a table, one per DDL at the most and one per packing.
 LATENCY_COMMITS_MAX: Final = 32
+# Of a log behind what was published: more are another writer's, and one of them is enough to tell.
+OTHERS_COMMITS_MAX: Final = 50
 # After a longer absence the log isn't read commit by commit: something will have happened.
 NEWS_TAIL_COMMITS_MAX: Final = 1000
 # What a snapshot's reader says is looked for so seldom: by one request, and by two where nothing was ever read.

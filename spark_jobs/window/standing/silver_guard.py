@@ -33,6 +33,7 @@ from typing import Any
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.standing.from_bronze import from_bronze
+from spark_jobs.window.standing.others_rows import note_others
 from spark_jobs.window.standing.standings import line_of, note
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
@@ -113,6 +114,7 @@ def check(app: Application, name: str, state: TableState) -> None:
     if unlike is not None:
         raise SilverUnlike(told(name, unlike, said), where=state.place, remedy=REFILL)
     if said is not None and not said.never_filled:
+        note_others(app, name, said, shown)
         known[name] = shown.said  # what stands between is looked at once
 
 
@@ -216,9 +218,11 @@ def _asked(app: Application, name: str) -> tuple[Answer, Shown] | None:
         if is_quiet(log, said):
             return None
         shown = shown_by(log, log.state(), _app_id(app, name), said)
+        verdict = answer(said, shown)
+        if verdict.unlike is None:
+            note_others(app, name, said, shown)
     except Terminal:
         return None
-    verdict = answer(said, shown)
     return (verdict, shown) if verdict.unlike is not None else None
 
 

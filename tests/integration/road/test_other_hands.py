@@ -29,6 +29,8 @@ from tests.kit.spark import no_spark
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
 from tidegate import tables
+from tidegate.actions_table import Act
+from tidegate.lake.audit import actions
 from tidegate.local.server import Server
 from tidegate.repair import verify_and_repair
 from tidegate.standing.causes import Cause
@@ -230,6 +232,10 @@ def test_what_another_writer_did_is_found_and_undone(
     assert held.keys() == road.by_end(End.REREAD, End.REBUILD)
     assert {standing.cause for standing in held.values()} <= {Cause.MISMATCH}
     assert {name for name, standing in held.items() if standing.lacks_rows} == road.by_end(End.REREAD)
+    noted = {
+        action.action.tables[0].partition(".")[2] for action in actions(road.lake) if action.action.act is Act.WRITE
+    }
+    assert noted == road.by_end(End.REPAIR, End.SNAPSHOT)
     wrong = road.differing()
     assert wrong >= road.unlike(), "nothing that a reader sees is passed over"
     if writer != "merge":

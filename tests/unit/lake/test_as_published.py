@@ -8,11 +8,15 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
 from tests.support.memory_store import MemoryStore
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.names import commit_name
 from tidegate.delta.store import Entry
 from tidegate.lake.as_published import is_quiet, own_ts, said_by
+from tidegate.lake.others_changes import changes_by_others
 from tidegate.lake.silver_tables import create_silver
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import SilverShape
@@ -102,3 +106,28 @@ def test_a_quiet_table_costs_a_store_one_list_and_no_read() -> None:
     asked.clear()
     assert is_quiet(DeltaLog("memory", store=store), said)
     assert asked == ["list"]
+
+
+def test_rows_that_another_writer_changed_are_seen_and_ours_are_not(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array([7], pa.int32())})
+    write_deltalake(tmp_path / "t", rows)
+    log = DeltaLog(str(tmp_path / "t"))
+    known = log.state().version
+    write_deltalake(tmp_path / "t", rows, mode="append")
+    log.commit(log.state(), Change([], "UPSERT", {APP: 100}))
+    table = DeltaTable(tmp_path / "t")
+    table.delete("id = 7")
+    write_deltalake(tmp_path / "t", rows, mode="append")
+    write_deltalake(tmp_path / "t", rows, mode="append")
+    DeltaTable(tmp_path / "t").optimize.compact()
+    newest = log.state().version
+    changes = changes_by_others(log, APP, known, newest)
+    assert [(each.version, each.operation) for each in changes] == [
+        (known + 1, "WRITE"),
+        (known + 3, "DELETE"),
+        (known + 4, "WRITE"),
+        (known + 5, "WRITE"),
+    ]
+    assert newest == known + 6, "compaction changes no row"
+    assert all(each.engine.startswith("delta-rs") for each in changes)
+    assert changes_by_others(log, APP, newest, newest) == []
