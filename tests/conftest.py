@@ -78,6 +78,17 @@ def _plain_where_nobody_asks_for_tls() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_waits_for_the_disk() -> Iterator[None]:
+    """A road syncs 200 files, and no test cuts the power: of a process that is killed the system keeps what it wrote.
+    Tests that look for a sync see its call (tests/integration/road/test_power_cut.py).
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("fsync", "fdatasync"):
+            patched.setattr(os, name, os.fstat)  # of a closed file an error, too
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_failpoint_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failpoint set in the shell would kill pytest itself."""
