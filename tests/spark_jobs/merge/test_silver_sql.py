@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.merge.values import with_row_hash
+from tests.kit.spark import frame
 from tests.support.readers import rows_of
 from tidegate import tables
 from tidegate.merge import silver_sql
@@ -54,7 +55,7 @@ def test_merge_keeps_the_last_change_of_each_key(spark: SparkSession, tmp_path: 
     truth: dict[object, tuple[object, ...]] = {}
     for number in range(1, 3):
         rows = _window(rng, number)
-        spark.createDataFrame(rng.sample(rows, len(rows)), CHANGES).createOrReplaceTempView("changes")
+        frame(spark, rng.sample(rows, len(rows)), CHANGES).createOrReplaceTempView("changes")
         spark.sql(silver_sql.merge(uri, silver_sql.latest_per_key("changes", KEYED), KEYED))
         for op, commit_ts, _, _, key, name, value, _ in rows:
             truth.pop(key, None)
@@ -77,8 +78,7 @@ def test_equal_rows_without_a_key_are_counted(spark: SparkSession, tmp_path: Pat
             op = row[0] if bag[value] > 0 else tables.OP_UPSERT
             bag[value] += 1 if op == tables.OP_UPSERT else -1
             rows.append((op, *row[1:4], *value, "s"))
-        frame = with_row_hash(spark.createDataFrame(rows, CHANGES), KEYLESS.hashed_names)
-        frame.createOrReplaceTempView("changes")
+        with_row_hash(frame(spark, rows, CHANGES), KEYLESS.hashed_names).createOrReplaceTempView("changes")
         spark.sql(silver_sql.merge(uri, silver_sql.net_rows("changes", uri, KEYLESS), KEYLESS))
         found = spark.sql(f"SELECT * FROM delta.`{uri}`").collect()
         held = Counter((row[0], row[1], bytes(row[2]) if row[2] is not None else None) for row in found)
@@ -93,7 +93,7 @@ def test_equal_rows_without_a_key_are_counted(spark: SparkSession, tmp_path: Pat
 def test_deleting_a_row_that_silver_does_not_hold_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     uri = str(tmp_path / "bag")
     spark.sql(silver_sql.create(uri, KEYLESS))
-    frame = spark.createDataFrame([(tables.OP_DELETE, 1, 1, 1, 1, "a", b"", "s")], CHANGES)
-    with_row_hash(frame, KEYLESS.hashed_names).createOrReplaceTempView("changes")
+    gone = frame(spark, [(tables.OP_DELETE, 1, 1, 1, 1, "a", b"", "s")], CHANGES)
+    with_row_hash(gone, KEYLESS.hashed_names).createOrReplaceTempView("changes")
     with pytest.raises(Exception, match="silver does not hold"):
         spark.sql(silver_sql.merge(uri, silver_sql.net_rows("changes", uri, KEYLESS), KEYLESS))

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.merge.private.log import PrivateLog, change_table
 from spark_jobs.merge.twins import leave_one_of_each
+from tests.kit.spark import frame
 from tests.support.readers import rows_of
 from tidegate import tables
 from tidegate.lake.files import LakeFiles
@@ -32,8 +33,8 @@ def _merged(spark: SparkSession, folder: Path, changes: list[tuple[int, str, boo
     """The version of silver with the changes."""
     lake = LakeFiles(str(folder))
     rows = [(key, text, tables.OP_DELETE if gone else tables.OP_UPSERT, COMMIT_TS) for key, text, gone in changes]
-    frame = spark.createDataFrame(rows, f"id int, `ü` string, {tables.OP} tinyint, {tables.COMMIT_TS} bigint")
-    frame.createOrReplaceTempView("changes")
+    made = frame(spark, rows, f"id int, `ü` string, {tables.OP} tinyint, {tables.COMMIT_TS} bigint")
+    made.createOrReplaceTempView("changes")
     source = "SELECT * FROM changes"
 
     def work(private: PrivateLog) -> None:
