@@ -30,7 +30,7 @@ from tidegate.binlog.without_rows import without_rows
 from tidegate.erase.subject import Subject
 from tidegate.errors import LakeRefused
 from tidegate.failpoint import failpoint
-from tidegate.lake.bronze.file import FILE_SCHEMA, added, created, opened, reading, statistics_of
+from tidegate.lake.bronze.file import FILE_SCHEMA, added, as_written, created, opened, reading, statistics_of
 from tidegate.lake.bronze.log import BronzeFile, BronzeLog
 from tidegate.lake.bronze.upkeep import widen
 from tidegate.lake.files import LakeFiles
@@ -99,7 +99,7 @@ class SegmentRows:
         return added(path, size, file.partition, statistics_of(rows, bounds))
 
     def _group(self, file: BronzeFile, parquet: pq.ParquetFile, number: int) -> pa.Table:
-        group = parquet.read_row_group(number, use_threads=False).select(FILE_SCHEMA.names)
+        group = as_written(parquet.read_row_group(number, use_threads=False))
         made: dict[int, Segment] = {}
         for at, segment in enumerate(_segments_of(group, file)):
             if self._may_have(segment) and (changed := self._without(segment)):

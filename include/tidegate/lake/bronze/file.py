@@ -39,6 +39,11 @@ FILE_SCHEMA: Final = pa.schema([field for field in SEGMENTS.schema if field.name
 _DAMAGE: Final = re.compile(
     r"(?i)crc|checksum|decompress|corrupt|thrift|deserializ|end of stream|encoding|page|invalid|parquet"
 )
+_KINDS: Final = (
+    lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+    lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    pa.types.is_timestamp,
+)
 ROW_GROUP_BYTES: Final = SEGMENT_BYTES_MAX
 STATISTICS: Final = ("seq", "start_pos", "end_pos", "prev_commit_ts", "min_commit_ts", "max_commit_ts", "resolved_ts")
 
@@ -94,8 +99,8 @@ def reading(lake: LakeFiles, path: str) -> Iterator[pq.ParquetFile]:
         with lake.open(f"{SEGMENTS.path}/{unquote(path)}") as handle:
             # Read ahead where a read is a request: the columns of a row group lie side by side.
             file = pq.ParquetFile(handle, pre_buffer=not lake.is_local, page_checksum_verification=True)
-            footer = file.schema_arrow
-            if any(footer.field(wanted.name).type != wanted.type for wanted in FILE_SCHEMA):  # a footer has no checksum
+            footer = file.schema_arrow  # it has no checksum
+            if not all(_is_like(footer.field(wanted.name).type, wanted.type) for wanted in FILE_SCHEMA):
                 raise pa.ArrowInvalid("its footer names other columns or types than bronze's")
             yield file
     except (pa.ArrowException, ValueError, KeyError, OverflowError, OSError) as error:
@@ -108,6 +113,20 @@ def reading(lake: LakeFiles, path: str) -> Iterator[pq.ParquetFile]:
             where=f"{lake.uri(SEGMENTS.path)}/{path}",
             remedy="restore this file from a copy; nothing of it was applied",
         ) from error
+
+
+def _is_like(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a column holds values of the wanted type. Spark's OPTIMIZE writes Arrow's large types as plain ones."""
+    if pa.types.is_list(wanted):
+        return pa.types.is_list(given) and _is_like(given.value_type, wanted.value_type)
+    return given == wanted or any(kind(given) and kind(wanted) for kind in _KINDS)
+
+
+def as_written(rows: pa.Table) -> pa.Table:
+    """A row group with the columns, types and order of bronze, whoever wrote it."""
+    if rows.schema.equals(FILE_SCHEMA):
+        return rows
+    return rows.select(FILE_SCHEMA.names).cast(FILE_SCHEMA).sort_by("seq")
 
 
 @contextmanager

@@ -25,13 +25,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.errors import LakeRefused, LakeUnavailable, StreamCorrupt
+from tidegate.errors import LakeUnavailable, StreamCorrupt
 from tidegate.failpoint import failpoint
 from tidegate.lake.bronze.file import (
-    FILE_SCHEMA,
     ROW_GROUP_BYTES,
     STATISTICS,
     added,
+    as_written,
     created,
     opened,
     reading,
@@ -134,14 +134,8 @@ def _pieces(lake: LakeFiles, run: Sequence[BronzeFile]) -> Iterator[pa.Table]:
     wanted = run[0].min_seq
     for file in run:
         with reading(lake, file.path) as parquet:
-            if not parquet.schema_arrow.equals(FILE_SCHEMA):
-                raise LakeRefused(
-                    f"{file.path} has other columns than bronze has now",
-                    where=lake.uri(SEGMENTS.path),
-                    remedy="it stays as it is",
-                )
             for number in range(parquet.num_row_groups):
-                rows = parquet.read_row_group(number, use_threads=False)
+                rows = as_written(parquet.read_row_group(number, use_threads=False))
                 wanted = _verified(rows, file, wanted)
                 yield rows
     if wanted != run[-1].max_seq + 1:
