@@ -60,11 +60,14 @@ def claim_reader(tables: ControlTables, source: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRef:
-    """A chunk without its bytes, and where they lie. path: relative to the lake."""
+    """A chunk without its bytes, and where they lie. path: relative to the lake. row: in its row
+    group; 0 in a file of ours.
+    """
 
     chunk: Chunk
     path: str
     row_group: int
+    row: int
 
     def read(self, lake: LakeFiles) -> Chunk:
         """With its bytes, which are checked when its rows are asked for. Raises StreamCorrupt, OSError."""
@@ -103,7 +106,7 @@ class ChunkFiles:
             raise StreamCorrupt(
                 f"a file of bronze/chunks can't be read: {error}", where=ref.path, remedy="restore it from a copy"
             ) from error
-        return replace(ref.chunk, payload=memoryview(row_group["payload"][0].as_buffer()).cast("B"))
+        return replace(ref.chunk, payload=memoryview(row_group["payload"][ref.row].as_buffer()).cast("B"))
 
 
 class ChunkWriter:
@@ -195,12 +198,17 @@ def refs_in(lake: LakeFiles, source: str, path: str) -> list[ChunkRef]:
     place = f"{CHUNKS.path}/{path}"
     try:
         with lake.open(place) as handle:
-            rows = pq.ParquetFile(handle).read(columns=_NARROW, use_threads=False).to_pylist()
+            file = pq.ParquetFile(handle)
+            rows = file.read(columns=_NARROW, use_threads=False).to_pylist()
+            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     except pa.ArrowException as error:
         raise StreamCorrupt(
             f"a file of bronze/chunks can't be read: {error}", where=place, remedy="restore it from a copy"
         ) from error
-    return [ChunkRef(Chunk.from_row(row | {"source": source}), place, number) for number, row in enumerate(rows)]
+    places = [(group, number) for group, size in enumerate(sizes) for number in range(size)]
+    return [
+        ChunkRef(Chunk.from_row(row | {"source": source}), place, *at) for row, at in zip(rows, places, strict=True)
+    ]
 
 
 def chunks_in(lake: LakeFiles, source: str, path: str) -> list[Chunk]:
