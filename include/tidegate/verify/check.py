@@ -24,7 +24,7 @@ from tidegate.config import Pipeline
 from tidegate.errors import TidegateError
 from tidegate.lake.cuts import Cut
 from tidegate.limits import VERIFY_CUT_SECONDS, VERIFY_GROUP_ROWS, VERIFY_GROUP_TABLES, VERIFY_ROUND_ROWS
-from tidegate.table_names import splits
+from tidegate.table_names import Physical, splits
 from tidegate.tables import State
 from tidegate.verify.copies import Copies
 from tidegate.verify.cut import LakeReader
@@ -75,12 +75,13 @@ class Check:
         """Tables of the sources, then silver tables that no source has."""
         seen, known = set[str](), set(self.cut.states)  # a table that is made meanwhile is the next verification's
         shards: dict[str, set[tuple[str, str, str]]] = {}
-        todo: list[TableUnderWay] = []
+        todo, shown = list[TableUnderWay](), set[Physical]()
         for source, side in self.sources.items():
             for database, table in side.tables(self._followed):
                 to_database, to_table, routed = self.pipeline.tables.logical(database, table)
                 logical = f"{to_database}.{to_table}"
                 seen.add(logical)
+                shown.add(Physical(source, database, table))
                 shard = {tables.SHARD_SOURCE: source, tables.SHARD_DATABASE: database, tables.SHARD_TABLE: table}
                 if routed:
                     shards.setdefault(logical, set()).add((source, database, table))
@@ -91,15 +92,12 @@ class Check:
             yield from self._group(todo)
         for logical in sorted(shards):
             yield from self._strays(logical, shards[logical])
-        for work in self.unread:
+        hidden = list(hidden_tables(self.lake.lake, self.pipeline, self.sources, shown, self._followed))
+        ended = ("", State.DROPPED, State.LEFT)
+        for work in (*self.unread, *(work for work in hidden if self._state(work.logical)[0] not in ended)):
             seen.add(work.logical)
             if self._wanted(work.name_there, work.logical):
                 yield self._unread(work)
-        for work in list(hidden_tables(self.lake.lake, self.pipeline, self.sources, self._followed)):
-            if self._state(work.logical)[0] not in ("", State.DROPPED, State.LEFT):
-                seen.add(work.logical)
-                if self._wanted(work.name_there, work.logical):
-                    yield self._unread(work)
         alone = [logical for logical in sorted(known - seen) if self._wanted(logical, logical)]
         if alone:
             again = {self._logical(*name) for side in self.sources.values() for name in side.tables(self._followed)}

@@ -16,6 +16,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.schema_rows import needed_rows
 from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.schema.model.columns import VersionStatus
+from tidegate.table_names import Physical
 from tidegate.verify.source_side import SourceSide
 from tidegate.verify.under_way import TableUnderWay
 
@@ -40,13 +41,19 @@ def _tables(lake: LakeFiles, pipeline: Pipeline, sources: Collection[str]) -> It
 
 
 def hidden_tables(
-    lake: LakeFiles, pipeline: Pipeline, sources: Mapping[str, SourceSide], followed: Callable[[str, str], bool]
+    lake: LakeFiles,
+    pipeline: Pipeline,
+    sources: Mapping[str, SourceSide],
+    shown: Collection[Physical],
+    followed: Callable[[str, str], bool],
 ) -> Iterator[TableUnderWay]:
-    """Followed tables hidden from our account by the server, each with the reason. Raises LakeUnavailable."""
+    """Followed tables hidden from our account by the server, each with the reason. shown: the others.
+
+    Raises LakeUnavailable.
+    """
     for source, side in sources.items():
-        shown = set(side.tables(followed))
         for name, status in sorted(newest_statuses(lake, source).items()):
-            if status is VersionStatus.DROPPED or name in shown or not followed(*name):
+            if status is VersionStatus.DROPPED or Physical(source, *name) in shown or not followed(*name):
                 continue
             if refusal := side.refusal(*name):
                 yield TableUnderWay(source, *name, pipeline.tables.logical(*name).name, (), refused=refusal)
