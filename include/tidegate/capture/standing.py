@@ -40,7 +40,8 @@ Ask = Callable[[str], "SourceAnswer"]
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
     """The answer of a source. tables: (database, table) kept by the pipeline; None where they aren't
-    known, or are too many to be looked at. error: why it gave no answer.
+    known, or are too many to be looked at. error: why it gave no answer; refused: a person must end
+    that.
 
     clock_ahead_seconds: its clock minus this machine's. host: the answering host. binlogs: None
     where the account may not see them.
@@ -53,6 +54,7 @@ class SourceAnswer:
     clock_ahead_seconds: float = 0.0
     host: str = ""
     binlogs: Binlogs | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class SourceStanding:
     unheard: the remedy for a silent Pump; "" for others. capture_dag: the id of its DAG. purge: when
     the server purges uncaptured log, if capture stops now; behind_bytes: of its uncaptured binlog;
     unapplied_bytes: of bronze not in silver, by whole files. None where nobody can say. is_down: it
-    doesn't answer, and it is a server to be asked.
+    doesn't answer, which may pass.
     """
 
     source: str
@@ -193,7 +195,7 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
         replace(
             source_standing(name, captured.get(name), server, behind.get(name)),
             unheard=silent.get(name, ""),
-            is_down=bool(server.error) and not pipeline.sources[name].traits.pushes,
+            is_down=bool(server.error) and not (server.refused or pipeline.sources[name].traits.pushes),
             capture_dag=pipeline.capture_dag(name),
         )
         for name, server in servers.items()

@@ -20,7 +20,7 @@ import pymysql
 from tidegate.capture.purging import Binlogs
 from tidegate.capture.standing import SourceAnswer
 from tidegate.config import Pipeline
-from tidegate.errors import TidegateError
+from tidegate.errors import Terminal, TidegateError
 from tidegate.limits import (
     SELDOM_ASKED_SECONDS,
     SHOWN_TABLES_MAX,
@@ -114,6 +114,6 @@ def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo], seldom: Seldom |
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, info) from error
     except TidegateError as error:
-        return SourceAnswer(error=str(error))
+        return SourceAnswer(error=str(error), refused=isinstance(error, Terminal))
     seldom.read_tables(info, pipeline.tables.keeps)
     return SourceAnswer(server_id, position, seldom.tables, "", ahead, info.where, seldom.binlogs)

@@ -76,6 +76,8 @@ def _cells(change: SchemaChange) -> tuple[str, ...]:
     effect = "<br>".join(map(escape, change.effect)) or "no column, no key"
     ddl = version.ddl if len(version.ddl) <= _DDL_CHARS else version.ddl[:_DDL_CHARS] + " ..."
     statement = f"<code>{escape(ddl)}</code>" if ddl else escape(version.kind)
-    place = f"{escape(f'{version.name} of {version.source}')}, <code>{escape(f'{version.file}:{version.pos}')}</code>"
+    place = escape(f"{version.name} of {version.source}")
+    if version.file:  # not of a snapshot's end
+        place += f", <code>{escape(f'{version.file}:{version.pos}')}</code>"
     when = escape(time_text(version.commit_ts))
     return (when, effect, statement, place)

@@ -143,6 +143,10 @@ def test_work_that_ended_in_order_rests_until_something_waits(tmp_path: Path, mo
     )
     down = standing(shop(lake), lake, lambda _: SourceAnswer(error="connection refused"))
     assert down.silences == (), "capture tries again by itself to reach it, and has no lease meanwhile"
+    assert down.sources[0].is_down
+    refused = standing(shop(lake), lake, lambda _: SourceAnswer(error="access denied", refused=True))
+    assert not refused.sources[0].is_down, "a person must end that"
+    assert [each.work for each in refused.silences] == [LeasedWork.CAPTURE]
 
 
 def test_of_several_sources_none_rests_and_apply_waits_for_the_last(

@@ -52,6 +52,7 @@ def check_writable(lake: LakeFiles) -> None:
     """Refuse an unwritable lake, without writing anything. Raises LakeRefused, LakeUnavailable."""
     remedy = "set lake.path to a folder or bucket that this user may write"
     if lake.is_local:
+        lake.check_known()  # not one that was moved, or a backup
         path = Path(lake.root)
         while not path.exists() and path != path.parent:
             path = path.parent
