@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final, Self
@@ -200,15 +200,21 @@ def refs_in(lake: LakeFiles, source: str, path: str) -> list[ChunkRef]:
         with lake.open(place) as handle:
             file = pq.ParquetFile(handle)
             rows = file.read(columns=_NARROW, use_threads=False).to_pylist()
-            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            places = list(_places(file.metadata))
     except pa.ArrowException as error:
         raise StreamCorrupt(
             f"a file of bronze/chunks can't be read: {error}", where=place, remedy="restore it from a copy"
         ) from error
-    places = [(group, number) for group, size in enumerate(sizes) for number in range(size)]
     return [
         ChunkRef(Chunk.from_row(row | {"source": source}), place, *at) for row, at in zip(rows, places, strict=True)
     ]
+
+
+def _places(metadata: pq.FileMetaData) -> Iterator[tuple[int, int]]:
+    """The row group of each row of a file, and its number there."""
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.row_group(group).num_rows):
+            yield group, number
 
 
 def chunks_in(lake: LakeFiles, source: str, path: str) -> list[Chunk]:
