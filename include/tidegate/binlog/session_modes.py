@@ -4,9 +4,10 @@ In:  an index, rows events of a table in it, the version of the table, the colum
 Out: the first of these events, and the error that holds the table; None.
 
 PAD_CHAR_TO_FULL_LENGTH reads a CHAR with all its spaces. TIME_TRUNCATE_FRACTIONAL cuts a fraction of a second that is
-rounded otherwise. A virtual column is computed by whoever reads it: the log has the writer's value, and a snapshot or
-SELECT another one. A stored column has one value for everybody. MySQL logs the session's mode with BEGIN; a MariaDB
-logs it with statements alone.
+rounded otherwise. ALLOW_INVALID_DATES, NO_ZERO_DATE and NO_ZERO_IN_DATE say which texts are dates (a strict session
+is refused a row with another one), and NO_BACKSLASH_ESCAPES what LIKE takes for an escape. A virtual column is
+computed by whoever reads it: the log has the writer's value, and a snapshot or SELECT another one. A stored column has
+one value for everybody. MySQL logs the session's mode with BEGIN; a MariaDB logs it with statements alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -24,26 +26,39 @@ from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal, UnsupportedValue
 from tidegate.remedy import REFILL
+from tidegate.schema.ddl.tokens import PAD_CHAR_TO_FULL_LENGTH
 from tidegate.schema.follow.computed import reached
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 
 # In a QUERY event of MySQL: two status variables stand first, the flags (code 0) and the mode (code 1).
 _FLAGS_AT: Final = 32
 _MODE_AT: Final = 37
+_MODES_AT: Final = range(38, 46)
+_NO_BACKSLASH: Final = 1 << 20
+_STRICT: Final = 3 << 21  # STRICT_TRANS_TABLES, STRICT_ALL_TABLES
+_NO_ZERO: Final = 3 << 23  # NO_ZERO_IN_DATE, NO_ZERO_DATE
+_INVALID_DATES: Final = 1 << 25
+_TRUNCATE: Final = 1 << 32
 _MOMENTS: Final = re.compile(r"\b(datetime|timestamp|time|date)\b", re.IGNORECASE)
+# Types, casts, and functions that read a date of a text.
+_DATES: Final = re.compile(
+    r"\b(\w*date\w*|\w*day\w*|timestamp\w*|year\w*|month\w*|week\w*|quarter|extract|unix_timestamp)\b",
+    re.IGNORECASE,
+)
+_LIKES: Final = re.compile(r"\b(like|json_search)\b", re.IGNORECASE)
 _WAY: Final = REFILL.after("take the mode out of such sessions, or leave the column out (tables.columns)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """at, bit: where it stands in a QUERY event. reads: whether a virtual column hangs on it, by all columns behind
-    it, itself among them.
+    """bits: any of them, and none of unless. reads: whether a virtual column hangs on it, by all columns behind it,
+    itself among them. what: the words of the error, by the column's name.
     """
 
-    at: int
-    bit: int
-    reads: Callable[[Column, tuple[Column, ...]], bool]
+    bits: int
+    reads: Callable[[tuple[Column, ...]], bool]
     what: Callable[[str], str]
+    unless: int = 0
 
 
 def padded(
@@ -62,17 +77,23 @@ def padded(
 
 def _hangs_on(mode: _Mode, version: TableVersion, shown: list[Column]) -> Column | None:
     """The first of these virtual columns that does."""
-    return next((column for column in shown if mode.reads(column, reached(version, [column]))), None)
+    return next((column for column in shown if mode.reads(reached(version, [column]))), None)
 
 
-def _reads_chars(_: Column, behind: tuple[Column, ...]) -> bool:
+def _reads_chars(behind: tuple[Column, ...]) -> bool:
     return any(column.type.startswith("char(") for column in behind)
 
 
-def _makes_moments(_: Column, behind: tuple[Column, ...]) -> bool:
-    """Whether it, or what it reads, is a moment or a time of a virtual column: fractions may be cut in between."""
+def _has(pattern: re.Pattern[str], behind: tuple[Column, ...]) -> bool:
+    """Whether a virtual column among them is of such a type, or its expression says such a word."""
     made = [column for column in behind if column.generated is Generated.VIRTUAL]
-    return any(_MOMENTS.search(f"{column.type} {column.generation_expression}") for column in made)
+    return any(pattern.search(f"{column.type} {column.generation_expression}") for column in made)
+
+
+def _dates_of_texts(behind: tuple[Column, ...]) -> bool:
+    """Whether a date may be made of what is none: a column of dates has none that the mode refuses."""
+    read = [column for column in behind if column.generated is not Generated.VIRTUAL]
+    return _has(_DATES, behind) and not all(column.type.startswith(("date", "time", "year")) for column in read)
 
 
 def _padded(column: str) -> str:
@@ -89,7 +110,27 @@ def _cut(column: str) -> str:
     )
 
 
-_MODES: Final = (_Mode(41, 0x80, _reads_chars, _padded), _Mode(42, 0x01, _makes_moments, _cut))
+def _dated(column: str) -> str:
+    return (
+        f"a session wrote with a mode of dates (ALLOW_INVALID_DATES, NO_ZERO_DATE, NO_ZERO_IN_DATE), and virtual column"
+        f" {column} makes a date: the log may have another one than SELECT shows"
+    )
+
+
+def _matched(column: str) -> str:
+    return (
+        f"a session wrote with the mode NO_BACKSLASH_ESCAPES, and virtual column {column} has a LIKE: the log may have"
+        " another answer than SELECT shows"
+    )
+
+
+_MODES: Final = (
+    _Mode(PAD_CHAR_TO_FULL_LENGTH, _reads_chars, _padded),
+    _Mode(_TRUNCATE, partial(_has, _MOMENTS), _cut),
+    _Mode(_INVALID_DATES, partial(_has, _DATES), _dated),
+    _Mode(_NO_ZERO, _dates_of_texts, _dated, unless=_STRICT),
+    _Mode(_NO_BACKSLASH, partial(_has, _LIKES), _matched),
+)
 
 
 def _written_under(mode: _Mode, index: EventIndex, events: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -106,7 +147,9 @@ def _written_under(mode: _Mode, index: EventIndex, events: npt.NDArray[np.int64]
 
 def _tell(mode: _Mode, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Whether the QUERY events at these offsets say the mode."""
-    places = offsets[:, np.newaxis] + np.array([_FLAGS_AT, _MODE_AT, mode.at])
-    flags, code, modes = data[np.minimum(places, len(data) - 1)].T  # the last event may be shorter
-    says: npt.NDArray[np.bool_] = (flags == 0) & (code == 1) & ((modes & mode.bit) != 0)
+    places = offsets[:, np.newaxis] + np.array([_FLAGS_AT, _MODE_AT, *_MODES_AT])
+    cells = data[np.minimum(places, len(data) - 1)]  # the last event may be shorter
+    modes = np.ascontiguousarray(cells[:, 2:]).view("<i8")[:, 0]
+    known = (cells[:, 0] == 0) & (cells[:, 1] == 1)
+    says: npt.NDArray[np.bool_] = known & ((modes & mode.bits) != 0) & ((modes & mode.unless) == 0)
     return says

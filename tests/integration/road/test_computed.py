@@ -260,6 +260,34 @@ def test_a_virtual_moment_that_a_session_wrote_cut_is_read_anew(
     assert road.assert_equal() == {"fixed": 1, "plain": 1}
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("ALLOW_INVALID_DATES", "2024-02-31", "INT AS (DAY(s)) VIRTUAL"),
+        ("NO_ZERO_IN_DATE", "2024-02-00", "VARCHAR(20) AS (CONCAT(STR_TO_DATE(s, '%Y-%m-%d'))) VIRTUAL"),
+        ("NO_BACKSLASH_ESCAPES", "a_b", r"INT AS (s LIKE 'a\_b') VIRTUAL"),
+    ],
+)
+def test_what_a_mode_takes_for_a_date_or_an_escape_is_read_anew(
+    case: tuple[str, str, str], mysql9: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The log has the writer's value, and SELECT another one. A stored column has the writer's for everybody."""
+    (mode, text, made), database = case, fresh_database(mysql9)
+    road = Road.begun(
+        mysql9,
+        tmp_path,
+        database,
+        f"CREATE TABLE shown (id INT PRIMARY KEY, s VARCHAR(20), v {made})",
+        f"CREATE TABLE fixed (id INT PRIMARY KEY, s VARCHAR(20), v {made.replace('VIRTUAL', 'STORED')})",
+        f"SET sql_mode = '{mode}'",
+        *(f"INSERT INTO {name} (id, s) VALUES (1, '{text}')" for name in ("shown", "fixed")),
+    )
+    road.capture()
+    lacking = {name.split(".")[1] for name, state in road.apply(spark).states.items() if state.lacks_rows}
+    assert lacking == {"shown"}
+    assert road.assert_equal() == {"fixed": 1}
+
+
 def test_rows_that_come_through_a_merge_table_hold_what_it_names(
     any_server: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
 ) -> None:

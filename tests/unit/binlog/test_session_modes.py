@@ -12,6 +12,7 @@ from tidegate.binlog.batch import decode_batch
 from tidegate.binlog.decode import decode_indexes
 from tidegate.binlog.event_index import index_pieces
 from tidegate.binlog.events import EventType
+from tidegate.binlog.session_modes import _dates_of_texts
 from tidegate.schema.ddl.tokens import PAD_CHAR_TO_FULL_LENGTH
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 from tidegate.segments.result import DecodedSegment
@@ -75,6 +76,33 @@ def test_a_virtual_moment_that_was_cut_holds_the_table(mode: int, *, held: bool)
     found = decoded(made(*transaction(1, mode)), made_of)
     assert ["virtual column v makes a moment" in problem.message for problem in found.problems] == [True] * held
     assert len(decoded(made(*transaction(1, mode))).problems) == (mode == PADDED)
+
+
+INVALID_DATES, NO_ZERO, STRICT, NO_BACKSLASH = 1 << 25, 3 << 23, 1 << 21, 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("mode", "expression", "held"),
+    [
+        (INVALID_DATES, "year(`c`)", True),
+        (INVALID_DATES | STRICT, "cast(`c` as date)", True),
+        (NO_ZERO, "to_days(`c`)", True),
+        (NO_ZERO | STRICT, "to_days(`c`)", False),
+        (NO_ZERO | INVALID_DATES, "concat(`c`,'-')", False),
+        (NO_BACKSLASH, "(`c` like 'a\\\\_b')", True),
+        (NO_BACKSLASH, "year(`c`)", False),
+    ],
+)
+def test_dates_and_patterns_of_a_session(mode: int, expression: str, *, held: bool) -> None:
+    shown = dataclasses.replace(SHOWN, generation_expression=expression)
+    assert len(decoded(made(*transaction(1, mode)), shown).problems) == held
+
+
+def test_a_date_of_a_column_of_dates_is_as_logged() -> None:
+    dates = dataclasses.replace(CHAR, type="date", charset="")
+    shown = dataclasses.replace(SHOWN, generation_expression="year(`c`)")
+    assert not _dates_of_texts((dates, shown))
+    assert _dates_of_texts((CHAR, shown))
 
 
 def test_a_column_that_reads_no_char_or_is_stored_or_left_out_is_as_logged() -> None:
