@@ -194,7 +194,7 @@ def main() -> None:
     pending = b""
     while True:
         _reap(children)
-        if not select.select([0], [], [], 0.02)[0]:
+        if not select.select([0], [], [], 0.02 if children else None)[0]:  # without any it sleeps
             continue
         read = os.read(0, 1 << 16)
         if not read:
