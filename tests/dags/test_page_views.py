@@ -9,17 +9,20 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.support.pipeline_views import NOW, pipeline, view
+from tests.support.pipeline_views import CUT, NOW, pipeline, view
 from tidegate.capture.health import Health, health
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.cli.status import status_lines
+from tidegate.lake.schema_changes import SchemaChange
 from tidegate.lake.timeline import STEPS
 from tidegate.lake.verified import Verified
 from tidegate.pipelines import PipelineView
+from tidegate.schema.model.columns import Column, TableVersion
 from tidegate_airflow.page.charts import chart, sparkline
 from tidegate_airflow.page.layout import HEADERS, SCRIPT, document
 from tidegate_airflow.page.overview import overview
 from tidegate_airflow.page.pipeline_view import pipeline_view
+from tidegate_airflow.page.table_view import table_view
 from tidegate_airflow.page.tables_list import PAGE_ROWS, TablesAsked, tables_list
 
 EMPTY = {"meta", "input", "br"}
@@ -182,3 +185,13 @@ def test_the_page_takes_nothing_from_elsewhere() -> None:
     assert re.findall("<script[^>]*>", whole) == ["<script src='../page.js' defer>"]
     assert "unsafe-inline" not in HEADERS["Content-Security-Policy"].partition("script-src")[2]
     assert "fetch(location.href" in SCRIPT
+
+
+def test_a_snapshots_end_is_told_without_a_place_in_the_log() -> None:
+    """It was shown as "no column, no key" at ":0"."""
+    column = Column(1, "id", "int", nullable=False)
+    version = TableVersion("eu", "shop", "t", 2, CUT, "", 0, "snapshot", "", (column,), (1,), "utf8mb4")
+    shown = table_view(view(), "shop.orders_00000", [SchemaChange(version, ())])
+    assert "its columns stay" in shown
+    assert "shop.t of eu" in shown
+    assert ":0" not in shown

@@ -73,7 +73,8 @@ def _timeline(changes: Sequence[SchemaChange]) -> str:
 
 def _cells(change: SchemaChange) -> tuple[str, ...]:
     version = change.version
-    effect = "<br>".join(map(escape, change.effect)) or "no column, no key"
+    nothing = "its columns stay" if version.columns else "no column, no key"
+    effect = "<br>".join(map(escape, change.effect)) or nothing
     ddl = version.ddl if len(version.ddl) <= _DDL_CHARS else version.ddl[:_DDL_CHARS] + " ..."
     statement = f"<code>{escape(ddl)}</code>" if ddl else escape(version.kind)
     place = escape(f"{version.name} of {version.source}")
