@@ -111,7 +111,7 @@ class Repairs:
     def _copied(self, source: str, place: Physical) -> str:
         """The token of a wave of its rows."""
         wanted = self.wanted[place]
-        return repair_wave(self.pipeline.pipeline, source, self.connections[source], self.lake, wanted)
+        return repair_wave(self.pipeline, source, self.connections[source], self.lake, wanted)
 
     def _answers(self, tokens: Mapping[str, Physical]) -> tuple[dict[Physical, str], list[Physical]]:
         """Why apply refused waves, and the tables whose waves it hasn't answered in time."""

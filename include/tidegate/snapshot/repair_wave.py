@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tidegate.compiled import load_all
-from tidegate.config import SnapshotMarks
+from tidegate.config import Pipeline, SnapshotMarks
 from tidegate.errors import VerifyError
 from tidegate.lake.control import ControlTables
 from tidegate.lake.files import LakeFiles
 from tidegate.mysql.connection import ConnectionInfo, connect
-from tidegate.schema.model.columns import TableVersion
-from tidegate.schema.model.types import ZeroDates
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.types import ZeroDates, canonical
 from tidegate.snapshot.chunks.chunk import Chunk, rows_of, schema_of, shape_of, to_payload
 from tidegate.snapshot.chunks.chunk_table import ChunkWriter, claim_reader
 from tidegate.snapshot.chunks.spans import WHOLE
@@ -36,6 +36,7 @@ from tidegate.snapshot.marks.unlogged_marks import marks_for
 from tidegate.snapshot.marks.watermark import Manifest, MarkKind
 from tidegate.snapshot.reading.by_key import chunks_where
 from tidegate.snapshot.reading.connection import WorkerConnection
+from tidegate.snapshot.reading.left_out import left_out, unasked
 from tidegate.snapshot.reading.result import kernel as result_kernel
 from tidegate.snapshot.reading.table_reader import WaveOf
 
@@ -58,7 +59,7 @@ class RepairKeys:
     changefeed: bool = False
 
 
-def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFiles, wanted: RepairKeys) -> str:
+def repair_wave(pipeline: Pipeline, source: str, info: ConnectionInfo, lake: LakeFiles, wanted: RepairKeys) -> str:
     """Read, land, mark; the token of apply's answer. The caller has the lease of the source's
     snapshots.
 
@@ -68,7 +69,7 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
     load_all(result_kernel.__name__)
     writer = ChunkWriter(lake, source, claim_reader(ControlTables(lake), source))
     with WorkerConnection(info, changefeed=wanted.changefeed) as asked, connect(info) as marking:
-        marks = marks_for(asked, marking, lake, (pipeline, source), wanted.marks)
+        marks = marks_for(asked, marking, lake, (pipeline.pipeline, source), wanted.marks)
         server = (asked.server_id, asked.server_uuid)
         wave = WaveOf(source, uuid.uuid4().hex, 1, uuid.uuid4().hex, *server, is_local=lake.is_local)
         marks.write(wave.mark(MarkKind.LOW))
@@ -77,21 +78,30 @@ def repair_wave(pipeline: str, source: str, info: ConnectionInfo, lake: LakeFile
         version = asked.versions(source, [name]).get(name)
         if version is None or not version.key:
             raise _changed(wanted)
-        chunks = list[Chunk]()
+        chunks, unread = list[Chunk](), unasked(pipeline, version)
         for condition in wanted.conditions:
-            chunks += chunks_where(asked, version, condition, wanted.zero_dates, wave)
+            chunks += chunks_where(asked, version, condition, wanted.zero_dates, wave, unread)
         chunks = [chunk for chunk in chunks if chunk.rows] or chunks[:1]
         try:
-            silver = wanted.silver.select(schema_of(version).names).cast(schema_of(version))
+            silver = _with(left_out(pipeline, version), wanted.silver)
+            silver = silver.select(schema_of(version).names).cast(schema_of(version))
         except (pa.ArrowException, KeyError) as error:
             raise _changed(wanted) from error
-        gone = _without(silver, [rows_of(chunk) for chunk in chunks], version.silver_key)
+        gone = _without(silver, [rows_of(chunk, unread) for chunk in chunks], version.silver_key)
         if gone.num_rows:
             chunks.append(_deletes(version, gone, wave))
         numbered = [replace(chunk, chunk=number) for number, chunk in enumerate(chunks, 1)]
         writer.append(numbered)
         marks.write(wave.mark(MarkKind.HIGH, (Manifest.of(name, numbered),)))
     return wave.token
+
+
+def _with(columns: Collection[Column], rows: pa.Table) -> pa.Table:
+    """Rows of silver, with nulls in columns that it doesn't have."""
+    for column in columns:
+        if column.silver not in rows.schema.names:
+            rows = rows.append_column(column.silver, pa.nulls(rows.num_rows, canonical(column).arrow))
+    return rows
 
 
 def _without(rows: pa.Table, others: Collection[pa.Table], key: Sequence[str]) -> pa.Table:

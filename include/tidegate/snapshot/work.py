@@ -39,7 +39,6 @@ from tidegate.limits import (
 )
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.mysql.tables_there import There, tables_there
-from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.snapshot.load_guard import LoadBounds
 from tidegate.snapshot.progress.automatic import due, waiting
@@ -49,6 +48,7 @@ from tidegate.snapshot.progress.held_back import Place, held_back, is_held_back
 from tidegate.snapshot.progress.requests import Told, request, tell_tables
 from tidegate.snapshot.progress.unheard import Unheard
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
+from tidegate.snapshot.reading.left_out import unasked
 from tidegate.snapshot.reading.table_reader import ChunkBounds
 from tidegate.standing.standing import Standing
 from tidegate.table_names import Physical
@@ -76,14 +76,6 @@ def settings_of(section: Snapshot, zero_dates: ZeroDates = ZeroDates.NULL) -> Re
         zero_dates=zero_dates,
         marks=section.marks,
     )
-
-
-def unasked(pipeline: Pipeline, version: TableVersion) -> frozenset[str]:
-    """Names of the columns that silver doesn't have, nor asks for its rows."""
-    kept = pipeline.tables.columns_of(*pipeline.tables.logical(version.database, version.table)[:2])
-    if not kept.rules or kept.condition is not None:
-        return frozenset()
-    return frozenset(c.name for c in version.columns if not kept.take(c.name, of_key=c.id in version.key))
 
 
 def logical_name(pipeline: Pipeline, table: TableProgress) -> str:

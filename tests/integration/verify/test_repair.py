@@ -60,3 +60,40 @@ def test_a_table_that_apply_does_not_take_is_named_and_the_others_are_mended(
     (unmended,) = (result for result in report.tables if result.outcome is Outcome.DIFFERENT)
     assert "doesn't keep the table" in unmended.reason
     assert unmended.reason in said
+
+
+def test_rows_of_a_table_with_a_left_out_column_are_mended(
+    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
+) -> None:
+    """Also where that column has a value that can't be read."""
+    database = fresh_database(mariadb)
+    mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
+    road = Road(
+        mariadb, tmp_path, include=f"{database}.*", extra=f", columns: [{{match: '{database}.t', exclude: [s]}}]"
+    )
+    road.capture()
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(9) CHARACTER SET ucs2 NOT NULL, v INT)")
+        cursor.execute("INSERT INTO t VALUES (1, 'a', 1), (2, CHAR(0xD801 USING ucs2), 2), (3, 'c', 3)")
+        connection.commit()
+        road.capture()
+        road.apply()
+        cursor.execute("SET SESSION sql_log_bin = 0")
+        cursor.execute("UPDATE t SET v = 9 WHERE id = 2")
+        cursor.execute("DELETE FROM t WHERE id = 3")
+        connection.commit()
+    reports: list[Report] = []
+
+    def mend() -> None:
+        options, connections = VerifyOptions(timeout_seconds=60), {"one": road.info}
+        reports.append(
+            verify_and_repair(road.pipeline, road.lake, connections, options, repair=True, report=road.lines.append)
+        )
+
+    thread = threading.Thread(target=mend)
+    thread.start()
+    while thread.is_alive():
+        road.capture(seconds=2)
+        road.apply()
+    (report,) = reports
+    assert [result.outcome for result in report.tables] == [Outcome.EQUAL], report.tables

@@ -89,9 +89,10 @@ def chunks_where(
     condition: str,
     zero_dates: ZeroDates,
     wave: WaveOf,
+    left_out: frozenset[str] = frozenset(),
 ) -> Iterator[Chunk]:
     bounds = ChunkBounds(SNAPSHOT_CHUNK_ROWS_DEFAULT, SNAPSHOT_CHUNK_BYTES_DEFAULT, SNAPSHOT_STATEMENT_SECONDS)
-    reader, pace = ChunkReader(asked.raw, asked.info, version, condition, zero_dates), Pace()
+    reader, pace = ChunkReader(asked.raw, asked.info, version, condition, zero_dates, left_out), Pace()
     left: Span | None = WHOLE
     while left is not None:
         pieces = list(reader.read(left, pace, bounds, wave))
