@@ -182,8 +182,8 @@ class Hands(Road):
 
 MERGED: Final = ("twins", "null_key", "soft_no_mark", "history_twins", "shard_none", "retyped")
 TELLING: Final = (
-    *("null_key", "fed_twins", "times_gone", "other_case", "keyless_twins", "soft_no_mark", "history_twins"),
-    *("shard_extra", "retyped", "history_unstamped"),
+    *("null_key", "fed_twins", "times_gone", "other_case", "keyless_twins", "soft", "soft_no_mark", "history_twins"),
+    *("history_ended", "shard_extra", "retyped", "history_unstamped"),
 )
 PAST: Final = tuple(name for name, case in CASES.items() if case.end is End.REBUILD)
 
