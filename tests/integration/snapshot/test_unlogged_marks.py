@@ -71,7 +71,7 @@ def test_a_read_only_server_is_read_between_places_of_its_log(
     road.capture()
     reading = Reading(road, spark)
     with read_only(any_server):
-        with changing(any_server, database, changes, 0.02):  # as a replica's rows do
+        with changing(any_server, database, changes, 0.1):  # as a replica's rows do
             app = reading.run(steps=60)
         assert states(app) == {"t": "active", "bare": "active"}, (app.states, told(road.lake, "road"))
         assert any("read without marks in its log" in line for line in reading.lines)
