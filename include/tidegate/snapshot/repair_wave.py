@@ -36,7 +36,7 @@ from tidegate.snapshot.marks.unlogged_marks import marks_for
 from tidegate.snapshot.marks.watermark import Manifest, MarkKind
 from tidegate.snapshot.reading.by_key import chunks_where
 from tidegate.snapshot.reading.connection import WorkerConnection
-from tidegate.snapshot.reading.left_out import left_out, unasked
+from tidegate.snapshot.reading.left_out import left_out, not_of_its_type, unasked
 from tidegate.snapshot.reading.result import kernel as result_kernel
 from tidegate.snapshot.reading.table_reader import WaveOf
 
@@ -83,7 +83,7 @@ def repair_wave(pipeline: Pipeline, source: str, info: ConnectionInfo, lake: Lak
             chunks += chunks_where(asked, version, condition, wanted.zero_dates, wave, unread)
         chunks = [chunk for chunk in chunks if chunk.rows] or chunks[:1]
         try:
-            silver = _with(left_out(pipeline, version), wanted.silver)
+            silver = _with((*left_out(pipeline, version), *not_of_its_type(pipeline, version)), wanted.silver)
             silver = silver.select(schema_of(version).names).cast(schema_of(version))
         except (pa.ArrowException, KeyError) as error:
             raise _changed(wanted) from error
@@ -97,10 +97,11 @@ def repair_wave(pipeline: Pipeline, source: str, info: ConnectionInfo, lake: Lak
 
 
 def _with(columns: Collection[Column], rows: pa.Table) -> pa.Table:
-    """Rows of silver, with nulls in columns that it doesn't have."""
+    """Rows of silver, with nulls in these columns, which it has not, or not as the source has them."""
     for column in columns:
-        if column.silver not in rows.schema.names:
-            rows = rows.append_column(column.silver, pa.nulls(rows.num_rows, canonical(column).arrow))
+        if column.silver in rows.schema.names:
+            rows = rows.drop_columns([column.silver])
+        rows = rows.append_column(column.silver, pa.nulls(rows.num_rows, canonical(column).arrow))
     return rows
 
 

@@ -62,19 +62,21 @@ def test_a_table_that_apply_does_not_take_is_named_and_the_others_are_mended(
     assert unmended.reason in said
 
 
-def test_rows_of_a_table_with_a_left_out_column_are_mended(
+def test_rows_of_a_table_with_a_left_out_and_a_masked_column_are_mended(
     mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
 ) -> None:
-    """Also where that column has a value that can't be read."""
+    """Also where the first has a value that can't be read, and the second's mask is no number."""
     database = fresh_database(mariadb)
     mariadb.query(f"GRANT CREATE, SELECT, INSERT, UPDATE ON {WATERMARK_DATABASE}.* TO '{mariadb.user}'@'%'")
-    road = Road(
-        mariadb, tmp_path, include=f"{database}.*", extra=f", columns: [{{match: '{database}.t', exclude: [s]}}]"
+    rules = (
+        f", columns: [{{match: '{database}.t', exclude: [s]}}]"
+        f", masks: [{{match: '{database}.t', columns: [m], how: constant, value: x}}]"
     )
+    road = Road(mariadb, tmp_path, include=f"{database}.*", extra=rules)
     road.capture()
     with mariadb.connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(9) CHARACTER SET ucs2 NOT NULL, v INT)")
-        cursor.execute("INSERT INTO t VALUES (1, 'a', 1), (2, CHAR(0xD801 USING ucs2), 2), (3, 'c', 3)")
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(9) CHARACTER SET ucs2 NOT NULL, v INT, m INT)")
+        cursor.execute("INSERT INTO t VALUES (1, 'a', 1, 1), (2, CHAR(0xD801 USING ucs2), 2, 2), (3, 'c', 3, 3)")
         connection.commit()
         road.capture()
         road.apply()
