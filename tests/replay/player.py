@@ -93,7 +93,8 @@ class Player:
                 connection.close()
 
     def _begin(self, name: str, number: int) -> tuple[Connection[Any], str]:
-        connection = self.server.connect(read_timeout=_ANSWER_SECONDS, charset="utf8mb4", use_unicode=False, conv={})
+        connection = self.server.connect(read_timeout=_ANSWER_SECONDS, charset="utf8mb4", conv={})
+        connection.encoding = "latin1"  # decodes all that a session's variables make of names and values
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION lock_wait_timeout = 2, SESSION innodb_lock_wait_timeout = 1")
             if self.server.flavour == "mariadb":
