@@ -86,8 +86,11 @@ def _reads_chars(behind: tuple[Column, ...]) -> bool:
 
 def _has(pattern: re.Pattern[str], behind: tuple[Column, ...]) -> bool:
     """Whether a virtual column among them is of such a type, or its expression says such a word."""
-    made = [column for column in behind if column.generated is Generated.VIRTUAL]
-    return any(pattern.search(f"{column.type} {column.generation_expression}") for column in made)
+    for column in behind:
+        is_made = column.generated is Generated.VIRTUAL
+        if is_made and pattern.search(f"{column.type} {column.generation_expression}"):
+            return True
+    return False
 
 
 def _dates_of_texts(behind: tuple[Column, ...]) -> bool:
