@@ -200,11 +200,9 @@ def test_literals_in_each_form_and_statements_that_the_server_writes(
     history = SchemaHistory("one")
     replayed(history, log.read_bytes())
     columns = history.versions(database, "t")[-1].columns
-    found = {c.name: existing_row_value(c) for c in columns if c.name not in ("id", "t3")}
+    found = {c.name: existing_row_value(c) for c in columns if c.name != "id"}
     expected["n"] = expected["n"].decode()
-    assert found == {name: value for name, value in expected.items() if name not in ("id", "t3")}
-    with pytest.raises(UnsupportedValue):  # a string that looks like a literal of bytes is never guessed at
-        existing_row_value(next(c for c in columns if c.name == "t3"))
+    assert found | {"id": 1} == expected
     for table, names in (("café", ["é"]), ("é", ["é"])):
         assert [column.name for column in history.versions(database, table)[-1].columns] == names
 

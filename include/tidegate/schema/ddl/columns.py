@@ -17,7 +17,7 @@ from tidegate.schema.ddl.expressions import spelled
 from tidegate.schema.ddl.tokens import Cursor, TokenKind
 from tidegate.schema.ddl.tree import ColumnDefinition, ColumnPlace, Default, IndexDefinition
 from tidegate.schema.ddl.types import octets, read_attribute, read_bytes, read_type
-from tidegate.schema.model.charset_text import decode_text
+from tidegate.schema.model.charset_text import codec_of, decode_text
 from tidegate.schema.model.columns import Generated, IndexKind
 from tidegate.schema.model.types import UNKNOWN
 from tidegate.schema.model.unlogged import Reference
@@ -197,13 +197,19 @@ def read_default(cursor: Cursor) -> Default:
         literal = cursor.next().text + _more_strings(cursor)
         if word in _MOMENTS:
             return _moment(word, literal)
-        return Default(literal if word == "N" or _same_bytes(word, literal) else literal + UNKNOWN)
+        return Default(literal if word == "N" or _is_decoded(word[1:].lower(), literal) else literal + UNKNOWN)
     return _function(cursor, token.start, word)
 
 
-def _same_bytes(introducer: str, literal: str) -> bool:
-    """Whether _latin1'text' is that text: the statement's bytes are taken as they are."""
-    return literal.isascii() and not introducer.startswith(("_UCS2", "_UTF16", "_UTF32"))
+def _is_decoded(charset: str, literal: str) -> bool:
+    """Whether the literal is the text of its bytes in its introducer's character set: binlog/statement_text.py makes it
+    so, where there is a decoder.
+    """
+    try:
+        codec_of(charset)
+    except UnsupportedValue:
+        return literal.isascii()
+    return True
 
 
 def _moment(kind: str, literal: str) -> Default:
