@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from tidegate.binlog.events import EventType
 from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constants
 from tidegate.errors import Terminal, UnsupportedValue
 from tidegate.remedy import REFILL
-from tidegate.schema.ddl.tokens import PAD_CHAR_TO_FULL_LENGTH
+from tidegate.schema.ddl.tokens import NO_BACKSLASH_ESCAPES, PAD_CHAR_TO_FULL_LENGTH
 from tidegate.schema.follow.computed import reached
 from tidegate.schema.model.columns import Column, Generated, TableVersion
 
@@ -34,7 +34,6 @@ from tidegate.schema.model.columns import Column, Generated, TableVersion
 _FLAGS_AT: Final = 32
 _MODE_AT: Final = 37
 _MODES_AT: Final = range(38, 46)
-_NO_BACKSLASH: Final = 1 << 20
 _STRICT: Final = 3 << 21  # STRICT_TRANS_TABLES, STRICT_ALL_TABLES
 _NO_ZERO: Final = 3 << 23  # NO_ZERO_IN_DATE, NO_ZERO_DATE
 _INVALID_DATES: Final = 1 << 25
@@ -61,15 +60,16 @@ class _Mode:
     unless: int = 0
 
 
-def padded(
+def written_otherwise(
     index: EventIndex, version: TableVersion, events: npt.NDArray[np.int64], left_out: frozenset[str]
 ) -> tuple[int, Terminal] | None:
-    """events: numbers in the index."""
-    shown = [c for c in version.columns if c.generated is Generated.VIRTUAL and c.name not in left_out]
+    """events: numbers in the index. left_out: silver's names."""
+    shown = [c for c in version.columns if c.generated is Generated.VIRTUAL and c.silver not in left_out]
     if index.format.is_mariadb or not shown:
         return None
+    said, commits = _said_modes(index), index.events[events, K.COMMIT_TS]
     for mode in _MODES:
-        wrong = _written_under(mode, index, events)  # seldom any: what columns hang on is asked then
+        wrong = _written_under(mode, said, commits)  # seldom any: what columns hang on is asked then
         if wrong.any() and (column := _hangs_on(mode, version, shown)) is not None:
             return int(events[np.flatnonzero(wrong)[0]]), UnsupportedValue(mode.what(column.name), remedy=_WAY)
     return None
@@ -132,27 +132,40 @@ _MODES: Final = (
     _Mode(_TRUNCATE, partial(_has, _MOMENTS), _cut),
     _Mode(_INVALID_DATES, partial(_has, _DATES), _dated),
     _Mode(_NO_ZERO, _dates_of_texts, _dated, unless=_STRICT),
-    _Mode(_NO_BACKSLASH, partial(_has, _LIKES), _matched),
+    _Mode(NO_BACKSLASH_ESCAPES, partial(_has, _LIKES), _matched),
 )
 
 
-def _written_under(mode: _Mode, index: EventIndex, events: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which of these events a transaction of such a session wrote."""
-    queries = np.flatnonzero(index.events[:, K.TYPE] == EventType.QUERY)
-    says = _tell(mode, index.data, index.events[queries, K.OFFSET])
-    opened = bool(index.opening) and bool(_tell(mode, np.frombuffer(index.opening, np.uint8), np.zeros(1, np.int64))[0])
-    if not (opened or says.any()):
-        return np.zeros(len(events), np.bool_)
-    commits = index.events[events, K.COMMIT_TS]
-    wrong = np.isin(commits, index.events[queries[says], K.COMMIT_TS])
-    return wrong | ~np.isin(commits, index.events[queries, K.COMMIT_TS]) if opened else wrong
+class _SaidModes(NamedTuple):
+    """commits, modes: of each QUERY event. opened: the mode of the transaction open at the start; 0 without one."""
+
+    commits: npt.NDArray[np.int64]
+    modes: npt.NDArray[np.int64]
+    opened: int
 
 
-def _tell(mode: _Mode, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Whether the QUERY events at these offsets say the mode."""
+def _said_modes(index: EventIndex) -> _SaidModes:
+    queries = index.events[index.events[:, K.TYPE] == EventType.QUERY]
+    opened = 0
+    if index.opening:
+        opened = int(_modes_at(np.frombuffer(index.opening, np.uint8), np.zeros(1, np.int64))[0])
+    return _SaidModes(queries[:, K.COMMIT_TS], _modes_at(index.data, queries[:, K.OFFSET]), opened)
+
+
+def _written_under(mode: _Mode, said: _SaidModes, commits: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which of these commits such a session made."""
+    wrong = np.isin(commits, said.commits[_has_mode(mode, said.modes)])
+    return wrong | ~np.isin(commits, said.commits) if _has_mode(mode, np.array([said.opened]))[0] else wrong
+
+
+def _has_mode(mode: _Mode, modes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    has: npt.NDArray[np.bool_] = ((modes & mode.bits) != 0) & ((modes & mode.unless) == 0)
+    return has
+
+
+def _modes_at(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The modes in the QUERY events at these offsets; 0 where it has none."""
     places = offsets[:, np.newaxis] + np.array([_FLAGS_AT, _MODE_AT, *_MODES_AT])
     cells = data[np.minimum(places, len(data) - 1)]  # the last event may be shorter
     modes = np.ascontiguousarray(cells[:, 2:]).view("<i8")[:, 0]
-    known = (cells[:, 0] == 0) & (cells[:, 1] == 1)
-    says: npt.NDArray[np.bool_] = known & ((modes & mode.bits) != 0) & ((modes & mode.unless) == 0)
-    return says
+    return np.where((cells[:, 0] == 0) & (cells[:, 1] == 1), modes, 0)

@@ -23,7 +23,7 @@ from tidegate.binlog.kernel import index as K  # noqa: N812 - a page of constant
 from tidegate.binlog.plan import Plan, make_plan
 from tidegate.binlog.prewritten import changed_meanwhile, check_same_table
 from tidegate.binlog.refusals import refusal, unlogged
-from tidegate.binlog.session_modes import padded
+from tidegate.binlog.session_modes import written_otherwise
 from tidegate.binlog.versioned import current_rows
 from tidegate.columnar.decoded import RowsError
 from tidegate.columnar.kernel import layout as L  # noqa: N812
@@ -66,7 +66,7 @@ def decode_table(
     """All changes of one table. Raises HeldError."""
     changes, null_dates = list[TableChanges](), 0
     for version, events in rows_by_version(index, rows, versions):
-        if (wrong := padded(index, version, events, rows.window.left_out)) is not None:
+        if (wrong := written_otherwise(index, version, events, rows.window.left_out)) is not None:
             raise HeldError(*wrong)
         batches, lacks = list[pa.RecordBatch](), False
         contents = index.events[events, K.CONTENT]

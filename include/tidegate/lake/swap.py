@@ -19,6 +19,7 @@ from tidegate.delta.actions import moved, protocol
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, TableState
 from tidegate.errors import LakeRefused
+from tidegate.lake.as_published import is_own
 from tidegate.lake.silver_tables import with_condition
 from tidegate.merge.silver_sql import ROWS_PROPERTY
 from tidegate.tables import SYSTEM_PREFIX
@@ -69,7 +70,7 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
         gone = {"domain": _CLUSTERING, "configuration": live.domains[_CLUSTERING], "removed": True}
         actions.append({"domainMetadata": gone})
     actions += moved(live.files, [file.action for file in rebuilt.files], data_change=True)
-    ours = {name for state in (live, rebuilt) for name in state.transactions if _is_own(name, app_id)}
+    ours = {name for state in (live, rebuilt) for name in state.transactions if is_own(name, app_id)}
     back = {name: rebuilt.transaction(name) for name in sorted(ours)}
     parameters = {"mode": "Overwrite", "rebuilt": rebuilt_ts(rebuilt, app_id)}
     return Change(actions, "WRITE", back, parameters)
@@ -87,7 +88,3 @@ def _check_columns(live: TableState, rebuilt: TableState, sources: Collection[st
 def _unmapped(live: TableState) -> dict[str, str]:
     """A table's properties, for columns that files name as the table does."""
     return {name: value for name, value in live.configuration.items() if not name.startswith(_MAPPING)}
-
-
-def _is_own(name: str, app_id: str) -> bool:
-    return name == app_id or name.startswith(f"{app_id}/")

@@ -17,16 +17,18 @@ from tidegate.actions_table import Act
 from tidegate.errors import TidegateError
 from tidegate.lake.audit import Author, PersonAction, observed
 from tidegate.lake.others_changes import ForeignCommit, changes_by_others
-from tidegate.standing.silver import Said, Shown, is_same_log
+from tidegate.standing.silver import Said, Shown
 
 _PLACE = "silver"
 
 
-def note_others(app: Application, name: str, said: Said | None, shown: Shown) -> None:
-    """Raises LakeUnavailable, LakeRefused: of silver's log. A row that can't be written is only a
-    line of the log.
+def note_others(app: Application, name: str, said: Said, shown: Shown) -> None:
+    """The table goes on: its log is control's, perhaps further on.
+
+    Raises LakeUnavailable, LakeRefused: of silver's log. A row that can't be written is only a line
+    of the log.
     """
-    if said is None or said.never_filled or not is_same_log(said, shown):
+    if said.never_filled:
         return
     log = app.lake.log(tables.silver_path(*app.names.pair(name)))
     app_id = tables.app_id(app.pipeline.pipeline, name)
