@@ -68,10 +68,10 @@ class Reading:
         reader = Reader(
             SnapshotWork(self.road.pipeline, self.road.lake, lambda _: self.road.info, self.lines.append), *names
         )
-        for _ in range(steps):
+        for step in range(steps):
             reader.is_over(0.3)
-            # The reader's last words may stand behind what was applied: a quiet source's next cut is a heartbeat's.
-            self.road.capture(heartbeat=reader.is_over())
+            # The reader's words may stand behind what was applied: a quiet source's next cut is a heartbeat's.
+            self.road.capture(heartbeat=step > 1 or reader.is_over())
             app = self.road.apply(self.spark)
             if reader.is_over() and not any(state.state is State.SNAPSHOT for state in app.states.values()):
                 return app

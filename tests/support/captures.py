@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
@@ -144,6 +145,14 @@ def wait_for_bronze(lake: Path, condition: Any, seconds: float = 300) -> list[Se
                 return segments
         time.sleep(0.1)
     raise AssertionError("bronze never got there")
+
+
+def has_reached(end: tuple[str, int]) -> Callable[[list[Segment]], bool]:
+    """A condition of wait_for_bronze: all up to a binlog_end() is there.
+
+    MariaDB may write a BINLOG_CHECKPOINT behind it at any time, so a segment can end further on.
+    """
+    return lambda segments: (segments[-1].file, segments[-1].end_pos) >= end
 
 
 def assert_equals_binlog(segments: list[Segment], server: Server) -> int:

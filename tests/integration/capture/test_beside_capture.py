@@ -14,6 +14,7 @@ from tests.support.captures import (
     Background,
     binlog_end,
     capture_run,
+    has_reached,
     info_of,
     pipeline_for,
     source_of,
@@ -47,7 +48,7 @@ def test_a_look_at_a_source_ends_no_capture_of_it_elsewhere(
         wait_for_bronze(lake, bool)
         any_server.query("INSERT INTO t VALUES (1)", database=database)
         end = binlog_end(any_server)
-        wait_for_bronze(lake, lambda found: (found[-1].file, found[-1].end_pos) == end)
+        wait_for_bronze(lake, has_reached(end))
         source, bronze = source_of(any_server, lake), Bronze(LakeFiles(str(lake)), "one")
         value_log = ValueLog(tmp_path / "elsewhere")
         recovered = recover(bronze, value_log, source.nothing)
@@ -56,7 +57,7 @@ def test_a_look_at_a_source_ends_no_capture_of_it_elsewhere(
         value_log.close()
         any_server.query("INSERT INTO t VALUES (2)", database=database)
         end = binlog_end(any_server)
-        wait_for_bronze(lake, lambda found: (found[-1].file, found[-1].end_pos) == end, seconds=60)
+        wait_for_bronze(lake, has_reached(end), seconds=60)
     assert "connection lost" not in caplog.text
 
 

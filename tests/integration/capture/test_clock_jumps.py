@@ -20,6 +20,7 @@ from tests.support.captures import (
     binlog_end,
     bronze_segments,
     capture_run,
+    has_reached,
     wait_for_bronze,
 )
 from tests.support.servers import FreshDatabase
@@ -47,7 +48,7 @@ class Told(Background):
 
 def captured_all(server: Server, lake: Path) -> None:
     end = binlog_end(server)
-    wait_for_bronze(lake, lambda segments: any((s.file, s.end_pos) == end for s in segments))
+    wait_for_bronze(lake, has_reached(end))
 
 
 def test_a_clock_that_jumps_dates_nothing_in_the_future_or_behind_a_resolved_ts(

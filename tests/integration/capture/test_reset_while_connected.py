@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.captures import Background, binlog_end, bronze_segments, capture_run, wait_for_bronze
+from tests.support.captures import Background, binlog_end, bronze_segments, capture_run, has_reached, wait_for_bronze
 from tests.support.own_server import own_server_or_skip
 from tidegate.errors import PositionLost
 from tidegate.local.server import Server
@@ -59,7 +59,7 @@ def test_a_reset_ends_the_connection_and_the_next_one_says_what_is_missing(
         for _ in range(3):
             insert(server, "captured" * size)
         end = binlog_end(server)
-        wait_for_bronze(lake, lambda found: (found[-1].file, found[-1].end_pos) == end)
+        wait_for_bronze(lake, has_reached(end))
         reset(server, to)
         insert(server, "never sent")
         capture.thread.join(60)
@@ -95,5 +95,5 @@ def test_a_log_that_rotates_is_written_is_purged_or_stands_still_ends_nothing(
         time.sleep(2)
         insert(server, "last")
         end = binlog_end(server)
-        wait_for_bronze(lake, lambda found: (found[-1].file, found[-1].end_pos) == end)
+        wait_for_bronze(lake, has_reached(end))
     assert "connection lost" not in caplog.text

@@ -21,6 +21,7 @@ from tests.support.captures import (
     bronze_segments,
     capture_run,
     capture_to_end,
+    has_reached,
     wait_for_bronze,
 )
 from tests.support.own_server import own_server_or_skip
@@ -111,7 +112,7 @@ def test_a_running_capture_stops_when_the_server_comes_back_with_another_history
         wait_for_bronze(lake, bool)
         _insert(server, "orders", ["lost"] * 3)
         end = binlog_end(server)
-        wait_for_bronze(lake, lambda s: (s[-1].file, s[-1].end_pos) == end)
+        wait_for_bronze(lake, has_reached(end))
         past.comes_back()
         _insert(server, "orders", ["another"] * 9)
         capture.thread.join(300)

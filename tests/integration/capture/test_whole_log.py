@@ -18,6 +18,7 @@ from tests.support.captures import (
     bronze_segments,
     capture_run,
     capture_until_quiet,
+    has_reached,
     wait_for_bronze,
 )
 from tests.support.servers import FreshDatabase
@@ -170,7 +171,7 @@ def test_checksums_switched_while_listening_change_nothing(
                 any_server.query(f"SET GLOBAL binlog_checksum = {algorithm}")
                 any_server.query(f"INSERT INTO `{database}`.t VALUES (%s)", (2 * number + 1,))
             end = binlog_end(any_server)
-            wait_for_bronze(lake, lambda s: (s[-1].file, s[-1].end_pos) == end)
+            wait_for_bronze(lake, has_reached(end))
     finally:
         any_server.query("SET GLOBAL binlog_checksum = CRC32")
     segments = bronze_segments(lake)
@@ -187,11 +188,11 @@ def test_a_server_restart_inside_a_run_is_survived(
     with Background(capture_run(any_server, lake, dump=dump)):
         any_server.query(f"INSERT INTO `{database}`.t VALUES (1)")
         end = binlog_end(any_server)
-        wait_for_bronze(lake, lambda s: (s[-1].file, s[-1].end_pos) == end)
+        wait_for_bronze(lake, has_reached(end))
         any_server.restart()
         any_server.query(f"INSERT INTO `{database}`.t VALUES (2)")
         end = binlog_end(any_server)
-        wait_for_bronze(lake, lambda s: (s[-1].file, s[-1].end_pos) == end)
+        wait_for_bronze(lake, has_reached(end))
     assert_equals_binlog(bronze_segments(lake), any_server)
 
 
