@@ -117,6 +117,10 @@ class StrayValueLog(Fenced):
     """The value log of this machine doesn't follow bronze: capture went on elsewhere meanwhile."""
 
 
+class LakeLost(Fenced):
+    """This machine has captured the source before, and the lake has nothing of it."""
+
+
 class LakeUnavailable(Transient):
     """The lake can't be reached, or a commit lost a race and may be tried again."""
 

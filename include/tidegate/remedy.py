@@ -18,6 +18,8 @@ NEW_LAKE: Final = (
     "`tidegate accept PIPELINE SOURCE` shows which tables would wait if capture went on; or begin a new lake"
     " (docs/production.md)"
 )
+# Of a lake that is empty where another one was.
+PUT_BACK: Final = "look whether its disk is mounted and lake.path is right, or restore a backup"
 _BY_ITSELF: Final = "a snapshot reads it anew, by itself unless snapshot.mode is manual (tidegate snapshot start)"
 _OR_OUT: Final = "at the source and load it again; or leave it out (tables.exclude)"
 _JUDGED: Final = (

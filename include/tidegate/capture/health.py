@@ -73,8 +73,10 @@ def _seconds(lag: float | None) -> float:
 
 def _capture_words(source: SourceStanding, pipeline: str) -> str:
     name, captured = source.source, source.captured
+    if captured is None and source.lost:
+        return f"Source {name}: {source.lost}."
     if captured is None:
-        return f"Nothing of {name} is captured yet: does {source.capture_dag} run?"
+        return f"The lake is new, nothing of {name} was ever captured into it: does {source.capture_dag} run?"
     if source.server.error:
         again = " Capture tries again by itself." if source.is_down else ""
         return f"{name} doesn't answer; it is captured up to {age_text(source.lag_seconds)} ago.{again}"

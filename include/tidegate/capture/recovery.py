@@ -19,8 +19,9 @@ from tidegate.capture.checkpoint import Checkpoint, check_alike, check_belongs
 from tidegate.capture.lander import Backlog
 from tidegate.capture.value_log.folder import aside
 from tidegate.capture.value_log.log import Budget, ValueLog
-from tidegate.errors import LakeUnavailable, StrayValueLog
+from tidegate.errors import LakeLost, LakeUnavailable, StrayValueLog
 from tidegate.lake.bronze.table import Bronze
+from tidegate.remedy import PUT_BACK
 from tidegate.segments.segment import Segment
 from tidegate.tables import SegmentFlag
 
@@ -55,8 +56,8 @@ def open_and_recover(
     """The value log in a folder, and the result of recover().
 
     When capture went on elsewhere, and is back, a log not following bronze is of no use: the server
-    has the next events, or says so if it hasn't. A log of another lake isn't either. Its folder is moved
-    aside, unless commits were acknowledged on its strength: promised. Raises Fenced, LakeUnavailable.
+    has the next events, or says so if it hasn't. Its folder is moved aside, unless commits were
+    acknowledged on its strength: promised. Raises Fenced, LakeLost, LakeUnavailable.
     """
     log_there = ValueLog(folder, budget=budget)
     try:
@@ -78,21 +79,22 @@ def recover(
     bronze: Bronze, value_log: ValueLog, nothing: Checkpoint[Any], has_begun: Callable[[], bool] = _begun
 ) -> Recovered:
     """Nothing is written. nothing: the checkpoint of a source never captured, seq 0. has_begun:
-    whether the lake has what a first start records.
+    whether the lake has what a first start records. Without it the lake may be an empty folder in
+    the place of a lost one, such as a disk that isn't mounted: nothing begins in it.
 
-    Raises Fenced, LakeUnavailable.
+    Raises Fenced, LakeLost, LakeUnavailable.
     """
     newest = value_log.newest()
     try:
         in_bronze = bronze.last_segments()
-        is_of_another = not in_bronze and newest is not None and not has_begun()
+        is_lost = not in_bronze and newest is not None and not has_begun()
     except LakeUnavailable as error:
         return _without_bronze(value_log, nothing, error)
-    if is_of_another:  # its first segments need not follow a baseline that this lake has
-        raise StrayValueLog(
-            f"this value log is of another lake: {bronze.source} has not begun in this one",
-            where=str(value_log.folder),
-            remedy="move it away, or put that lake back",
+    if is_lost:
+        raise LakeLost(
+            f"this machine has captured {bronze.source} before, and the lake has nothing of it",
+            where=bronze.url,
+            remedy=f"{PUT_BACK}; for a new lake move {value_log.folder} away",
         )
     checkpoint = nothing
     for segment in in_bronze:

@@ -13,13 +13,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
-from tidegate.capture import purging
+from tidegate.capture import purging, status_file
 from tidegate.capture.purging import Binlogs
 from tidegate.capture.silence import LastSign, LeasedWork, Silence, last_sign
 from tidegate.capture.source import Retention
 from tidegate.capture.unheard import unheard
+from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline
 from tidegate.lake import followed
@@ -30,6 +32,7 @@ from tidegate.lake.silver import rebuilt_tables
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.limits import TIMESTAMP_AHEAD_SECONDS_MAX
 from tidegate.position import Position
+from tidegate.remedy import PUT_BACK
 from tidegate.table_names import splits
 from tidegate.tables import State
 
@@ -68,7 +71,7 @@ class SourceStanding:
     unheard: the remedy for a silent Pump; "" for others. capture_dag: the id of its DAG. purge: when
     the server purges uncaptured log, if capture stops now; behind_bytes: of its uncaptured binlog;
     unapplied_bytes: of bronze not in silver, by whole files. None where nobody can say. is_down: it
-    doesn't answer, which may pass.
+    doesn't answer, which may pass. lost: of lost_words.
     """
 
     source: str
@@ -84,6 +87,7 @@ class SourceStanding:
     behind_bytes: int | None = None
     unapplied_bytes: int = 0
     is_down: bool = False
+    lost: str = ""
 
     @property
     def is_purged(self) -> bool:
@@ -184,8 +188,10 @@ class CaptureStanding:
         }
 
 
-def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
-    """Raises LakeUnavailable, OSError when the lake can't be read."""
+def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask, state_dir: Path | None = None) -> CaptureStanding:
+    """state_dir: of this machine's value logs, if it may have some. Raises LakeUnavailable, OSError
+    when the lake can't be read.
+    """
     servers = {name: ask(name) for name in pipeline.sources}
     cut_ts = lake_status.cut_ts(lake)
     captured = {status.source: status for status in lake_status.sources(lake, cut_ts)}
@@ -197,6 +203,7 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
             unheard=silent.get(name, ""),
             is_down=bool(server.error) and not (server.refused or pipeline.sources[name].traits.pushes),
             capture_dag=pipeline.capture_dag(name),
+            lost=lost_words(pipeline, name, state_dir) if name not in captured and state_dir else "",
         )
         for name, server in servers.items()
     )
@@ -213,6 +220,18 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask) -> CaptureStanding:
     return CaptureStanding(
         *(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead), silences=silences
     )
+
+
+def lost_words(pipeline: Pipeline, source: str, state_dir: Path) -> str:
+    """The ways out of a lake without the source, if this machine has captured it into some lake;
+    "" if not.
+    """
+    folder = value_log_folder(pipeline, source, state_dir)
+    last = status_file.read(folder)
+    if last is None or not last.landed_seq:
+        return ""
+    before = "this machine has captured it before, and the lake has nothing of it"
+    return f"{before}: {PUT_BACK}; for a new lake move {folder} away"
 
 
 def _silences(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, assert_never
 
@@ -21,11 +22,13 @@ from tidegate.cli.lake import open_lake
 from tidegate.config import MysqlSource, TicdcSource, TidbSource
 from tidegate.connections import from_environment
 from tidegate.errors import TidegateError
-from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT
+from tidegate.home import EXIT_ERROR, EXIT_TRANSIENT, state_folder
 from tidegate.mask_keys import mask_passwords
 from tidegate.text_layout import paragraph
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tidegate.config import Pipeline
     from tidegate.lake.files import LakeFiles
 
@@ -61,6 +64,7 @@ def check(
     examination.lines += airflow_lines(sum(len(file.pipeline.sources) for file in pipelines.good_files()))
     examination.lines += _unheard_lines(loaded, lake)
     examination.lines += _purged_lines(loaded, lake)
+    examination.lines += lost_lines(loaded, lake, state_folder())
     if as_json:
         print(json.dumps(examination.to_json(), ensure_ascii=False))
     else:
@@ -85,6 +89,20 @@ def _unheard_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:
     except TidegateError:
         return []
     return [Line(name, SourceVerdict.CAUTION, text) for name, text in unheard(pipeline, captured, time.time()).items()]
+
+
+def lost_lines(pipeline: Pipeline, lake: LakeFiles, state_dir: Path) -> list[Any]:
+    """Sources that this machine has captured, and an empty lake has nothing of."""
+    from tidegate.capture.standing import lost_words
+    from tidegate.lake.status import source_status
+    from tidegate.mysql.examination import Line, SourceVerdict
+
+    lines = list[Line]()
+    for name in pipeline.sources:
+        with suppress(TidegateError):  # of the lake, and said already
+            if source_status(lake, name) is None and (words := lost_words(pipeline, name, state_dir)):
+                lines.append(Line(name, SourceVerdict.REFUSED, words))
+    return lines
 
 
 def _purged_lines(pipeline: Pipeline, lake: LakeFiles) -> list[Any]:

@@ -2,9 +2,9 @@
 
 In:  a pipeline file; its lake (keys in the lake's connection, AIRFLOW_CONN_<ID>); its sources' connections: each is
      asked where its binlog ends, and one that can't be asked is said.
-Out: text or JSON on stdout; exit code 1 when a table is held, when the cut goes on without a source, or with --max-lag
-     when silver is further behind. How capture does comes first, from its own file on this machine: it is there when
-     the lake isn't.
+Out: text or JSON on stdout; exit code 1 when a table is held, when the cut goes on without a source, when nothing of a
+     source was ever captured into the lake, or with --max-lag when silver is further behind. How capture does comes
+     first, from its own file on this machine: it is there when the lake isn't.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def status(
         print("\n".join(_capture_lines(statuses)), end="\n\n")
     try:
         now = time.time()
-        view = pipelines.look(loaded, lake, pipelines.asking(loaded, lake, from_environment), now)
+        view = pipelines.look(loaded, lake, pipelines.asking(loaded, lake, from_environment), now, None, state_dir)
         standing = view.standing
         assert standing is not None, "a lake that can't be read raises"
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
@@ -79,7 +79,8 @@ def status(
         if markers:
             print(f"\nCommit to visible, {markers.markers} markers of the last minutes: {markers}")
     late = max_lag is not None and (standing.lag_seconds is None or standing.lag_seconds > max_lag)
-    raise typer.Exit(EXIT_ERROR if standing.held or standing.left_behind or standing.ahead or late else 0)
+    empty = any(source.captured is None for source in standing.sources)
+    raise typer.Exit(EXIT_ERROR if standing.held or standing.left_behind or standing.ahead or empty or late else 0)
 
 
 def status_lines(standing: CaptureStanding, filling: Collection[str] = ()) -> list[str]:
@@ -160,8 +161,8 @@ def _behind(standing: CaptureStanding) -> str:
 def _source_lines(source: SourceStanding, pipeline: str) -> list[str]:
     captured, server = source.captured, source.server
     if captured is None:
-        text = "nothing is captured yet: is capture running?"
-        text += f" Look at the DAG {source.capture_dag}: is it paused, or what does its log say?"
+        text = source.lost or "the lake is new, nothing was ever captured into it: is capture running?"
+        text += f" Look at the DAG {source.capture_dag}: is it paused, or what does its log say?" * (not source.lost)
     else:
         place = f"captured to {captured.file}:{captured.end_pos}"
         gtid = f", GTID {captured.gtid_executed}" if captured.gtid_executed and captured.server_id else ""

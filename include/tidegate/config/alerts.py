@@ -27,6 +27,7 @@ class Alert(StrEnum):
     """Names of trouble."""
 
     LAKE_UNREADABLE = "lake_unreadable"
+    NOT_STARTED = "not_started"
     STOPPED = "stopped"
     SILVER_BEHIND = "silver_behind"
     CAPTURE_BEHIND = "capture_behind"

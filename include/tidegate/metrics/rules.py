@@ -113,6 +113,12 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         "the lake can't be read",
         "`tidegate status {pipeline}` says why.",
     ),
+    Alert.NOT_STARTED: AlertRule(
+        *(_WARNS, 900, 1, (Term("tidegate_state", _IS, labels={"state": "not started"}),)),
+        "Nothing is applied",
+        "nothing was ever applied",
+        "`tidegate status {pipeline}` says why: capture or apply doesn't run, or the lake is an empty one.",
+    ),
     Alert.STOPPED: AlertRule(
         *(_CRITICAL, 60, 1, (Term("tidegate_state", _IS, labels={"state": "stopped"}),)),
         "Apply has stopped",

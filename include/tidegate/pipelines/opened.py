@@ -176,15 +176,20 @@ def capture_run(
 
 
 def seen_standing(
-    pipeline: Pipeline, lake: LakeFiles, ask: Ask, snapshots: ShownSnapshots | None = None
+    pipeline: Pipeline,
+    lake: LakeFiles,
+    ask: Ask,
+    snapshots: ShownSnapshots | None = None,
+    state_dir: Path | None = None,
 ) -> CaptureStanding:
     """The pipeline as people see it: with what snapshots make of each table that waits. snapshots: of a caller that
-    looks again. Raises as `standing`.
+    looks again. state_dir: of this machine's value logs, the default one if None. Raises as `standing`.
     """
     from tidegate.capture.standing import standing
+    from tidegate.home import state_folder
     from tidegate.snapshot.progress.automatic import seen
 
-    stands = standing(pipeline, lake, ask)
+    stands = standing(pipeline, lake, ask, state_dir or state_folder())
     return replace(stands, tables=seen(pipeline, lake, stands.tables, snapshots))
 
 

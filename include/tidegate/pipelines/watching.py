@@ -26,6 +26,7 @@ from tidegate.pipelines.opened import asking, open_lake, seen_standing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from tidegate.capture.standing import Ask, CaptureStanding, SourceAnswer
     from tidegate.capture.status_file import CaptureStatus
@@ -81,9 +82,14 @@ class PipelineView:
 
 
 def look(
-    pipeline: Pipeline, lake: LakeFiles, ask: Ask, now: float, snapshots: ShownSnapshots | None = None
+    pipeline: Pipeline,
+    lake: LakeFiles,
+    ask: Ask,
+    now: float,
+    snapshots: ShownSnapshots | None = None,
+    state_dir: Path | None = None,
 ) -> PipelineView:
-    """All but the history. now: Unix seconds. snapshots: of a caller that looks again.
+    """All but the history. now: Unix seconds. snapshots, state_dir: as of seen_standing.
 
     Raises LakeUnavailable, OSError.
     """
@@ -91,7 +97,7 @@ def look(
     from tidegate.snapshot.progress.shown import ShownSnapshots, under_way_and_failed
 
     snapshots = snapshots or ShownSnapshots(lake)
-    stands = seen_standing(pipeline, lake, ask, snapshots)
+    stands = seen_standing(pipeline, lake, ask, snapshots, state_dir)
     under_way, failed = under_way_and_failed(snapshots.tables())
     ended = {table.table for table in stands.tables if table.has_ended}
     tables = pipeline.tables

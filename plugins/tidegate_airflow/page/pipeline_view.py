@@ -113,10 +113,8 @@ def _source(source: SourceStanding, stands: CaptureStanding, view: PipelineView)
     tries = "<span>capture tries again by itself</span>" * source.is_down
     tries += "<span class='bad'>its place in the binlog is purged at the server</span>" * source.is_purged
     if captured is None:
-        stops = (
-            f"{_ARROW}<div class='stop'><b>Bronze of {name}</b><span class='bad'>nothing is captured yet:"
-            f" does {escape(source.capture_dag)} run?</span></div>"
-        )
+        said = source.lost or f"nothing was ever captured: does {source.capture_dag} run?"
+        stops = f"{_ARROW}<div class='stop'><b>Bronze of {name}</b><span class='bad'>{escape(said)}</span></div>"
     else:
         said = "all of it is captured" if source.nothing_missing else f"{age_text(source.lag_seconds)} behind"
         left = f"<span>{size_text(source.behind_bytes)} of binlog wait</span>" if source.behind_bytes else ""

@@ -9,14 +9,24 @@ import pytest
 
 from tests.kit.road import Road
 from tests.support.servers import FreshDatabase
-from tidegate.errors import StrayValueLog
+from tidegate.capture.health import why
+from tidegate.capture.standing import CaptureStanding, SourceAnswer, standing
+from tidegate.cli.check import lost_lines
+from tidegate.errors import LakeLost
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import last_states
 from tidegate.local.server import Server
+from tidegate.mysql.examination import SourceVerdict
 from tidegate.tables import SCHEMA_HISTORY
 
 pytestmark = pytest.mark.server
+
+
+def stood(road: Road) -> CaptureStanding:
+    """As people see the pipeline on capture's machine, while the server isn't asked."""
+    state_dir = road.folder / "state"
+    return standing(road.pipeline, road.lake, lambda _: SourceAnswer(error="not asked"), state_dir)
 
 
 def begun_anew(server: Server, database: str, folder: Path) -> Road:
@@ -35,14 +45,26 @@ def begun_anew(server: Server, database: str, folder: Path) -> Road:
     return road
 
 
-def test_a_new_lake_begins_with_a_baseline_though_an_older_value_log_is_there(
-    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_an_empty_lake_in_the_place_of_a_lost_one_is_refused_until_the_value_log_is_moved_away(
+    any_server: Server, fresh_database: FreshDatabase, tmp_path: Path
 ) -> None:
-    """Else a table that has no changes would be in no list, and in no silver."""
+    """The new lake then has a baseline: else a table without changes would be in no list, and in no silver."""
     database = fresh_database(any_server)
     road = begun_anew(any_server, database, tmp_path)
+    (source,) = stood(road).sources
+    folder = tmp_path / "state" / "value_log" / "road" / "one"
+    assert source.lost.endswith(f"for a new lake move {folder} away")
+    assert source.lost in why(stood(road))
+    (line,) = lost_lines(road.pipeline, road.lake, tmp_path / "state")
+    assert line.verdict is SourceVerdict.REFUSED
+    for _ in range(2):
+        with pytest.raises(LakeLost, match=rf"is mounted .*; for a new lake move {folder} away") as error:
+            road.capture()
+    assert "has captured one before, and the lake has nothing of it" in str(error.value)
+    assert not Path(road.lake.root, "control", "schema_history").exists(), "nothing began in it"
+    shutil.move(folder, tmp_path / "away")
+    assert not stood(road).sources[0].lost
     road.capture()
-    assert "this value log is of another lake" in caplog.text
     kinds = {row["table"]: row["kind"] for row in control.read(road.lake, SCHEMA_HISTORY).to_pylist() if row["table"]}
     assert kinds == {"quiet": "baseline", "busy": "baseline"}
     any_server.query("INSERT INTO busy VALUES (4)", database=database)
@@ -50,15 +72,3 @@ def test_a_new_lake_begins_with_a_baseline_though_an_older_value_log_is_there(
     road.apply()
     states = last_states(road.lake)
     assert states[f"{database}.busy"].lacks_rows
-    assert len([path for path in (tmp_path / "state").rglob("*.left-*") if path.is_dir()]) == 1
-
-
-def test_a_value_log_with_acknowledged_commits_is_left_where_it_is(
-    mariadb: Server, fresh_database: FreshDatabase, tmp_path: Path
-) -> None:
-    database = fresh_database(mariadb)
-    road = begun_anew(mariadb, database, tmp_path)
-    for folder in (path.parent for path in (tmp_path / "state").rglob("*.vlog")):
-        (folder / "owes").touch()
-    with pytest.raises(StrayValueLog, match=r"of another lake: one has not begun in this one; move it away, or put"):
-        road.capture()
