@@ -53,6 +53,11 @@ _MADE: Final = "made"
 _NO_CONDITIONS: Final = re.compile(r"NotImplemented|not (?:yet )?implemented|501 Not Implemented")
 _NO_BUCKET: Final = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 
+# A client without keys asks the machine's cloud for some, at these addresses.
+_CLOUD: Final = re.compile(r"/latest/api/token|/latest/meta-data/|/computeMetadata/|/metadata/identity/")
+_KEYS: Final = {"s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "gs": "google_service_account"}
+_AZURE_KEYS: Final = "azure_storage_account_name and azure_storage_account_key"
+
 
 class ObjectStore:
     """One folder. For any number of threads."""
@@ -155,6 +160,13 @@ class ObjectStore:
                     f"it makes no object on condition that it isn't there ({_line(error)})",
                     where=self.where,
                     remedy=CONDITIONS_REMEDY,
+                ) from error
+            if _CLOUD.search(str(error)):
+                keys = _KEYS.get(urlsplit(self.where).scheme.replace("s3a", "s3"), _AZURE_KEYS)
+                raise LakeUnavailable(
+                    "no keys are given for this store, and this machine's cloud gives none",
+                    where=self.where,
+                    remedy=f"name a connection (lake.conn_id) whose extra has {keys}: docs/object-stores.md",
                 ) from error
             if _NO_BUCKET.search(str(error)):
                 raise self._refused(done, name, error) from error

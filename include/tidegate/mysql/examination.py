@@ -105,12 +105,12 @@ def examine(
     """connection_of: conn_id -> ConnectionInfo. elsewhere: the examiner of sources without a
     server. A source that fails is a line, and the others are asked.
     """
-    examination, known = Examination(pipeline.pipeline), dict[str, _Source]()
+    examination, known, of_lake = Examination(pipeline.pipeline), dict[str, _Source](), ""
     try:
         check_writable(lake)
         examination.lines.append(Line("lake", SourceVerdict.NOTE, f"{lake.root} can be written"))
     except TidegateError as error:
-        examination.lines.append(failed("lake", error))
+        of_lake, examination.lines = str(error), [failed("lake", error)]
     for name in pipeline.sources:
         try:
             if elsewhere and name in elsewhere:
@@ -119,7 +119,7 @@ def examine(
             hosts = connection_of(pipeline.server(name).conn_id)
             examination.lines += _source_lines(pipeline, name, lake, hosts, known)
         except TidegateError as error:
-            examination.lines.append(failed(name, error))
+            examination.lines += [failed(name, error)] * (str(error) != of_lake)
     examination.lines += _mixed(pipeline, known)
     if known.keys() == pipeline.sources.keys():
         versions = [version for source in known.values() for version in source.versions]

@@ -22,15 +22,15 @@ from tidegate.tables import State
 LacksSnapshots = Callable[[str], bool]
 
 # The way out of what a snapshot ends, and of what else there is for a table that has none.
+_BY_ITSELF: Final = "by itself, unless the pipeline file says snapshot: {mode: manual}, or at once by"
 _NEEDS_ROWS: Final = (
-    "a snapshot reads its rows: by itself, unless the pipeline file says snapshot: {{mode: manual}}, or at once by"
-    " tidegate snapshot start {pipeline} {table}; or leave it out by tables.exclude, or empty it at the source if its"
-    " rows may go"
+    "a snapshot reads its rows: {by_itself} tidegate snapshot start {pipeline} {table}; or leave it out by"
+    " tables.exclude, or empty it at the source if its rows may go"
 )
 _NEEDS_COLUMNS: Final = (
-    "its older rows and columns aren't in the log that was read; a snapshot reads them: by itself, unless the pipeline"
-    " file says snapshot: {{mode: manual}}, or at once by tidegate snapshot start {pipeline} {table}; or DROP and"
-    " CREATE it at the source if its rows may go, or leave it out by tables.exclude"
+    "its older rows and columns aren't in the log that was read; a snapshot reads them: {by_itself} tidegate snapshot"
+    " start {pipeline} {table}; or DROP and CREATE it at the source if its rows may go, or leave it out by"
+    " tables.exclude"
 )
 # The same of sources that no snapshot reads. What the log said of such a table is in bronze as it was captured.
 _UNREAD: Final = (
@@ -133,7 +133,13 @@ def way_to_rows(standing: Standing, lacks_snapshots: LacksSnapshots = lambda _: 
     source = standing.place.source if standing.place else ""
     text = _NEEDS_COLUMNS if standing.needs is Needs.COLUMNS else _NEEDS_ROWS
     text = _UNREAD if lacks_snapshots(source) else text
-    return text.format(pipeline=standing.pipeline or "PIPELINE", table=standing.table or "TABLE")
+    names = {"pipeline": standing.pipeline or "PIPELINE", "table": standing.table or "TABLE"}
+    return text.format(by_itself=_BY_ITSELF, **names)
+
+
+def only_asked_for(way: str) -> str:
+    """The way out of a table whose snapshot begins when a person asks for it, and not by itself."""
+    return way.replace(_BY_ITSELF, "by")
 
 
 def _judge(standing: Standing) -> str:

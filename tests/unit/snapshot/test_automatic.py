@@ -236,7 +236,9 @@ def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(
         (found,) = seen(of, lake, table_statuses(lake))
         return found.state, found.reason, found.way_out
 
-    assert look(pipeline(section="snapshot: {mode: manual}"))[0] is State.HELD
+    state, _, way = look(pipeline(section="snapshot: {mode: manual}"))
+    assert (state, "by itself" in way) == (State.HELD, False)
+    assert "snapshot.mode is manual; a snapshot reads its rows: by tidegate snapshot start p d.t; or" in way
     assert "begins by itself" in look(pipeline())[1]
     request(lake, "p", [TABLE])
     state, reason, way = look(pipeline())
@@ -252,3 +254,12 @@ def test_a_person_sees_what_needs_nobody_as_waiting_for_its_snapshot(
         "1 snapshot of it within a day, the last one didn't end it: it broke; the next one begins by itself in" in way
     )
     assert "tidegate snapshot start p d.t" in way
+    request(lake, "p", [TABLE])
+    (last,) = [one.snapshot for one in told(lake, "p") if not one.state.is_over]
+    cancelled = SnapshotEvent(last, "p", "s", EventKind.CANCELLED, datetime.now(UTC), "d", "t")
+    control.append(lake, tables.SNAPSHOTS, [cancelled.to_row()])
+    state, _, way = look(pipeline())
+    assert (state, "by itself" in way) == (State.HELD, False)
+    assert way.startswith(
+        "its snapshot was cancelled by a person; a snapshot reads its rows: by tidegate snapshot start"
+    )

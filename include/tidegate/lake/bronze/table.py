@@ -17,7 +17,8 @@ This writer holds no files of the table: a landing costs the same whatever bronz
 
 from __future__ import annotations
 
-import os
+import errno
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ import pyarrow as pa
 from tidegate.delta import actions
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, Keep, TableState, no_files
+from tidegate.delta.store import REFUSED
 from tidegate.delta.types import delta_schema
 from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt, may_pass
 from tidegate.failpoint import failpoint
@@ -49,7 +51,9 @@ _WHOLE: Final = [*_NARROW, "context", "payload"]
 
 
 def check_writable(lake: LakeFiles) -> None:
-    """Refuse an unwritable lake, without writing anything. Raises LakeRefused, LakeUnavailable."""
+    """Refuse an unwritable lake. On a disk a folder is made and removed: rights alone say nothing to
+    root. Raises LakeRefused, LakeUnavailable.
+    """
     remedy = "set lake.path to a folder or bucket that this user may write"
     if lake.is_local:
         lake.check_known()  # not one that was moved, or a backup
@@ -58,8 +62,13 @@ def check_writable(lake: LakeFiles) -> None:
             path = path.parent
         if not path.is_dir():
             raise LakeRefused("is a file, not a folder", where=str(path), remedy=remedy)
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise LakeRefused("isn't writable", where=str(path), remedy=remedy)
+        try:
+            Path(tempfile.mkdtemp(prefix=".tidegate-", dir=path)).rmdir()
+        except OSError as error:
+            what = f"no folder can be made in it: {error.strerror}"
+            if error.errno in {*REFUSED, errno.ENOENT}:
+                raise LakeRefused(what, where=str(path), remedy=remedy) from error
+            raise LakeUnavailable(what, where=str(path), remedy="check the disk, and its room") from error
         return
     bronze_log(lake).actions(0)
 

@@ -31,6 +31,7 @@ from tidegate.mysql.start.recorded import newest_statuses
 from tidegate.schema.model.columns import VersionStatus
 from tidegate.snapshot.progress.events import SnapshotState, TableProgress
 from tidegate.snapshot.progress.shown import ShownSnapshots
+from tidegate.standing.shown import only_asked_for
 from tidegate.table_names import Physical, splits
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted
@@ -199,7 +200,8 @@ def _seen(pipeline: str, status: TableStatus, outlook: Outlook, now: datetime) -
         tries = counted(outlook.tries, "snapshot", "snapshots")
         begins = f"in {age_text(wait)}" if wait >= 1 else "as soon as a reader runs"
         said = f"{tries} of it within a day, {last}; the next one begins by itself {begins}"
-    return replace(status, way_out=f"{said}; {status.way_out}" if said else status.way_out)
+    way = status.way_out if outlook.due_at is not None else only_asked_for(status.way_out)
+    return replace(status, way_out=f"{said}; {way}" if said else way)
 
 
 def _needs_reader(outlook: Outlook) -> bool:

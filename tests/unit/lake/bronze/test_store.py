@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
 from tests.kit.s3 import S3
 from tests.support.bronze import QuietBronze, pack
+from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.lake.bronze import file as bronze_file
 from tidegate.lake.bronze import log as bronze_log
 from tidegate.lake.bronze.index import BronzeIndex, read_segments
@@ -66,3 +68,18 @@ def test_two_sources_land_side_by_side(s3: S3) -> None:
     assert log is not None
     assert {source: len(files) for source, files in log.files().items()} == {"a": 12, "b": 12}
     assert log.version == 23
+
+
+def test_a_store_without_keys_is_told_so_and_not_the_address_of_a_cloud() -> None:
+    lake = LakeFiles("s3://lake/shop", {"aws_metadata_endpoint": "http://127.0.0.1:1", "aws_allow_http": "true"})
+    with pytest.raises(LakeUnavailable, match=r"no keys are given for this store, .* gives none; name a con") as error:
+        check_writable(lake)
+    assert "whose extra has AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in str(error.value)
+    assert "127.0.0.1" not in str(error.value)
+
+
+def test_a_folder_that_takes_no_folder_is_refused_to_root_too(tmp_path: Path) -> None:
+    with pytest.raises(LakeRefused, match=r"/proc: no folder can be made in it: .*; set lake.path to a folder"):
+        check_writable(LakeFiles("/proc/nowhere/lake"))
+    check_writable(LakeFiles(str(tmp_path / "new")))
+    assert list(tmp_path.iterdir()) == []
