@@ -1,12 +1,13 @@
 """Snapshots beside capture and apply, in one process; and a source whose rows change meanwhile.
 
 In:  a Road and Spark; statements.
-Out: Reading.run(): nothing is open any more; changing(): a writer in the background.
+Out: Reading.run(): nothing is open any more; patiently(): turns until then; changing(): a writer in the background.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,19 @@ from tidegate.local.server import Server
 from tidegate.snapshot.progress.requests import told
 from tidegate.snapshot.work import SnapshotWork
 from tidegate.tables import State
+
+_PATIENCE_SECONDS = 300.0
+_TURNS_MIN = 60
+
+
+def patiently() -> Iterator[int]:
+    """Turns for some minutes. A number of turns alone is a matter of luck: while a reader waits for its next try, or
+    for a busy machine, many short ones pass.
+    """
+    turn, end = 0, time.monotonic() + _PATIENCE_SECONDS
+    while turn < _TURNS_MIN or time.monotonic() < end:
+        turn += 1
+        yield turn
 
 
 def rows(first: int, last: int) -> str:
@@ -63,15 +77,15 @@ class Reading:
         self.road, self.spark = road, spark
         self.lines: list[str] = []
 
-    def run(self, *names: str, steps: int = 20) -> Application:
+    def run(self, *names: str) -> Application:
         """What waits, and these, is asked for and read while capture and apply go on; until nothing is open."""
         reader = Reader(
             SnapshotWork(self.road.pipeline, self.road.lake, lambda _: self.road.info, self.lines.append), *names
         )
-        for step in range(steps):
+        for turn in patiently():
             reader.is_over(0.3)
             # The reader's words may stand behind what was applied: a quiet source's next cut is a heartbeat's.
-            self.road.capture(heartbeat=step > 1 or reader.is_over())
+            self.road.capture(heartbeat=turn > 2 or reader.is_over())
             app = self.road.apply(self.spark)
             if reader.is_over() and not any(state.state is State.SNAPSHOT for state in app.states.values()):
                 return app

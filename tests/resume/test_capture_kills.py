@@ -86,10 +86,11 @@ def test_killed_at_a_point_and_started_again_bronze_is_the_binlog(
     capture = CaptureProcess(nursery, any_server, tmp_path, dump)
     with busy(any_server, database):
         assert capture.run(point) == -signal.SIGKILL
+    end = binlog_end(any_server)
     capture.runs_until_quiet()
     segments = bronze_segments(tmp_path / "lake")
     assert_equals_binlog(segments, any_server)
-    assert (segments[-1].file, segments[-1].end_pos) == binlog_end(any_server)
+    assert (segments[-1].file, segments[-1].end_pos) >= end  # a server itself may add to its log
     assert not segments[-1].flags & SegmentFlag.OPEN_AT_END
 
 

@@ -99,7 +99,8 @@ def test_killed_while_chasing_at_every_point_bronze_is_the_binlog_in_the_end(
                 (captures.gate / "stall").unlink()
                 assert child.wait(300) == -signal.SIGKILL, f"{point}: {captures.log()}"
         (captures.gate / "arm").unlink()
+        end = binlog_end(mariadb)
         assert captures.start().wait(600) == 0, captures.log()
     segments = bronze_segments(tmp_path / "lake")
     assert assert_equals_binlog(segments, mariadb) > 4 << 20
-    assert (segments[-1].file, segments[-1].end_pos) == binlog_end(mariadb)
+    assert (segments[-1].file, segments[-1].end_pos) >= end  # a server itself may add to its log

@@ -7,9 +7,10 @@ Out: CPU seconds of a tree, medians, the JSON's keys, the plot.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -30,23 +31,36 @@ from tidegate import tables
 BURN = "import time\nwhile time.process_time() < 0.2: pass\n"
 
 
+@contextmanager
+def begun(program: str) -> Iterator[subprocess.Popen[str]]:
+    """It runs that, and waits for the block's end. A tree of its own: this process may have a JVM, which works by
+    itself.
+    """
+    argv = [sys.executable, "-c", f"import subprocess, sys\n{program}\nsys.stdin.read()"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as root:
+        yield root
+
+
+def line(root: subprocess.Popen[str]) -> str:
+    assert root.stdout is not None
+    return root.stdout.readline().strip()
+
+
 def test_a_childs_child_counts_after_both_have_ended() -> None:
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}], check=True)"
-    before = tree_cpu(os.getpid())
-    subprocess.run([sys.executable, "-c", nested], check=True)
-    assert 0.18 <= tree_cpu(os.getpid()) - before < 1.5
+    with begun(f"subprocess.run([sys.executable, '-c', {nested!r}], check=True); print('over', flush=True)") as root:
+        assert line(root) == "over"
+        assert 0.18 <= tree_cpu(root.pid) < 1.5
 
 
 def test_processes_that_do_not_count_are_left_out_with_all_below_them() -> None:
-    child = subprocess.Popen([sys.executable, "-c", BURN + "input()"], stdin=subprocess.PIPE)
-    try:
-        while tree_cpu(child.pid) < 0.15:
-            pass
-        whole = tree_cpu(os.getpid())
-        assert whole - tree_cpu(os.getpid(), {child.pid}) >= 0.12
-        assert tree_cpu(child.pid, {child.pid}) >= 0.15, "the root itself is what was asked for"
-    finally:
-        child.communicate(b"\n")
+    child = f"import sys\n{BURN}print('burnt', flush=True)\nsys.stdin.read()"
+    with begun(f"print(subprocess.Popen([sys.executable, '-c', {child!r}]).pid, flush=True)") as root:
+        pid = int(line(root))
+        assert line(root) == "burnt"
+        whole = tree_cpu(root.pid)
+        assert whole - tree_cpu(root.pid, {pid}) >= 0.18
+        assert tree_cpu(pid, {pid}) >= 0.18, "the root itself is what was asked for"
 
 
 def test_the_ratio_is_the_median_of_each_turns_own() -> None:

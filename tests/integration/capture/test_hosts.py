@@ -17,11 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pymysql.cursors import DictCursor
 from pyspark.sql import SparkSession
 
 from tests.kit.road import Road
 from tests.support.captures import Background
-from tests.support.replica_pair import Pair, executed, promote, purge_logs, replica_pair, replicate, until
+from tests.support.replica_pair import Pair, executed, promote, purge_logs, replica_pair, replicate, until, words
 from tidegate.capture.captured import Captured
 from tidegate.capture.recovery import recover
 from tidegate.capture.value_log.log import ValueLog
@@ -158,8 +159,8 @@ def _the_primary_dies_while_its_replica_is_behind(story: Story) -> None:
         cursor.execute("LOCK TABLES orders READ")
         story.insert(story.a)
         until(lambda: story.reached(story.a))
-        time.sleep(0.5)  # the replica has received it, and can't apply it
         had = executed(story.a)
+        until(lambda: _received(story.b, had))  # and can't apply it
         story.a.kill()
         threading.Timer(2, cursor.execute, ["UNLOCK TABLES"]).start()
         until(lambda: executed(story.b) == had or run.error is not None)
@@ -248,6 +249,18 @@ def _no_host_has_it(story: Story) -> None:
     assert gap is not None
     assert gap.where.endswith(f":{story.a.port}")
     assert "not asked: 127.0.0.1:" in gap.why
+
+
+def _received(replica: Server, executed_there: str) -> bool:
+    """Whether a replica has read all that its primary has executed."""
+    with replica.connect(cursorclass=DictCursor) as connection, connection.cursor() as cursor:
+        cursor.execute(f"{words(replica, 'SHOW')} STATUS")
+        (row,) = cursor.fetchall()
+    if replica.flavour == "mariadb":
+        received = MariadbGtidPosition.parse(row["Gtid_IO_Pos"])
+        return received.covers(MariadbGtidPosition.parse(executed_there))
+    both = f"{row['Executed_Gtid_Set']},{row['Retrieved_Gtid_Set']}".replace("\n", "").strip(",")
+    return MysqlGtidSet.parse(both).covers(MysqlGtidSet.parse(executed_there))
 
 
 def _position(server: Server) -> str:

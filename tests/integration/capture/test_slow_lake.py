@@ -91,16 +91,21 @@ def insert(cursor: Any, number: int) -> None:
 
 
 class Watched(Background):
-    """Keeps what progress said, and when the value log was appended to."""
+    """Keeps what progress said, when the value log was appended to, and whether it was full."""
 
     def __init__(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.told: list[Any] = []
         self.appended: list[float] = []
+        self.full = threading.Event()
         real = ValueLog.append
 
         def append(log: ValueLog, segment: Any) -> Any:
             self.appended.append(time.monotonic())
-            return real(log, segment)
+            try:
+                return real(log, segment)
+            except ValueLogFull:
+                self.full.set()
+                raise
 
         monkeypatch.setattr(ValueLog, "append", append)
         super().__init__(run)
@@ -235,16 +240,12 @@ def test_at_the_end_of_its_budget_capture_stops_cleanly_and_goes_on_when_the_lak
         with writing(mariadb, database, insert):
             capture.until(lambda now: now.landed_seq > 3)
             slow.open.clear()
-            end = time.monotonic() + 300
-            folder = tmp_path / "state" / "value_log" / "test" / "one"
-            while sum(path.stat().st_size for path in folder.glob("*.vlog")) < 7 << 20:
-                assert time.monotonic() < end
-                time.sleep(0.05)
-            time.sleep(1.5)
+            assert capture.full.wait(300), capture.told[-1:]
             slow.open.set()
             capture.thread.join(300)
         assert isinstance(capture.error, ValueLogFull)
         assert "nothing that was captured is lost" in str(capture.error)
         capture.error = None
+    folder = tmp_path / "state" / "value_log" / "test" / "one"
     assert sum(path.stat().st_size for path in folder.glob("*.vlog")) <= 8 << 20
     assert_bronze_is_the_binlog(mariadb, lake)

@@ -53,10 +53,10 @@ def test_a_table_goes_on_below_one_without_a_key_until_that_changes_unseen(
         **waits,
         "leaf": Cause.NEEDS_ROWS,
     }, "row 4 may have had rows in mid, which nobody can tell"
-    Reading(road, spark).run(steps=30)
+    Reading(road, spark).run()
     assert run("UPDATE leaf SET mid = NULL WHERE id = 200", "DELETE FROM mid WHERE id = 30") == waits
     assert run("DELETE FROM p WHERE id = 1") == {**waits, "leaf": Cause.NEEDS_ROWS}
-    Reading(road, spark).run(f"{database}.leaf", steps=30)  # by itself it comes after a pause
+    Reading(road, spark).run(f"{database}.leaf")  # by itself it comes after a pause
     assert run("INSERT INTO mid VALUES (32, 3)", "INSERT INTO leaf VALUES (320, 32)") == waits
 
 
@@ -70,7 +70,7 @@ def test_a_table_waits_below_one_whose_parent_is_left_out(
         mariadb.query(sql, database=database)
     road.capture()
     road.apply(spark)
-    assert _held(Reading(road, spark).run(steps=30)) == {"mid": Cause.UNLOGGED}
+    assert _held(Reading(road, spark).run()) == {"mid": Cause.UNLOGGED}
     mariadb.query("DELETE FROM p WHERE id = 1", database=database)
     road.capture()
     assert _held(road.apply(spark)) == {"mid": Cause.UNLOGGED, "leaf": Cause.NEEDS_ROWS}

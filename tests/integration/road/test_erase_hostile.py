@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.integration.road.test_erase import PERSON, erased, payloads
 from tests.integration.road.test_renames import held, run
 from tests.kit.road import Road
-from tests.kit.snapshots import Reader
+from tests.kit.snapshots import Reader, patiently
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
 from tidegate.errors import LeaseHeld, UsageError
@@ -143,7 +143,7 @@ def test_a_snapshot_that_is_read_meanwhile_does_not_bring_the_person_back(
             erased(road, f"{database}.t", "id = 1")
     finally:
         may_land.set()
-    for _ in range(20):
+    for _ in patiently():
         if reader.is_over(0.3):
             break
         road.capture()

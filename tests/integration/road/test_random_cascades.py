@@ -117,7 +117,7 @@ class Batch:
             return []
 
         with changing(self.server, names[0], statements, 0.2):
-            app = reading.run(*(f"{name}.{table}" for name in names for table in self._usual(name)), steps=60)
+            app = reading.run(*(f"{name}.{table}" for name in names for table in self._usual(name)))
         self._note(app)
         self.road.capture()
         self._note(self.road.apply(self.spark))
@@ -143,7 +143,7 @@ class Batch:
             if not lacking:
                 break
             asked = self._at_source(lacking) if attempt else ()  # one that failed comes by itself after a pause
-            Reading(self.road, self.spark).run(*asked, steps=60)
+            Reading(self.road, self.spark).run(*asked)
             self.tally["snapshots by themselves"] += 1
         self.check("the end")
         waits = {name: state.reason for name, state in app.states.items() if state.state is State.HELD}

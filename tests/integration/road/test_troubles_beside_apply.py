@@ -16,7 +16,7 @@ from spark_jobs.rebuild import Rebuild, rebuild
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.road.test_one_tables_trouble import WAYS, Mend, apply_anew, begun, held, release
 from tests.kit.road import Road
-from tests.kit.snapshots import Reader, Reading
+from tests.kit.snapshots import Reader, Reading, patiently
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
 from tidegate.cli.main import app as command_line
@@ -93,7 +93,7 @@ def test_a_snapshot_reads_the_others_and_those_whose_rows_are_lost(road: Road, s
     def done() -> set[str]:
         return {table.table for table in told(road.lake, "road") if table.state is SnapshotState.DONE}
 
-    for _ in range(40):
+    for _ in patiently():
         reader.is_over(0.3)
         road.capture()
         app = road.apply(spark)
@@ -106,10 +106,10 @@ def test_a_snapshot_reads_the_others_and_those_whose_rows_are_lost(road: Road, s
             mend()
             release(road, f"{_database(road)}.{way.__name__}")
     apply_anew(road)
-    for _ in range(40):
+    for _ in patiently():
         if reader.is_over(0.3):  # until then it has the lease that the next one needs
             break
         road.capture()
         road.apply(spark)
-    assert not held(Reading(road, spark).run(steps=40))
+    assert not held(Reading(road, spark).run())
     assert road.assert_equal() == dict.fromkeys(("whole", *BROKEN), 2)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.window.application import Application
 from tests.integration.snapshot.test_command import begun, ended
 from tests.kit.road import Road
-from tests.kit.snapshots import Reading, rows, states
+from tests.kit.snapshots import Reading, patiently, rows, states
 from tests.support.readers import rows_of
 from tests.support.servers import FreshDatabase
 from tidegate import config, tables
@@ -169,7 +169,7 @@ def test_the_command_keeps_reading_what_waits_and_begins_again_when_told(
     road.capture()
 
     def until(over: Callable[[], bool]) -> Application:
-        for _ in range(60):
+        for _ in patiently():
             road.capture()
             app = road.apply(spark)
             if over():

@@ -14,7 +14,7 @@ from spark_jobs.rebuild import Rebuild, rebuild, swap
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.snapshot.test_chunks import finished, road_of, state, stepped, stocked
 from tests.kit.road import Road
-from tests.kit.snapshots import Reader
+from tests.kit.snapshots import Reader, patiently
 from tests.kit.spark import no_spark
 from tests.support.plain_snapshot import PlainReader
 from tests.support.servers import FreshDatabase
@@ -280,7 +280,7 @@ def test_a_hold_that_no_snapshot_ends_is_told_and_a_rebuild_ends_it_once_that_is
         spark.sql(f"ALTER TABLE {silver} {change}")
     work = SnapshotWork(road.pipeline, road.lake, lambda _: road.info, road.lines.append)
     reader = Reader(work, f"{database}.soft", f"{database}.plain")
-    for _ in range(20):
+    for _ in patiently():
         reader.is_over(0.3)
         app = stepped(road, spark)
         of = {table.table: table for table in work.told.tables()}

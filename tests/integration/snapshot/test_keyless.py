@@ -18,6 +18,7 @@ from spark_jobs.rebuild import Rebuild, rebuild
 from spark_jobs.session.background import BackgroundSession
 from tests.integration.snapshot.test_chunks import road_of, state, stepped
 from tests.kit.road import Road
+from tests.kit.snapshots import patiently
 from tests.support.captures import info_of
 from tests.support.driver import killed
 from tests.support.replica_pair import until
@@ -74,7 +75,7 @@ def progress(road: Road) -> dict[str, TableProgress]:
 
 
 def finished(road: Road, spark: SparkSession, *, seconds: float = 60) -> None:
-    for _ in range(12):
+    for _ in patiently():
         reader_of(road).run(stop=look(2))
         road.capture(seconds=seconds)
         road.apply(spark)

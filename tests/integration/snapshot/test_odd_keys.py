@@ -85,7 +85,7 @@ def test_odd_keys_and_rows_are_read_in_chunks_while_they_change(
     try:
         road.capture()
         with changing(any_server, database, changes, 0.05):
-            app = Reading(road, spark).run(steps=100)
+            app = Reading(road, spark).run()
         road.capture()
         road.apply(spark)
         held = {name: state.reason for name, state in app.states.items() if state.state != "active"}

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.integration.lake.test_copies import lake_command, second
 from tests.kit.road import Road
+from tests.kit.snapshots import patiently
 from tests.support.captures import info_of
 from tests.support.servers import FreshDatabase
 from tidegate.local.server import Server
@@ -56,7 +57,7 @@ def half_read(server: Server, database: str, folder: Path, spark: SparkSession) 
 
 
 def read_to_its_end(road: Road, spark: SparkSession) -> None:
-    for _ in range(20):
+    for _ in patiently():
         read_waves(road, 9)
         road.capture(heartbeat=True)
         road.apply(spark)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.integration.shards.test_snapshots import assert_rebuilt
 from tests.kit.road import Road
-from tests.kit.snapshots import Reader, Reading, changing, rows, states
+from tests.kit.snapshots import Reader, Reading, changing, patiently, rows, states
 from tests.support.captures import info_of
 from tests.support.replica_pair import executed, promote, replica_pair, words
 from tests.support.servers import FreshDatabase
@@ -72,7 +72,7 @@ def test_a_read_only_server_is_read_between_places_of_its_log(
     reading = Reading(road, spark)
     with read_only(any_server):
         with changing(any_server, database, changes, 0.1):  # as a replica's rows do
-            app = reading.run(steps=60)
+            app = reading.run()
         assert states(app) == {"t": "active", "bare": "active"}, (app.states, told(road.lake, "road"))
         assert any("read without marks in its log" in line for line in reading.lines)
         road.capture()
@@ -89,7 +89,7 @@ def test_a_read_only_server_is_read_between_places_of_its_log(
             cursor.execute("DELETE FROM t WHERE id > 1000")
             cursor.execute("UPDATE t SET a = 'unheard' WHERE id < 100")
             connection.commit()
-        app = reading.run(f"{database}.t", steps=60)
+        app = reading.run(f"{database}.t")
         assert states(app)["t"] == "active"
         assert road.assert_equal().keys() == {"t", "bare"}
     assert_rebuilt(road, spark, f"{database}.t")
@@ -114,7 +114,7 @@ def test_a_wave_of_a_quiet_server_ends_above_the_cut_of_its_view(
         while EventKind.WAVE not in {event.event for event in events_of(road.lake, "road")}:
             assert not reader.is_over(0.1), reading.lines
         road.apply(spark)  # up to where the view was
-        for _ in range(20):
+        for _ in patiently():
             road.capture()
             app = road.apply(spark)
             if reader.is_over(0.3) and states(app) == {"bare": "active"}:
