@@ -31,7 +31,7 @@ from spark_jobs.window.waves.shards import leave_out_shards
 from spark_jobs.window.waves.snapshots import Begun, fails_meanwhile, is_begun, let_go, record_begun, start
 from spark_jobs.window.waves.told import answer, as_refused, told_of
 from spark_jobs.window.waves.verdicts import Share, Verdict, begins_with, damage, verdict_of
-from spark_jobs.window.waves.waves import below
+from spark_jobs.window.waves.waves import below, is_of_this_lake
 from spark_jobs.window.window import DamagedWaves, Sweep, TableWindow, WaveChunk, Window
 from tidegate.failpoint import failpoint
 from tidegate.schema.model.columns import TableVersion, VersionStatus
@@ -50,11 +50,13 @@ def resolve_watermarks(app: Application, window: Window) -> tuple[Window, TakenW
     fails_meanwhile(app, window, waves)
     for source, of in news(app, window):
         for wave in of.ended:
+            if not is_of_this_lake(app, source, wave):
+                continue
             _take(app, window, waves, source, placed(app, window, source, wave))
         for whole in of.whole:
             _end(app, window, waves, source, whole)
-        if of.open is not None:
-            _note_open(app, waves, source, of.open)
+        for begun in of.open.values():
+            _note_open(app, waves, source, begun)
     window = _begin_lower(app, window, waves)
     leave_unread(app, waves)
     leave_out_shards(app, window)

@@ -4,8 +4,9 @@ In:  marks of one pipeline and source in log order, with the commit_ts and serve
      them; chunks.
 Out: open and ended waves; per table a reason why a wave must be read again; tables that are whole.
 
-A reader writes its marks one after the other, so at most one wave is open: a low mark with another
-one open means its reader died or gave it up. That wave's chunks count for nothing.
+A high mark ends the wave of its own token, whatever was begun since: another lake of the same pipeline
+and source writes its marks into the same row of the server. A wave whose reader died or gave it up has no high
+mark, and its chunks count for nothing.
 """
 
 from __future__ import annotations
@@ -82,9 +83,9 @@ class WholeTable:
 
 @dataclass(slots=True)
 class Followed:
-    """The marks of a window. open: goes on into the next window."""
+    """The marks of a window. open: by token; they go on into the next window."""
 
-    open: OpenWave | None = None
+    open: dict[str, OpenWave] = field(default_factory=dict)
     ended: list[EndedWave] = field(default_factory=list)
     whole: list[WholeTable] = field(default_factory=list)
 
@@ -102,17 +103,17 @@ class LandedChunk(Protocol):
     def server_uuid(self) -> str: ...
 
 
-def follow(open_wave: OpenWave | None, marks: Iterable[SeenMark]) -> Followed:
-    """Go on from the wave that was open before a window. marks: the window's, in log order."""
-    followed = Followed(open_wave)
+def follow(open_waves: Iterable[OpenWave], marks: Iterable[SeenMark]) -> Followed:
+    """Go on from the waves that were open before a window. marks: the window's, in log order."""
+    followed = Followed({wave.token: wave for wave in open_waves})
     for seen in marks:
         mark = seen.mark
         match mark.kind:
             case MarkKind.LOW:
-                followed.open = OpenWave(mark.snapshot, mark.wave, mark.token, seen.commit_ts, seen.server_uuid)
+                wave = OpenWave(mark.snapshot, mark.wave, mark.token, seen.commit_ts, seen.server_uuid)
+                followed.open[mark.token] = wave
             case MarkKind.HIGH:
-                followed.ended.append(_ended(followed.open, seen))
-                followed.open = None
+                followed.ended.append(_ended(followed.open.pop(mark.token, None), seen))
             case MarkKind.END:
                 tables = (manifest.name for manifest in mark.tables)
                 followed.whole += [WholeTable(mark.snapshot, *name, seen.commit_ts) for name in tables]
@@ -121,11 +122,9 @@ def follow(open_wave: OpenWave | None, marks: Iterable[SeenMark]) -> Followed:
 
 def _ended(low: OpenWave | None, seen: SeenMark) -> EndedWave:
     mark, refused = seen.mark, ""
-    if low is None and mark.at:  # a rebuild begins at that place, which is behind the low mark
-        pass
-    elif low is None or low.token != mark.token:
-        refused = "its low watermark isn't in the log, or another wave began after it"
-    elif low.server_uuid != seen.server_uuid:
+    if low is None and not mark.at:  # with a place, a rebuild begins there, behind the low mark
+        refused = "its low watermark isn't in the log"
+    elif low is not None and low.server_uuid != seen.server_uuid:
         refused = f"the source changed from server {low.server_uuid} to {seen.server_uuid} while it was read"
     low_ts = low.low_ts if low is not None and not refused else 0
     place = (mark.snapshot, mark.wave, mark.token, low_ts, seen.commit_ts, seen.server_uuid)

@@ -28,6 +28,7 @@ from tidegate.segment_kinds import statements_of
 from tidegate.segments.result import CommitSpan
 from tidegate.segments.segment import may_name
 from tidegate.segments.window import SegmentRef
+from tidegate.snapshot.chunks.chunk_table import chunk_refs
 from tidegate.snapshot.marks.watermark import Mark, MarkKind, watermark_version
 from tidegate.snapshot.waves import EndedWave, OpenWave, SeenMark, follow
 from tidegate.table_names import Physical, splits
@@ -97,20 +98,21 @@ def _mark(text: str) -> Mark | None:
         return None
 
 
-def open_before(app: Application, window: Window, source: str, marks: Sequence[SeenMark]) -> OpenWave | None:
-    """The wave open as the window began, when the window has its high mark first.
+def open_before(app: Application, window: Window, source: str, marks: Sequence[SeenMark]) -> list[OpenWave]:
+    """The waves open as the window began, of those whose high mark the window has.
 
-    An earlier window has recorded the place of its low mark in control/snapshots; the mark is read
-    again from bronze.
+    An earlier window has recorded the place of their low marks in control/snapshots; the marks are
+    read again from bronze.
     """
-    first = next((seen.mark for seen in marks if seen.mark.kind is not MarkKind.END), None)
-    if first is None or first.kind is not MarkKind.HIGH:
-        return None
-    low_ts = app.snapshots.low_ts(source, first.token)
-    if low_ts is None or low_ts > window.low_ts:
-        return None
-    refs = below(app, window, {source: [WATERMARK]}, low_ts - 1)
-    return None if refs is None else follow(None, marks_in(app, refs, low_ts - 1, window.low_ts)).open
+    waves = []
+    for token in [seen.mark.token for seen in marks if seen.mark.kind is MarkKind.HIGH]:
+        low_ts = app.snapshots.low_ts(source, token)
+        if low_ts is None or low_ts > window.low_ts:
+            continue
+        refs = below(app, window, {source: [WATERMARK]}, low_ts - 1)
+        known = {} if refs is None else follow((), marks_in(app, refs, low_ts - 1, low_ts)).open
+        waves += [known[token]] if token in known else []
+    return waves
 
 
 def below(
@@ -130,6 +132,16 @@ def below(
             f"bronze is resolved up to {upto_ts} only, below the cut", where=app.lake.root, remedy="it is tried again"
         )
     return refs
+
+
+def is_of_this_lake(app: Application, source: str, wave: EndedWave) -> bool:
+    """Whether a reader of this lake read the wave: its chunks were landed before its high mark, and
+    control/snapshots may have more of it.
+
+    A lake of the same pipeline and source writes its marks beside ours: a copy of this one, or one
+    for tests.
+    """
+    return app.snapshots.has_heard_of(wave.token) or bool(chunk_refs(app.lake, source, [wave.token]))
 
 
 def seen_upto(app: Application, window: Window, source: str, wave: EndedWave, after_ts: int) -> int | None:

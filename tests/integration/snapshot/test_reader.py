@@ -196,7 +196,7 @@ class World:
                 marks += [SeenMark(commit_ts, self.uuid, mark) for commit_ts, mark in texts if mark]
             else:
                 changes[change.table].append(change.batch)
-        found = follow(None, marks)
+        found = follow((), marks)
         assert {(one.database, one.table) for one in found.whole} == {(self.database, table) for table in TABLES}
         waves = [wave for wave in found.ended if not wave.refused]
         for wave in waves:

@@ -1,7 +1,8 @@
 """Two lakes with one past at one source: each hears the marks of the other's snapshots, and loses no row by them.
 
 In:  a table of silver, read again in waves; a copy of the lake from between two waves.
-Out: behind the end mark of its twin the copy has the source's rows.
+Out: behind the end mark of its twin the copy has the source's rows; waves of both, one inside the other,
+     are all taken.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tidegate.snapshot.progress.events import SnapshotState
 from tidegate.snapshot.progress.requests import request, told
 from tidegate.snapshot.reader import ReaderSettings, SnapshotReader
 from tidegate.snapshot.reading.table_reader import ChunkBounds
+from tidegate.snapshot.wave_reading import WaveReading
 from tidegate.tables import WATERMARK_DATABASE
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(1200)]
@@ -98,3 +100,50 @@ def test_the_end_mark_of_a_copys_snapshot_ends_not_the_other_ones(
     assert road.assert_equal() == {"t": ROWS + 1}
     read_to_its_end(road, spark)
     assert road.assert_equal() == {"t": ROWS + 1}
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["strangers", "copies"])
+def test_waves_of_two_lakes_at_once_refuse_each_other_nothing(
+    shared: bool,
+    mariadb: Server,
+    fresh_database: FreshDatabase,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each wave of one has a whole wave of the other between its marks, and a window's end, too."""
+    database = fresh_database(mariadb)
+    road = half_read(mariadb, database, tmp_path, spark)
+    other = second(road, tmp_path / "other", database)
+    if shared:
+        shutil.copytree(tmp_path / "lake", tmp_path / "other" / "lake")
+    else:
+        other._begun = False
+        other.capture()
+        request(other.lake, "road", [("one", database, "t")])
+    roads, within = [road, other], [False]
+    reads = WaveReading.run
+
+    def nested(reading: WaveReading, *given: object) -> None:
+        if not within[0]:
+            within[0] = True
+            read_waves(roads[1], 1)
+            for each in roads:
+                each.capture(heartbeat=True)
+                each.apply(spark)
+            within[0] = False
+        reads(reading, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(WaveReading, "run", nested)
+    for _ in range(20):
+        roads.reverse()
+        read_waves(roads[0], 2)
+        for each in roads:
+            each.capture(heartbeat=True)
+            each.apply(spark)
+        progress = [table for each in roads for table in told(each.lake, "road", "one")]
+        assert not [table.refused for table in progress if table.refused]
+        if all(table.state is SnapshotState.DONE for table in progress):
+            break
+    assert all(table.state is SnapshotState.DONE for table in progress), progress
+    assert [each.assert_equal() for each in roads] == [{"t": ROWS}] * 2

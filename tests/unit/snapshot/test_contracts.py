@@ -155,15 +155,14 @@ def seen(ts: int, kind: MarkKind, token: str, server: str = "A", tables: tuple[M
 
 def test_a_wave_goes_from_its_low_mark_to_its_high_one_and_over_windows() -> None:
     table = (Manifest("d", "t", 1, 5),)
-    first = follow(None, [seen(10, MarkKind.LOW, TOKEN)])
-    assert first.open is not None
-    assert (first.open.low_ts, first.ended) == (10, [])
+    first = follow((), [seen(10, MarkKind.LOW, TOKEN)])
+    assert (first.open[TOKEN].low_ts, first.ended) == (10, [])
     second = follow(
-        first.open, [seen(20, MarkKind.HIGH, TOKEN, tables=table), seen(30, MarkKind.END, "", tables=table)]
+        first.open.values(), [seen(20, MarkKind.HIGH, TOKEN, tables=table), seen(30, MarkKind.END, "", tables=table)]
     )
     (wave,) = second.ended
     assert (wave.low_ts, wave.high_ts, wave.after_ts, wave.tables, wave.refused) == (10, 20, 9, table, "")
-    assert second.open is None
+    assert not second.open
     assert [(one.table, one.end_ts) for one in second.whole] == [("t", 30)]
 
 
@@ -171,16 +170,23 @@ def test_a_wave_goes_from_its_low_mark_to_its_high_one_and_over_windows() -> Non
     "marks",
     [
         [seen(20, MarkKind.HIGH, TOKEN)],
-        [seen(10, MarkKind.LOW, TOKEN), seen(15, MarkKind.LOW, OTHER), seen(20, MarkKind.HIGH, TOKEN)],
+        [seen(10, MarkKind.LOW, OTHER), seen(20, MarkKind.HIGH, TOKEN)],
         [seen(10, MarkKind.LOW, TOKEN, "B"), seen(20, MarkKind.HIGH, TOKEN)],
         [seen(10, MarkKind.LOW, TOKEN), seen(15, MarkKind.HIGH, TOKEN), seen(20, MarkKind.HIGH, TOKEN)],
     ],
 )
 def test_a_wave_without_its_own_low_mark_on_the_same_server_is_refused(marks: list[SeenMark]) -> None:
-    wave = follow(None, marks).ended[-1]
+    wave = follow((), marks).ended[-1]
     told = replace(wave, tables=(Manifest("d", "t"),))
     assert wave.refused
     assert refusals(told, [], ()) == {("d", "t"): wave.refused}
+
+
+def test_the_marks_of_two_lakes_at_one_server_end_each_ones_own_wave() -> None:
+    low, high = MarkKind.LOW, MarkKind.HIGH
+    found = follow((), [seen(10, low, TOKEN), seen(15, low, OTHER), seen(20, high, TOKEN), seen(25, high, OTHER)])
+    assert [(wave.token, wave.low_ts, wave.refused) for wave in found.ended] == [(TOKEN, 10, ""), (OTHER, 15, "")]
+    assert not found.open
 
 
 def test_a_table_is_refused_alone_and_for_a_reason() -> None:

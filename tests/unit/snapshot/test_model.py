@@ -79,7 +79,7 @@ class World:
     waves: int = 0
     silver: dict[int, tuple[int, int]] = field(default_factory=dict)
     applied: int = 0
-    open: OpenWave | None = None
+    open: dict[str, OpenWave] = field(default_factory=dict)
     first_low: int = 0
     clock: int = 0
     value: int = 0
@@ -182,7 +182,7 @@ class World:
         if upto_ts <= self.applied:
             return
         mine = [seen for seen in self.marks if self.applied < seen.commit_ts <= upto_ts]
-        found = follow(self.open, mine)
+        found = follow(self.open.values(), mine)
         after_ts, changes, answers = self.applied, [], []
         for wave in found.ended:
             chunks = [chunk for chunk in self.bronze if chunk.token == wave.token]

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -34,6 +35,7 @@ from tidegate.lake.followed import FollowedSources
 from tidegate.lake.followed import load as load_followed
 from tidegate.lake.held import last_states
 from tidegate.lake.prewrites import first_needed
+from tidegate.limits import SNAPSHOT_ORPHAN_DAYS
 from tidegate.standing.causes import Cause
 from tidegate.tables import SNAPSHOTS
 
@@ -85,31 +87,37 @@ def floors(lake: LakeFiles, sources: Iterable[str]) -> dict[str, Floor]:
 
 
 def _open_waves(lake: LakeFiles) -> dict[str, Floor]:
-    """Per source the newest wave whose low mark is below a cut, unless it was answered, or no table
-    of its snapshot is read any more.
+    """Per source the lowest of its snapshots' newest waves whose low mark is below a cut, unless it was
+    answered, or no table of its snapshot is read any more.
+
+    A repair's wave, or another lake's, has no request here, and if its reader dies no answer: it counts
+    as long as its chunks stay.
     """
     columns = ["snapshot", "source", "database", "table", "event", "token", "low_ts", "recorded_at"]
-    rows = sorted(control.read(lake, SNAPSHOTS, columns=columns).to_pylist(), key=lambda row: row["recorded_at"])
-    newest: dict[str, dict[str, Any]] = {}
+    rows = control.read(lake, SNAPSHOTS, columns=columns).to_pylist()
+    newest: dict[tuple[str, str], dict[str, Any]] = {}
     asked: dict[tuple[str, str], set[tuple[str, str]]] = {}
     over: dict[tuple[str, str], set[tuple[str, str]]] = {}
     answered = set()
     for row in rows:
         snapshot, name = (row["snapshot"], row["source"]), (row["database"], row["table"])
         if row["event"] == "opened" and not row["table"]:
-            newest[row["source"]] = row
+            newest[snapshot] = max(newest.get(snapshot, row), row, key=itemgetter("low_ts"))
         elif row["event"] == "requested":
             asked.setdefault(snapshot, set()).add(name)
         elif row["event"] in _ANSWERS_A_WAVE:
             answered.add(row["token"])
         elif row["event"] in _ENDS_A_TABLE:
             over.setdefault(snapshot, set()).add(name)
-    return {
-        source: Floor(row["low_ts"] - 1, f"a snapshot's wave of {source} is open")
-        for source, row in newest.items()
-        if row["token"] not in answered
-        and not _is_over(asked.get((row["snapshot"], source)), over.get((row["snapshot"], source), set()))
-    }
+    oldest = datetime.now(UTC) - timedelta(days=SNAPSHOT_ORPHAN_DAYS)
+    lows: dict[str, list[int]] = {}
+    for (snapshot_id, source), row in newest.items():
+        snapshot = (snapshot_id, source)
+        ends = over.get(snapshot, set()) | over.get((snapshot_id, ""), set())  # a person ends all of a snapshot
+        goes_on = snapshot in asked or row["recorded_at"] >= oldest
+        if goes_on and row["token"] not in answered and not _is_over(asked.get(snapshot), ends):
+            lows.setdefault(source, []).append(row["low_ts"])
+    return {source: Floor(min(of) - 1, f"a snapshot's wave of {source} is open") for source, of in lows.items()}
 
 
 def _is_over(asked: set[tuple[str, str]] | None, over: set[tuple[str, str]]) -> bool:

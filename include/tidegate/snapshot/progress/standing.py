@@ -54,6 +54,7 @@ class Known:
         self._filled: dict[Physical, SnapshotEvent] = {}  # lacks() of each
         self._count = 0  # of the events
         self._by_table: dict[Physical, list[SnapshotEvent]] = {}
+        self._read: set[str] = set()  # tokens of waves that a reader of this lake, or apply, told of
 
     @classmethod
     def of(cls, events: Iterable[SnapshotEvent]) -> Known:
@@ -91,6 +92,8 @@ class Known:
             physical = Physical(event.source, *event.name)
             self._by_table.setdefault(physical, []).append(event)
             self._fill(physical, event)
+            if event.token and event.meaning is not Meaning.WAVE_OPEN:
+                self._read.add(event.token)
             if event.meaning is Meaning.BEGUN:
                 self._opened.setdefault(TableKey(event.snapshot, *physical), event)
             elif event.meaning is Meaning.WAVE_OPEN:
@@ -155,6 +158,10 @@ class Known:
     def low_ts(self, source: str, token: str) -> int | None:
         """The place of the low mark of a wave open at some window's end."""
         return self._lows.get((source, token))
+
+    def has_heard_of(self, token: str) -> bool:
+        """Whether the lake knows more of a wave than its low mark in the log."""
+        return token in self._read
 
     def open_lows(self) -> list[int]:
         """The lowest mark of the waves open at some window's end, of each unfinished snapshot."""
