@@ -42,7 +42,8 @@ class Views:
 
     def view(self, span: str = "hour") -> PipelineView:
         del span
-        return replace(self._views[""])
+        changes = [("shop.orders_00001", change) for change in self.schema_changes("shop.orders_00001")[:1]]
+        return replace(self._views[""], changes=tuple(changes))
 
     def actions_on(self, name: str) -> list[Any]:
         return []

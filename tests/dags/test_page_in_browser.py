@@ -87,6 +87,9 @@ def test_the_page_answers_a_newcomers_questions(monkeypatch: pytest.MonkeyPatch,
                 "What ends it",
                 "19 equal",
                 "75,435",
+                "Last schema changes",
+                "qty int(11) -> bigint(20)",
+                "no: the table is held",
             ],
         )
         look_at(chromium, screenshots, "pipeline")

@@ -63,11 +63,12 @@ def status(
         assert standing is not None, "a lake that can't be read raises"
         markers = latency.recent(lake, LATENCY_SUMMED_SECONDS)
         past = timeline(lake, now, pipelines.RANGES["hour"], loaded.sources) if as_json else None
+        changed = pipelines.recent(loaded, lake) if as_json else ()
         layout = format_of(lake)
     except OSError as error:
         raise LakeUnavailable(f"can't be read: {error}", where=lake.root, remedy="check the lake's store") from error
     if as_json:
-        view = replace(view, timeline=past.with_lag_now(standing.lag_seconds) if past else None)
+        view = replace(view, timeline=past.with_lag_now(standing.lag_seconds) if past else None, changes=changed)
         cells = view.plain() | {"capture": {name: asdict(capture) for name, capture in statuses.items()}}
         cells["format"] = {"version": layout.version, "upgraded": layout.is_ours, "release": layout.release}
         print(json.dumps(cells | {"latency": asdict(markers) if markers else None}))

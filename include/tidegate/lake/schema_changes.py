@@ -1,20 +1,25 @@
 """A table's versions as a person reads them: each statement, and its effect on columns and key.
 
 In:  a lake; physical tables.
-Out: SchemaChanges, the newest first; nothing is written.
+Out: SchemaChanges, the newest first, of these tables or of all; nothing is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tidegate.lake.files import LakeFiles
-from tidegate.lake.schema_rows import table_rows
+from tidegate.lake.schema_rows import newest_rows, table_rows
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.version_changes import changes
 from tidegate.table_names import Physical
+
+# Kinds of versions of statements at the source, or of what else changed the known columns.
+_SHOWN: Final = frozenset({"create", "alter", "drop", "truncate", "rename", "healed", "refreshed", "unfollowed"})
+# A statement about many shards is one change: so many versions are looked at for those that are shown.
+_LOOKED_AT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +47,22 @@ def with_effects(rows: Iterable[Mapping[str, Any]]) -> Iterator[SchemaChange]:
             before = None
         yield SchemaChange(version, tuple(changes(before, version)))
         before = version
+
+
+def recent_changes(
+    lake: LakeFiles, logical: Callable[[tuple[str, str]], str], count: int
+) -> list[tuple[str, SchemaChange]]:
+    """(logical table, change): the newest ones, without those of first captures and snapshots.
+
+    logical: of a physical table, "" of one that isn't kept. Raises LakeUnavailable.
+    """
+    recent: dict[tuple[str, str, str], tuple[str, SchemaChange]] = {}
+    for before, row in newest_rows(lake, _SHOWN, _LOOKED_AT):
+        version = TableVersion.from_row(row)
+        name = logical(version.physical.pair)
+        if name and version.table:
+            was = None if before is None else TableVersion.from_row(before)
+            recent.setdefault(
+                (name, version.kind, version.ddl), (name, SchemaChange(version, tuple(changes(was, version))))
+            )
+    return [*recent.values()][:count]

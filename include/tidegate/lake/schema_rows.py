@@ -12,7 +12,7 @@ at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -68,12 +68,8 @@ def needed_rows(lake: LakeFiles, sources: Collection[str], floor_of: FloorOf) ->
     ordered = _in_order(light)
     _note_standing(light, ordered, by_source)
     wanted = np.sort(_needed(light, ordered, by_source.keys(), floor_of))
-    start = 0
-    for file, part in zip(files, parts, strict=True):
-        end = start + part.num_rows
-        for row in file.rows(wanted[(wanted >= start) & (wanted < end)] - start):
-            by_source[row["source"]].rows.append(row)
-        start = end
+    for row in _numbered(files, parts, wanted):
+        by_source[row["source"]].rows.append(row)
     return by_source
 
 
@@ -106,6 +102,40 @@ def table_rows(lake: LakeFiles, database: str, table: str) -> list[dict[str, Any
         wanted = pc.and_(pc.equal(part["database"], database), pc.equal(part["table"], table))
         versions += file.rows(np.flatnonzero(wanted.to_numpy()).astype(np.int64))
     return sorted(versions, key=lambda row: (row["source"], row["commit_ts"], row["version"]))
+
+
+def newest_rows(
+    lake: LakeFiles, kinds: Collection[str], count: int
+) -> list[tuple[dict[str, Any] | None, dict[str, Any]]]:
+    """The newest versions of these kinds, the newest first, each behind its table's version before
+    it. Raises LakeUnavailable.
+    """
+    files = _files(lake)
+    parts = [file.light() for file in files]
+    if not sum(part.num_rows for part in parts):
+        return []
+    light = pa.concat_tables(parts, promote_options="default").unify_dictionaries().combine_chunks()
+    ordered = _in_order(light)
+    codes, known = _codes(light, "kind")
+    is_kind = np.isin(codes, [number for number, kind in enumerate(known) if kind in kinds])[ordered.order]
+    places = np.flatnonzero(is_kind)
+    newest = np.argsort(-light["commit_ts"].to_numpy()[ordered.order][places], kind="stable")[:count]
+    pairs = list[tuple[int, int]]()
+    for place in places[newest].tolist():
+        follows = place > 0 and ordered.table[place - 1] == ordered.table[place]
+        pairs.append((int(ordered.order[place - 1]) if follows else -1, int(ordered.order[place])))
+    wanted = np.unique(np.array([number for pair in pairs for number in pair if number >= 0], np.int64))
+    rows = dict(zip(wanted.tolist(), _numbered(files, parts, wanted), strict=True))
+    return [(rows.get(before), rows[at]) for before, at in pairs]
+
+
+def _numbered(files: Sequence[_File], parts: Sequence[pa.Table], wanted: Numbers) -> Iterator[dict[str, Any]]:
+    """Rows by their ascending numbers over all files. parts: of each file."""
+    start = 0
+    for file, part in zip(files, parts, strict=True):
+        end = start + part.num_rows
+        yield from file.rows(wanted[(wanted >= start) & (wanted < end)] - start)
+        start = end
 
 
 def known_tables(lake: LakeFiles) -> set[tuple[str | None, ...]]:

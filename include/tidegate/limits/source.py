@@ -54,6 +54,8 @@ SHOWN_TABLES_MAX: Final = 5000
 # say: one that is slower is shown with its last answer.
 PAGE_LOOK_SECONDS: Final = 2.0
 PAGE_ASK_SECONDS: Final = 0.5
+# The newest changes of columns that a pipeline's page shows.
+PAGE_CHANGED_ROWS_MAX: Final = 5
 # A browser is told that its first page comes, when that takes longer.
 PAGE_OPENING_SECONDS: Final = 0.4
 # Of a form that a person sends from the page.

@@ -32,7 +32,7 @@ from tidegate.pipelines.opened import (
     subscribe,
 )
 from tidegate.pipelines.settings import decoded, encoded, overlay, with_settings
-from tidegate.pipelines.watching import RANGES, PipelineReader, PipelineReaders, PipelineView, look
+from tidegate.pipelines.watching import RANGES, PipelineReader, PipelineReaders, PipelineView, look, recent
 
 __all__ = [
     "RANGES",
@@ -56,6 +56,7 @@ __all__ = [
     "open_lake",
     "overlay",
     "read",
+    "recent",
     "replica_info",
     "resolved",
     "seen_standing",

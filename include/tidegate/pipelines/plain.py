@@ -7,17 +7,20 @@ Out: a dict of JSON's own types; docs/page.md lists its keys.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.capture.health import health, slowest
+from tidegate.commit_ts import time_text
 from tidegate.lake.verified import VerifiedTogether
 from tidegate.snapshot.progress.forecast import forecast, seconds_left
 
 if TYPE_CHECKING:
+    from tidegate.lake.schema_changes import SchemaChange
     from tidegate.lake.timeline import Timeline
     from tidegate.pipelines.watching import PipelineView
     from tidegate.snapshot.progress.events import TableProgress
 
+DDL_CHARS: Final = 2000
 _SNAPSHOT: tuple[str, ...] = ("snapshot", "source", "database", "table", "state", "waves", "rows", "bytes", "low_ts")
 
 
@@ -34,6 +37,7 @@ def plain(view: PipelineView) -> dict[str, Any]:
         cells["snapshots"] = [_snapshot(table) for table in view.snapshots]
         cells["snapshots_left"] = asdict(all_of_it) | {"done_at": all_of_it.done_at(view.at)} if all_of_it else None
     cells["capture"] = {name: asdict(capture) for name, capture in view.captures.items()}
+    cells["schema_changes"] = [_change(view, name, change) for name, change in view.changes]
     if view.timeline is not None:
         cells["history"] = _history(view.timeline)
     return cells
@@ -48,6 +52,21 @@ def _history(timeline: Timeline) -> dict[str, Any]:
         "payload_bytes": timeline.payload_bytes,
         "window_seconds": timeline.window_seconds,
         "rows_per_second": timeline.rows_a_second,
+    }
+
+
+def _change(view: PipelineView, name: str, change: SchemaChange) -> dict[str, Any]:
+    version = change.version
+    return {
+        "table": name,
+        "source": version.source,
+        "physical": version.name,
+        "commit_ts": version.commit_ts,
+        "at": time_text(version.commit_ts),
+        "kind": version.kind,
+        "ddl": version.ddl[:DDL_CHARS],
+        "effect": list(change.effect),
+        "in_silver": view.in_silver(name, change),
     }
 
 

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.errors import TidegateError
 from tidegate.home import state_folder
-from tidegate.limits import PAGE_ASK_SECONDS, PAGE_LOOK_SECONDS
+from tidegate.limits import PAGE_ASK_SECONDS, PAGE_CHANGED_ROWS_MAX, PAGE_LOOK_SECONDS
 from tidegate.pipelines.opened import asking, open_lake, seen_standing
+from tidegate.tables import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +55,8 @@ class PipelineView:
     """One look. error: why the lake can't be read; the rest is of no lake then. at: Unix seconds.
 
     failed_snapshots: of each table of a source whose last snapshot to end failed. captures: by
-    source, the last words of captures on this machine.
+    source, the last words of captures on this machine. changes: (logical table, change), the newest
+    first; of a look with a history.
     """
 
     pipeline: Pipeline
@@ -66,6 +68,7 @@ class PipelineView:
     timeline: Timeline | None = None
     failed_snapshots: tuple[TableProgress, ...] = ()
     captures: Mapping[str, CaptureStatus] = field(default_factory=dict)
+    changes: tuple[tuple[str, SchemaChange], ...] = ()
 
     @property
     def why(self) -> str:
@@ -73,6 +76,16 @@ class PipelineView:
         from tidegate.capture.health import why
 
         return f"The lake can't be read: {self.error}" if self.standing is None else why(self.standing)
+
+    def in_silver(self, name: str, change: SchemaChange) -> str:
+        """The fate of a change of a logical table's columns, in a few words."""
+        tables = self.standing.tables if self.standing is not None else ()
+        table = next((each for each in tables if each.table == name), None)
+        if table is None:
+            return "not in silver"
+        if table.applied_ts < change.version.commit_ts:
+            return "no: the table is held" if table.state is State.HELD else "not yet"
+        return "yes, and the table is held" if table.state is State.HELD else "yes"
 
     def plain(self) -> dict[str, Any]:
         """As JSON's own types (plain.py)."""
@@ -111,6 +124,16 @@ def look(
     return PipelineView(pipeline, now, "", stands, tuple(under_way), verified(lake), failed_snapshots=tuple(failed))
 
 
+def recent(pipeline: Pipeline, lake: LakeFiles) -> tuple[tuple[str, SchemaChange], ...]:
+    """PipelineView.changes. Raises LakeUnavailable."""
+    from tidegate.lake.schema_changes import recent_changes
+
+    def logical(pair: tuple[str, str]) -> str:
+        return pipeline.tables.logical(*pair).name if pipeline.tables.keeps(*pair) else ""
+
+    return tuple(recent_changes(lake, logical, PAGE_CHANGED_ROWS_MAX))
+
+
 class PipelineReader:
     """The reader of one pipeline. Its methods may be called from any thread.
 
@@ -130,6 +153,8 @@ class PipelineReader:
         self._asking: Ask | None = None
         self._changes: dict[str, list[SchemaChange]] = {}  # of the version below of control/schema_history
         self._changes_at = -1
+        self._recent: tuple[tuple[str, SchemaChange], ...] = ()
+        self._recent_at = -1  # as _changes_at
         self._asked: dict[str, Future[SourceAnswer]] = {}
         self._answers: dict[str, SourceAnswer] = {}
 
@@ -142,12 +167,12 @@ class PipelineReader:
             if self._view.error or span is None:
                 return self._view
             try:
-                past, stands = self._history(span, now), self._view.standing
+                past, stands, changed = self._history(span, now), self._view.standing, self._changed()
             except Exception as error:  # noqa: BLE001 - as in _look
                 return self._unreadable(now, error)
             if past is not None and stands is not None:
                 past = past.with_lag_now(stands.lag_seconds)
-            return replace(self._view, timeline=past)
+            return replace(self._view, timeline=past, changes=changed)
 
     def schema_changes(self, name: str) -> list[SchemaChange]:
         """Versions of the tables at the source behind a logical table, the newest first; [] if it
@@ -173,6 +198,15 @@ class PipelineReader:
                 self._changes[name] = schema_changes(lake, sorted(shards)[:_SHARDS_SHOWN])
             return self._changes[name]
         return []
+
+    def _changed(self) -> tuple[tuple[str, SchemaChange], ...]:
+        from tidegate.lake import control
+        from tidegate.tables import SCHEMA_HISTORY
+
+        lake = self._open()
+        if (at := control.version(lake, SCHEMA_HISTORY)) != self._recent_at:
+            self._recent, self._recent_at = recent(self.pipeline, lake), at
+        return self._recent
 
     def standing_of(self, name: str) -> Standing | None:
         """A logical table's; None for one without a row. Raises LakeUnavailable, LakeRefused."""

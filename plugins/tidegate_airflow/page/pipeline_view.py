@@ -22,8 +22,10 @@ from tidegate.pipelines import RANGES
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted, rate_text, size_text
 from tidegate_airflow.page.charts import chart
+from tidegate_airflow.page.layout import wide_table
 from tidegate_airflow.page.overview import verification
 from tidegate_airflow.page.snapshots_list import snapshots_list
+from tidegate_airflow.page.table_view import what_changed
 from tidegate_airflow.page.tables_list import TablesAsked, table_page, tables_list
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def pipeline_view(view: PipelineView, asked: TablesAsked, *, can_act: bool = Fal
         _road(view, view.standing),
         _safety(view, view.standing),
         _history(view.timeline, asked),
+        _changes(view),
         snapshots_list(
             view.snapshots,
             view.at,
@@ -181,6 +184,21 @@ def _history(timeline: Timeline | None, asked: TablesAsked) -> str:
         f"{chart(volume, 'Binlog a second', size_text, ends)}{windows}</div>"
         "</section>"
     )
+
+
+def _changes(view: PipelineView) -> str:
+    """The newest changes of columns, and what became of each in silver."""
+    if not view.changes:
+        return ""
+    rows = []
+    for name, change in view.changes:
+        table = f"<a href='{escape(table_page(view, name))}'>{escape(name)}</a>"
+        rows.append(
+            (escape(time_text(change.version.commit_ts)), table, *what_changed(change), view.in_silver(name, change))
+        )
+    heads = ("When", "Table", "What changed", "Statement", "In silver")
+    shown = wide_table("Schema changes", heads, rows)
+    return f"<section aria-labelledby='changes'><h3 id='changes'>Last schema changes</h3>{shown}</section>"
 
 
 def _short_age(seconds: float) -> str:

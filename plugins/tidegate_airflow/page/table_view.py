@@ -73,12 +73,19 @@ def _timeline(changes: Sequence[SchemaChange]) -> str:
 
 def _cells(change: SchemaChange) -> tuple[str, ...]:
     version = change.version
-    nothing = "its columns stay" if version.columns else "no column, no key"
-    effect = "<br>".join(map(escape, change.effect)) or nothing
-    ddl = version.ddl if len(version.ddl) <= _DDL_CHARS else version.ddl[:_DDL_CHARS] + " ..."
-    statement = f"<code>{escape(ddl)}</code>" if ddl else escape(version.kind)
+    effect, statement = what_changed(change)
     place = escape(f"{version.name} of {version.source}")
     if version.file:  # not of a snapshot's end
         place += f", <code>{escape(f'{version.file}:{version.pos}')}</code>"
     when = escape(time_text(version.commit_ts))
     return (when, effect, statement, place)
+
+
+def what_changed(change: SchemaChange) -> tuple[str, str]:
+    """The effect of a version, and its statement."""
+    version = change.version
+    nothing = "its columns stay" if version.columns else "no column, no key"
+    nothing = f"its rows go, {nothing}" if version.kind == "truncate" else nothing
+    effect = "<br>".join(map(escape, change.effect)) or nothing
+    ddl = version.ddl if len(version.ddl) <= _DDL_CHARS else version.ddl[:_DDL_CHARS] + " ..."
+    return effect, f"<code>{escape(ddl)}</code>" if ddl else escape(version.kind)
