@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from tidegate.errors import UnsupportedValue
 from tidegate.schema.ddl.tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, unescape
-from tidegate.schema.model.charset_text import UTF8, codec_of, decode_text, text_in
+from tidegate.schema.model.charset_text import UTF8, codec_of, decode_text, encode_text, text_in
 
 # Characters whose second byte may be an ASCII one; other sets' bytes below 0x80 are always that character.
 _DOUBLE: Final = {
@@ -40,7 +40,9 @@ _SWE7_LETTERS: Final = rb"\x5b-\x5e\x7b\x7d\x7e"
 _HALF_A_QUOTE: Final = re.compile(rb"[\x80-\xff]`(?!`?\Z)")
 # Introducers of sets whose ASCII bytes aren't ASCII text.
 _WIDE: Final = re.compile(rb"_(?:ucs2|utf16|utf16le|utf32|swe7)\b", re.IGNORECASE)
-_INTRODUCER: Final = re.compile(rb"\b(?:_[0-9A-Za-z]+\s*|N)['\"]", re.IGNORECASE)
+_WIDE_SETS: Final = ("ucs2", "utf16", "utf32")
+# A comment may stand behind one.
+_INTRODUCER: Final = re.compile(rb"\b(?:_[0-9A-Za-z]+\s*(?:['\"#]|/\*|\*/|--)|N['\"])", re.IGNORECASE)
 # CREATE TABLE ... SELECT, or LIKE a temporary table: the server writes it anew, in UTF-8 for any client.
 _SERVER_WROTE: Final = re.compile(
     rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?(?P<q>[`\"])(?:(?!(?P=q)).|(?P=q){2})*(?P=q)"
@@ -64,7 +66,7 @@ def statement_text(
     """client, connection: names of character sets, "" for one that isn't known. has_rows: whether MariaDB logged it in
     one transaction with rows, as it does a CREATE TABLE ... SELECT alone.
     """
-    if raw.isascii() and client != "swe7" and not _WIDE.search(raw):
+    if raw.isascii() and client != "swe7" and not _WIDE.search(raw) and not connection.startswith(_WIDE_SETS):
         return StatementText(raw.decode("ascii"), True)
     if client in UTF8 and connection in (client, "utf8mb4") and not _INTRODUCER.search(raw):
         try:
@@ -113,7 +115,8 @@ def _pieces(client: str, *, plain: bool, ansi: bool) -> re.Pattern[bytes]:
         + rb")|(?P<name>"
         + inside(b"`", escapes=False)
         + (rb"|" + inside(b'"', escapes=False) if ansi else b"")
-        + rb")|(?P<comment>/\*(?!M?!).*?\*/|\#[^\n]*+|--(?=[\x00-\x20]|$)[^\n]*+)|(?P<space>[ \t-\r]++)|(?P<other>.)",
+        + rb")|(?P<comment>/\*(?!M?!).*?\*/|\#[^\n]*+|--(?=[\x00-\x20]|$)[^\n]*+)"
+        + rb"|(?P<mark>/\*M?!\d*|\*/)|(?P<space>[ \t-\r]++)|(?P<other>.)",
         re.DOTALL,
     )
 
@@ -137,6 +140,9 @@ class _Reading:
         """The whole statement."""
         for piece in _pieces(self._client, plain=self._plain, ansi=self._ansi).finditer(raw):
             kind, data = str(piece.lastgroup), piece[0]
+            if kind == "mark":  # of a comment that servers run: what stands before it is before what is in it
+                self._done.append(data.decode("ascii"))
+                continue
             if kind == "space":
                 self._done.append(data.decode("ascii"))
                 continue
@@ -166,10 +172,12 @@ class _Reading:
     def _string(self, data: bytes) -> str:
         introducer = self._introducer()
         set_of = introducer or self._client
+        if not introducer and self._connection.startswith(_WIDE_SETS) and self._said("DEFAULT"):
+            return self._wide(data)
         if data.isascii() and set_of != "swe7" and not set_of.startswith(("ucs", "utf16", "utf32")):
             return data.decode("ascii")
         body, quote = self._body(data), data[:1].decode()
-        if self._said_comment():  # converted as names are
+        if self._said("COMMENT"):  # converted as names are
             return _quoted(self._decoded(self._names, body, matters=False), quote, plain=self._plain)
         if introducer == "binary" or (not introducer and self._connection == "binary"):
             if introducer:
@@ -237,10 +245,18 @@ class _Reading:
             self.legible = self.legible and not matters
             return _lossy(data)
 
-    def _said_comment(self) -> bool:
-        """Whether this string is the text of COMMENT, without a bearing on rows."""
+    def _wide(self, data: bytes) -> str:
+        """A default whose bytes are two or four for each character: a column of bytes takes them so."""
+        text = self._decoded(self._names, self._body(data))
+        wide = encode_text(self._connection, text)
+        if wide is None:
+            self.legible = False
+        return f"_{self._connection} 0x{wide.hex()}" if wide else "''"
+
+    def _said(self, word: str) -> bool:
+        """Whether this string is the text of COMMENT, which has no bearing on rows, or of DEFAULT."""
         said = [piece for piece in self._done[-4:] if piece.strip() not in ("", "=")]
-        return bool(said) and said[-1].upper() == "COMMENT"
+        return bool(said) and said[-1].upper() == word
 
 
 def _quoted(text: str, quote: str, *, plain: bool) -> str:

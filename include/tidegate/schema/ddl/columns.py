@@ -33,6 +33,8 @@ _MOMENTS: Final = {
     "TIME": re.compile(r"\d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,6})?"),
     "TIMESTAMP": re.compile(r"\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,6})?"),
 }
+# Character sets whose ASCII characters have more than a byte.
+_WIDE: Final = ("ucs2", "utf16", "utf32")
 _BRACED: Final = {"D": "DATE", "T": "TIME", "TS": "TIMESTAMP"}
 # From this version on VECTOR is no column's name in MariaDB, unless it is quoted.
 _VECTORS_SINCE: Final = 110700
@@ -169,7 +171,7 @@ def read_default(cursor: Cursor) -> Default:
         start, end = cursor.skip_group()
         return _expression(cursor, cursor.sql[start:end].strip())
     if literal := read_bytes(cursor):
-        return Default(literal, is_bytes=True)
+        return _alone(cursor, Default(literal, is_bytes=True))
     if cursor.is_mark("{"):
         return _braced(cursor)
     cursor.next()
@@ -194,11 +196,19 @@ def read_default(cursor: Cursor) -> Default:
     if word[0] == "_" and (literal := read_bytes(cursor)):
         return _introduced(cursor, word[1:].lower(), literal)
     if cursor.now.kind == TokenKind.STRING and (word == "N" or word[0] == "_" or word in _MOMENTS):
-        literal = cursor.next().text + _more_strings(cursor)
+        literal = cursor.next().text
         if word in _MOMENTS:
-            return _moment(word, literal)
-        return Default(literal if word == "N" or _is_decoded(word[1:].lower(), literal) else literal + UNKNOWN)
+            return _moment(word, literal + _more_strings(cursor))
+        charset = "utf8mb3" if word == "N" else word[1:].lower()
+        text = literal if _is_decoded(charset, literal) else literal + UNKNOWN
+        return _alone(cursor, Default(text, is_wide=charset.startswith(_WIDE)))
     return _function(cursor, token.start, word)
+
+
+def _alone(cursor: Cursor, default: Default) -> Default:
+    """The default, which isn't known if more strings stand behind it: their bytes are taken for its character set's."""
+    more = _more_strings(cursor)
+    return Default(f"{default.text}{more}{UNKNOWN}") if more else default
 
 
 def _is_decoded(charset: str, literal: str) -> bool:
@@ -208,7 +218,7 @@ def _is_decoded(charset: str, literal: str) -> bool:
     try:
         codec_of(charset)
     except UnsupportedValue:
-        return literal.isascii()
+        return literal.isascii() and charset != "filename"  # there @0041 is an A
     return True
 
 
@@ -232,9 +242,9 @@ def _braced(cursor: Cursor) -> Default:
 def _introduced(cursor: Cursor, charset: str, literal: str) -> Default:
     """_latin1 0xE9: bytes of a named character set."""
     if charset == "binary":
-        return Default(literal, is_bytes=True)
+        return _alone(cursor, Default(literal, is_bytes=True))
     try:
-        return Default(decode_text(charset, octets(literal)))
+        return _alone(cursor, Default(decode_text(charset, octets(literal)), is_wide=charset.startswith(_WIDE)))
     except (UnsupportedValue, ValueError):
         raise cursor.lost("a default") from None
 

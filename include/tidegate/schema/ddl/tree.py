@@ -39,13 +39,15 @@ class Default:
     """A default: a literal's text, or an expression's; text None is DEFAULT NULL.
 
     is_bytes: text is 0x or 0b and digits: bytes in the column's character set, or a number.
-    is_number: it is written without quotes.
+    is_number: it is written without quotes. is_wide: its bytes are other ones than those of its text, though that be
+    ASCII (_ucs2'ab').
     """
 
     text: str | None
     is_expression: bool = False
     is_bytes: bool = False
     is_number: bool = field(default=False, compare=False)
+    is_wide: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ def default_text(default: Default, kind: str, charset: str, *, mariadb: bool) ->
     if not (mariadb or text or default.is_bytes) and kind.startswith(_WITHOUT_DEFAULT):
         return None  # not in strict mode, with a warning
     is_binary = kind.startswith(BINARIES)
+    if default.is_wide and not charset:
+        return text + UNKNOWN
     if not default.is_bytes:
         if default.is_number and mariadb and kind.startswith(("enum(", "set(")):
             return _members(text, kind)
