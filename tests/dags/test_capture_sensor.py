@@ -61,14 +61,15 @@ class Setting:
         self.server.query(f"INSERT INTO `{self.database}`.t VALUES ({key})")
 
     def insert_once_captured(self, key: int, then: Callable[[], Any] | None = None) -> None:
-        """From a thread: wait for the first heartbeat in bronze, insert, and do something a second later."""
+        """From a thread: wait for the first heartbeat in bronze, insert, and do something once it is there, too."""
 
         def work() -> None:
-            while not (self.lake / SEGMENTS.path / "_delta_log").exists():
+            while not any((self.lake / SEGMENTS.path / "_delta_log").glob("*.json")):
                 time.sleep(0.05)
             self.insert(key)
-            time.sleep(1)
             if then:
+                while not self.transactions():
+                    time.sleep(0.05)
                 then()
 
         threading.Thread(target=work, daemon=True).start()

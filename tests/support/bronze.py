@@ -27,12 +27,15 @@ def pack(lake: LakeFiles) -> None:
 
 
 class QuietBronze:
-    """Appends to a lake's bronze, one commit per call. at: when what comes next was captured; now when None."""
+    """Appends to a lake's bronze, one commit per call. at: when what comes next was captured; when this was made, if
+    None: all is of one day, at midnight too.
+    """
 
     def __init__(self, lake: Path | LakeFiles) -> None:
         self._lake = lake if isinstance(lake, LakeFiles) else LakeFiles(str(lake))
         self.landed: list[Segment] = []
         self.at: datetime | None = None
+        self._made_at = datetime.now(UTC)
         self._ends: dict[str, tuple[int, int, int]] = {}  # per source: seq, position, resolved_ts
 
     def land(self, source: str, *rows: tuple[int, ...]) -> int:
@@ -68,5 +71,5 @@ class QuietBronze:
             context=b"",
             payload=payload,
             payload_crc32c=crc32c(payload),
-            captured_at=self.at or datetime.now(UTC),
+            captured_at=self.at or self._made_at,
         )

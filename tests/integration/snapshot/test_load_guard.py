@@ -33,17 +33,23 @@ def becomes(wanted: bool, ask: Callable[[], bool]) -> bool:
 def test_running_threads_are_counted_and_the_pause_and_its_end_are_told_once(any_server: Server) -> None:
     lines: list[str] = []
     told: list[str] = []
-    with WorkerConnection(info_of(any_server)) as asked, any_server.connect() as other:
+    # Several: of what ran when the server was asked, another test's dump, some may end meanwhile.
+    others = [any_server.connect() for _ in range(4)]
+    with WorkerConnection(info_of(any_server)) as asked:
         free = LoadGuard(LoadBounds(threads_running=1000), "shop", lines.append)
         assert not free.is_busy(asked)
         ((_, now),) = asked.ask("SHOW GLOBAL STATUS LIKE 'Threads_running'")
         guard = LoadGuard(LoadBounds(threads_running=int(now)), "shop", lines.append, told.append)
-        sleeping = threading.Thread(target=other.query, args=("DO SLEEP(600)",))
-        sleeping.start()
+        sleeping = [threading.Thread(target=other.query, args=("DO SLEEP(600)",)) for other in others]
+        for thread in sleeping:
+            thread.start()
         assert becomes(True, lambda: guard.is_busy(asked))
         assert guard.is_busy(asked)
-        any_server.query(f"KILL QUERY {other.thread_id()}")
-        sleeping.join()
+        for other, thread in zip(others, sleeping, strict=True):
+            while thread.is_alive():  # it may not have begun to sleep
+                any_server.query(f"KILL QUERY {other.thread_id()}")
+                thread.join(0.1)
+            other.close()
         assert becomes(False, lambda: guard.is_busy(asked))
     assert len(lines) == 2, lines
     assert lines[0].startswith("shop: reading pauses, Threads_running is ")
