@@ -309,7 +309,7 @@ class Lander:
         log.warning("the lake fails, trying again in %.0f s; the value log keeps what comes: %s", wait, error)
         with self._changed:
             if not self._chaser.on:
-                self._turn_on("the lake can't be reached")
+                self._turn_on("the lake takes nothing")
             if self._changed.wait_for(lambda: self._closing, wait):
                 raise error
         return min(2 * wait, LAKE_AGAIN_SECONDS_MAX)

@@ -22,7 +22,12 @@ from tidegate.cli.lake import open_lake
 from tidegate.connections import from_environment
 from tidegate.errors import LakeUnavailable
 from tidegate.home import EXIT_ERROR, state_folder
-from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, LATENCY_SUMMED_SECONDS, PURGE_KNOWN_SECONDS
+from tidegate.limits import (
+    CAPTURE_KNOWN_SECONDS,
+    CLOCK_SKEW_SECONDS_MAX,
+    LATENCY_SUMMED_SECONDS,
+    PURGE_SOON_SECONDS,
+)
 from tidegate.text_layout import age_text, columns, counted, paragraph, size_text
 
 _UNSEEN_NAMED: Final = 5
@@ -313,8 +318,9 @@ def _capture_lines(statuses: dict[str, CaptureStatus]) -> list[str]:
         else:
             parts.append(f"the lake has all of it; {disk_text(capture)}")
         parts += [text for text in (capture.reason if behind else "", capture.lake_error, clock_text(capture)) if text]
-        fresh = time.time() - capture.written_at < PURGE_KNOWN_SECONDS  # of a silent capture its source's lines tell
-        if fresh and capture.retention and capture.retention.seconds_left is not None:
+        fresh = time.time() - capture.written_at < CAPTURE_KNOWN_SECONDS  # of a silent capture its source's lines tell
+        left = capture.retention.seconds_left if capture.retention else None
+        if fresh and capture.retention and left is not None and left < PURGE_SOON_SECONDS:
             parts.append(retention.purge_text(capture.retention))
         lines += paragraph(f"capture of {name} on this machine:", "; ".join(parts))
     return lines

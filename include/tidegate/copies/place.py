@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 import obstore
 
 from tidegate.delta.object_store import ObjectStore
-from tidegate.delta.store import REFUSED, make_folder, sync
+from tidegate.delta.store import REFUSED, disk_remedy, make_folder, sync
 from tidegate.errors import LakeRefused, LakeUnavailable
 from tidegate.limits import COPY_PART_BYTES, COPY_UPLOAD_THREADS_MAX
 
@@ -157,9 +157,8 @@ class DiskPlace:
 
     def _raise(self, done: str, path: str, error: OSError) -> NoReturn:
         kind = LakeRefused if error.errno in REFUSED else LakeUnavailable
-        remedy = "check its owner and rights" if kind is LakeRefused else "check the disk, and its room"
         what = f"{path or 'it'} can't be {done}: {error.strerror or error}"
-        raise kind(what, where=self.where, remedy=remedy) from error
+        raise kind(what, where=self.where, remedy=disk_remedy(error)) from error
 
 
 class BucketPlace(ObjectStore):

@@ -25,6 +25,7 @@ from tidegate.failpoint import failpoint
 # What a name is written to before it is made: .<name>.<process>.<number>.<random>.tmp
 _TEMPORARY: Final = re.compile(r"\..+\.\d+\.\d+\.[0-9a-f]{8}\.tmp")
 REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR}
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
 # Of a store that can't make an object on condition that it isn't there.
 CONDITIONS_REMEDY: Final = (
@@ -250,10 +251,16 @@ class LocalStore:
 
     def _raise(self, done: str, name: str, error: OSError) -> NoReturn:
         kind = LakeRefused if error.errno in REFUSED else LakeUnavailable
-        remedy = "check its owner and rights" if kind is LakeRefused else "check the disk"
         raise kind(
-            f"{name or 'it'} can't be {done}: {error.strerror or error}", where=self.where, remedy=remedy
+            f"{name or 'it'} can't be {done}: {error.strerror or error}", where=self.where, remedy=disk_remedy(error)
         ) from error
+
+
+def disk_remedy(error: OSError) -> str:
+    """The way out of a disk's error."""
+    if error.errno in _FULL:
+        return "make room on its disk: docs/runbooks/disk-full.md"
+    return "check its owner and rights" if error.errno in REFUSED else "check the disk"
 
 
 def remove_unfinished(store: LogStore, before_ms: int) -> int:

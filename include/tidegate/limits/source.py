@@ -64,8 +64,8 @@ PAGE_FORM_BYTES_MAX: Final = 65_536
 SELDOM_ASKED_SECONDS: Final = 60.0
 # The page warns of a source that purges uncaptured binlog within this.
 PURGE_SOON_SECONDS: Final = 24 * 3600.0
-# Capture's own forecast of a purge is shown while it is at most this old.
-PURGE_KNOWN_SECONDS: Final = 60.0
+# Capture's own words on this machine, of a purge or its lake, are shown while they are at most this old.
+CAPTURE_KNOWN_SECONDS: Final = 60.0
 # `tidegate metrics` looks at so many pipelines at the same time: each waits for its store and its sources.
 METRICS_PIPELINES_MAX: Final = 16
 # A scrape waits so long for looks, within the 10 s that Prometheus waits: a silent store keeps a look for much longer.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.errors import TidegateError
 from tidegate.home import state_folder
-from tidegate.limits import PAGE_ASK_SECONDS, PAGE_CHANGED_ROWS_MAX, PAGE_LOOK_SECONDS
+from tidegate.limits import CAPTURE_KNOWN_SECONDS, PAGE_ASK_SECONDS, PAGE_CHANGED_ROWS_MAX, PAGE_LOOK_SECONDS
 from tidegate.pipelines.opened import asking, open_lake, seen_standing
 from tidegate.tables import State
 
@@ -75,7 +75,13 @@ class PipelineView:
         """The state in a sentence."""
         from tidegate.capture.health import why
 
-        return f"The lake can't be read: {self.error}" if self.standing is None else why(self.standing)
+        if self.standing is None:
+            return f"The lake can't be read: {self.error}"
+        failing = []
+        for name, capture in self.captures.items():
+            if capture.lake_error and self.at - capture.written_at < CAPTURE_KNOWN_SECONDS:
+                failing.append(f"The lake takes nothing of what capture of {name} reads: {capture.lake_error}.")
+        return " ".join([why(self.standing), *failing])
 
     def in_silver(self, name: str, change: SchemaChange) -> str:
         """The fate of a change of a logical table's columns, in a few words."""

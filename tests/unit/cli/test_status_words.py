@@ -108,3 +108,19 @@ def test_the_value_logs_disk_is_in_status_and_on_the_page(state: ChaserState) ->
     lacks = "the lake lacks 3.0 MB. The value log has 7.0 MB and room for 44.4 GB, which lasts"
     assert (lacks in shown) == (state is not ChaserState.DIRECT)
     assert replace(view(), captures={"eu": capture}).plain()["capture"]["eu"]["value_log_bytes"] == 7_000_000
+
+
+def test_a_full_disk_of_the_lake_is_why_silver_is_behind() -> None:
+    """The page said that capture hangs, or that its machine is gone; and status named the purge in 30 days."""
+    fails = "/lake: a file can't be written: No space left on device; make room on its disk: docs/runbooks/disk-full.md"
+    retention = Retention(30 * 86_400.0, "age", "b.1", 0)
+    status = replace(captured(ChaserState.CHASING), lake_error=fails, retention=retention)
+    look = replace(view(), at=time.time(), captures={"eu": status})
+    assert f"The lake takes nothing of what capture of eu reads: {fails}." in look.why
+    assert "No space left on device; make room on its disk" in pipeline_view(look, TablesAsked())
+    assert "takes nothing" not in replace(look, at=time.time() + 90).why, (
+        "a capture that is silent says nothing any more"
+    )
+    text = said(_capture_lines({"eu": status}))
+    assert "make room on its disk" in text
+    assert "may purge" not in text

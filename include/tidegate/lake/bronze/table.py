@@ -33,7 +33,7 @@ import pyarrow as pa
 from tidegate.delta import actions
 from tidegate.delta.log import Change, DeltaLog
 from tidegate.delta.state import Action, Keep, TableState, no_files
-from tidegate.delta.store import REFUSED
+from tidegate.delta.store import REFUSED, disk_remedy
 from tidegate.delta.types import delta_schema
 from tidegate.errors import CommitConflict, Fenced, LakeRefused, LakeUnavailable, StreamCorrupt, may_pass
 from tidegate.failpoint import failpoint
@@ -51,8 +51,8 @@ _WHOLE: Final = [*_NARROW, "context", "payload"]
 
 
 def check_writable(lake: LakeFiles) -> None:
-    """Refuse an unwritable lake. On a disk a folder is made and removed: rights alone say nothing to
-    root. Raises LakeRefused, LakeUnavailable.
+    """Refuse an unwritable lake. On a disk a file is made and removed: rights say nothing to root,
+    nor of room. Raises LakeRefused, LakeUnavailable.
     """
     remedy = "set lake.path to a folder or bucket that this user may write"
     if lake.is_local:
@@ -63,12 +63,14 @@ def check_writable(lake: LakeFiles) -> None:
         if not path.is_dir():
             raise LakeRefused("is a file, not a folder", where=str(path), remedy=remedy)
         try:
-            Path(tempfile.mkdtemp(prefix=".tidegate-", dir=path)).rmdir()
+            with tempfile.NamedTemporaryFile(prefix=".tidegate-", dir=path) as file:
+                file.write(b"a full disk takes a file, and no byte of it")
+                file.flush()
         except OSError as error:
-            what = f"no folder can be made in it: {error.strerror}"
+            what = f"nothing can be written in it: {error.strerror}"
             if error.errno in {*REFUSED, errno.ENOENT}:
                 raise LakeRefused(what, where=str(path), remedy=remedy) from error
-            raise LakeUnavailable(what, where=str(path), remedy="check the disk, and its room") from error
+            raise LakeUnavailable(what, where=str(path), remedy=disk_remedy(error)) from error
         return
     bronze_log(lake).actions(0)
 
@@ -178,9 +180,9 @@ class Bronze:
                 raise LakeUnavailable(error.what, where=self.url, remedy="it is tried again") from error
             except (OSError, pa.ArrowException) as error:  # of a data file
                 if attempt + 1 == COMMIT_ATTEMPTS_MAX:
-                    raise LakeUnavailable(
-                        f"a file can't be written: {error}", where=self.url, remedy="check the lake's store"
-                    ) from error
+                    on_disk = self._lake.is_local and isinstance(error, OSError)
+                    remedy = disk_remedy(error) if on_disk else "check the lake's store"
+                    raise LakeUnavailable(f"a file can't be written: {error}", where=self.url, remedy=remedy) from error
                 time.sleep(BRONZE_BACKOFF_SECONDS * 2**attempt)
         self._last, self._ours = segments[-1], segments[-1].seq
         self._created, self._base = True, state.version

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import tempfile
 import threading
 from pathlib import Path
 from urllib.parse import unquote
@@ -78,8 +80,17 @@ def test_a_store_without_keys_is_told_so_and_not_the_address_of_a_cloud() -> Non
     assert "127.0.0.1" not in str(error.value)
 
 
-def test_a_folder_that_takes_no_folder_is_refused_to_root_too(tmp_path: Path) -> None:
-    with pytest.raises(LakeRefused, match=r"/proc: no folder can be made in it: .*; set lake.path to a folder"):
+def test_a_folder_that_takes_nothing_is_refused_to_root_too(tmp_path: Path) -> None:
+    with pytest.raises(LakeRefused, match=r"/proc: nothing can be written in it: .*; set lake.path to a folder"):
         check_writable(LakeFiles("/proc/nowhere/lake"))
     check_writable(LakeFiles(str(tmp_path / "new")))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_no_place_to_write_to_for_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    with pytest.raises(LakeUnavailable, match=r"No space left on device; make room on its disk: docs/runbooks/disk-fu"):
+        check_writable(LakeFiles(str(tmp_path)))
