@@ -18,6 +18,7 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.life.following import source_reached
 from spark_jobs.window.made import TakenWaves
 from spark_jobs.window.standing.facts import facts_of
+from spark_jobs.window.standing.others_rows import tell_others
 from spark_jobs.window.standing.silver_guard import met_unwritten, note_published, silver_cells
 from spark_jobs.window.standing.standings import after, hold_for_error
 from spark_jobs.window.waves.shards import rest_shards
@@ -63,6 +64,7 @@ def publish_cut(app: Application, window: Window, waves: TakenWaves, versions: M
     found_rows = (_row(app, window, name, state, versions.get(name)) for name, state in states.items())
     now = datetime.now(UTC)  # silver's commits are made
     rows = [{**row, "published_at": now} for row in found_rows if row is not None]
+    tell_others(app)
     if window.main:
         cut = {"table": "", "delta_version": -1, "applied_ts": window.cut_ts, "state": State.ACTIVE}
         app.publish(

@@ -58,9 +58,18 @@ def commit_info(operation: str, attempt: str, *, parameters: Mapping[str, Any] |
     }
 
 
-def made_by_us(actions: Sequence[Mapping[str, Any]]) -> bool:
+def info_of(actions: Iterable[Action]) -> Mapping[str, Any]:
+    """A commit's provenance; {} where it has none, or something of another form in its place."""
+    for action in actions:
+        info = action.get("commitInfo")
+        if isinstance(info, Mapping):
+            return info
+    return {}
+
+
+def made_by_us(actions: Iterable[Action]) -> bool:
     """Whether a commit is of this module's commit_info."""
-    return any(action["commitInfo"].get("engineInfo") == _ENGINE for action in actions if "commitInfo" in action)
+    return info_of(actions).get("engineInfo") == _ENGINE
 
 
 def metadata(
@@ -132,7 +141,14 @@ def lines(actions: Iterable[Action]) -> bytes:
 
 def parsed(data: bytes) -> list[dict[str, Any]]:
     """A commit file's actions. Raises ValueError."""
-    return [json.loads(line) for line in data.decode().split("\n") if line]
+    actions = []
+    for line in data.decode().split("\n"):
+        if line:
+            action = json.loads(line)
+            if not isinstance(action, dict):
+                raise ValueError(f"a line is no object: {line[:80]}")
+            actions.append(action)
+    return actions
 
 
 def moved(removes: Iterable[LiveFile], adds: Iterable[Mapping[str, Any]], *, data_change: bool) -> list[Action]:

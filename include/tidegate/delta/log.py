@@ -34,7 +34,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidegate.delta.actions import commit_info, lines, now_ms, transaction
+from tidegate.delta.actions import commit_info, info_of, lines, now_ms, transaction
 from tidegate.delta.checkpoints import checkpoint
 from tidegate.delta.commit_file import read_commit, read_commits
 from tidegate.delta.features import check_readable, check_writable
@@ -116,7 +116,7 @@ class DeltaLog:
             unchanged = self._is_there()
             state, last = self._forward(self._known if unchanged else self._load())
             if not unchanged:
-                self._check_whole(state)
+                state, last = self._whole(state, last)
             lost = None if unchanged else self._overwritten(state)
             self._keep(state, last)
             self._lost = lost
@@ -134,12 +134,14 @@ class DeltaLog:
 
     def state_at(self, version: int) -> TableState | None:
         """The table as it was at a version; None when the log doesn't reach back so far."""
-        newest = checkpoint.newest(self._store, version, self._nothing.keep)
-        state = self._nothing
-        if newest is not None:
-            state = state.after(newest[0], newest[1])
-        state, _ = self._forward(state, version)
-        return state if state.version == version else None
+        before = NO_TABLE
+        while True:
+            state = first = self._load(version)
+            state, _ = self._forward(state, version)
+            # Else it may have been cleaned up since the checkpoint was read, behind a newer one.
+            if state.version == version or first.version <= before:
+                return state if state.version == version else None
+            before = first.version
 
     def actions(self, version: int) -> list[dict[str, Any]] | None:
         """A commit's actions; None when the log has no such file."""
@@ -152,17 +154,44 @@ class DeltaLog:
         entry = self._store.stat(commit_name(self._known.version))
         return entry is not None and entry == self._seen
 
-    def _load(self) -> TableState:
-        """The table by its newest checkpoint, or from its first commit."""
-        newest = checkpoint.newest(self._store, keep=self._nothing.keep)
-        return self._nothing.after(newest[0], newest[1]) if newest is not None else self._nothing
+    def _load(self, upto: int | None = None) -> TableState:
+        """The table by its newest checkpoint (not newer than `upto`), or from its first commit."""
+        newest = checkpoint.newest(self._store, upto, self._nothing.keep)
+        return self._nothing if newest is None else self._after(self._nothing, *newest)
 
     def _forward(self, state: TableState, upto: int | None = None) -> tuple[TableState, list[dict[str, Any]] | None]:
         """Carried forward by the commits that are there; and the last one's actions, None when there are none."""
         last = None
         for actions in read_commits(self._store, state.version + 1, upto):
-            state, last = state.after(state.version + 1, actions), actions
+            state, last = self._after(state, state.version + 1, actions), actions
         return state, last
+
+    def _after(self, state: TableState, version: int, actions: Sequence[Action]) -> TableState:
+        try:
+            return state.after(version, actions)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LakeRefused(
+                f"version {version} of its log isn't as the protocol has it: {type(error).__name__}: {error}",
+                where=self.place,
+                remedy="restore that file",
+            ) from error
+
+    def _whole(
+        self, state: TableState, last: list[dict[str, Any]] | None
+    ) -> tuple[TableState, list[dict[str, Any]] | None]:
+        """The newest state and its last actions: a log cleaned up while it was read is read again, from the
+        checkpoint that made its commits needless.
+        """
+        while True:
+            try:
+                self._check_whole(state)
+            except LakeRefused:
+                again, last = self._forward(self._load())
+                if again.version <= state.version:
+                    raise
+                state = again
+            else:
+                return state, last
 
     def _check_whole(self, state: TableState) -> None:
         """Objects behind the readable part: a log with lost ones isn't a shorter one, or a missing table.
@@ -305,9 +334,8 @@ class DeltaLog:
 
     def _timestamp(self, read: TableState) -> int:
         """The in-commit timestamp of the version that was read (PROTOCOL.md, "In-Commit Timestamps")."""
-        for action in self.actions(read.version) or ():
-            if timestamp := (action.get("commitInfo") or {}).get("inCommitTimestamp"):
-                return int(timestamp)
+        if timestamp := info_of(self.actions(read.version) or ()).get("inCommitTimestamp"):
+            return int(timestamp)
         raise LakeRefused(
             f"version {read.version} has no in-commit timestamp", where=self.place, remedy="restore that file"
         )
@@ -347,14 +375,11 @@ class DeltaLog:
 
 
 def _operation(actions: Sequence[Action]) -> str:
-    for action in actions:
-        if info := action.get("commitInfo"):
-            return str(info.get("operation", "another commit"))
-    return "another commit"
+    return str(info_of(actions).get("operation", "another commit"))
 
 
 def _made_by(actions: Sequence[Action], attempt: str) -> bool:
-    return any((action.get("commitInfo") or {}).get("txnId") == attempt for action in actions)
+    return info_of(actions).get("txnId") == attempt
 
 
 def _count(error: TidegateError, left: dict[type[TidegateError], int]) -> None:

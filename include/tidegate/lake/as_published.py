@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from tidegate.delta.actions import info_of
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.names import commit_name, commit_version
 from tidegate.delta.state import Action, TableState
@@ -101,9 +102,9 @@ def was_restored(log: DeltaLog, app_id: str, newest: int, known: int = NO_SILVER
         actions = log.actions(version)
         if actions is None:  # cleaned up, as is all before it
             return None
-        if any(is_own(str(txn["appId"]), app_id) for action in actions if (txn := action.get("txn"))):
+        if any(is_own(str(txn.get("appId")), app_id) for action in actions if (txn := action.get("txn"))):
             return False
-        if any((action.get("commitInfo") or {}).get("operation") == RESTORE for action in actions):
+        if info_of(actions).get("operation") == RESTORE:
             return True
     return False
 

@@ -86,12 +86,13 @@ class PersonAction:
         }
 
 
-def observed(lake: LakeFiles, action: PersonAction, detail: str) -> bool:
-    """One row for an act that nobody asked tidegate for; False if one with this id is there.
+def observed(lake: LakeFiles, acts: Sequence[tuple[PersonAction, str]]) -> set[str]:
+    """A row for each act that nobody asked tidegate for, with its detail; ids of those without one so far.
 
-    Raises LakeUnavailable, LakeRefused.
+    Raises LakeUnavailable, LakeRefused, CommitConflict.
     """
-    return control.append_once(lake, ACTIONS, action.row(ActionOutcome.DONE, detail), "id")
+    rows = [action.row(ActionOutcome.DONE, detail) for action, detail in acts]
+    return {row["id"] for row in control.append_new(lake, ACTIONS, rows, "id")}
 
 
 @dataclass(slots=True)

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tidegate.delta.actions import made_by_us
+from tidegate.delta.actions import info_of, made_by_us
 from tidegate.delta.log import DeltaLog
 from tidegate.delta.state import Action
 from tidegate.lake.as_published import is_own
-from tidegate.limits import OTHERS_COMMITS_MAX
+from tidegate.limits import ACTION_USER_CHARACTERS_MAX, OTHERS_COMMITS_MAX
 
 
 class ForeignCommit(NamedTuple):
@@ -36,19 +36,24 @@ def changes_by_others(log: DeltaLog, app_id: str, known: int, newest: int) -> li
     for version in range(max(known, newest - OTHERS_COMMITS_MAX) + 1, newest + 1):
         actions = log.actions(version)
         if actions is not None and _changes_rows(actions) and not _is_ours(actions, app_id):
-            info: dict[str, Any] = next((body for each in actions if (body := each.get("commitInfo"))), {})
-            changes.append(ForeignCommit(version, str(info.get("operation", "")), str(info.get("engineInfo", ""))))
+            info = info_of(actions)
+            changes.append(ForeignCommit(version, _name(info.get("operation")), _name(info.get("engineInfo"))))
     return changes
+
+
+def _name(cell: Any) -> str:
+    """A short name of a writer or its deed; the cell may be anything, of any length."""
+    return cell[:ACTION_USER_CHARACTERS_MAX] if isinstance(cell, str) else ""
 
 
 def _changes_rows(actions: Sequence[Action]) -> bool:
     for action in actions:
         body = action.get("add") or action.get("remove")
-        if body is not None and body.get("dataChange", True):
+        if body is not None and body.get("dataChange") is not False:
             return True
     return False
 
 
 def _is_ours(actions: Sequence[Action], app_id: str) -> bool:
     transactions = (body for each in actions if (body := each.get("txn")))
-    return made_by_us(actions) or any(is_own(str(txn["appId"]), app_id) for txn in transactions)
+    return made_by_us(actions) or any(is_own(str(txn.get("appId")), app_id) for txn in transactions)

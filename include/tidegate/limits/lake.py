@@ -102,6 +102,8 @@ CONTROL_PLAIN_BYTES_MAX: Final = 2 << 10
 LATENCY_COMMITS_MAX: Final = 32
 # Of a log behind what was published: more are another writer's, and one of them is enough to tell.
 OTHERS_COMMITS_MAX: Final = 50
+# Lines of a log about them at a time: a nightly job may have changed each of 10,000 tables.
+OTHERS_SAID_TABLES_MAX: Final = 20
 # After a longer absence the log isn't read commit by commit: something will have happened.
 NEWS_TAIL_COMMITS_MAX: Final = 1000
 # What a snapshot's reader says is looked for so seldom: by one request, and by two where nothing was ever read.

@@ -3,13 +3,20 @@
 In:  a table, its record of control and the state of its log now.
 Out: a line in apply's log, and a row of control/actions, which the table's page shows. The table
      goes on: such rows may be meant (a column of its owner's). verify says whether they differ.
+
+A nightly job may change the rows of all tables at once: what is noted is told in one commit, before
+the cut that names newer versions. A killed window notes it again, and it is told once.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
-from datetime import UTC, datetime
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Final
 
 from spark_jobs.window.application import Application
 from tidegate import tables
@@ -17,43 +24,74 @@ from tidegate.actions_table import Act
 from tidegate.errors import TidegateError
 from tidegate.lake.audit import Author, PersonAction, observed
 from tidegate.lake.others_changes import ForeignCommit, changes_by_others
+from tidegate.limits import OTHERS_SAID_TABLES_MAX
 from tidegate.standing.silver import Said, Shown
 
-_PLACE = "silver"
+_PLACE: Final = "silver"
+# Of a writer's name: a version, or a name of one run, makes no other writer.
+_NUMBERS: Final = re.compile(r"[0-9a-f]{8,}|[0-9]+")
+
+
+@dataclass(slots=True)
+class _Noted:
+    """ids: of all acts noted on a day. waiting: of these not told yet, with their details."""
+
+    day: date | None = None
+    ids: set[str] = field(default_factory=set)
+    waiting: list[tuple[PersonAction, str]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, day: date, action: PersonAction, detail: str) -> None:
+        with self.lock:
+            if day != self.day:
+                self.day, self.ids = day, set()
+            if action.id not in self.ids:
+                self.ids.add(action.id)
+                self.waiting.append((action, detail))
+
+    def taken(self) -> list[tuple[PersonAction, str]]:
+        with self.lock:
+            waiting, self.waiting = self.waiting, []
+        return waiting
 
 
 def note_others(app: Application, name: str, said: Said, shown: Shown) -> None:
-    """The table goes on: its log is control's, perhaps further on.
+    """The table goes on: its log is control's, perhaps further on. For many threads.
 
-    Raises LakeUnavailable, LakeRefused: of silver's log. A row that can't be written is only a line
-    of the log.
+    Raises LakeUnavailable, LakeRefused: of silver's log.
     """
     if said.never_filled:
         return
     log = app.lake.log(tables.silver_path(*app.names.pair(name)))
-    app_id = tables.app_id(app.pipeline.pipeline, name)
+    app_id, day = tables.app_id(app.pipeline.pipeline, name), datetime.now(UTC).date()
     for change in changes_by_others(log, app_id, said.version, shown.version):
-        _note(app, name, shown.table_id, change)
+        app.memory(_Noted).take(day, *_act(app, name, shown.table_id, change, day))
 
 
-def _note(app: Application, name: str, table_id: str, change: ForeignCommit) -> None:
+def _act(app: Application, name: str, table_id: str, change: ForeignCommit, day: date) -> tuple[PersonAction, str]:
     what = f"{change.operation or 'a commit'}, version {change.version}"
     detail = f"{what}: `tidegate verify` says whether rows differ from the source, `verify --repair` mends them"
     writer = Author(change.engine or "an unknown writer", _PLACE)
-    day = datetime.now(UTC).date()
-    key = "\0".join((app.pipeline.pipeline, name, table_id, change.operation, change.engine, str(day)))
-    action = PersonAction(
-        app.pipeline.pipeline,
-        Act.WRITE,
-        (name,),
-        writer,
-        id=hashlib.md5(key.encode(), usedforsecurity=False).hexdigest(),
-    )
+    engine = _NUMBERS.sub("", change.engine.lower())
+    key = "\0".join((app.pipeline.pipeline, name, table_id, change.operation, engine, str(day)))
+    act_id = hashlib.md5(key.encode(errors="replace"), usedforsecurity=False).hexdigest()
+    return PersonAction(app.pipeline.pipeline, Act.WRITE, (name,), writer, id=act_id), detail
+
+
+def tell_others(app: Application) -> None:
+    """All that was noted since. A row that can't be written is only a line of the log."""
+    noted = app.memory(_Noted).taken()
+    if not noted:
+        return
     try:
-        is_new = observed(app.lake, action, detail)
+        new = observed(app.lake, noted)
     except (TidegateError, OSError) as error:
         print(f"tidegate: warning: control/actions doesn't say it: {error}", file=sys.stderr, flush=True)
-        is_new = True
-    if is_new:
-        line = f"{name}: {writer.user} changed rows of its silver ({detail})"
+        new = {action.id for action, _ in noted}
+    acts = [(action, detail) for action, detail in noted if action.id in new]
+    for action, detail in acts[:OTHERS_SAID_TABLES_MAX]:
+        line = f"{action.tables[0]}: {action.author.user} changed rows of its silver ({detail})"
+        print(f"tidegate: warning: {line}", file=sys.stderr, flush=True)
+    if len(acts) > OTHERS_SAID_TABLES_MAX:
+        line = f"{len(acts) - OTHERS_SAID_TABLES_MAX} more such writes are in control/actions"
         print(f"tidegate: warning: {line}", file=sys.stderr, flush=True)

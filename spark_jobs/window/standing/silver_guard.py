@@ -33,7 +33,7 @@ from typing import Any
 from spark_jobs.window.application import Application
 from spark_jobs.window.standing.facts import facts_of
 from spark_jobs.window.standing.from_bronze import from_bronze
-from spark_jobs.window.standing.others_rows import note_others
+from spark_jobs.window.standing.others_rows import note_others, tell_others
 from spark_jobs.window.standing.standings import line_of, note
 from tidegate import tables
 from tidegate.delta.log import DeltaLog
@@ -156,6 +156,7 @@ def _take(app: Application, names: Iterable[str]) -> None:
     quiet = _quiet(app, kept)
     asked = {name: app.pool.submit(_asked, app, name) for name in kept if name not in quiet}
     unlike = {name: answered for name, done in asked.items() if (answered := done.result()) is not None}
+    tell_others(app)
     if not unlike:
         return
     known = app.memory(_Said).known(app)

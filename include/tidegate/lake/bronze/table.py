@@ -235,7 +235,7 @@ class Bronze:
             for action in made:
                 if action.get("txn", {}).get("appId") == self._app_id:
                     ends = action["txn"]["version"]
-                    if not any(action_made.get("commitInfo", {}).get("txnId") in self._tries for action_made in made):
+                    if actions.info_of(made).get("txnId") not in self._tries:
                         return False
         return ends == end_seq
 

@@ -200,6 +200,25 @@ def append_once(lake: LakeFiles, table: Table, row: Row, name: str) -> bool:
     return append_if(lake, table, row, is_new)
 
 
+def append_new(lake: LakeFiles, table: Table, rows: Sequence[Row], name: str) -> list[Row]:
+    """The rows appended, in one commit: those whose value no row has. Raises as `append`."""
+    preparation, schema = Preparation(lake, table), pa.schema([table.schema.field(name)])
+    new, written = list[Row](), list[Mapping[str, Any]]()
+
+    def decide(state: TableState) -> Change | None:
+        nonlocal new
+        wanted = [(name, "in", [row[name] for row in rows])]
+        known = set(rows_of(lake, table, state, schema, wanted)[name].to_pylist()) if state.created else set[Any]()
+        before, new = new, [row for row in rows if row[name] not in known]
+        if new and (new != before or not written):
+            written[:] = [write_file(lake, table, pa.Table.from_pylist([*map(dict, new)], schema=table.schema))]
+        adds = [add(body, data_change=True) for body in written]
+        return Change([*preparation.actions(state), *adds], "WRITE", {}, {"mode": "Append"}) if new else None
+
+    lake.log(table.path).update(decide, attempts=CONTROL_COMMIT_ATTEMPTS_MAX)
+    return new
+
+
 def append_if(lake: LakeFiles, table: Table, row: Row, is_so: Callable[[TableState], bool]) -> bool:
     """Append a row if the condition is true of the very version before it; whether this call did. Raises as append."""
     preparation, appends = Preparation(lake, table), False
