@@ -132,7 +132,7 @@ def land_rest(bronze: Bronze, value_log: ValueLog, seq: int) -> Segment | None:
 
 def _without_bronze(value_log: ValueLog, nothing: Checkpoint[Any], error: LakeUnavailable) -> Recovered:
     """From the value log alone. Raises the error when the log doesn't say where to go on."""
-    checkpoint, last, tail = None, None, None
+    checkpoint, last, tail = None, None, value_log.tail()
     for record in value_log.heads():
         if checkpoint is None and record.segment.flags & SegmentFlag.OPEN_AT_START:
             continue

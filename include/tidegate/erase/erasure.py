@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tidegate.conditions.condition_text import read_condition
@@ -37,6 +38,7 @@ from tidegate.lake.files import LakeFiles
 from tidegate.lake.lease_wishes import wait_for_lease
 from tidegate.lake.rebuild import SCRATCH
 from tidegate.lake.silver import STAGING
+from tidegate.limits import VALUE_LOG_FILE_SECONDS, VALUE_LOG_GONE_SECONDS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.columns import TableVersion
 from tidegate.table_names import Physical
@@ -123,10 +125,17 @@ class Erasure:
                 each.places.forget(leases)
             for each in reversed(done):  # as long as a parent's keys are kept, its children's can be learnt from them
                 each.kept.forget()
+            done[0].places.left.append(self._value_log())
             if count := kept_count(self.lake):
                 what = f"a killed run isn't over in another table ({count}): run it again there, or with --follow-keys"
                 done[0].places.left.append(what)
             return done
+
+    def _value_log(self) -> str:
+        """Capture's machine may be another one: it says until when rows stay there."""
+        wait = VALUE_LOG_FILE_SECONDS + VALUE_LOG_GONE_SECONDS + 2 * self.pipeline.capture.heartbeat_seconds
+        until = datetime.now(UTC) + timedelta(seconds=wait)
+        return f"rows in capture's value log, on its machine, until {until:%Y-%m-%d %H:%M:%S} UTC, if capture goes on"
 
     def _looked(self, table: Physical, held: ExitStack) -> list[Erased]:
         """Learn all keys, table by table; nothing is changed yet."""

@@ -26,15 +26,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import tables
-from tidegate.commit_ts import last_at, time_text
-from tidegate.errors import CutForgotten, CutNotYet, DeltaUnsupported, LakeRefused, UsageError
+from tidegate.actions_table import ACTIONS, Act, ActionOutcome
+from tidegate.commit_ts import last_at, physical_ms, time_text
+from tidegate.errors import CutForgotten, CutNotYet, DeltaUnsupported, LakeRefused, TidegateError, UsageError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.table_names import splits
@@ -155,11 +156,25 @@ def _chosen(lake: LakeFiles, stamps: list[int], at: int | None) -> int:
         )
     if at < stamps[0]:
         raise CutForgotten(
-            f"cuts as old as {at} ({time_text(at)}) aren't kept",
+            f"cuts as old as {at} ({time_text(at)}) aren't kept{_erased(lake, at)}",
             where=lake.root,
             remedy=f"the oldest one is {stamps[0]} ({time_text(stamps[0])}); maintain.keep_cuts_hours says how long",
         )
     return max(stamp for stamp in stamps if stamp <= at)
+
+
+def _erased(lake: LakeFiles, at: int) -> str:
+    """Whether a person's rows were erased since; "" where that isn't known."""
+    try:
+        rows = control.read(lake, ACTIONS, columns=["action", "outcome", "recorded_at"]).to_pylist()
+    except TidegateError:
+        return ""
+    since = datetime.fromtimestamp(physical_ms(at) / 1000, UTC)
+    times = [row["recorded_at"] for row in rows if row["action"] == Act.ERASE and row["outcome"] == ActionOutcome.DONE]
+    last = max(times, default=since)
+    if last <= since:
+        return ""
+    return f": a person's rows were erased at {last:%Y-%m-%d %H:%M:%S} UTC, and all older cuts with them"
 
 
 def _last(rows: pa.Table, cut_ts: int) -> list[dict[str, Any]]:

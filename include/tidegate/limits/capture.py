@@ -40,6 +40,10 @@ LAKE_AGAIN_SECONDS_MAX: Final = 15.0
 
 # --- value log ------------------------------------------------------------------------------------
 VALUE_LOG_FILE_BYTES: Final = 512 * MIB
+# A file goes as a whole. A quiet source would need days to fill it, and an erased person's rows would stay as long.
+VALUE_LOG_FILE_SECONDS: Final = 600.0
+# From a file's age to its end two segments come, and the first of them lands.
+VALUE_LOG_GONE_SECONDS: Final = 60.0
 # Left free on the value log's disk: what else runs there (a server, Airflow's logs) must not die of a slow lake.
 DISK_RESERVE_BYTES_DEFAULT: Final = 512 * MIB
 

@@ -6,8 +6,12 @@ Out: no file of the lake has a value of the person; verify agrees, capture and a
 
 from __future__ import annotations
 
+import getpass
+import hashlib
 import json
+import re
 import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,8 +25,10 @@ from tests.kit.snapshots import Reading
 from tests.support.nursery import Nursery
 from tests.support.servers import FreshDatabase
 from tests.support.stored import places_of
+from tidegate.actions_table import Act, ActionOutcome
 from tidegate.erase.erasure import Erased, Erasure, Order
-from tidegate.errors import LeaseHeld, UsageError
+from tidegate.errors import CutForgotten, LeaseHeld, UsageError
+from tidegate.lake import audit, cuts
 from tidegate.lake.bronze.index import BronzeIndex, read_segment
 from tidegate.lake.leases import take_lease
 from tidegate.local.server import Server
@@ -145,8 +151,29 @@ def test_killed_at_each_point_and_run_again_it_ends(
         assert places_of(tmp_path / "lake", text) == set()
         assert not any(text.encode() in payload for payload in payloads(road))
     assert not list((tmp_path / "lake/control/erasing").iterdir())
+    certified(road, f"{database}.old", order, said)
     road.capture()
     assert road.assert_equal()["old"]
+
+
+def certified(road: Road, table: str, order: list[str], said: str) -> None:
+    """The row about it says who, what, and what is left; nothing of the person. Older cuts say why they are gone."""
+    done = [each for each in audit.actions(road.lake) if each.action.act is Act.ERASE]
+    newest = done[0]
+    begun = [each for each in done if each.outcome is ActionOutcome.BEGUN]
+    assert (newest.outcome, len(begun), len(done)) == (ActionOutcome.DONE, len(POINTS), len(POINTS) + 1)
+    assert (newest.action.tables, newest.action.author.user) == ((table,), getpass.getuser())
+    proof = said.split("the SHA-256 of '")[1].split("'", maxsplit=1)[0]
+    assert newest.action.subject == hashlib.sha256(f"{proof} {table} {order[3]}".encode()).hexdigest()
+    assert newest.detail.startswith(f"{table}: 1 keys; bronze: 0 logged rows in 0 files"), newest.detail
+    left = re.search(r"left: .*value log, on its machine, until (\S+ \S+) UTC, if capture goes on", newest.detail)
+    assert left, newest.detail
+    wait = datetime.fromisoformat(f"{left[1]}+00:00") - datetime.now(UTC)
+    assert timedelta(minutes=9) < wait < timedelta(minutes=13)
+    assert PERSON not in str(done)
+    oldest = cuts.known_cuts(road.lake)[0]
+    with pytest.raises(CutForgotten, match=r"a person's rows were erased at 20\S+ \S+ UTC, and all older cuts"):
+        cuts.cut_at(road.lake, "road", oldest - 1)
 
 
 def beside_apply(road: Road, table: str, where: str) -> None:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from tidegate.capture.value_log.file import file_number, opened
+from tidegate.capture.value_log.kept_head import TAIL
 from tidegate.config import Pipeline
 from tidegate.delta.store import sync
 from tidegate.errors import Fenced, ValueLogError
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 
 LOCK: Final = "lock"
 _ID: Final = "id"
-_STATUS: Final = "status.json"
+_BESIDE: Final = ("status.json", TAIL)
 _LEFT: Final = ".left-"
 _STAMP: Final = "%Y%m%dT%H%M%S%f"
 
@@ -157,9 +158,9 @@ def _bring(folder: Path, source: str, landed: Callable[[Segment], bool]) -> None
 
 
 def _move(old: Path, folder: Path) -> None:
-    """A log's files and its status, oldest first: a kill leaves a log in both places."""
+    """A log's files and those beside them, oldest first: a kill leaves a log in both places."""
     make_folder(folder)
-    for path in [*_files(old), *(status for status in [old / _STATUS] if status.exists())]:
+    for path in [*_files(old), *(old / name for name in _BESIDE if (old / name).exists())]:
         path.rename(folder / path.name)
         failpoint("capture_log_half_moved")
     sync(str(folder))

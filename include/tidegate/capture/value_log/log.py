@@ -9,6 +9,8 @@ after sync. Opening reads the footers of full files and scans the last one for i
 tail is cut off, since nothing behind the last sync was promised. Reading needs no lock: synced
 records change no more, and gc deletes only records in bronze.
 
+A file is complete by size or by age, so rows of a quiet source leave this disk soon after they landed.
+
 The disk is never filled: a record beyond the budget, or into the free reserve, isn't begun.
 """
 
@@ -19,17 +21,20 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tidegate.capture.value_log.file import REMEDY, Damage, End, Pointer, Record, Torn, file_number, opened
 from tidegate.capture.value_log.folder import LOCK, fenced, log_id, make_folder
+from tidegate.capture.value_log.kept_head import keep_tail, kept_tail
 from tidegate.capture.value_log.record import FOOTER_BYTES, Footer, commit_ts_of, encode, encode_footer
 from tidegate.delta.store import sync
 from tidegate.errors import ValueLogError, ValueLogFull
-from tidegate.limits import VALUE_LOG_FILE_BYTES
+from tidegate.failpoint import failpoint
+from tidegate.limits import VALUE_LOG_FILE_BYTES, VALUE_LOG_FILE_SECONDS
 from tidegate.segments.segment import Segment
 
 _Bytes: TypeAlias = bytes | memoryview
@@ -53,7 +58,11 @@ class Budget:
 
 @dataclass(slots=True)
 class _File:
-    """A file of the log and its content, so gc needs no look inside."""
+    """A file of the log and its content, so gc needs no look inside.
+
+    begun_at: when its first segment was cut. tail: the head of its newest segment with bytes. Both None where it has
+    none, or was opened by its footer alone.
+    """
 
     path: Path
     number: int
@@ -63,6 +72,20 @@ class _File:
     last_seq: int = 0
     complete: bool = False
     newest: Segment | None = None  # as it was opened, of the last file; without context and payload
+    begun_at: datetime | None = None
+    tail: Segment | None = None
+
+    def take(self, segment: Segment) -> None:
+        """A segment that is in it now."""
+        self.max_commit_ts = max(self.max_commit_ts, commit_ts_of(segment))
+        self.last_seq = segment.seq
+        self.begun_at = self.begun_at or segment.captured_at
+        if segment.has_bytes:
+            self.tail = replace(segment, context=b"", payload=b"")
+
+    def is_old(self, at: datetime) -> bool:
+        """Whether it has rows for too long. A clock that was put back makes it old, too."""
+        return self.begun_at is not None and abs((at - self.begun_at).total_seconds()) >= VALUE_LOG_FILE_SECONDS
 
 
 class ValueLog:
@@ -145,13 +168,12 @@ class ValueLog:
         size = sum(len(part) for part in parts)
         if self.room_bytes() < size + FOOTER_BYTES:
             raise ValueLogFull(self._full(), where=str(self.folder), remedy=_GO_ON)
-        if self._files[-1].bytes >= self._file_bytes:
+        if self._files[-1].bytes >= self._file_bytes or self._files[-1].is_old(segment.captured_at):
             self._rotate()
         file = self._files[-1]
         self._write(parts)
         at, file.bytes = file.bytes, file.bytes + size
-        file.max_commit_ts = max(file.max_commit_ts, commit_ts_of(segment))
-        file.last_seq = segment.seq
+        file.take(segment)
         return Pointer(file.number, at, size)
 
     def sync(self) -> None:
@@ -204,17 +226,41 @@ class ValueLog:
         freed. A start without the lake goes on from this segment. Not by commit_ts: a transaction
         given up has a larger one than its successors.
 
-        A file of some size, wholly in bronze, is completed, so the next call can delete it.
+        A file of some size, wholly in bronze, is completed, so the next call can delete it. append completes one by
+        its age.
         """
         last = self._files[-1]
         if last.last_seq <= whole_seq and last.bytes >= max(self._file_bytes // 8, 1):
             self._rotate()
+        count = 0
+        while count < len(self._files) - 1 and self._files[count].last_seq < whole_seq:
+            count += 1
+        if not count:
+            return 0
+        self._keep_tail(count)
         freed = 0
-        while len(self._files) > 1 and self._files[0].last_seq < whole_seq:
+        for _ in range(count):
+            failpoint("capture_before_log_file_goes")
             file = self._files.pop(0)
             file.path.unlink()
             freed += file.bytes
         return freed
+
+    def tail(self) -> Segment | None:
+        """The head of the newest segment with bytes that a gc kept; None where it kept none."""
+        return kept_tail(self.folder)
+
+    def _keep_tail(self, count: int) -> None:
+        """Keep the newest segment with bytes before the first `count` files go, if it is in them."""
+        for number in range(len(self._files) - 1, -1, -1):
+            tail = _tail_of(self._files[number])
+            if tail is not None:
+                if number < count:
+                    try:
+                        keep_tail(self.folder, tail)
+                    except OSError as error:
+                        raise _error("written", error, self.folder) from error
+                return
 
     # --- files --------------------------------------------------------------------------------------------
 
@@ -303,8 +349,8 @@ def _scan(path: Path) -> _File:
             if isinstance(part, Damage):
                 raise part.error()
             if isinstance(part, Record):
-                file.max_commit_ts = max(file.max_commit_ts, commit_ts_of(part.segment))
-                file.last_seq, file.newest = part.segment.seq, part.segment
+                file.take(part.segment)
+                file.newest = part.segment
             elif isinstance(part, Torn):
                 log.warning("%s: a crash left %d bytes behind the last record; they are cut off", path, part.bytes)
                 with path.open("r+b") as torn:
@@ -319,6 +365,16 @@ def _scan(path: Path) -> _File:
         raise _error("synced", error, path) from error
     file.synced_bytes = file.bytes
     return file
+
+
+def _tail_of(file: _File) -> Segment | None:
+    """The head of its newest segment with bytes; heads are read now if it was opened by its footer."""
+    if file.tail is None and file.begun_at is None and file.last_seq:
+        with opened(file.path) as log_file:
+            for record in log_file.heads():
+                file.begun_at = file.begun_at or record.segment.captured_at
+                file.tail = record.segment if record.segment.has_bytes else file.tail
+    return file.tail
 
 
 def _path(folder: Path, number: int) -> Path:
