@@ -1,7 +1,7 @@
-"""A real Airflow adds complete hours to assets, and starts the documented DAG for each hour of two tables.
+"""A real Airflow adds complete hours to assets, and starts the documented DAG for each hour of three tables.
 
-In:  a lake whose cuts the test writes; the DAG of docs/completeness.md.
-Out: partitions in Airflow's own record, and the runs that they start.
+In:  a lake whose cuts the test writes; the DAGs of docs/completeness.md.
+Out: partitions in Airflow's own record, and the runs that they start; the DAG by the clock fails while a table is held.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.dags.airflow_instance import AirflowInstance
+from tests.support.bronze import QuietBronze
 from tests.support.servers import ROOT
 from tidegate import tables
 from tidegate.commit_ts import compose
@@ -35,9 +36,9 @@ pipeline: shop
 lake: {{path: {lake}}}
 sources: {{db: {{conn_id: db, flavour: mysql}}}}
 tables: {{include: ["shop.*"]}}
-completeness: {{hourly: true, tables: [shop.orders, shop.customers]}}
+completeness: {{hourly: true, tables: [shop.orders, shop.items, shop.customers]}}
 """
-ORDERS, CUSTOMERS = "shop.orders", "shop.customers"
+ORDERS, ITEMS, CUSTOMERS = "shop.orders", "shop.items", "shop.customers"
 PATIENCE_SECONDS = 400
 NOW = int(time.time()) // HOUR_SECONDS
 
@@ -54,7 +55,7 @@ class Hours:
         rows = [
             {"cut_ts": cut_ts, "table": name, "delta_version": 1, "state": "active", "published_at": now}
             | {"applied_ts": cut_ts if name not in (held or {}) else compose((NOW + held[name]) * HOUR_SECONDS * 1000)}
-            for name in ("", ORDERS, CUSTOMERS)
+            for name in ("", ORDERS, ITEMS, CUSTOMERS)
         ]
         control.append(self.lake, tables.CUTS, rows)
 
@@ -76,6 +77,17 @@ class Hours:
         """The partitions of the waiting DAG's runs."""
         return sorted(run["partition_key"] for run in self.airflow.get("/dags/hourly_revenue/dagRuns")["dag_runs"])
 
+    def late(self) -> str:
+        """The state in which a run of the DAG by the clock ends."""
+        run = self.airflow.call("POST", "/api/v2/dags/shop_is_late/dagRuns", {"logical_date": None})["dag_run_id"]
+
+        def end() -> str:
+            state: str = self.airflow.get(f"/dags/shop_is_late/dagRuns/{run}")["state"]
+            return state if state in {"success", "failed"} else ""
+
+        ended: str = self.airflow.wait_for(end, PATIENCE_SECONDS, "the DAG by the clock ends")
+        return ended
+
     def wait(self, asset: str, hours: list[int]) -> None:
         self.airflow.wait_for(lambda: self.of(asset) == hours, PATIENCE_SECONDS, f"{asset} gets {hours}")
 
@@ -87,8 +99,9 @@ def hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hours]:
         folder.mkdir()
     (pipelines / "shop.yaml").write_text(PIPELINE.format(lake=lake))
     (dags / "cdc.py").write_text("import tidegate_airflow.dag_files  # airflow dag\n")
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/completeness.md").read_text(), re.DOTALL)
-    (dags / "revenue.py").write_text(example)
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs/completeness.md").read_text(), re.DOTALL)
+    for name, example in zip(("revenue", "late"), examples, strict=True):
+        (dags / f"{name}.py").write_text(example)
     airflow = AirflowInstance(tmp_path / "airflow", pipelines, {"db": "mysql://u:p@127.0.0.1:1"})
     airflow._environment["AIRFLOW__CORE__DAGS_FOLDER"] = str(dags)
     with airflow:
@@ -106,6 +119,10 @@ def test_each_complete_hour_is_added_once_and_starts_what_waits_for_it(hours: Ho
     hours.wait("shop__complete__shop.orders", [-4, -3, -2])
     hours.wait("shop__complete__shop.customers", [-4])
     hours.wait("shop__complete", [-4])
+    QuietBronze(hours.lake).land("db", (compose(int(time.time() * 1000)),))
+    hours.airflow.unpause("shop_is_late")
+    assert hours.late() == "failed"
+    assert f"{CUSTOMERS}: held" in " ".join(hours.airflow.task_log("shop_is_late").split())
     # It follows again: every hour since comes, and none twice.
     hours.set_state(CUSTOMERS, Standing(State.ACTIVE))
     hours.cut(0)
@@ -113,4 +130,5 @@ def test_each_complete_hour_is_added_once_and_starts_what_waits_for_it(hours: Ho
     hours.wait("shop__complete__shop.customers", [-4, -3, -2, -1])
     hours.wait("shop__complete__shop.orders", [-4, -3, -2, -1])
     wanted = [partition_key(NOW + number) for number in (-4, -3, -2, -1)]
-    hours.airflow.wait_for(lambda: hours.runs() == wanted, PATIENCE_SECONDS, "a run for each hour of both tables")
+    hours.airflow.wait_for(lambda: hours.runs() == wanted, PATIENCE_SECONDS, "a run for each hour of all three")
+    assert hours.late() == "success", hours.airflow.task_log("shop_is_late")
