@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tidegate import config
+from tidegate.capture.silence import LeasedWork, LeaseHolder
 from tidegate.capture.source import Retention
 from tidegate.capture.standing import CaptureStanding, SourceAnswer, SourceStanding
 from tidegate.commit_ts import compose
@@ -44,11 +45,16 @@ def table(name: str, state: State = State.ACTIVE, applied_ts: int = CUT) -> Tabl
 
 def source(name: str, error: str = "") -> SourceStanding:
     captured = SourceStatus(name, 9, 412, 81_000_000, CUT, CUT, "binlog.000007", 5150, "", 1, NOW - 5)
-    server = SourceAnswer(1, "binlog.000007:5150", error=error, host=f"{name}.example:3306")
+    fault = "SourceUnavailable" if error else ""
+    server = SourceAnswer(1, "binlog.000007:5150", error=error, host=f"{name}.example:3306", fault=fault)
     purge = None if error else Retention(29 * 86_400.0, "age", "binlog.000001", 6)
     missing = None if error else True
+    behind = None if error else 4_711
     return SourceStanding(
-        name, captured, server, missing, 0.0, "2026-09-21 14:13:18 UTC", capture_dag="shop__capture", purge=purge
+        *(name, captured, server, missing, 0.0, "2026-09-21 14:13:18 UTC"),
+        capture_dag="shop__capture",
+        purge=purge,
+        behind_bytes=behind,
     )
 
 
@@ -62,9 +68,9 @@ def view(count: int = 40, *, held: bool = True, lag: float = 2.0, name: str = "s
             table(names[3], State.RELEASED),
             table(names[4], State.DROPPED),
         ]
-    stands = CaptureStanding(
-        name, CUT, lag, (source("eu"), source("us", "host away: no route" if held else "")), tuple(tables), (), ()
-    )
+    holders = (LeaseHolder(LeasedWork.CAPTURE, "eu", "m1", NOW - 900), LeaseHolder(LeasedWork.APPLY, name, "m2", NOW))
+    sources = (source("eu"), source("us", "host away: no route" if held else ""))
+    stands = CaptureStanding(name, CUT, lag, sources, tuple(tables), (), (), holders=holders)
     wave = tuple(1.0 + (step % 9) / 3 for step in range(STEPS))
     rows = tuple(int(600 * (1 + (step % 5))) for step in range(STEPS))
     past = Timeline(NOW, 60.0, (*(None,) * 6, *wave[6:]), rows, tuple(180 * each for each in rows), (1.0,) * STEPS)

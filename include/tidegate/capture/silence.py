@@ -38,6 +38,16 @@ class LastSign(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseHolder:
+    """Work that goes on. of: the source, or the pipeline. host: of its process. since: Unix time."""
+
+    work: LeasedWork
+    of: str
+    host: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
 class Silence:
     """Stopped work. of: the source, or the pipeline. since: Unix time of the last sign. dag: its DAG's id."""
 

@@ -11,19 +11,20 @@ the end of its binlog.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tidegate.capture import purging, status_file
 from tidegate.capture.purging import Binlogs
-from tidegate.capture.silence import LastSign, LeasedWork, Silence, last_sign
+from tidegate.capture.silence import LastSign, LeasedWork, LeaseHolder, Silence, last_sign
 from tidegate.capture.source import Retention
 from tidegate.capture.unheard import unheard
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.commit_ts import physical_ms, time_text
 from tidegate.config import Pipeline
+from tidegate.delta.lease_entry import LeaseEntry
 from tidegate.lake import followed
 from tidegate.lake import status as lake_status
 from tidegate.lake.files import LakeFiles
@@ -44,7 +45,7 @@ Ask = Callable[[str], "SourceAnswer"]
 class SourceAnswer:
     """The answer of a source. tables: (database, table) kept by the pipeline; None where they aren't
     known, or are too many to be looked at. error: why it gave no answer; refused: a person must end
-    that.
+    that. fault: the error's class.
 
     clock_ahead_seconds: its clock minus this machine's. host: the answering host. binlogs: None
     where the account may not see them.
@@ -58,6 +59,7 @@ class SourceAnswer:
     host: str = ""
     binlogs: Binlogs | None = None
     refused: bool = False
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class CaptureStanding:
     unseen: logical tables of a source in no cut, since they had no change yet. rebuilt: paths of
     `tidegate rebuild`'s tables beside silver. ahead: the cut is of a TiDB's or a changefeed's
     future, and apply goes no further. silences: capture of a source, and apply, where it has
-    stopped.
+    stopped; holders: where it goes on.
     """
 
     pipeline: str
@@ -118,6 +120,7 @@ class CaptureStanding:
     rebuilt: tuple[str, ...]
     ahead: bool = False
     silences: tuple[Silence, ...] = ()
+    holders: tuple[LeaseHolder, ...] = ()
 
     def silence(self, work: LeasedWork, of: str) -> Silence | None:
         """The silence of a source's capture, or of the pipeline's apply; None while it goes on."""
@@ -180,6 +183,7 @@ class CaptureStanding:
             "nothing_missing": self.nothing_missing,
             "ahead": self.ahead,
             "silences": [each.plain(time.time()) for each in self.silences],
+            "holders": [asdict(each) for each in self.holders],
             "sources": sources,
             "skew_seconds": self.skew_seconds,
             "tables": tables,
@@ -216,9 +220,12 @@ def standing(pipeline: Pipeline, lake: LakeFiles, ask: Ask, state_dir: Path | No
     rebuilt = tuple(rebuilt_tables(lake, sorted(databases)))
     outside = any(not entry.traits.bounds_timestamps for entry in pipeline.sources.values())
     ahead = outside and physical_ms(cut_ts) / 1000 > time.time() + TIMESTAMP_AHEAD_SECONDS_MAX
-    silences = tuple(_silences(pipeline, lake, cut_ts, sources))
+    leases = _leases(pipeline, lake)
+    silences = tuple(_silences(pipeline, leases, cut_ts, sources))
     return CaptureStanding(
-        *(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead), silences=silences
+        *(pipeline.pipeline, cut_ts, _lag(cut_ts, sources), sources, tables, unseen, rebuilt, ahead),
+        silences=silences,
+        holders=tuple(_holders(leases, silences)),
     )
 
 
@@ -234,13 +241,29 @@ def lost_words(pipeline: Pipeline, source: str, state_dir: Path) -> str:
     return f"{before}: {PUT_BACK}; for a new lake move {folder} away"
 
 
+# The newest entry of each lease; None before the first.
+_Leases = Mapping[tuple[LeasedWork, str], LeaseEntry | None]
+
+
+def _leases(pipeline: Pipeline, lake: LakeFiles) -> _Leases:
+    names = [*((LeasedWork.CAPTURE, source) for source in pipeline.sources), (LeasedWork.APPLY, pipeline.pipeline)]
+    return {(work, of): newest_sign(lake, of, work) for work, of in names}
+
+
+def _holders(leases: _Leases, silences: Collection[Silence]) -> Iterator[LeaseHolder]:
+    silent = {(each.work, each.of) for each in silences}
+    for (work, of), entry in leases.items():
+        if entry is not None and not entry.released and (work, of) not in silent:
+            yield LeaseHolder(work, of, entry.process.host, entry.since_ms / 1000)
+
+
 def _silences(
-    pipeline: Pipeline, lake: LakeFiles, cut_ts: int, sources: tuple[SourceStanding, ...]
+    pipeline: Pipeline, leases: _Leases, cut_ts: int, sources: tuple[SourceStanding, ...]
 ) -> Iterator[Silence]:
     """Capture of each source, and apply, where it has stopped."""
     now, name = time.time(), pipeline.pipeline
     for source in sources:
-        entry = newest_sign(lake, source.source, LeasedWork.CAPTURE)
+        entry = leases[LeasedWork.CAPTURE, source.source]
         # Nobody knows since when the server is ahead: of a capture at rest perhaps since this moment.
         waits = source.nothing_missing is False and pipeline.watched_while_at_rest(source.source) is None
         rests = pipeline.capture.run_for_seconds
@@ -248,7 +271,7 @@ def _silences(
         # It tries again and again to reach a source that is down, without a lease.
         if sign is not None and not (source.is_down and sign[0] is LastSign.ENDED):
             yield Silence(LeasedWork.CAPTURE, source.source, name, *sign, source.capture_dag)
-    entry = newest_sign(lake, name, LeasedWork.APPLY)
+    entry = leases[LeasedWork.APPLY, name]
     sign = last_sign(entry, now, waits_since=_unapplied_since(cut_ts, sources))
     if sign is not None:
         yield Silence(LeasedWork.APPLY, name, name, *sign, f"{name}__apply")

@@ -61,7 +61,7 @@ def asked_checkpoint(entry: TicdcSource, options: Callable[[], dict[str, str]]) 
         storage = Storage(entry.path.rstrip("/"), options())
         written_ts = Folders(storage, Form.of(entry)).checkpoint_ts()
     except TidegateError as error:
-        return SourceAnswer(error=str(error))
+        return SourceAnswer(error=str(error), fault=type(error).__name__)
     return SourceAnswer(error=f"a changefeed has no end to ask for; it is written up to {time_text(written_ts)}")
 
 

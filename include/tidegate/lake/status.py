@@ -65,8 +65,8 @@ class TableStatus:
 
     way_out: what ends its wait, of a held or a released table. The rest is for a held one: why,
     since when (ISO, UTC), the place of its trouble in its source's log (file "" when there is
-    none), the statement ("" if none), and the cause (a Cause) as a program reads it; for others all
-    is "" or 0.
+    none), the statement ("" if none), the cause (a Cause) as a program reads it, and the class of its
+    error; for others all is "" or 0.
     """
 
     table: str
@@ -81,6 +81,7 @@ class TableStatus:
     way_out: str = ""
     source: str = ""
     cause: str = ""
+    fault: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -174,6 +175,7 @@ def _told(state: Standing, lacks_snapshots: LacksSnapshots) -> dict[str, Any]:
         "way_out": way_out(state, lacks_snapshots),
         "source": state.place.source if state.place else "",
         "cause": str(state.cause or ""),
+        "fault": state.fault,
     }
 
 

@@ -61,6 +61,12 @@ class Timeline:
         """Over the last five steps."""
         return self._a_second(self.payload_bytes)
 
+    @property
+    def longest_window(self) -> float | None:
+        """Seconds, over the last five steps; None without a window."""
+        known = [seconds for seconds in self.window_seconds[-_RATE_STEPS:] if seconds is not None]
+        return max(known, default=None)
+
     def _a_second(self, amounts: tuple[int, ...]) -> float:
         return sum(amounts[-_RATE_STEPS:]) / (_RATE_STEPS * self.step_seconds)
 

@@ -61,6 +61,7 @@ def _of_pipeline(view: PipelineView) -> Iterator[Figure]:
     stands, state = view.standing, health(view.standing)
     yield "tidegate_up", (), stands is not None
     yield "tidegate_look_timestamp_seconds", (), view.at
+    yield from _of_errors(view)
     for known in Health:
         yield "tidegate_state", (str(known),), known is state
     if stands is None:
@@ -71,7 +72,11 @@ def _of_pipeline(view: PipelineView) -> Iterator[Figure]:
     if view.timeline is not None:
         yield "tidegate_applied_rows_per_second", (), view.timeline.rows_a_second
         yield "tidegate_applied_bytes_per_second", (), view.timeline.bytes_a_second
+        yield "tidegate_window_seconds", (), view.timeline.longest_window
     yield "tidegate_apply_down", (), stands.silence(LeasedWork.APPLY, stands.pipeline) is not None
+    for holder in stands.holders:
+        source_name = holder.of if holder.work is LeasedWork.CAPTURE else ""
+        yield "tidegate_lease_since_timestamp_seconds", (source_name, str(holder.work), holder.host), holder.since
     for source in stands.sources:
         is_down = stands.silence(LeasedWork.CAPTURE, source.source) is not None
         yield "tidegate_capture_down", (source.source,), is_down or (None if source.is_down else False)
@@ -81,15 +86,26 @@ def _of_pipeline(view: PipelineView) -> Iterator[Figure]:
     yield from _of_verification(stands, view.verified)
 
 
+def _of_errors(view: PipelineView) -> Iterator[Figure]:
+    faults = [view.fault]
+    if view.standing is not None:
+        faults += [source.server.fault for source in view.standing.sources]
+        faults += [table.fault for table in view.standing.held]
+    for fault, count in Counter(filter(None, faults)).items():
+        yield "tidegate_errors", (fault,), count
+
+
 def _of_source(source: SourceStanding, *, is_asked: bool) -> Iterator[Figure]:
     label, answered = (source.source,), not source.server.error
     yield "tidegate_source_up", label, answered if is_asked else None
     yield "tidegate_source_lag_seconds", label, source.lag_seconds
     yield "tidegate_source_left_behind", label, source.behind_ts is not None
     yield "tidegate_source_clock_ahead_seconds", label, source.server.clock_ahead_seconds if answered else None
+    yield "tidegate_source_behind_bytes", label, source.behind_bytes
     if source.captured is not None:
         yield "tidegate_source_resolved_timestamp_seconds", label, _unix(source.captured.resolved_ts)
         yield "tidegate_bronze_bytes", label, source.captured.bytes
+        yield "tidegate_unapplied_bytes", label, source.unapplied_bytes
 
 
 def _of_standing(stands: CaptureStanding) -> Iterator[Figure]:

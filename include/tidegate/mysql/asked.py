@@ -114,6 +114,6 @@ def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo], seldom: Seldom |
             except (pymysql.err.MySQLError, OSError) as error:
                 raise named(error, info) from error
     except TidegateError as error:
-        return SourceAnswer(error=str(error), refused=isinstance(error, Terminal))
+        return SourceAnswer(error=str(error), refused=isinstance(error, Terminal), fault=type(error).__name__)
     seldom.read_tables(info, pipeline.tables.keeps)
     return SourceAnswer(server_id, position, seldom.tables, "", ahead, info.where, seldom.binlogs)

@@ -52,7 +52,8 @@ RANGES: Final = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}
 
 @dataclass(frozen=True, slots=True)
 class PipelineView:
-    """One look. error: why the lake can't be read; the rest is of no lake then. at: Unix seconds.
+    """One look. error: why the lake can't be read, fault: its class; the rest is of no lake then. at:
+    Unix seconds.
 
     failed_snapshots: of each table of a source whose last snapshot to end failed. captures: by
     source, the last words of captures on this machine. changes: (logical table, change), the newest
@@ -69,6 +70,7 @@ class PipelineView:
     failed_snapshots: tuple[TableProgress, ...] = ()
     captures: Mapping[str, CaptureStatus] = field(default_factory=dict)
     changes: tuple[tuple[str, SchemaChange], ...] = ()
+    fault: str = ""
 
     @property
     def why(self) -> str:
@@ -253,7 +255,7 @@ class PipelineReader:
 
     def _unreadable(self, now: float, error: Exception) -> PipelineView:
         self._lake = None
-        return PipelineView(self.pipeline, now, " ".join(str(error).split())[:500])
+        return PipelineView(self.pipeline, now, " ".join(str(error).split())[:500], fault=type(error).__name__)
 
     def _open(self) -> LakeFiles:
         if self._lake is None:

@@ -105,9 +105,11 @@ def test_a_killed_capture_or_apply_is_said_with_what_begins_it_again(tmp_path: P
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     assert looked_at(lake).silences == ()
+    assert [(each.work, each.of) for each in looked_at(lake).holders] == [(work, of)]
     holder.kill()
     holder.communicate()
     stands = looked_at(lake)
+    assert stands.holders == ()
     (silence,) = stands.silences
     assert (silence.work, silence.of, silence.sign) == (work, of, LastSign.KILLED)
     lines = status_lines(stands)

@@ -40,6 +40,9 @@ CHASING = CaptureStatus(
 )
 
 
+WHO = {("eu", "capture", "m1"): NOW - 900, ("", "apply", "m2"): NOW}
+
+
 def test_every_metric_is_measured_with_its_labels() -> None:
     made = samples(view(), {"eu": CHASING}, per_table=True)
     assert {sample.metric for sample in made} == set(METRICS)
@@ -59,6 +62,11 @@ def test_a_look_is_measured() -> None:
     }
     assert (shows["tidegate_source_up", "eu"], shows["tidegate_source_up", "us"]) == (1, 0)
     assert ("tidegate_source_clock_ahead_seconds", "us") not in shows, "it didn't answer"
+    assert {host: shows["tidegate_lease_since_timestamp_seconds", *host] for host in WHO} == WHO
+    assert shows["tidegate_errors", "SourceUnavailable"] == 1
+    assert (shows["tidegate_source_behind_bytes", "eu"], shows["tidegate_unapplied_bytes", "us"]) == (4_711, 0)
+    assert ("tidegate_source_behind_bytes", "us") not in shows
+    assert shows["tidegate_window_seconds",] == 1.0
     assert (shows["tidegate_tables", "active"], shows["tidegate_tables", "held"]) == (36, 1)
     assert sum(shows["tidegate_held_tables", str(cause)] for cause in Cause) == 1
     assert shows["tidegate_held_tables", "ddl_asks"] == 1
@@ -87,9 +95,11 @@ def test_work_that_has_stopped_is_measured() -> None:
 
 
 def test_a_lake_that_cant_be_read_is_down_and_no_old_figure_stands_in() -> None:
-    broken = replace(view(), standing=None, error="no route", timeline=None, snapshots=(), verified={})
+    broken = replace(view(), standing=None, error="no route", timeline=None, snapshots=(), verified={}, fault="OSError")
     made = samples(broken, per_table=True)
-    assert {sample.metric for sample in made} == {"tidegate_up", "tidegate_look_timestamp_seconds", "tidegate_state"}
+    of_none = {"tidegate_up", "tidegate_look_timestamp_seconds", "tidegate_state", "tidegate_errors"}
+    assert {sample.metric for sample in made} == of_none
+    assert {sample.labels[1] for sample in made if sample.metric == "tidegate_errors"} == {"OSError"}
     assert {sample.labels[1] for sample in made if sample.metric == "tidegate_state" and sample.value} == {"unreadable"}
 
 
