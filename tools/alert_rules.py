@@ -35,6 +35,7 @@ def text() -> str:
 
 def _entry(alert: Alert, rule: AlertRule) -> str:
     value = "{{ $value | humanizeDuration }}" if rule.is_of_time else "{{ $value }}"
+    runbook = f'          runbook: "docs/runbooks/{rule.runbook}.md"\n' if rule.runbook else ""
     labels = {name: f"{{{{ $labels.{name} }}}}" for name in ("source", "cause", "pipeline")}
     summary = rule.words.format(value=value, **labels)
     return (
@@ -44,7 +45,7 @@ def _entry(alert: Alert, rule: AlertRule) -> str:
         f"        labels: {{severity: {rule.severity}}}\n"
         "        annotations:\n"
         f'          summary: "{labels["pipeline"]}: {summary}"\n'
-        f'          description: "{rule.do.format(**labels)}"\n'
+        f'          description: "{rule.do.format(**labels)}"\n{runbook}'
     )
 
 

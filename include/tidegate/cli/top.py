@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -42,16 +43,18 @@ def top(
     loaded, lake = open_lake(pipeline)
     console = Console()
     if not sys.stdout.isatty():
-        print("\n".join(screen(loaded, lake, rows=10_000)))
+        print("\n".join(screen(loaded, lake, rows=10_000, width=10_000)))
         return
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(Text("\n".join(screen(loaded, lake, console.height))), refresh=True)
+            live.update(Text("\n".join(screen(loaded, lake, console.height, console.width))), refresh=True)
             time.sleep(every)
 
 
-def screen(pipeline: Pipeline, lake: LakeFiles, rows: int) -> list[str]:
-    """At most so many lines; a lake that doesn't answer is said, and asked again the next time."""
+def screen(pipeline: Pipeline, lake: LakeFiles, rows: int, width: int) -> list[str]:
+    """At most so many lines, of so many characters; a lake that doesn't answer is said, and asked again
+    the next time.
+    """
     from tidegate.capture.health import health, why
     from tidegate.lake.timeline import timeline
 
@@ -61,18 +64,25 @@ def screen(pipeline: Pipeline, lake: LakeFiles, rows: int) -> list[str]:
         stands = pipelines.seen_standing(pipeline, lake, pipelines.asking(pipeline, lake, from_environment))
         past = timeline(lake, now, _HOUR, pipeline.sources).with_lag_now(stands.lag_seconds)
     except (TidegateError, OSError) as error:
-        return [f"{pipeline.pipeline}: unreadable, {at}", str(error)][:rows]
-    lines = [f"{stands.pipeline}: {health(stands)}, {at}", why(stands), "", *_rates(past), ""]
+        return [f"{pipeline.pipeline}: unreadable, {at}", *wrap(str(error), width)][:rows]
+    lines = [f"{stands.pipeline}: {health(stands)}, {at}", *wrap(why(stands), width), "", *_rates(past), ""]
     lines += columns([("source", "behind", "captured to", "the server is at"), *map(_source, stands.sources)])
     lines += ["", *_tables(stands, rows - len(lines) - 2)]
-    return lines[:rows]
+    return [shorten(line, width) for line in lines[:rows]]
+
+
+def shorten(line: str, width: int) -> str:
+    """Cut to the width of a screen."""
+    return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
 def _rates(past: Timeline) -> list[str]:
     volume = size_text(past.bytes_a_second)
     return [
-        f"lag, last hour  {bars(past.lag)}  {age_text(past.lag[-1])}",
-        f"rows a second   {bars(past.rows)}  {rate_text(past.rows_a_second)}, {volume} of binlog a second",
+        f"lag {age_text(past.lag[-1])}, in the last hour:",
+        bars(past.lag),
+        f"{rate_text(past.rows_a_second)} rows and {volume} of binlog a second, in the last hour:",
+        bars(past.rows),
     ]
 
 

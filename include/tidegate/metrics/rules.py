@@ -72,6 +72,7 @@ class Term:
 class AlertRule:
     """terms: any of them makes it so. bound: of all. title: of several at once; words: of one, with {value}, {source},
     {cause}. do: a sentence with {pipeline}. tables: the tables behind the figure, with a word on each.
+    runbook: a page of docs/runbooks.
     """
 
     severity: Severity
@@ -82,6 +83,7 @@ class AlertRule:
     words: str
     do: str
     tables: Callable[[PipelineView], Mapping[str, str]] | None = None
+    runbook: str = ""
 
     @property
     def is_of_time(self) -> bool:
@@ -118,6 +120,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         "Nothing is applied",
         "nothing was ever applied",
         "`tidegate status {pipeline}` says why: capture or apply doesn't run, or the lake is an empty one.",
+        runbook="restore-a-backup",
     ),
     Alert.STOPPED: AlertRule(
         *(_CRITICAL, 60, 1, (Term("tidegate_state", _IS, labels={"state": "stopped"}),)),
@@ -142,6 +145,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         "Sources don't answer",
         "{source} doesn't answer",
         "`tidegate check {pipeline}` says why.",
+        runbook="source-failed-over",
     ),
     Alert.SOURCE_LEFT_BEHIND: AlertRule(
         *(_WARNS, 60, 1, (Term("tidegate_source_left_behind", _IS),)),
@@ -155,6 +159,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         "{value} tables are held ({cause})",
         "`tidegate status {pipeline}` says for each what ends it.",
         _held,
+        runbook="table-held",
     ),
     Alert.SNAPSHOT_FAILED: AlertRule(
         *(_WARNS, 0, 0, (Term("tidegate_snapshot_tables", _ABOVE, labels={"state": "failed"}),)),
@@ -169,6 +174,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         "{value} tables differ from the source",
         "`tidegate verify {pipeline}` shows the rows; `--repair` mends them.",
         _different,
+        runbook="wrong-data",
     ),
     Alert.VERIFICATION_OLD: AlertRule(
         *(Severity.INFO, 3600, 48 * HOUR),
@@ -182,6 +188,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         "Sources purge uncaptured log soon",
         "{source} purges uncaptured log in {value}",
         "Start capture, or raise the source's retention.",
+        runbook="binlog-purged",
     ),
     Alert.CAPTURE_DOWN: AlertRule(
         *(_WARNS, 300, 1, (Term("tidegate_capture_down", _IS),)),
@@ -213,6 +220,7 @@ RULES: Final[Mapping[Alert, AlertRule]] = {
         "Value logs are nearly full",
         "the value log of {source} is nearly full",
         "The lake doesn't take what capture reads. Mend the lake's store, or make room.",
+        runbook="disk-full",
     ),
     Alert.CLOCK_SKEW: AlertRule(
         *(Severity.INFO, 600, 2),

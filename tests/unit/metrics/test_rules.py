@@ -119,8 +119,11 @@ def test_a_purge_is_near_by_the_hours_of_the_pipeline_file(hours: int) -> None:
 
 def test_the_page_has_every_alert_with_its_time() -> None:
     page = (alert_rules.PATH.parents[2] / "docs/alerts.md").read_text()
-    rows = re.findall(r"^\| `([a-z_]+)` \| .* \| ([^|]*) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| \[?`([a-z_]+)`(?:\]\(runbooks/(.*)\.md\))? \| .* \| ([^|]*) \|$", page, re.MULTILINE)
     times = {0: "at once", 3600: "1 h"}
     assert rows == [
-        (str(alert), times.get(rule.for_seconds, f"{rule.for_seconds // 60} min")) for alert, rule in RULES.items()
+        (str(alert), rule.runbook, times.get(rule.for_seconds, f"{rule.for_seconds // 60} min"))
+        for alert, rule in RULES.items()
     ]
+    pages = alert_rules.PATH.parents[2] / "docs/runbooks"
+    assert all((pages / f"{rule.runbook}.md").exists() for rule in RULES.values() if rule.runbook)
