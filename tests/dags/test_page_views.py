@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.support.pipeline_views import CUT, NOW, pipeline, view
+from tests.support.pipeline_views import CHASING, CUT, NOW, pipeline, view
 from tidegate.capture.health import Health, health
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
 from tidegate.cli.status import status_lines
@@ -89,6 +89,13 @@ def test_a_pipeline_shows_its_road_its_history_and_what_ends_a_hold() -> None:
     parser = Balanced()
     parser.feed(document("shop", shown, "../"))
     assert parser.open == []
+
+
+def test_capture_on_this_machine_shows_its_rate_while_it_runs() -> None:
+    for ago, shown in ((1, True), (120, False)):
+        capture = replace(CHASING, written_at=NOW - ago, bytes_per_second=2_500_000.0)
+        page = pipeline_view(replace(view(), captures={"eu": capture}), TablesAsked())
+        assert page.count("<span>reads 2.5 MB/s</span>") == shown
 
 
 def test_a_table_without_rows_in_silver_is_named_with_the_way_of_its_rows() -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tidegate import config
+from tidegate.capture.chaser import ChaserState
 from tidegate.capture.silence import LeasedWork, LeaseHolder
 from tidegate.capture.source import Retention
 from tidegate.capture.standing import CaptureStanding, SourceAnswer, SourceStanding
+from tidegate.capture.status_file import CaptureStatus
 from tidegate.commit_ts import compose
 from tidegate.lake.status import SourceStatus, TableStatus
 from tidegate.lake.timeline import STEPS, Timeline
@@ -23,6 +25,31 @@ from tidegate.tables import State
 
 NOW = 1_790_000_000.0
 CUT = compose(int((NOW - 2) * 1000))
+# Capture beside a lake that is slow.
+CHASING = CaptureStatus(
+    state=ChaserState.CHASING,
+    since=NOW - 60,
+    reason="slow",
+    chases=1,
+    chasing_seconds=60.0,
+    returns_failed=0,
+    held_seconds_max=1.0,
+    lake_error="",
+    last_seq=9,
+    landed_seq=7,
+    behind_bytes=4_000,
+    value_log_bytes=9_000,
+    room_bytes=50_000,
+    bytes_per_second=100.0,
+    seconds_left=500.0,
+    retention=Retention(7200.0, "age", "binlog.000001", 3),
+    clock_ahead_seconds=0.0,
+    clock_doubted=False,
+    lowered=0,
+    started_at=NOW - 900,
+    written_at=NOW - 1,
+    pid=1,
+)
 
 
 def pipeline(name: str = "shop") -> config.Pipeline:

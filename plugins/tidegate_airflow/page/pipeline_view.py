@@ -17,7 +17,7 @@ from tidegate.capture.silence import LeasedWork
 from tidegate.capture.standing import UNSEEN_WORDS
 from tidegate.capture.status_file import disk_text, lasts_text
 from tidegate.commit_ts import time_text
-from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, PURGE_SOON_SECONDS
+from tidegate.limits import CLOCK_SKEW_SECONDS_MAX, LAKE_RATE_SECONDS, PURGE_SOON_SECONDS
 from tidegate.pipelines import RANGES
 from tidegate.tables import State
 from tidegate.text_layout import age_text, counted, rate_text, size_text
@@ -124,7 +124,7 @@ def _source(source: SourceStanding, stands: CaptureStanding, view: PipelineView)
         heard = age_text(max(0.0, view.at - captured.heard_at)) if captured.heard_at else "-"
         slow = " slow" * _is_slowest(stands, Hop.CAPTURE, source.source)
         down = _down(stands, LeasedWork.CAPTURE, source.source, view.at)
-        disk = _disk(view.captures.get(source.source))
+        disk = _rate(view.captures.get(source.source), view.at) + _disk(view.captures.get(source.source))
         size = f"{size_text(captured.bytes)} in {counted(captured.segments, 'segment', 'segments')}"
         stops = (
             f"{_ARROW}<div class='stop hop{slow}'><b>Capture</b><span>{escape(said)}</span>{left}"
@@ -137,6 +137,13 @@ def _source(source: SourceStanding, stands: CaptureStanding, view: PipelineView)
         f"<li><div class='stop'><b>Source {name}</b>{place}"
         f"<span>last change {escape(source.changed_at)}</span></div>{stops}</li>"
     )
+
+
+def _rate(capture: CaptureStatus | None, now: float) -> str:
+    """Binlog read a second; "" for a capture elsewhere, and for one that doesn't run."""
+    if capture is None or now - capture.written_at > LAKE_RATE_SECONDS:
+        return ""
+    return f"<span>reads {escape(size_text(capture.bytes_per_second))}/s</span>"
 
 
 def _disk(capture: CaptureStatus | None) -> str:

@@ -4,41 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.support.pipeline_views import CUT, NOW, view
-from tidegate.capture.chaser import ChaserState
+from tests.support.pipeline_views import CHASING, CUT, NOW, view
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
-from tidegate.capture.source import Retention
-from tidegate.capture.status_file import CaptureStatus
 from tidegate.commit_ts import physical_ms
 from tidegate.metrics.catalogue import METRICS
 from tidegate.metrics.measured import samples
 from tidegate.standing.causes import Cause
-
-CHASING = CaptureStatus(
-    state=ChaserState.CHASING,
-    since=NOW - 60,
-    reason="slow",
-    chases=1,
-    chasing_seconds=60.0,
-    returns_failed=0,
-    held_seconds_max=1.0,
-    lake_error="",
-    last_seq=9,
-    landed_seq=7,
-    behind_bytes=4_000,
-    value_log_bytes=9_000,
-    room_bytes=50_000,
-    bytes_per_second=100.0,
-    seconds_left=500.0,
-    retention=Retention(7200.0, "age", "binlog.000001", 3),
-    clock_ahead_seconds=0.0,
-    clock_doubted=False,
-    lowered=0,
-    started_at=NOW - 900,
-    written_at=NOW - 1,
-    pid=1,
-)
-
 
 WHO = {("eu", "capture", "m1"): NOW - 900, ("", "apply", "m2"): NOW}
 

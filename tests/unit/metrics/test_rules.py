@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from tools import alert_rules
 
-from tests.support.pipeline_views import NOW, view
-from tests.unit.metrics.test_measured import CHASING
+from tests.support.pipeline_views import CHASING, NOW, view
 from tidegate import config
 from tidegate.capture.chaser import ChaserState
 from tidegate.capture.silence import LastSign, LeasedWork, Silence
