@@ -20,6 +20,7 @@ from tidegate.errors import VerifyError
 from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.leases import take_lease
+from tidegate.lake.verified import VERIFIED_ORDER
 from tidegate.limits import REPAIR_ATTEMPTS_MAX, REPAIR_ROWS_MAX, VERIFY_POLL_SECONDS, VERIFY_STATEMENT_ROWS
 from tidegate.mysql.connection import ConnectionInfo
 from tidegate.schema.model.types import ZeroDates
@@ -36,6 +37,7 @@ from tidegate.verify.source_side import keys_condition
 from tidegate.verify.under_way import Differing, VerifyOptions
 from tidegate.verify.verification import verify
 
+_CLOCKS: Final = timedelta(hours=1)  # what was seen later than this was seen by a clock that was wrong
 _COPY: Final = "tidegate snapshot start {pipeline} {table} copies it again"
 
 
@@ -195,10 +197,11 @@ def due_tables(lake: LakeFiles, pipeline: Pipeline) -> list[str]:
     A different one is due each time: a run that no longer looked at it would end well.
     """
     cut = newest_cut(lake, pipeline.pipeline)
-    since = datetime.now(UTC) - timedelta(hours=pipeline.verify.each_table_hours)
+    now = datetime.now(UTC)
+    since = now - timedelta(hours=pipeline.verify.each_table_hours)
     of = ["source", "database", "table", "silver"]
-    filters = [("chunk", "=", 0), ("recorded_at", ">=", since)]
-    rows = control.newest(lake, VERIFICATION, by=of, order=["recorded_at"], columns=[*of, "outcome"], filters=filters)
+    filters = [("chunk", "=", 0), ("recorded_at", ">=", since), ("recorded_at", "<=", now + _CLOCKS)]
+    rows = control.newest(lake, VERIFICATION, by=of, order=VERIFIED_ORDER, columns=[*of, "outcome"], filters=filters)
     said: dict[str, set[str]] = {}
     for row in rows.to_pylist():
         said.setdefault(row["silver"], set()).add(row["outcome"])

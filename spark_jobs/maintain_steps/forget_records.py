@@ -32,6 +32,7 @@ from tidegate.lake.control.upkeep import drop_files, rewrite
 from tidegate.lake.held import from_row
 from tidegate.lake.prewrites import begins_of, worth_keeping
 from tidegate.lake.status import cut_ts
+from tidegate.lake.verified import VERIFIED_ORDER
 from tidegate.snapshot.progress.worth_keeping import worth_keeping as snapshots_kept
 from tidegate.tables_snapshot import VERIFICATION
 
@@ -89,7 +90,7 @@ def _newest(rows: pa.Table, oldest: pa.Scalar) -> pa.Table:
     """
     young = rows.filter(pc.greater_equal(rows["recorded_at"], oldest))
     old = rows.filter(pc.less(rows["recorded_at"], oldest))
-    last = last_of(rows.filter(pc.equal(rows["chunk"], 0)), _VERIFIED, ["recorded_at"])
+    last = last_of(rows.filter(pc.equal(rows["chunk"], 0)), _VERIFIED, VERIFIED_ORDER)
     of = [*_VERIFIED, "verification", "chunk"]
     return pa.concat_tables([old.join(last.select(of), keys=of, join_type="left semi"), young])
 

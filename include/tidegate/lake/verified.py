@@ -17,6 +17,8 @@ from tidegate.lake import control, followed
 from tidegate.lake.files import LakeFiles
 from tidegate.tables_snapshot import VERIFICATION
 
+# The last verdict comes last, though a clock was put back: a cut never is. Runs at one cut have their own times.
+VERIFIED_ORDER: Final = ("cut_ts", "recorded_at")
 _COUNTED: Final = ("equal", "different", "unsettled")
 
 
@@ -62,9 +64,9 @@ def verified(lake: LakeFiles) -> dict[str, Verified]:
     source has the table again. Verdicts of sources no longer in the pipeline don't count.
     """
     by = ["source", "database", "table", "silver"]
-    columns = [*by, "outcome", "verified_through", "recorded_at", "silver_rows"]
+    columns = [*by, "outcome", "verified_through", *VERIFIED_ORDER, "silver_rows"]
     rows = control.newest(
-        lake, VERIFICATION, by=by, order=["recorded_at"], columns=columns, filters=[("chunk", "=", 0)]
+        lake, VERIFICATION, by=by, order=VERIFIED_ORDER, columns=columns, filters=[("chunk", "=", 0)]
     ).to_pylist()
     selection = followed.load(lake).selection if rows else None
     by_silver: dict[str, list[dict[str, Any]]] = {}
@@ -79,8 +81,9 @@ def _counting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sourceless = [row for row in rows if not row["source"]]
     if not sourceless:
         return rows
-    gone = max(sourceless, key=itemgetter("recorded_at"))
-    since = [row for row in rows if row["source"] and row["recorded_at"] > gone["recorded_at"]]
+    at = itemgetter(*VERIFIED_ORDER)
+    gone = max(sourceless, key=at)
+    since = [row for row in rows if row["source"] and at(row) > at(gone)]
     return since or [gone]
 
 

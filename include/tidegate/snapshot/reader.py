@@ -15,7 +15,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidegate.compiled import load_all
@@ -383,11 +382,12 @@ class SnapshotReader:
 
     def _event(self, of: TableProgress, kind: EventKind, *, reason: str = "", spans: Any = ()) -> SnapshotEvent:
         place = (of.snapshot, self._pipeline, self._source)
-        return SnapshotEvent(*place, kind, datetime.now(UTC), *of.name, reason=reason, spans=tuple(spans))
+        return SnapshotEvent(*place, kind, self._told.next_at(of.snapshot), *of.name, reason=reason, spans=tuple(spans))
 
     def _record(self, events: Sequence[SnapshotEvent]) -> None:
         if events:
             self._control.append(SNAPSHOTS, [event.to_row() for event in events])
+            self._told.said(events)
             self._control.tidy()
 
 

@@ -7,7 +7,6 @@ Out: the event; nothing is recorded here.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from spark_jobs.window.application import Application
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent
@@ -23,17 +22,17 @@ def answer(
     high_ts = wave.high_ts if isinstance(wave, EndedWave) else None
     return SnapshotEvent(
         snapshot=wave.snapshot, pipeline=app.pipeline.pipeline, source=physical.source, event=kind,
-        recorded_at=datetime.now(UTC), database=physical.database, table=physical.table, wave=wave.wave,
-        token=wave.token,
+        recorded_at=app.snapshots.next_at(wave.snapshot), database=physical.database, table=physical.table,
+        wave=wave.wave, token=wave.token,
         low_ts=low_ts, high_ts=high_ts, reason=reason,
     )  # fmt: skip
 
 
 def told_of(app: Application, snapshot: str, physical: Physical, kind: EventKind, reason: str = "") -> SnapshotEvent:
     """An event about a table's snapshot."""
-    now = datetime.now(UTC)
+    at = app.snapshots.next_at(snapshot)
     return SnapshotEvent(
-        snapshot, app.pipeline.pipeline, physical.source, kind, now, physical.database, physical.table, reason=reason
+        snapshot, app.pipeline.pipeline, physical.source, kind, at, physical.database, physical.table, reason=reason
     )
 
 

@@ -51,6 +51,12 @@ def test_the_last_run_counts_and_of_shards_the_weakest(tmp_path: Path) -> None:
     }
 
 
+def test_a_later_cuts_run_counts_though_the_clock_was_put_back_before_it(tmp_path: Path) -> None:
+    lake = LakeFiles(str(tmp_path))
+    control.append(lake, VERIFICATION, [row("t", "equal", 5, 40, cut_ts=5), row("t", "different", 5, 1, cut_ts=9)])
+    assert verified(lake)["d.t"].outcome == "different"
+
+
 @pytest.mark.parametrize("outcome", ["different", "dropped"])
 def test_a_table_that_no_source_had_counts_by_its_source_again(tmp_path: Path, outcome: str) -> None:
     """It was dropped and made anew, or hidden from the account for a while: that verdict names no source."""

@@ -93,7 +93,8 @@ def lake_with(folder: Path, events: list[SnapshotEvent]) -> LakeFiles:
     ],
 )
 def test_bronze_keeps_what_an_open_wave_needs(tmp_path: Path, later: list[SnapshotEvent], floor: int) -> None:
-    lake = lake_with(tmp_path, [event(EventKind.OPENED, 1, "", token="a", low_ts=40), *later])
+    begun = [event(EventKind.REQUESTED, 0), event(EventKind.OPENED, 1, "", token="a", low_ts=40)]
+    lake = lake_with(tmp_path, [*begun, *later])
     assert floors(lake, ["s"])["s"].commit_ts == floor
     assert floors(lake, ["other"])["other"].commit_ts == 100
 

@@ -16,6 +16,7 @@ from tidegate.lake import control
 from tidegate.lake.files import LakeFiles
 from tidegate.snapshot.progress.event_log import EventLog
 from tidegate.snapshot.progress.events import EventKind, SnapshotEvent, TableProgress, Tally
+from tidegate.snapshot.progress.turns import Turns
 from tidegate.table_names import Physical
 from tidegate.tables import SNAPSHOTS
 
@@ -43,7 +44,7 @@ def request(
 
 def tell(lake: LakeFiles, pipeline: str, snapshot: str, kind: EventKind, reason: str = "") -> None:
     """Pause, resume or cancel a snapshot as a whole. Raises LakeUnavailable, LakeRefused."""
-    event = SnapshotEvent(snapshot, pipeline, "", kind, datetime.now(UTC), reason=reason)
+    event = SnapshotEvent(snapshot, pipeline, "", kind, Told(lake, pipeline).next_at(snapshot), reason=reason)
     control.append(lake, SNAPSHOTS, [event.to_row()])
 
 
@@ -51,10 +52,10 @@ def tell_tables(
     lake: LakeFiles, pipeline: str, tables: Sequence[TableProgress], kind: EventKind, reason: str = ""
 ) -> None:
     """The same of single tables. Raises LakeUnavailable, LakeRefused."""
-    now = datetime.now(UTC)
-    events = [
-        SnapshotEvent(table.snapshot, pipeline, table.source, kind, now, *table.name, reason=reason) for table in tables
-    ]
+    known, events = Told(lake, pipeline), list[SnapshotEvent]()
+    for table in tables:
+        at = known.next_at(table.snapshot)
+        events.append(SnapshotEvent(table.snapshot, pipeline, table.source, kind, at, *table.name, reason=reason))
     control.append(lake, SNAPSHOTS, [event.to_row() for event in events])
 
 
@@ -74,7 +75,7 @@ class Told:
 
     def __init__(self, lake: LakeFiles, pipeline: str) -> None:
         self._pipeline, self._log, self._tally = pipeline, EventLog(lake, definitions=False), Tally()
-        self._lock = threading.Lock()
+        self._turns, self._lock = Turns(), threading.Lock()
 
     def tables(self, source: str = "") -> list[TableProgress]:
         """As told(). Raises LakeUnavailable, LakeRefused."""
@@ -94,6 +95,18 @@ class Told:
             self._look()
             return self._tally.waves.get(snapshot, 0)
 
+    def next_at(self, snapshot: str) -> datetime:
+        """The time of a snapshot's next event, by the last look. Raises LakeUnavailable, LakeRefused."""
+        with self._lock:
+            if self._log.version < 0:
+                self._look()
+            return self._turns.next(snapshot)
+
+    def said(self, events: Sequence[SnapshotEvent]) -> None:
+        """The caller has recorded these: its next ones come behind them."""
+        with self._lock:
+            self._turns.take_in(events)
+
     def busy(self) -> dict[str, str]:
         """Source -> why its reader began to pause. Raises LakeUnavailable, LakeRefused."""
         with self._lock:
@@ -110,4 +123,6 @@ class Told:
         anew, events = self._log.look()
         if anew:
             self._tally = Tally()
-        self._tally.take_in(event for event in events if event.pipeline == self._pipeline)
+        of_pipeline = [event for event in events if event.pipeline == self._pipeline]
+        self._tally.take_in(of_pipeline)
+        self._turns.take_in(of_pipeline)

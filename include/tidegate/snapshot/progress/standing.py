@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from tidegate.lake.control import ControlTables
@@ -30,6 +31,7 @@ from tidegate.snapshot.progress.events import (
     Tally,
 )
 from tidegate.snapshot.progress.filling import Filling
+from tidegate.snapshot.progress.turns import Turns
 from tidegate.table_names import Physical
 from tidegate.tables import SNAPSHOTS
 
@@ -43,6 +45,7 @@ class Known:
 
     def _forget(self) -> None:
         self._tally = Tally()
+        self._turns = Turns()
         self._marks: dict[str, SnapshotEvent] = {}  # by token, those that aren't in a source's log
         self._unplaced: dict[str, SnapshotEvent] = {}
         self._placed: dict[str, int] = {}  # by token: commit_ts in apply's order
@@ -88,6 +91,7 @@ class Known:
     def _take_in(self, events: Iterable[SnapshotEvent]) -> None:
         by_time = sorted(events, key=lambda said: said.recorded_at)
         self._tally.take_in(by_time)
+        self._turns.take_in(by_time)
         for event in by_time:
             physical = Physical(event.source, *event.name)
             self._by_table.setdefault(physical, []).append(event)
@@ -133,6 +137,10 @@ class Known:
             version = tables.append(SNAPSHOTS, [event.to_row() for event in events])
             if self._log is not None:
                 self._log.appended(version)
+
+    def next_at(self, snapshot: str) -> datetime:
+        """The time of a snapshot's next event."""
+        return self._turns.next(snapshot)
 
     @property
     def tables(self) -> Mapping[TableKey, TableProgress]:
