@@ -23,7 +23,6 @@ from tidegate.errors import TidegateError
 from tidegate.home import state_folder
 from tidegate.limits import CAPTURE_KNOWN_SECONDS, PAGE_ASK_SECONDS, PAGE_CHANGED_ROWS_MAX, PAGE_LOOK_SECONDS
 from tidegate.pipelines.opened import asking, open_lake, seen_standing
-from tidegate.tables import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,6 +86,8 @@ class PipelineView:
 
     def in_silver(self, name: str, change: SchemaChange) -> str:
         """The fate of a change of a logical table's columns, in a few words."""
+        from tidegate.tables import State  # imports pyarrow
+
         tables = self.standing.tables if self.standing is not None else ()
         table = next((each for each in tables if each.table == name), None)
         if table is None:
