@@ -20,6 +20,7 @@ from spark_jobs.merge.moves import given_version
 from spark_jobs.session.failures import raise_failures
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import NOTHING_PLANNED, Change, MergeOnce, MergeOnly, PlannedPhase, TablePlan, TableWriter
+from spark_jobs.window.shape.computing import check_same_rules, check_same_values
 from spark_jobs.window.shape.filtered import check_same_condition, check_same_rows
 from spark_jobs.window.shape.kept import Kept, check_moved, check_same, check_silver, in_silver, left_out
 from spark_jobs.window.shape.moves import partners
@@ -114,7 +115,7 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
     """
     rules, kept = app.pipeline.tables, kept_of(app, entry)
     _check_moves(app, window, entry)
-    if kept and rules.keeps_changelog(entry.database, entry.table):
+    if kept.rules.hides and rules.keeps_changelog(entry.database, entry.table):
         why = f"its changelog would have what {_RULES} keeps out of silver"
         raise SchemaMismatch(why, where=entry.name, remedy="take it out of tables.changelog, or out of these rules")
     if kept.rules.condition is not None and not plan.past.takes_rows:
@@ -123,8 +124,8 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
     for old, new in plan.changes:
         if old is not None:
             check_same(kept, old, new)
-            if kept.rules.condition is not None:
-                check_same_rows(kept.rules.condition, old, new)
+            if not _is_replaced(window, entry, new):
+                _check_values(kept, old, new)
     if not plan.phases:
         return
     first, olds = _first(entry, plan), list[TableVersion]()
@@ -139,11 +140,26 @@ def _check_rules(app: Application, window: Window, entry: TableWindow, plan: Tab
         anew = _is_read_anew(app, entry, first.phase)
         lost = anew and snapshot.maps_columns  # the snapshot's phase gives it all columns (merge/retype.py)
         check_silver(shape, left_out(kept, olds or first.versions), snapshot, frozenset() if lost else due)
+        if not lost:
+            check_same_rules(shape, snapshot)
         if not anew:
             check_stamped(shape, snapshot)
         if not anew and (entry.routed or not _is_made_anew(first.phase)):  # the phase gives it its types
             check_types(shape, snapshot, due)
         check_same_condition(shape.where, snapshot)
+
+
+def _check_values(kept: Kept, old: TableVersion, new: TableVersion) -> None:
+    """Raise SchemaMismatch where a DDL changes values of silver's rows on which rules depend."""
+    if kept.rules.condition is not None:
+        check_same_rows(kept.rules.condition, old, new)
+    if kept.rules.more:
+        check_same_values(kept.rules.computed, in_silver(kept, old), in_silver(kept, new))
+
+
+def _is_replaced(window: Window, entry: TableWindow, new: TableVersion) -> bool:
+    """Whether a rename brings all rows of a version: they are another table's."""
+    return any(move.moved is None and move.taker == entry.name and move.new == new for move in window.moves)
 
 
 def _first(entry: TableWindow, plan: TablePlan) -> PlannedPhase:
@@ -167,17 +183,20 @@ def _due_columns(app: Application, entry: TableWindow, first: PlannedPhase, appl
 def _check_moves(app: Application, window: Window, entry: TableWindow) -> None:
     """Raise SchemaMismatch where rows go to a table meant for others, or for other values."""
     rules = app.pipeline.tables
-    for move in window.moves if rules.columns or rules.masks or rules.rows else ():
+    for move in window.moves if rules.columns or rules.masks or rules.rows or rules.computed else ():
         if entry.name not in (move.giver, move.taker):
             continue
-        before, after = (Kept(rules.columns_of(*app.names.pair(name))) for name in (move.giver, move.taker))
+        names = map(app.names.pair, (move.giver, move.taker))
+        before, after = (Kept(rules.columns_of(*name), app.mask_keys) for name in names)
         given, condition = given_version(move), after.rules.condition
         check_moved(before, given, after, move.new)
         if before.rules.condition != condition:
             why = f"rows of {move.giver} become {move.taker}'s, and tables.rows says another thing of them"
             raise SchemaMismatch(why, where=move.new.where, remedy=REFILL)
-        if condition is not None:
-            check_same_rows(condition, given, move.new)
+        if before.rules.computed != after.rules.computed:
+            why = f"rows of {move.giver} become {move.taker}'s, and tables.computed has other columns there"
+            raise SchemaMismatch(why, where=move.new.where, remedy=REFILL)
+        _check_values(after, given, move.new)
 
 
 def _is_made_anew(phase: Phase) -> bool:
@@ -261,6 +280,7 @@ def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState, kept: Kep
             for column in in_silver(kept, version).columns
             if (kind := canonical(column)).delta == widest.get(column.silver)  # another shard's may be narrower
         }
+        arrow |= {column.name: column.arrow for column in kept.rules.computed}
         arrow |= {column.name: _SYSTEM_TYPES[column.type] for column in shape.system}
         columns = {column.name: arrow[column.name] for column in shape.all_columns}
         layout = FileLayout.planned(snapshot, columns, shape.key or (tables.ROW_HASH,))

@@ -11,7 +11,7 @@ tried. Rows are copied, not shared: neither table's VACUUM or history knows of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from spark_jobs.merge.rewrite import overwrite
 from spark_jobs.merge.silver_writer import SilverWriter
 from spark_jobs.merge.values import literals, numbered
 from spark_jobs.window.application import Application
+from spark_jobs.window.shape.computing import computed_by
 from spark_jobs.window.shape.kept import apart
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Move
@@ -111,7 +112,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     along = past is shape.past and past.moves_along
     if past.rows_stay and not along:
         rows = rows.where(past.live)
-    _refuse_more_columns(app, rows, move)
+    _refuse_more_columns(app, rows, move, computed_by(shape))
     recasts = recast_values(rows, actions, new)
     names, given = {column.id: column.silver for column in old.columns}, set(rows.columns)
     ids = {column.silver: column.id for column in new.columns}
@@ -121,7 +122,7 @@ def _rows_of(writer: SilverWriter, shape: SilverShape, move: Move, version: int)
     fixed |= {name: name for name in begun} if along else {**begun, **taken}
     select = []
     for column in _plain(shape):
-        before = names.get(ids.get(column.name, 0), "")
+        before = column.name if column.computed else names.get(ids.get(column.name, 0), "")
         known = quote(before) if before in given else "NULL"
         value = fixed.get(column.name) or added.get(column.name) or recasts.get(column.name) or known
         select.append(f"CAST({value} AS {column.type}) AS {quote(column.name)}")
@@ -139,11 +140,13 @@ def _aligned(old: TableVersion, new: TableVersion) -> TableVersion:
     return replace(old, columns=columns, key=())
 
 
-def _refuse_more_columns(app: Application, rows: DataFrame, move: Move) -> None:
-    """Columns of silver's owner, or that an ignored DDL left: nobody said what a rename should make of them."""
+def _refuse_more_columns(app: Application, rows: DataFrame, move: Move, computed: Collection[str]) -> None:
+    """Columns of silver's owner, or that an ignored DDL left: nobody said what a rename should make of them. computed:
+    by the pipeline file, of both tables alike.
+    """
     if app.names.logical(move.old.database, move.old.table)[2]:
         return  # those of other shards
-    known = {column.silver for column in move.old.columns}
+    known = {column.silver for column in move.old.columns}.union(computed)
     more = [name for name in rows.columns if name not in known and not name.startswith(tables.SYSTEM_PREFIX)]
     if more:
         raise SchemaMismatch(

@@ -17,6 +17,7 @@ from spark_jobs.merge.rewrite import types_of
 from spark_jobs.session.spark import table_session
 from spark_jobs.window.application import Application
 from spark_jobs.window.made import DdlTimes, TableToWrite
+from spark_jobs.window.shape.computing import computed_by, computed_of
 from spark_jobs.window.shape.kept import in_silver, masks_of
 from spark_jobs.window.shape.shapes import described, kept_of, shape_in
 from spark_jobs.window.standing import silver_guard
@@ -126,7 +127,8 @@ class SilverWriter:
         same_types = types_of(state) == [(column.name, column.type) for column in shape.all_columns]
         if state.configuration.get(ROWS_PROPERTY, "") != shape.where:
             return False
-        return same_types and list(masks_of(state).values()) == [column.mask for column in shape.all_columns]
+        same_rules = list(masks_of(state).values()) == [column.mask for column in shape.all_columns]
+        return same_types and same_rules and computed_of(state) == computed_by(shape)
 
     @property
     def state(self) -> TableState:

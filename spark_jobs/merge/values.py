@@ -75,4 +75,5 @@ def staged_schema(version: TableVersion, shape: SilverShape) -> str:
     columns = ", ".join(f"{quote(c.silver)} {canonical(c).delta}" for c in version.columns)
     if not version.key:
         return f"{fixed}, {columns}, {tables.ROW_HASH} string"
-    return ", ".join([fixed, columns, *(f"{c.name} {c.type}" for c in shape.past.staged_columns)])
+    more = (f"{quote(c.name)} {c.type}" for c in shape.columns if c.computed)
+    return ", ".join([fixed, columns, *(f"{c.name} {c.type}" for c in shape.past.staged_columns), *more])

@@ -23,8 +23,10 @@ from spark_jobs.window.shape.filtered import filtered
 from spark_jobs.window.shape.kept import masked
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
+from tidegate.errors import UnsupportedValue
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.past import NO_PAST, Past
+from tidegate.row_expressions import computed
 from tidegate.segments.result import TableChanges
 from tidegate.table_names import Physical
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand
@@ -78,6 +80,12 @@ class ChangesStage:
             changes = replace(changes, batch=kept_batch)
         if masks := self._plan.masks.get(version):
             changes = replace(changes, batch=masked(masks, changes.batch))
+        if more := self._plan.computed.get(version):
+            try:
+                changes = replace(changes, batch=computed(more.columns, changes.batch))
+            except UnsupportedValue as own:
+                yield NotStaged(more.name, type(own).__name__, own.line, own.needs)
+                return
         target = self._plan.targets.get(source, {}).get(name)
         if target is not None:
             self._upserts.add(target, source, changes)

@@ -16,6 +16,7 @@ from tidegate.config.cluster_rules import ClusterRule
 from tidegate.config.column_names import column_pattern
 from tidegate.config.columns import ColumnRule
 from tidegate.config.completeness import Completeness
+from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.connection_names import conn_ids
 from tidegate.config.ddl import Cascades, Computed, Ddl, Effects, Policy, SessionValues
 from tidegate.config.file import load, parse
@@ -50,6 +51,7 @@ __all__ = [
     "ColumnRule",
     "Completeness",
     "Computed",
+    "ComputedRule",
     "Csv",
     "Ddl",
     "DumpMode",

@@ -1,4 +1,4 @@
-"""The columns and rows that silver has of a table, by tables.columns, masks and rows of a pipeline file.
+"""The columns and rows that silver has of a table, by tables.columns, masks, rows and computed of a pipeline file.
 
 In:  rules, the name of a silver table.
 Out: KeptColumns: the rules of one table, which answer for a column.
@@ -13,10 +13,12 @@ from typing import TypeVar
 
 from tidegate.conditions.model import All, Condition
 from tidegate.config.columns import ColumnRule
+from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.masks import MaskKind, MaskRule
 from tidegate.config.row_rules import RowRule
 from tidegate.config.table_patterns import matching_places
 from tidegate.config.table_rule import TableRule
+from tidegate.row_expressions import ComputedColumn
 
 R = TypeVar("R", bound=TableRule)
 
@@ -28,9 +30,23 @@ class KeptColumns:
     rules: tuple[ColumnRule, ...] = ()
     masks: tuple[MaskRule, ...] = ()
     where: tuple[RowRule, ...] = ()
+    more: tuple[ComputedRule, ...] = ()
 
     def __bool__(self) -> bool:
+        return bool(self.hides or self.more)
+
+    @property
+    def hides(self) -> bool:
+        """Whether silver lacks something of the source's rows."""
         return bool(self.rules or self.masks or self.where)
+
+    @property
+    def computed(self) -> tuple[ComputedColumn, ...]:
+        """The columns beside the source's. The first of two rules with one name counts."""
+        columns: dict[str, ComputedColumn] = {}
+        for rule in self.more:
+            columns.setdefault(rule.name.lower(), rule.column)
+        return tuple(columns.values())
 
     @property
     def condition(self) -> Condition | None:
@@ -67,7 +83,8 @@ class KeptColumns:
 def kept_columns(every: KeptColumns, names: Iterable[tuple[str, str]]) -> KeptColumns:
     """The rules whose pattern is one of these silver tables'."""
     names = tuple(names)
-    return KeptColumns(_of(every.rules, names), _of(every.masks, names), _of(every.where, names))
+    parts = _of(every.rules, names), _of(every.masks, names), _of(every.where, names), _of(every.more, names)
+    return KeptColumns(*parts)
 
 
 def _of(rules: tuple[R, ...], names: Iterable[tuple[str, str]]) -> tuple[R, ...]:

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tidegate.config.cluster_rules import ClusterRule
 from tidegate.config.columns import ColumnRule
+from tidegate.config.computed_rules import ComputedRule
 from tidegate.config.kept_columns import ALL, GHOST_LOG, KeptColumns, beside, kept_columns
 from tidegate.config.masks import MaskRule
 from tidegate.config.row_rules import RowRule
@@ -87,6 +88,7 @@ class Tables(Section):
     columns: tuple[ColumnRule, ...] = Field((), description="Columns that silver has of some tables; else it has all")
     masks: tuple[MaskRule, ...] = Field((), description="Columns whose values silver has masked: see docs/masks.md")
     rows: tuple[RowRule, ...] = Field((), description="Rows that silver has of some tables; else it has all")
+    computed: tuple[ComputedRule, ...] = Field((), description="Columns that silver has beside the source's")
     clustering: tuple[ClusterRule, ...] = Field(
         (), description="Columns that silver's files are ordered by, in some tables; else by the key's"
     )
@@ -144,15 +146,16 @@ class Tables(Section):
 
     def columns_of(self, database: str, table: str) -> KeptColumns:
         """The rules for a logical table: also those of the one that a schema change puts it beside."""
-        every = KeptColumns(self.columns, self.masks, self.rows)
+        every = KeptColumns(self.columns, self.masks, self.rows, self.computed)
         if not every:
             return ALL
         names = {(database, table)}
         for name in beside(table):
             names |= {(database, name), self.logical(database, name)[:2]}
         kept = kept_columns(every, names)
-        if table.endswith(GHOST_LOG):  # it has columns of its own, which no condition of the table can ask
-            kept = replace(kept, where=kept_columns(KeptColumns(where=self.rows), [(database, table)]).where)
+        if table.endswith(GHOST_LOG):  # it has columns of its own, of which no rule of the table knows
+            own = kept_columns(KeptColumns(where=self.rows, more=self.computed), [(database, table)])
+            kept = replace(kept, where=own.where, more=own.more)
         return kept
 
     def shadows(self, database: str, table: str) -> bool:

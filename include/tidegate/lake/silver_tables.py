@@ -20,6 +20,7 @@ from tidegate.delta.types import delta_json
 from tidegate.errors import CommitConflict, SchemaMismatch
 from tidegate.merge.column import SilverColumn
 from tidegate.merge.silver_sql import ROWS_PROPERTY, SilverShape, clusterable
+from tidegate.row_expressions import identities
 from tidegate.tables import SHARDS, SYSTEM_PREFIX
 
 # What Delta itself gives a table with deletion vectors; the first two are older protocols' own.
@@ -192,7 +193,7 @@ def owners_columns(read: TableState, shape: SilverShape, sources: AbstractSet[st
     """
     if sources is None:
         return []
-    ours = sources | {column.name for column in shape.all_columns}
+    ours = sources | {column.name for column in shape.all_columns} | identities(read.schema["fields"]).keys()
     names = (str(field["name"]) for field in read.schema["fields"])
     return [name for name in names if name not in ours and not name.startswith(SYSTEM_PREFIX)]
 

@@ -22,6 +22,7 @@ from tidegate.errors import LakeRefused
 from tidegate.lake.as_published import is_own
 from tidegate.lake.silver_tables import with_condition
 from tidegate.merge.silver_sql import ROWS_PROPERTY
+from tidegate.row_expressions import identities
 from tidegate.tables import SYSTEM_PREFIX
 
 # Under which a rebuilt table says, behind the table's own application id, up to where it has all rows.
@@ -78,8 +79,9 @@ def swapped(live: TableState, rebuilt: TableState, app_id: str, sources: Collect
 
 def _check_columns(live: TableState, rebuilt: TableState, sources: Collection[str]) -> None:
     known = {field["name"] for field in rebuilt.schema["fields"]}
+    more = identities(live.schema["fields"])  # of a rule that was taken back
     for name in (str(field["name"]) for field in live.schema["fields"]):
-        if name not in known and name not in sources and not name.startswith(SYSTEM_PREFIX):
+        if name not in known and name not in more and name not in sources and not name.startswith(SYSTEM_PREFIX):
             raise LakeRefused(
                 f"column {name} isn't the source's, and its values would be lost", where=live.place, remedy=_BESIDE
             )

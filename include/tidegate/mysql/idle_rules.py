@@ -19,6 +19,7 @@ from tidegate.conditions.model import leaves
 from tidegate.config import (
     ClusterRule,
     ColumnRule,
+    ComputedRule,
     MaskRule,
     RowRule,
     TableNames,
@@ -31,7 +32,7 @@ from tidegate.schema.model.columns import Column, TableVersion
 from tidegate.tables import MARKER, SYSTEM_PREFIX
 
 _NEAR_MAX: Final = 20
-Rule = ClusterRule | ColumnRule | MaskRule | RowRule
+Rule = ClusterRule | ColumnRule | ComputedRule | MaskRule | RowRule
 
 
 def idle_patterns(tables: Tables, versions: Iterable[TableVersion]) -> list[str]:
@@ -58,16 +59,17 @@ def idle_rules(
         name = tables.logical(version.database, version.table)[:2]
         kept = tables.columns_of(*name)
         clustered = map(tables.clustering.__getitem__, matching_places(by, *name))
-        own: list[Rule] = [*kept.rules, *kept.masks, *kept.where, *clustered]
+        own: list[Rule] = [*kept.rules, *kept.masks, *kept.where, *kept.more, *clustered]
         for rule in own:
             columns.setdefault(rule, []).extend(version.columns)
+    made = {rule.name for rule in tables.computed}
     sections: dict[str, Sequence[Rule]] = {"columns": tables.columns, "masks": tables.masks, "rows": tables.rows}
-    sections["clustering"] = tables.clustering
+    sections |= {"computed": tables.computed, "clustering": tables.clustering}
     for section, rules in sections.items():
         for rule in rules:
             if rule not in columns:
                 yield f"tables.{section}: no table flows into {rule.match}"
-            for asked, has in _patterns(rule) if rule in columns else ():
+            for asked, has in _patterns(rule, made) if rule in columns else ():
                 if not any(map(has, columns[rule])):
                     yield f"tables.{section}: no column of {rule.match} has {asked}"
 
@@ -92,8 +94,10 @@ def _said(section: str, patterns: Iterable[str], names: Collection[tuple[str, st
         yield f"tables.{section}: no table matches {pattern}"
 
 
-def _patterns(rule: Rule) -> Iterator[tuple[str, Callable[[Column], bool]]]:
-    """Each pattern of a rule: as people are shown it, and whether a column has it."""
+def _patterns(rule: Rule, made: Collection[str]) -> Iterator[tuple[str, Callable[[Column], bool]]]:
+    """Each pattern of a rule: as people are shown it, and whether a column has it. made: names of
+    computed columns.
+    """
     match rule:
         case ColumnRule():
             yield from map(_named, (*rule.include, *rule.exclude))
@@ -105,14 +109,21 @@ def _patterns(rule: Rule) -> Iterator[tuple[str, Callable[[Column], bool]]]:
         case RowRule():
             for name in sorted({leaf.column for leaf in leaves(rule.condition)}):
                 yield f"the name {name}", partial(_is_called, name.lower())
-
+        case ComputedRule():
+            for name in sorted(rule.column.needs):
+                yield f"the name {name}", partial(_is_read, name)
         case ClusterRule():
             for name in rule.columns:
-                yield f"the name {name}", partial(_is_in_silver, name)
+                if name not in made:
+                    yield f"the name {name}", partial(_is_in_silver, name)
 
 
 def _is_in_silver(name: str, column: Column) -> bool:
     return column.silver == name or name.startswith(SYSTEM_PREFIX)
+
+
+def _is_read(name: str, column: Column) -> bool:
+    return column.silver.lower() == name
 
 
 def _is_called(name: str, column: Column) -> bool:

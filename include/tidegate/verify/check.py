@@ -29,7 +29,7 @@ from tidegate.tables import State
 from tidegate.verify.copies import Copies
 from tidegate.verify.cut import LakeReader
 from tidegate.verify.log_changes import changed_keys
-from tidegate.verify.other_columns import other_columns, why_columns
+from tidegate.verify.other_columns import DueColumns, note_computed, why_columns
 from tidegate.verify.report import Outcome, RangeResult, TableResult
 from tidegate.verify.settle import settle
 from tidegate.verify.silver_side import SILVER_FAULTS, FirstPass, Silver, SilverSide
@@ -273,7 +273,8 @@ class Check:
                 return work.result(Outcome.DIFFERENT, why, source_rows=rows)
             return work.result(Outcome.EQUAL, "empty at the source, not in silver yet")
         work.silver = self._silver(work)
-        if columns := other_columns(self.lake, self.silver, work, self._path(work.logical)):
+        due = DueColumns(self.pipeline.tables, self.lake, self.silver)
+        if columns := due.others(work, self._path(work.logical)):
             if refusal := self.sources[work.source].refusal(work.database, work.name, whole=True):
                 return work.result(Outcome.UNVERIFIED, refusal)
             return work.result(Outcome.DIFFERENT, why_columns(columns), source_rows=rows, columns=columns)
@@ -284,6 +285,7 @@ class Check:
         if len(work.waiting) < work.first.seemed:
             work.unsettled, work.reason = work.first.seemed - len(work.waiting), _TOO_MANY
         self._note_unnamed(work, table, work.first, work.silver)
+        note_computed(self.silver, work)
         return None if work.waiting else self._result(work)
 
     def _note_unnamed(self, work: TableUnderWay, table: SourceTable, first: FirstPass, silver: Silver) -> None:
@@ -383,14 +385,14 @@ class Check:
         left_out = [f"masked {', '.join(work.masked)}"] if work.masked else []
         left_out += [f"silver's own {', '.join(work.owners)}"] if work.owners else []
         return work.result(
-            Outcome.DIFFERENT if work.rows_different else outcome,
+            Outcome.DIFFERENT if work.rows_different or work.computed_rows else outcome,
             work.reason or (f"not compared: {'; '.join(left_out)}" if left_out else ""),
             source_rows=sum(some.rows for some in work.prints),
             silver_rows=first.silver_rows,
             source_hash=hex_of(ours),
             silver_hash=hex_of(theirs),
             seemed=first.seemed + sum(first.unkeyed),
-            different=work.rows_different,
+            different=max(work.rows_different, work.computed_rows),
             unsettled=work.unsettled,
             verified_through=work.verified_ts,
             differences=tuple(work.shown),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from tidegate.lake.shards import ShardCells
 from tidegate.limits import VERIFY_MEMORY_BYTES_DEFAULT, VERIFY_SUSPECT_ROWS_MAX
 from tidegate.query import duck
 from tidegate.query.duck import literal, scan
+from tidegate.row_expressions import ComputedColumn
 from tidegate.verify.column_types import of_duckdb
 from tidegate.verify.forms import FormKind, silver_hash
 from tidegate.verify.settle import Key, Row
@@ -200,6 +202,14 @@ class SilverSide:
         first = self._first_pass(table, keys, source, chunks, self._count(live, where), theirs)
         return replace(first, doubtful=self._count(self._doubtful(silver), where))
 
+    def otherwise(self, silver: Silver, columns: Sequence[ComputedColumn]) -> dict[str, int]:
+        """How many live rows have another value than the computed one, by column."""
+        if not columns:
+            return {}
+        counted = ", ".join(map(_counted_otherwise, columns))
+        ((*counts,),) = self._run(f"SELECT {counted} FROM {self._live(silver)}", silver.address)
+        return dict(zip(map(attrgetter("name"), columns), map(int, counts), strict=True))
+
     def _first_pass(
         self,
         table: SourceTable,
@@ -301,6 +311,10 @@ class SilverSide:
                     yield from batch
         except self._error as error:
             raise _unread(error, address) from error
+
+
+def _counted_otherwise(column: ComputedColumn) -> str:
+    return f"count(*) FILTER (WHERE ({column.sql}) IS DISTINCT FROM {duck.identifier(column.name)})"
 
 
 def _unread(error: Exception, address: str) -> VerifyError:

@@ -20,6 +20,7 @@ from tidegate.limits import (
     VERIFY_SETTLE_ATTEMPTS_MAX,
     VERIFY_TABLE_ATTEMPTS_MAX,
 )
+from tidegate.row_expressions import ComputedColumn
 from tidegate.table_names import Physical
 from tidegate.tables import State
 from tidegate.verify.report import Difference, Outcome, TableResult
@@ -81,6 +82,7 @@ class VerifyOptions:
 class TableUnderWay:
     """One physical table under way. place: where its first read began. prints: its chunks, without their text. owners:
     columns of silver that aren't the source's. masked: columns whose values it has masked. Neither are compared.
+    computed: columns beside the source's, by the pipeline file; computed_rows: how many rows have others.
     """
 
     source: str
@@ -99,6 +101,8 @@ class TableUnderWay:
     reason: str = ""
     owners: tuple[str, ...] = ()
     masked: tuple[str, ...] = ()
+    computed: tuple[ComputedColumn, ...] = ()
+    computed_rows: int = 0
     waiting: list[Key] = field(default_factory=list)
     tries: Counter[Key] = field(default_factory=Counter)
     unsettled: int = 0

@@ -14,8 +14,9 @@ from spark_jobs.window.application import Application
 from spark_jobs.window.made import StagedChanges
 from spark_jobs.window.plan import TablePlan, TableWriter
 from spark_jobs.window.shape.cascading import cascade_graph
+from spark_jobs.window.shape.computing import fits
 from spark_jobs.window.shape.filtered import asked_of
-from spark_jobs.window.shape.kept import decode_masks, left_out, unasked
+from spark_jobs.window.shape.kept import decode_masks, in_silver, left_out, unasked
 from spark_jobs.window.shape.shapes import kept_of
 from spark_jobs.window.window import Accounted, PrewrittenSegment, TableWindow, Window
 from tidegate import tables
@@ -26,6 +27,7 @@ from tidegate.lake.schema_rows import ended
 from tidegate.lake.silver import STAGING
 from tidegate.masks import Mask
 from tidegate.merge.past import NO_PAST, Past
+from tidegate.row_expressions import ComputedColumn
 from tidegate.schema.model.columns import TableVersion
 from tidegate.schema.model.types import ZeroDates
 from tidegate.schema.replay.ended import ended_in
@@ -39,6 +41,14 @@ VersionKey = tuple[str, Name, int]  # source, physical table, number of its vers
 
 
 @dataclass(frozen=True, slots=True)
+class MoreColumns:
+    """Computed columns of a logical table."""
+
+    name: str
+    columns: tuple[ComputedColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DecodePlan:
     """A worker's input besides its segments; pickled once per window.
 
@@ -46,8 +56,8 @@ class DecodePlan:
     targets: of the positional writer, per source and physical table. seed: of key hashes. routed:
     physical tables of routed ones. known: other facts of each source. left_out: columns missing in
     silver, by source, physical table and version. masks: likewise, by column. rows: likewise, the
-    condition of silver's rows. pasts: the modes of physical tables. below: those below foreign keys
-    that act without row events.
+    condition of silver's rows. computed: likewise, silver's columns beside the source's. pasts: the
+    modes of physical tables. below: those below foreign keys that act without row events.
     """
 
     lake: LakeFiles
@@ -61,6 +71,7 @@ class DecodePlan:
     left_out: dict[VersionKey, frozenset[str]] = field(default_factory=dict)
     masks: dict[VersionKey, dict[str, Mask]] = field(default_factory=dict)
     rows: dict[VersionKey, Condition] = field(default_factory=dict)
+    computed: dict[VersionKey, MoreColumns] = field(default_factory=dict)
     pasts: dict[str, dict[Name, Past]] = field(default_factory=dict)
     below: dict[str, set[Name]] = field(default_factory=dict)
 
@@ -98,6 +109,7 @@ def plan_decode(
     missing: dict[VersionKey, frozenset[str]] = {}
     masks: dict[VersionKey, dict[str, Mask]] = {}
     rows: dict[VersionKey, Condition] = {}
+    more: dict[VersionKey, MoreColumns] = {}
     pasts: dict[str, dict[Name, Past]] = {}
     zero_dates = ZeroDates(app.pipeline.apply.zero_dates)
     for entry in window.tables.values():
@@ -121,11 +133,13 @@ def plan_decode(
                 # Of a version that can't be asked no row is written: its table is held.
                 if (condition := kept.rules.condition) and (asked := asked_of(condition, version)):
                     rows[source, name, version.version] = asked
+                if (columns := kept.rules.computed) and fits(columns, in_silver(kept, version)):
+                    more[source, name, version.version] = MoreColumns(entry.name, columns)
     sources = {ref.source for ref in window.refs} | {segment.source for segment in committed}
     known = {source: _known(app, window, source) for source in sources}
     folder = f"{STAGING}/{window.cut_ts}-{uuid.uuid4().hex[:8]}"
     below = {source: {*of} for source, of in cascade_graph(app).parents.items()}
-    shapes = (routed, missing, masks, rows, pasts, below)
+    shapes = (routed, missing, masks, rows, more, pasts, below)
     return DecodePlan(app.lake, versions, windows, known, folder, targets, app.key_seed, *shapes)
 
 

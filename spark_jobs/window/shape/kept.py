@@ -243,7 +243,7 @@ def check_silver(shape: SilverShape, missing: frozenset[str], state: TableState,
     why, section, ends = "", _COLUMNS, Remedy(f"{REBUILD}; {_RULES_BACK}")
     if plain := {name for name in missing if name.lower() in own}:
         why = f"silver has column {_listed(plain)}, which {section} leaves out"
-    elif lacking := {column.name for column in shape.columns if column.name in due and column.name.lower() not in own}:
+    elif lacking := {c.name for c in shape.columns if c.name in due and not c.computed and c.name.lower() not in own}:
         why = f"silver lacks column {_listed(lacking)}, which the source has and no rule leaves out"
         if state.maps_columns:  # another writer dropped or renamed it: no rule does
             ends = read_anew(shape)

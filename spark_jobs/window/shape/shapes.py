@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from spark_jobs.window.application import Application
 from spark_jobs.window.plan import Change, PlannedPhase, TablePlan
+from spark_jobs.window.shape.computing import computed_in
 from spark_jobs.window.shape.filtered import check_condition
 from spark_jobs.window.shape.kept import ALL, Kept, check_kept, in_silver, masks_in
 from spark_jobs.window.window import TableWindow
@@ -76,6 +77,8 @@ def shape_of(versions: Sequence[TableVersion], *, routed: bool, past: Past = NO_
             where=versions[0].name,
             remedy="route tables of one shape together",
         )
+    more = computed_in(kept.rules.computed, (in_silver(kept, version) for version in versions))
+    columns |= {column.name: column for column in more}
     key = keys.pop()
     key = (*tables.SHARDS, *key) if routed and key else key
     where = "" if condition is None else str(condition)

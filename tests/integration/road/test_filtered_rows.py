@@ -268,6 +268,27 @@ def test_a_rename_that_changes_values_of_the_condition_holds_the_table(
     assert f"{database}.u_2" not in waiting
 
 
+def test_a_table_that_an_online_change_replaces_keeps_its_condition(
+    made: tuple[Server, str, SparkSession, Path],
+) -> None:
+    mariadb, database, spark, folder = made
+    road = filtering(mariadb, folder, {f"{database}.t": "a > 1"})
+    run(mariadb, database, "CREATE TABLE t (id INT PRIMARY KEY, a INT)\nINSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+    road.capture()
+    assert not held(road.apply(spark))
+    run(mariadb, database, """
+        CREATE TABLE _t_gho LIKE t
+        ALTER TABLE _t_gho ADD COLUMN b INT
+        INSERT INTO _t_gho (id, a) SELECT id, a FROM t
+        UPDATE _t_gho SET a = 1 WHERE id = 2
+        RENAME TABLE t TO _t_del, _t_gho TO t
+    """)  # fmt: skip
+    road.capture()
+    assert not held(road.apply(spark))
+    road.assert_equal()
+    assert rows_of(road.lake.uri(tables.silver_path(database, "t")), "id, a") == [(3, 3)]
+
+
 def test_a_changed_condition_holds_a_table_until_it_is_rebuilt_or_emptied(
     made: tuple[Server, str, SparkSession, Path],
 ) -> None:

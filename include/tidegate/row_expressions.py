@@ -1,0 +1,266 @@
+"""Columns of silver that the source hasn't got: computed from the other columns of their row.
+
+In:  an expression in DuckDB's SQL, a type; rows as Arrow.
+Out: ComputedColumn; a column of values with the type that silver has.
+
+The value hangs on the row alone, so rows that come again, and repairs, give what was there. Silver
+itself shows whether it is right: `verify` computes it again from silver's other columns.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.errors import UnsupportedValue
+
+if TYPE_CHECKING:
+    import duckdb
+
+# In a column's metadata in Delta's schema: the identity of a computed column.
+COMPUTED_METADATA: Final = "tidegate.computed"
+# Spark SQL's name of a type: DuckDB's, and Arrow's. Decimals aside.
+_TYPES: Final[Mapping[str, tuple[str, pa.DataType]]] = {
+    "boolean": ("BOOLEAN", pa.bool_()),
+    "int": ("INTEGER", pa.int32()),
+    "bigint": ("BIGINT", pa.int64()),
+    "double": ("DOUBLE", pa.float64()),
+    "string": ("VARCHAR", pa.string()),
+    "date": ("DATE", pa.date32()),
+    "timestamp": ("TIMESTAMPTZ", pa.timestamp("us", tz="UTC")),
+    "timestamp_ntz": ("TIMESTAMP", pa.timestamp("us")),
+}
+_DECIMAL: Final = re.compile(r"decimal\(([1-9]|[12]\d|3[0-8]),(\d|[12]\d|3[0-8])\)")
+# A row's value by itself; subqueries, aggregates, windows and parameters aren't.
+_CLASSES: Final = frozenset(
+    {
+        "BETWEEN",
+        "CASE",
+        "CAST",
+        "COLLATE",
+        "COLUMN_REF",
+        "COMPARISON",
+        "CONJUNCTION",
+        "CONSTANT",
+        "FUNCTION",
+        "OPERATOR",
+    }
+)
+# Functions that DuckDB calls constant and that ask about more than their arguments: the day, a
+# setting, the release.
+_ASK_ELSEWHERE: Final = frozenset({"age", "current_setting", "getenv", "getvariable", "version"})
+# Called without parentheses they look like columns.
+_MOMENTS: Final = frozenset(
+    {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
+    | {"current_user", "session_user", "user", "current_role", "current_catalog", "current_schema"}
+)
+_FROM_YEAR, _UPTO_YEAR = 1, 9999  # of Delta's dates
+_CONFIG: Final = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "threads": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedColumn:
+    """type: a Spark SQL type, one of TYPES or decimal(p,s). expression: as read_expression takes it."""
+
+    name: str
+    type: str
+    expression: str
+
+    @property
+    def identity(self) -> str:
+        """Equal for columns that have the same values."""
+        return json.dumps([self.type, self.expression], ensure_ascii=False)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The columns that it is computed from, in lower case."""
+        return read_expression(self.expression)
+
+    @property
+    def sql(self) -> str:
+        """DuckDB's SQL of its value."""
+        return f"CAST((\n{self.expression}\n) AS {_duckdb_type(self.type)})"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        known = _TYPES.get(self.type)
+        if known is not None:
+            return known[1]
+        precision, scale = self.type.removeprefix("decimal(").removesuffix(")").split(",")
+        return pa.decimal128(int(precision), int(scale))
+
+
+def identities(fields: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The identity of each computed column among a Delta schema's fields, by name."""
+    known: dict[str, str] = {}
+    for item in fields:
+        if identity := (item.get("metadata") or {}).get(COMPUTED_METADATA):
+            known[str(item["name"])] = identity
+    return known
+
+
+def check_type(kind: str) -> str:
+    """The type, in the form that silver has. Raises ValueError for one that no computed column has."""
+    kind = re.sub(r"\s+", "", kind).lower()
+    decimal = _DECIMAL.fullmatch(kind)
+    if kind not in _TYPES and (decimal is None or int(decimal[2]) > int(decimal[1])):
+        raise ValueError(f"{kind}: not one of {', '.join(_TYPES)} or decimal(p,s)")
+    return kind
+
+
+@lru_cache(maxsize=1024)
+def read_expression(text: str) -> frozenset[str]:
+    """The columns that an expression names, in lower case. Raises ValueError where it is none, or
+    where its value hangs on more than its row.
+    """
+    parsed = _parsed(text)
+    names = set[str]()
+    for part in _parts(parsed):
+        if part["class"] not in _CLASSES:
+            raise ValueError(f"{_called(part)} isn't computed from one row")
+        if part["class"] == "COLUMN_REF":
+            names.add(_column(part["column_names"]))
+        elif part["class"] == "FUNCTION":
+            _check_function(str(part["function_name"]).lower())
+    if not names:
+        raise ValueError("it names no column")
+    return frozenset(names)
+
+
+def needs_of(columns: Sequence[ComputedColumn]) -> frozenset[str]:
+    """All columns that these are computed from, in lower case."""
+    return frozenset[str]().union(*map(attrgetter("needs"), columns))
+
+
+def computed(columns: Sequence[ComputedColumn], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with these columns behind their own. Raises UnsupportedValue where a value can't be had.
+
+    All columns that they need are in the rows, under names that differ in more than case.
+    """
+    import duckdb
+
+    needed = needs_of(columns)
+    given = pa.Table.from_batches([rows.select([name for name in rows.schema.names if name.lower() in needed])])
+    listed = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
+    database = _database()
+    try:
+        with database.cursor() as cursor:
+            cursor.register("changed", given)
+            values = cursor.execute(f"SELECT {listed} FROM changed").to_arrow_table().combine_chunks()
+    except duckdb.Error as error:
+        what = str(error).split(":")[0]  # the rest may quote a row's value
+        raise UnsupportedValue(
+            f"tables.computed: {what} in a value of {', '.join(map(attrgetter('name'), columns))}",
+            remedy="mend the expression, e.g. by TRY(...), and run `tidegate rebuild --swap` for the table",
+        ) from None
+    for at, column in enumerate(columns):
+        rows = rows.append_column(column.name, _fitted(column, values.column(at)))
+    return rows
+
+
+def _fitted(column: ComputedColumn, values: pa.ChunkedArray) -> pa.Array:
+    whole = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    whole = whole.cast(column.arrow)
+    if pa.types.is_temporal(column.arrow):
+        # Infinity, and years that Delta's readers don't have.
+        years = pc.year(whole)
+        if pc.any(pc.or_(pc.less(years, _FROM_YEAR), pc.greater(years, _UPTO_YEAR))).as_py():
+            raise UnsupportedValue(
+                f"tables.computed: a value of {column.name} lies outside the years 1 to 9999",
+                remedy="mend the expression, and run `tidegate rebuild --swap` for the table",
+            )
+    return whole
+
+
+def _duckdb_type(kind: str) -> str:
+    known = _TYPES.get(kind)
+    return known[0] if known is not None else kind.upper()
+
+
+_local = threading.local()
+
+
+def _database() -> duckdb.DuckDBPyConnection:
+    """This thread's: threads that decode don't wait for one another."""
+    import duckdb
+
+    database: duckdb.DuckDBPyConnection | None = getattr(_local, "database", None)
+    if database is None:
+        _local.database = database = duckdb.connect(":memory:", config=dict(_CONFIG))
+        database.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
+    return database
+
+
+def _parsed(text: str) -> Any:
+    with _database().cursor() as cursor:
+        answer = cursor.execute("SELECT json_serialize_sql(?)", [f"SELECT {text}\n"]).fetchone()
+    assert answer is not None, "a SELECT without FROM has one row"
+    tree = json.loads(answer[0])
+    if tree["error"]:
+        raise ValueError(str(tree["error_message"]).splitlines()[0])
+    node = tree["statements"][0]["node"]
+    plain = node["type"] == "SELECT_NODE" and node["from_table"]["type"] == "EMPTY" and not node["modifiers"]
+    others = ("where_clause", "having", "qualify", "sample")
+    if len(tree["statements"]) > 1 or not plain or any(map(node.get, others)) or node["group_expressions"]:
+        raise ValueError("it is more than an expression")
+    if node["cte_map"]["map"] or len(node["select_list"]) != 1 or node["select_list"][0]["alias"]:
+        raise ValueError("it is more than one expression")
+    return node["select_list"]
+
+
+def _parts(tree: Any) -> Iterator[Mapping[str, Any]]:
+    """Each part of a parsed expression."""
+    if isinstance(tree, dict):
+        if "class" in tree:
+            yield tree
+        for value in tree.values():
+            yield from _parts(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _parts(value)
+
+
+def _called(part: Mapping[str, Any]) -> str:
+    return str(part.get("function_name") or part["class"]).lower()
+
+
+def _column(names: Sequence[str]) -> str:
+    if len(names) > 1:
+        raise ValueError(f"{'.'.join(names)}: name a column alone")
+    name = names[0].lower()
+    if name in _MOMENTS:
+        raise ValueError(f"{name} isn't the same each time")
+    return name
+
+
+def _check_function(name: str) -> None:
+    stable = _functions().get(name)
+    if stable is None:
+        raise ValueError(f"{name} is no function of one row's values")
+    if not stable or name in _ASK_ELSEWHERE or name.startswith("current_"):
+        raise ValueError(f"{name} isn't the same each time")
+
+
+@lru_cache(maxsize=1)
+def _functions() -> Mapping[str, bool]:
+    """DuckDB's functions of a row's values: whether each is the same for the same arguments."""
+    with _database().cursor() as cursor:
+        rows = cursor.execute(
+            "SELECT lower(function_name), bool_and(stability = 'CONSISTENT') FROM duckdb_functions()"
+            " WHERE function_type = 'scalar' GROUP BY ALL"
+        ).fetchall()
+    return dict(rows)

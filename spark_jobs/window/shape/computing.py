@@ -1,0 +1,116 @@
+"""Silver's columns beside the source's, by the section `tables.computed` of a pipeline file.
+
+In:  the rules of a logical table, versions of its physical tables as silver has them, silver's own
+     schema.
+Out: silver's columns. SchemaMismatch where silver can't be right so.
+
+A value is computed as its row is staged. Rows that stay keep theirs: so a DDL must not change the
+values of the columns that it is computed from, without a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from spark_jobs.window.shape.silver_types import REBUILD
+from tidegate.delta.state import TableState
+from tidegate.errors import SchemaMismatch
+from tidegate.merge.column import SilverColumn
+from tidegate.merge.phases import empties
+from tidegate.merge.silver_sql import SilverShape
+from tidegate.remedy import REFILL
+from tidegate.row_expressions import ComputedColumn, identities, needs_of
+from tidegate.schema.follow.silver_change import ValuesRewritten, diff
+from tidegate.schema.model.columns import Column, TableVersion
+from tidegate.schema.model.types import canonical
+
+_SECTION: Final = "tables.computed"
+_MEND: Final = f"mend the rule in {_SECTION}"
+
+
+def computed_in(columns: Sequence[ComputedColumn], versions: Iterable[TableVersion]) -> tuple[SilverColumn, ...]:
+    """The columns as silver has them. Raises SchemaMismatch where a version has no such value."""
+    types: dict[str, str] = {}
+    for version in versions if columns else ():
+        check_computed(columns, version)
+        for name, column in _by_name(version).items():
+            here = canonical(column).delta
+            if types.setdefault(name, here) != here and name in needs_of(columns):
+                why = f"{_SECTION} computes from column {name}, which is {here} here and {types[name]} in another shard"
+                raise SchemaMismatch(why, where=f"{version.source} {version.name}", remedy=_MEND)
+    return tuple(SilverColumn(of.name, of.type, f"computed: {of.expression}", computed=of.identity) for of in columns)
+
+
+def check_computed(columns: Sequence[ComputedColumn], version: TableVersion) -> None:
+    """Raise SchemaMismatch where a version's rows can't have these columns. version: as in silver."""
+    known = _by_name(version)
+    for column in columns:
+        why = ""
+        if not version.key:
+            why = f"{_SECTION} has column {column.name}, and a table without a key is known by the source's columns"
+        elif column.name.lower() in known:
+            why = f"{_SECTION} makes column {column.name}, and the source has one of that name"
+        elif lacking := column.needs - known.keys():
+            why = f"{_SECTION} computes {column.name} from column {min(lacking)}, which silver doesn't have"
+        if why:
+            raise SchemaMismatch(why, where=version.where, remedy=_MEND)
+
+
+def fits(columns: Sequence[ComputedColumn], version: TableVersion) -> bool:
+    """Whether the rows of a version, as silver has it, can have these columns."""
+    try:
+        check_computed(columns, version)
+    except SchemaMismatch:
+        return False
+    return True
+
+
+def check_same_values(columns: Sequence[ComputedColumn], old: TableVersion, new: TableVersion) -> None:
+    """Raise SchemaMismatch where a DDL changes values in silver's rows that others are computed from."""
+    if not columns or empties(new) or new.kind == "create":
+        return
+    before, after = _by_name(old), _by_name(new)
+    ids = {column.id for column in old.columns}
+    stays = replace(new, columns=tuple(filter(lambda column: column.id in ids, new.columns)), key=old.key)
+    rewritten = {a.column.silver.lower() for a in diff(old, stays) if isinstance(a, ValuesRewritten)}
+    for name in sorted(needs_of(columns)):
+        was, now = before.get(name), after.get(name)
+        same = was is not None and now is not None and was.id == now.id
+        if not same or name in rewritten or _type(was) != _type(now):
+            why = f"{new.ddl[:120]}: values of column {name} change, which {_SECTION} computes from"
+            raise SchemaMismatch(why, where=new.where, remedy=REFILL)
+
+
+def check_same_rules(shape: SilverShape, state: TableState) -> None:
+    """Raise SchemaMismatch where silver's columns were computed by other rules."""
+    if not state.created:
+        return
+    own, wanted = computed_of(state), computed_by(shape)
+    if own == wanted:
+        return
+    other = ", ".join(sorted(name for name in own.keys() | wanted if own.get(name) != wanted.get(name)))
+    raise SchemaMismatch(
+        f"silver's column {other} isn't as {_SECTION} says",
+        where=state.place,
+        remedy=f"{REBUILD}, or take the change in {_SECTION} back, then `tidegate release`",
+    )
+
+
+def computed_of(state: TableState) -> dict[str, str]:
+    """The identity of each computed column, by silver's own schema."""
+    return identities(state.schema["fields"]) if state.created else {}
+
+
+def computed_by(shape: SilverShape) -> dict[str, str]:
+    """The same by the pipeline file."""
+    return {column.name: column.computed for column in shape.columns if column.computed}
+
+
+def _by_name(version: TableVersion) -> dict[str, Column]:
+    return {column.silver.lower(): column for column in version.columns}
+
+
+def _type(column: Column | None) -> str:
+    return "" if column is None else canonical(column).delta
