@@ -1,10 +1,10 @@
-"""Columns of silver that the source hasn't got: computed from the other columns of their row.
+"""Silver's columns beside the source's: computed from the other columns of their row.
 
 In:  an expression in DuckDB's SQL, a type; rows as Arrow.
-Out: ComputedColumn; a column of values with the type that silver has.
+Out: ComputedColumn; a column of values of silver's type.
 
-The value hangs on the row alone, so rows that come again, and repairs, give what was there. Silver
-itself shows whether it is right: `verify` computes it again from silver's other columns.
+The value hangs on the row alone, so repeated rows and repairs give the same one. Silver itself
+shows whether it is right: `verify` computes it again from silver's other columns.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class ComputedColumn:
 
     @property
     def identity(self) -> str:
-        """Equal for columns that have the same values."""
+        """Equal for columns with the same values."""
         return json.dumps([self.type, self.expression], ensure_ascii=False)
 
     @property
     def needs(self) -> frozenset[str]:
-        """The columns that it is computed from, in lower case."""
+        """Its input columns, in lower case."""
         return read_expression(self.expression)
 
     @property
@@ -114,7 +114,7 @@ def identities(fields: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def check_type(kind: str) -> str:
-    """The type, in the form that silver has. Raises ValueError for one that no computed column has."""
+    """The type, in silver's form. Raises ValueError for one without computed columns."""
     kind = re.sub(r"\s+", "", kind).lower()
     decimal = _DECIMAL.fullmatch(kind)
     if kind not in _TYPES and (decimal is None or int(decimal[2]) > int(decimal[1])):
@@ -124,8 +124,8 @@ def check_type(kind: str) -> str:
 
 @lru_cache(maxsize=1024)
 def read_expression(text: str) -> frozenset[str]:
-    """The columns that an expression names, in lower case. Raises ValueError where it is none, or
-    where its value hangs on more than its row.
+    """The columns of an expression, in lower case. Raises ValueError where it is none, or where its
+    value hangs on more than its row.
     """
     parsed = _parsed(text)
     names = set[str]()
@@ -142,14 +142,14 @@ def read_expression(text: str) -> frozenset[str]:
 
 
 def needs_of(columns: Sequence[ComputedColumn]) -> frozenset[str]:
-    """All columns that these are computed from, in lower case."""
+    """All their input columns, in lower case."""
     return frozenset[str]().union(*map(attrgetter("needs"), columns))
 
 
 def computed(columns: Sequence[ComputedColumn], rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows with these columns behind their own. Raises UnsupportedValue where a value can't be had.
 
-    All columns that they need are in the rows, under names that differ in more than case.
+    The rows have all their input columns, under names with more than case between them.
     """
     import duckdb
 

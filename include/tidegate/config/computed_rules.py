@@ -1,4 +1,4 @@
-"""Columns that silver has beside the source's, by the section `tables.computed` of a pipeline file.
+"""Silver's columns beside the source's, by the section `tables.computed` of a pipeline file.
 
 In:  patterns of tables, names, types and expressions, as pydantic gets them.
 Out: ComputedRule, frozen.

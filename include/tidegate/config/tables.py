@@ -88,7 +88,7 @@ class Tables(Section):
     columns: tuple[ColumnRule, ...] = Field((), description="Columns that silver has of some tables; else it has all")
     masks: tuple[MaskRule, ...] = Field((), description="Columns whose values silver has masked: see docs/masks.md")
     rows: tuple[RowRule, ...] = Field((), description="Rows that silver has of some tables; else it has all")
-    computed: tuple[ComputedRule, ...] = Field((), description="Columns that silver has beside the source's")
+    computed: tuple[ComputedRule, ...] = Field((), description="Silver's columns beside the source's")
     clustering: tuple[ClusterRule, ...] = Field(
         (), description="Columns that silver's files are ordered by, in some tables; else by the key's"
     )

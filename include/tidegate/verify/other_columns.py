@@ -27,7 +27,7 @@ _ENDS: Final = (
 
 
 class DueColumns(NamedTuple):
-    """The columns that silver is to have, by the source and by the pipeline file."""
+    """Silver's due columns, by the source and by the pipeline file."""
 
     rules: Tables
     lake: LakeReader

@@ -4,8 +4,8 @@ In:  the rules of a logical table, versions of its physical tables as silver has
      schema.
 Out: silver's columns. SchemaMismatch where silver can't be right so.
 
-A value is computed as its row is staged. Rows that stay keep theirs: so a DDL must not change the
-values of the columns that it is computed from, without a snapshot.
+A value is computed as its row is staged, and staying rows keep theirs. So no DDL may change values
+of the input columns without a snapshot.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def fits(columns: Sequence[ComputedColumn], version: TableVersion) -> bool:
 
 
 def check_same_values(columns: Sequence[ComputedColumn], old: TableVersion, new: TableVersion) -> None:
-    """Raise SchemaMismatch where a DDL changes values in silver's rows that others are computed from."""
+    """Raise SchemaMismatch where a DDL changes input values of silver's rows."""
     if not columns or empties(new) or new.kind == "create":
         return
     before, after = _by_name(old), _by_name(new)
