@@ -1,7 +1,7 @@
 """Silver's columns beside the source's: computed from the other columns of their row.
 
-In:  an expression in DuckDB's SQL, a type; rows as Arrow.
-Out: ComputedColumn; a column of values of silver's type.
+In:  an expression in DuckDB's SQL, a type.
+Out: ComputedColumn; DuckDB's SQL of its value (computed_values.py has the values).
 
 The value hangs on the row alone, so repeated rows and repairs give the same one. Silver itself
 shows whether it is right: `verify` computes it again from silver's other columns.
@@ -18,26 +18,21 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from tidegate.errors import UnsupportedValue
-
 if TYPE_CHECKING:
     import duckdb
 
 # In a column's metadata in Delta's schema: the identity of a computed column.
 COMPUTED_METADATA: Final = "tidegate.computed"
-# Spark SQL's name of a type: DuckDB's, and Arrow's. Decimals aside.
-_TYPES: Final[Mapping[str, tuple[str, pa.DataType]]] = {
-    "boolean": ("BOOLEAN", pa.bool_()),
-    "int": ("INTEGER", pa.int32()),
-    "bigint": ("BIGINT", pa.int64()),
-    "double": ("DOUBLE", pa.float64()),
-    "string": ("VARCHAR", pa.string()),
-    "date": ("DATE", pa.date32()),
-    "timestamp": ("TIMESTAMPTZ", pa.timestamp("us", tz="UTC")),
-    "timestamp_ntz": ("TIMESTAMP", pa.timestamp("us")),
+# Spark SQL's name of a type, and DuckDB's. Decimals aside.
+_TYPES: Final[Mapping[str, str]] = {
+    "boolean": "BOOLEAN",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
 }
 _DECIMAL: Final = re.compile(r"decimal\(([1-9]|[12]\d|3[0-8]),(\d|[12]\d|3[0-8])\)")
 # A row's value by itself; subqueries, aggregates, windows and parameters aren't.
@@ -63,7 +58,6 @@ _MOMENTS: Final = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
     | {"current_user", "session_user", "user", "current_role", "current_catalog", "current_schema"}
 )
-_FROM_YEAR, _UPTO_YEAR = 1, 9999  # of Delta's dates
 _CONFIG: Final = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -94,14 +88,6 @@ class ComputedColumn:
     def sql(self) -> str:
         """DuckDB's SQL of its value."""
         return f"CAST((\n{self.expression}\n) AS {_duckdb_type(self.type)})"
-
-    @property
-    def arrow(self) -> pa.DataType:
-        known = _TYPES.get(self.type)
-        if known is not None:
-            return known[1]
-        precision, scale = self.type.removeprefix("decimal(").removesuffix(")").split(",")
-        return pa.decimal128(int(precision), int(scale))
 
 
 def identities(fields: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -146,67 +132,26 @@ def needs_of(columns: Sequence[ComputedColumn]) -> frozenset[str]:
     return frozenset[str]().union(*map(attrgetter("needs"), columns))
 
 
-def computed(columns: Sequence[ComputedColumn], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with these columns behind their own. Raises UnsupportedValue where a value can't be had.
-
-    The rows have all their input columns, under names with more than case between them.
-    """
-    import duckdb
-
-    needed = needs_of(columns)
-    given = pa.Table.from_batches([rows.select([name for name in rows.schema.names if name.lower() in needed])])
-    listed = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
-    database = _database()
-    try:
-        with database.cursor() as cursor:
-            cursor.register("changed", given)
-            values = cursor.execute(f"SELECT {listed} FROM changed").to_arrow_table().combine_chunks()
-    except duckdb.Error as error:
-        what = str(error).split(":")[0]  # the rest may quote a row's value
-        raise UnsupportedValue(
-            f"tables.computed: {what} in a value of {', '.join(map(attrgetter('name'), columns))}",
-            remedy="mend the expression, e.g. by TRY(...), and run `tidegate rebuild --swap` for the table",
-        ) from None
-    for at, column in enumerate(columns):
-        rows = rows.append_column(column.name, _fitted(column, values.column(at)))
-    return rows
-
-
-def _fitted(column: ComputedColumn, values: pa.ChunkedArray) -> pa.Array:
-    whole = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    whole = whole.cast(column.arrow)
-    if pa.types.is_temporal(column.arrow):
-        # Infinity, and years that Delta's readers don't have.
-        years = pc.year(whole)
-        if pc.any(pc.or_(pc.less(years, _FROM_YEAR), pc.greater(years, _UPTO_YEAR))).as_py():
-            raise UnsupportedValue(
-                f"tables.computed: a value of {column.name} lies outside the years 1 to 9999",
-                remedy="mend the expression, and run `tidegate rebuild --swap` for the table",
-            )
-    return whole
-
-
 def _duckdb_type(kind: str) -> str:
-    known = _TYPES.get(kind)
-    return known[0] if known is not None else kind.upper()
+    return _TYPES.get(kind, kind.upper())
 
 
 _local = threading.local()
 
 
-def _database() -> duckdb.DuckDBPyConnection:
+def database() -> duckdb.DuckDBPyConnection:
     """This thread's: threads that decode don't wait for one another."""
     import duckdb
 
-    database: duckdb.DuckDBPyConnection | None = getattr(_local, "database", None)
-    if database is None:
-        _local.database = database = duckdb.connect(":memory:", config=dict(_CONFIG))
-        database.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
-    return database
+    own: duckdb.DuckDBPyConnection | None = getattr(_local, "database", None)
+    if own is None:
+        _local.database = own = duckdb.connect(":memory:", config=dict(_CONFIG))
+        own.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
+    return own
 
 
 def _parsed(text: str) -> Any:
-    with _database().cursor() as cursor:
+    with database().cursor() as cursor:
         answer = cursor.execute("SELECT json_serialize_sql(?)", [f"SELECT {text}\n"]).fetchone()
     assert answer is not None, "a SELECT without FROM has one row"
     tree = json.loads(answer[0])
@@ -258,7 +203,7 @@ def _check_function(name: str) -> None:
 @lru_cache(maxsize=1)
 def _functions() -> Mapping[str, bool]:
     """DuckDB's functions of a row's values: whether each is the same for the same arguments."""
-    with _database().cursor() as cursor:
+    with database().cursor() as cursor:
         rows = cursor.execute(
             "SELECT lower(function_name), bool_and(stability = 'CONSISTENT') FROM duckdb_functions()"
             " WHERE function_type = 'scalar' GROUP BY ALL"

@@ -30,6 +30,7 @@ from spark_jobs.window.standing.silver_guard import check
 from spark_jobs.window.standing.standings import hold_tied
 from spark_jobs.window.window import PrewrittenSegment, TableWindow, Window
 from tidegate import config, limits, tables
+from tidegate.computed_values import arrow_type
 from tidegate.delta.state import TableState
 from tidegate.errors import SchemaMismatch, Terminal
 from tidegate.lake.silver_tables import new_silver
@@ -280,7 +281,7 @@ def _target(entry: TableWindow, plan: TablePlan, snapshot: TableState, kept: Kep
             for column in in_silver(kept, version).columns
             if (kind := canonical(column)).delta == widest.get(column.silver)  # another shard's may be narrower
         }
-        arrow |= {column.name: column.arrow for column in kept.rules.computed}
+        arrow |= {column.name: arrow_type(column.type) for column in kept.rules.computed}
         arrow |= {column.name: _SYSTEM_TYPES[column.type] for column in shape.system}
         columns = {column.name: arrow[column.name] for column in shape.all_columns}
         layout = FileLayout.planned(snapshot, columns, shape.key or (tables.ROW_HASH,))

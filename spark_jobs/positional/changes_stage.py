@@ -23,10 +23,10 @@ from spark_jobs.window.shape.filtered import filtered
 from spark_jobs.window.shape.kept import masked
 from spark_jobs.window.window import StagedFile
 from tidegate import tables
+from tidegate.computed_values import computed
 from tidegate.errors import UnsupportedValue
 from tidegate.merge.net_change import net_last_per_key
 from tidegate.merge.past import NO_PAST, Past
-from tidegate.row_expressions import computed
 from tidegate.segments.result import TableChanges
 from tidegate.table_names import Physical
 from tidegate.upsert.keys.at_hand import KeyFilesAtHand

@@ -8,9 +8,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from tidegate.computed_values import arrow_type, computed
 from tidegate.config import parse
 from tidegate.errors import ConfigError, UnsupportedValue
-from tidegate.row_expressions import ComputedColumn, check_type, computed, read_expression
+from tidegate.row_expressions import ComputedColumn, check_type, read_expression
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,9 @@ def test_values_have_the_rules_types() -> None:
     columns = [ComputedColumn(f"c{at}", kind, text) for at, (kind, text) in enumerate(kinds.items())]
     made = computed(columns, rows)
     assert made.schema.names == [*rows.schema.names, *(column.name for column in columns)]
-    assert [field.type for field in made.schema][len(rows.schema.names) :] == [column.arrow for column in columns]
+    assert [field.type for field in made.schema][len(rows.schema.names) :] == [
+        arrow_type(column.type) for column in columns
+    ]
     day = datetime(2020, 1, 1)  # noqa: DTZ001 - a DATETIME
     values = [date(2020, 1, 1), day.replace(tzinfo=UTC), day.replace(hour=23), Decimal("2.500"), "1.25x", 0.625, True]
     assert [made.column(column.name).to_pylist() for column in columns] == [[value, None] for value in [*values, 1, 1]]
