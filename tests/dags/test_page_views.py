@@ -202,3 +202,9 @@ def test_a_snapshots_end_is_told_without_a_place_in_the_log() -> None:
     assert "its columns stay" in shown
     assert "shop.t of eu" in shown
     assert ":0" not in shown
+
+
+def test_a_pipeline_that_was_never_verified_says_how() -> None:
+    shown = pipeline_view(replace(view(), verified={}), TablesAsked())
+    assert "never</span>: <code>tidegate verify shop</code>, or unpause <code>shop__verify</code>" in shown
+    assert "unpause" not in pipeline_view(view(), TablesAsked())

@@ -37,6 +37,7 @@ _PURGING: Final = (
     "SHOW GLOBAL VARIABLES WHERE variable_name IN ('binlog_expire_logs_seconds', 'binlog_expire_logs_auto_purge',"
     " 'expire_logs_days', 'max_binlog_total_size')"
 )
+_BINLOG_OFF: Final = "its binlog is off (log_bin): what changes now is in no log, and silver doesn't get it"
 
 
 @dataclass(slots=True)
@@ -115,5 +116,7 @@ def ask(pipeline: Pipeline, find: Callable[[], ConnectionInfo], seldom: Seldom |
                 raise named(error, info) from error
     except TidegateError as error:
         return SourceAnswer(error=str(error), refused=isinstance(error, Terminal), fault=type(error).__name__)
+    if not position:
+        return SourceAnswer(server_id, error=_BINLOG_OFF, refused=True, host=info.where)
     seldom.read_tables(info, pipeline.tables.keeps)
     return SourceAnswer(server_id, position, seldom.tables, "", ahead, info.where, seldom.binlogs)

@@ -97,8 +97,9 @@ def _flavour(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
 
 
 def _binlog(facts: SourceFacts, wanted: SourceDemands) -> Iterator[Finding]:
+    unlogged = "what changes meanwhile is in no log: then `tidegate verify` names the tables, and --repair mends them"
     needed = [
-        ("log_bin", "ON", "start the server with --log-bin", "OFF"),
+        ("log_bin", "ON", f"start the server with --log-bin; {unlogged}", "OFF"),
         ("binlog_format", "ROW", "SET GLOBAL binlog_format = ROW, and end sessions older than that", "ROW"),
     ]
     if facts.flavour is Flavour.MYSQL and wanted.dump is DumpMode.GTID:

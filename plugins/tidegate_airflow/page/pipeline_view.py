@@ -166,10 +166,14 @@ def _safety(view: PipelineView, stands: CaptureStanding) -> str:
         left = source.purge.seconds_left if source.purge else None
         bad = left is not None and left < PURGE_SOON_SECONDS
         lines.append(f"<span{' class=bad' * bad}>{who}{escape(said)}</span>")
+    verified = verification(view)
+    if stands.tables and not view.verified:
+        name = escape(stands.pipeline)
+        verified += f": <code>tidegate verify {name}</code>, or unpause <code>{name}__verify</code>"
     return (
         "<section aria-labelledby='safety'><h3 id='safety'>Safety</h3><dl>"
         f"<dt>Lost if capture stays down until tomorrow</dt><dd>{'<br>'.join(lines)}</dd>"
-        f"<dt>Last verification</dt><dd>{verification(view)}</dd></dl></section>"
+        f"<dt>Last verification</dt><dd>{verified}</dd></dl></section>"
     )
 
 

@@ -33,6 +33,7 @@ from tidegate.errors import (
     TidegateError,
 )
 from tidegate.local.server import Server
+from tidegate.mysql.asked import ask
 from tidegate.mysql.connection import ConnectionInfo, TlsMode, connect
 from tidegate.mysql.reader import binlog_run
 from tidegate.mysql.server_facts import read_facts
@@ -175,14 +176,16 @@ def test_our_connections_are_in_utc_and_stay_open_while_a_source_is_quiet(any_se
 def test_a_server_that_logs_nothing_or_not_all_is_refused(mariadb: Server, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     server = type(mariadb)(tmp_path / "server", mariadb.base)  # type: ignore[call-arg, attr-defined]
-    for options, said in (
-        (("--skip-log-bin",), "log_bin"),
-        (("--binlog-ignore-db=shop", "--binlog-ignore-db=mysql"), "binlog_ignore_db leaves shop out"),
+    for options, said, off in (
+        (("--skip-log-bin",), "is in no log: then `tidegate verify` names the tables", True),
+        (("--binlog-ignore-db=shop", "--binlog-ignore-db=mysql"), "binlog_ignore_db leaves shop out", False),
     ):
         server.options = options
         with server:
             server.query("CREATE DATABASE IF NOT EXISTS shop")
             assert said in refusal(capture_run(server, tmp_path / "empty" / "lake"), tmp_path / "empty", SourceRefused)
+            answer = ask(pipeline_for(server, tmp_path / "lake"), lambda: info_of(server))
+            assert (answer.error.startswith("its binlog is off (log_bin)"), answer.refused) == (off, off)
 
 
 def test_the_wrong_flavour_is_named(mariadb: Server, tmp_path: Path) -> None:
