@@ -170,3 +170,39 @@ def test_mariadb_drops_a_table_before_it_refuses_to_replace_it(
     road.capture()
     road.apply(spark)
     assert road.assert_equal() == {"p": 0, "t": 2}
+
+
+_UNIQUE = "(id INT PRIMARY KEY, a INT, b VARCHAR(9) COLLATE utf8mb4_bin, UNIQUE (b))"
+# ALTER IGNORE deletes rows that a key or a check refuses, and logs none of them. The last two
+# delete nothing.
+_IGNORED = {
+    "by_key": "ADD UNIQUE (a)",
+    "by_collation": "MODIFY b VARCHAR(9) COLLATE utf8mb4_general_ci",
+    "by_charset": "CONVERT TO CHARACTER SET latin1 COLLATE latin1_swedish_ci",
+    "by_check": "ADD CONSTRAINT few CHECK (a > 1)",
+    "by_new_column": "ADD c INT DEFAULT 5 UNIQUE",
+    "by_new_check": "ADD c INT DEFAULT 5 CHECK (c > 5)",
+    "kept": "ADD c INT DEFAULT 5, RENAME COLUMN a TO a2, ALTER b SET DEFAULT 'x'",
+}
+
+
+def test_rows_that_alter_ignore_deletes_are_read_anew(
+    mariadb: Server, fresh_database: FreshDatabase, spark: SparkSession, tmp_path: Path
+) -> None:
+    database = fresh_database(mariadb)
+    road = Road.begun(mariadb, tmp_path, database)
+    for name, action in _IGNORED.items():
+        filled = f"INSERT INTO {name} VALUES (1, 1, 'a'), (2, 1, 'A'), (3, 7, 'b')"
+        made, changed = f"CREATE TABLE {name} {_UNIQUE}", f"ALTER IGNORE TABLE {name} {action}"
+        _run(mariadb, database, made, filled, changed)
+    road.capture()
+    states = road.apply(spark).states
+    lacking = {name.split(".")[1] for name, state in states.items() if state.lacks_rows}
+    assert lacking == _IGNORED.keys() - {"kept"}
+    assert road.assert_equal() == {"kept": 3}
+    Reading(road, spark).run()
+    counts: dict[str, int] = {}
+    for name in _IGNORED:
+        counts[name] = mariadb.query(f"SELECT COUNT(*) FROM {name}", database=database)[0][0]
+    assert road.assert_equal() == counts
+    assert {name for name, count in counts.items() if count == 3} == {"by_new_check", "kept"}

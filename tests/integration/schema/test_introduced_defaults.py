@@ -1,5 +1,5 @@
-"""Default literals in each character set that a session or an introducer may give them, against what a real server
-puts into the rows that are there.
+"""Default literals in each character set that a session or an introducer may give them, against
+what a real server puts into the rows that are there.
 
 In:  bytes of ALTER TABLE, through the server's own log.
 Out: the server's value, or UnsupportedValue: the table then waits for a snapshot.

@@ -44,11 +44,22 @@ from tidegate.schema.model.partitions import DropPartitions, ExchangePartition, 
 from tidegate.schema.model.unlogged import SEQUENCE, DropForeignKey, EngineOptions
 
 _PARTITION_WORK: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR"})
+# What ALTER IGNORE does without a look at keys and checks; and words with which it does look.
+_KEEPS_ROWS: Final = (
+    AddColumn,
+    RenameColumn,
+    RenameIndex,
+    RenameTo,
+    SetDefault,
+    SetVisibility,
+    TableDefaults,
+)
+_LOOKS: Final = frozenset({"CHECK", "CONSTRAINT", "FORCE", "KEY", "ORDER", "PRIMARY", "UNIQUE"})
 
 
 def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ignore: bool) -> tuple[Action, ...]:
-    """All actions up to the end. ignore: ALTER IGNORE, under which adding a unique key deletes rows
-    unseen.
+    """All actions up to the end. ignore: ALTER IGNORE, which deletes rows that a key or a check
+    refuses, unseen.
     """
     actions: list[Action] = []
     tokens, partitions_at = cursor.tokens, definition_at(cursor)
@@ -66,8 +77,10 @@ def read_actions(cursor: Cursor, database: str, touched: list[TableName], *, ign
     if partitions_at:
         cursor.tokens, cursor.at = tokens, partitions_at
         actions.append(read_definition(cursor))
-    if ignore and any(isinstance(action, AddIndex) for action in actions):
-        actions.append(RowsChanged("ALTER IGNORE TABLE deletes rows with duplicate keys"))
+    looks = any(token.upper in _LOOKS for token in tokens)
+    if ignore and (looks or not all(isinstance(action, _KEEPS_ROWS) for action in actions)):
+        what = "ALTER IGNORE TABLE deletes rows that its keys or checks refuse"
+        actions.append(RowsChanged(what))
     return tuple(actions)
 
 
