@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.error import HTTPError
 
 from tests.support.servers import ROOT
 from tidegate.local.airflow import Airflow
+
+_ANSWERS_SECONDS = 300
 
 
 class AirflowInstance(Airflow):
@@ -41,8 +45,17 @@ class AirflowInstance(Airflow):
         self.stop()
 
     def get(self, path: str) -> dict[str, Any]:
-        """A GET of the public API, below /api/v2."""
-        return self.call("GET", f"/api/v2{path}")
+        """A GET of the public API, below /api/v2. A server too busy to answer in time is asked again."""
+        end = time.monotonic() + _ANSWERS_SECONDS
+        while True:
+            try:
+                return self.call("GET", f"/api/v2{path}")
+            except HTTPError:
+                raise
+            except (OSError, HTTPException):
+                self.check_running()
+                if time.monotonic() > end:
+                    raise
 
     def pause(self, *dag_ids: str) -> None:
         """Let no further run of them begin."""
@@ -50,15 +63,20 @@ class AirflowInstance(Airflow):
             self.call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": True})
 
     def wait_for(self, done: Callable[[], Any], seconds: float, what: str) -> Any:
-        """The first true answer; AssertionError with Airflow's last log lines when none comes in time."""
-        end = time.monotonic() + seconds
+        """The first true answer; AssertionError with Airflow's last log lines when none comes in time. An error of its
+        server, whose database may be locked for the moment, is none.
+        """
+        end, error = time.monotonic() + seconds, ""
         while time.monotonic() < end:
             self.check_running()
-            if found := done():
-                return found
+            try:
+                if found := done():
+                    return found
+            except HTTPError as failed:
+                error = f", {failed}"
             time.sleep(0.5)
         tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
-        raise AssertionError(f"{what}: not within {seconds} s\n{tail}")
+        raise AssertionError(f"{what}: not within {seconds} s{error}\n{tail}")
 
     def task_log(self, dag_id: str) -> str:
         """The log of the newest task instance of a DAG."""

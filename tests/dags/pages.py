@@ -40,8 +40,13 @@ def look_for_held_table(airflow: AirflowInstance, pipeline: str, table: str, scr
     airflow.wait_for(
         lambda: table in airflow.get(newest)["asset_events"][0]["extra"]["held"], EVENT_SECONDS_MAX, "the event says it"
     )
-    lines = [json.loads(line) for line in airflow.task_log(f"{pipeline}__apply").splitlines()]
-    assert any(line["level"] == "warning" and f"{table} is held: " in line["event"] for line in lines)
+
+    def warned() -> bool:
+        text = airflow.task_log(f"{pipeline}__apply")  # of a run that may have begun just now, and writes it
+        lines = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+        return any(line["level"] == "warning" and f"{table} is held: " in line["event"] for line in lines)
+
+    airflow.wait_for(warned, EVENT_SECONDS_MAX, "the task's log warns")
 
 
 def look_at_maintain_form(airflow: AirflowInstance, chromium: Chrome, pipeline: str, screenshots: Path) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.apply import run as run_apply
 from spark_jobs.session.background import BackgroundSession
 from spark_jobs.window.application import Application
-from tests.kit.reached import position_of
+from tests.kit.reached import position_of, wait_for_checkpoint
 from tests.kit.spark import no_spark
 from tidegate import config
 from tidegate.lake.bronze.index import BronzeIndex
@@ -76,6 +76,9 @@ class Road:
         """Capture until all is there that the server has now; in a lake without anything, or if asked, a heartbeat."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             goal = current_position(cursor)
+            if goal is not None:
+                wait_for_checkpoint(self.server, goal.file)
+                goal = current_position(cursor)
         for _ in range(_RUNS_MAX):  # a busy machine may need several to get there
             run = binlog_run(self.pipeline, "one", self.info, self.folder / "state")
             found = run.run(

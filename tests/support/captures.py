@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tests.kit.events import ROWS_TYPES
-from tests.kit.reached import run_to
+from tests.kit.reached import run_to, wait_for_checkpoint
 from tidegate.binlog.events import EventType, read_header, type_name
 from tidegate.capture.progress import CaptureResult
 from tidegate.capture.run import CaptureRun
@@ -207,7 +207,10 @@ def assert_follows_in_time(before: Segment, after: Segment) -> None:
 
 
 def binlog_end(server: Server) -> tuple[str, int]:
-    """The newest file and its size, by the server's own word."""
+    """The newest file and its size, by the server's own word. The server itself adds nothing to it any more, unless a
+    session still writes: what it says of a file's beginning is there.
+    """
+    wait_for_checkpoint(server, str(server.query("SHOW BINARY LOGS")[-1][0]))
     name, size = server.query("SHOW BINARY LOGS")[-1][:2]
     return str(name), int(size)
 

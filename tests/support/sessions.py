@@ -2,7 +2,7 @@
 
 In:  a server, a seed, how many sessions, how long one of their turns lasts; what a turn does.
 Out: Writing. A turn that meets others, or another definition of its tables, is rolled back; one whose server is down
-     is tried again with another connection.
+     is tried again with another connection. wait_for_end(): a session's branch is anybody's to answer.
 """
 
 from __future__ import annotations
@@ -19,6 +19,16 @@ from tidegate.local.server import Server
 # What may happen to a transaction that meets others, or another definition of its tables: it is rolled back.
 MET: Final = (1062, 1205, 1213, 1020, 1412, 1146, 1054)
 _IDLE_SECONDS_MAX: Final = 300.0
+
+
+def wait_for_end(server: Server, session: int) -> None:
+    """Wait until a server has noticed that a session was closed. Until then the branch that it prepared is unknown to
+    others. session: its connection's thread_id().
+    """
+    end = time.monotonic() + _IDLE_SECONDS_MAX
+    while session in {row[0] for row in server.query("SHOW PROCESSLIST")}:
+        assert time.monotonic() < end, "a session doesn't end"
+        time.sleep(0.01)
 
 
 class Writing:

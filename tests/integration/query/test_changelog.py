@@ -19,6 +19,7 @@ from tests.kit.road import Road
 from tests.support.driver import killed
 from tests.support.readers import READERS
 from tests.support.servers import FreshDatabase
+from tests.support.sessions import wait_for_end
 from tidegate.changelog.table import PLACE, ROW_OPS, changelog
 from tidegate.local.server import Server
 
@@ -64,6 +65,7 @@ def run(road: Road, database: str, *statements: str) -> None:
     with road.server.connect(database) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
+    wait_for_end(road.server, connection.thread_id())
 
 
 def rows_of(road: Road, database: str, table: str) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from tests.kit.road import Road
 from tests.support import seeds
 from tests.support.driver import killed
 from tests.support.servers import ROOT, FreshDatabase
+from tests.support.sessions import wait_for_end
 from tidegate import config, tables
 from tidegate.cli.main import app as command_line
 from tidegate.lake import control
@@ -31,6 +32,7 @@ def prepare(server: Server, database: str, xid: str, *statements: str) -> None:
     with server.connect(database) as connection, connection.cursor() as cursor:
         for sql in (f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}"):
             cursor.execute(sql)
+    wait_for_end(server, connection.thread_id())
 
 
 def answer(server: Server, xid: str, *, commit: bool) -> None:
@@ -170,6 +172,7 @@ class Branches:
                 self.rows |= seen
                 return
             cursor.execute(f"XA PREPARE {xid}")
+        wait_for_end(self.server, connection.thread_id())
         self.open[xid], self.later[xid] = set(seen), seen
 
     def _writes(self, count: int) -> tuple[list[str], dict[int, bool]]:
