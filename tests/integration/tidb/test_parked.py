@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tests.kit.tidb import encode
 from tests.kit.tidb.pump_world import Client, Counter, Fates, pump_run, running, until
-from tests.support.captures import bronze_segments
+from tests.support.captures import landed_segments
 from tidegate.cli.main import app
 from tidegate.config import Orphans
 from tidegate.errors import SourceUnavailable
@@ -65,7 +65,7 @@ class World:
         return told.output
 
     def answers(self) -> dict[int, Binlog]:
-        binlogs = [binlog_of(one) for segment in bronze_segments(self.folder / "lake") for one in payloads_of(segment)]
+        binlogs = [binlog_of(one) for segment in landed_segments(self.folder / "lake") for one in payloads_of(segment)]
         kinds = (BinlogType.COMMIT, BinlogType.ROLLBACK)
         return {one.start_ts: one for one in binlogs if one.tp in kinds and not one.is_fake}
 
@@ -80,7 +80,7 @@ class World:
 
     @property
     def resolved(self) -> int:
-        return bronze_segments(self.folder / "lake")[-1].resolved_ts
+        return landed_segments(self.folder / "lake")[-1].resolved_ts
 
 
 def test_a_person_decides_what_tidb_cannot_tell(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_nobody_is_asked_while_tidb_may_still_tell(tmp_path: Path) -> None:
     world.fates.clear()  # it doesn't answer
     with world.run():
         world.write()
-        world.until(lambda: any(one.max_commit_ts > 1000 * SECOND for one in bronze_segments(tmp_path / "lake")))
+        world.until(lambda: any(one.max_commit_ts > 1000 * SECOND for one in landed_segments(tmp_path / "lake")))
         with pytest.raises(SourceUnavailable):
             world.fates.fate(b"k", BEGAN)
         assert world.rows() == {}

@@ -14,7 +14,7 @@ import pytest
 
 from tests.kit.tidb import encode
 from tests.kit.tidb.pump_world import NODE, Client, Counter, Fates, pump_run, running, until
-from tests.support.captures import bronze_segments, wait_for_bronze
+from tests.support.captures import landed_segments, wait_for_bronze
 from tidegate.capture.value_log.folder import value_log_folder
 from tidegate.capture.value_log.log import ValueLog
 from tidegate.config import parse
@@ -40,7 +40,7 @@ SECOND = 1000 << 18
 
 def stored(folder: Path) -> list[Segment]:
     """Bronze, whose segments follow each other and never take resolved_ts back."""
-    segments = bronze_segments(folder / "lake")
+    segments = landed_segments(folder / "lake")
     resolved, offset = 0, 0
     for seq, segment in enumerate(segments, 1):
         segment.verify()

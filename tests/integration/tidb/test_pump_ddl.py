@@ -7,8 +7,7 @@ from pathlib import Path
 
 from tests.kit.tidb import encode
 from tests.kit.tidb.pump_world import Client, Counter, Jobs, pump_run, running, until
-from tests.support.captures import bronze_segments
-from tidegate.segments.segment import Segment
+from tests.support.captures import landed_segments
 from tidegate.tidb.enclosed import payloads_of
 from tidegate.tidb.payload import Binlog, BinlogType, binlog_of
 
@@ -17,19 +16,13 @@ DDL = 100 * SECOND
 COMMITTED = DDL + 5
 
 
-def stored(folder: Path) -> list[Segment]:
-    """Nothing as long as the first segments are in the value log alone."""
-    there = any((folder / "lake" / "bronze" / "segments" / "_delta_log").glob("*.json"))
-    return bronze_segments(folder / "lake") if there else []
-
-
 def of_type(folder: Path, tp: BinlogType) -> list[Binlog]:
-    found = [binlog_of(payload) for segment in stored(folder) for payload in payloads_of(segment)]
+    found = [binlog_of(payload) for segment in landed_segments(folder / "lake") for payload in payloads_of(segment)]
     return [binlog for binlog in found if binlog.tp is tp]
 
 
 def resolved(folder: Path) -> int:
-    segments = stored(folder)
+    segments = landed_segments(folder / "lake")
     return segments[-1].resolved_ts if segments else 0
 
 
