@@ -36,7 +36,7 @@ from tidegate_airflow.params import params_of
 for file in pipelines.good_files():
     pipeline = file.pipeline
     params = params_of(pipeline.apply)
-    bronze = bronze_asset(pipeline)
+    bronze, silver = bronze_asset(pipeline), silver_asset(pipeline)
     with DAG(
         schedule=[bronze],
         description=f"Bronze of {pipeline.pipeline} into silver",
@@ -46,8 +46,8 @@ for file in pipelines.good_files():
             task_id="apply",
             pipeline_file=str(file.path),
             conn_id=pipeline.apply.spark_conn_id,
-            inlets=[bronze],
-            outlets=[silver_asset(pipeline)],
+            inlets=[bronze, silver] if pipeline.completeness.each_minute else [bronze],
+            outlets=[silver],
             max_active_tis_per_dag=1,
             execution_timeout=timedelta(seconds=pipeline.apply.run_for_seconds + limits.JOB_HANGS_SECONDS),
         )

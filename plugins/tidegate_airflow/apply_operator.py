@@ -8,7 +8,7 @@ Out: silver, written by the job; the silver asset's event with how far it is and
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tidegate import pipelines
 from tidegate.errors import TidegateError
@@ -16,18 +16,14 @@ from tidegate_airflow import lineage
 from tidegate_airflow.assets import silver_asset
 from tidegate_airflow.connections import lake_connection
 from tidegate_airflow.params import with_params
+from tidegate_airflow.silver_event import is_known, silver_event
 from tidegate_airflow.spark_job_operator import SparkJobOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidegate.config import Pipeline
-    from tidegate.lake.files import LakeFiles
-    from tidegate.standing.shown import LacksSnapshots
     from tidegate_airflow.lineage import Lineage
-
-
-_NAMED_MAX: Final = 5
 
 
 class ApplyOperator(SparkJobOperator):
@@ -48,7 +44,10 @@ class ApplyOperator(SparkJobOperator):
             return
         for table, reason in event["held"].items():
             self.log.warning("%s is held: %s", table, reason)
-        context["outlet_events"][silver_asset(pipeline)].extra.update(event)
+        if pipeline.completeness.each_minute and is_known(event, pipeline, context):
+            self.outlets = []  # progress has made it
+        else:
+            context["outlet_events"][silver_asset(pipeline)].extra.update(event)
         if after_ts is not None:
             self._lineage = lineage.made(lambda: lineage.of_apply(pipeline, after_ts))
 
@@ -62,24 +61,3 @@ class ApplyOperator(SparkJobOperator):
         part = with_params(pipeline.apply, context["params"], where=str(context["run_id"]))
         arguments = pipelines.encoded(part, pipeline.apply)
         return pipeline.model_copy(update={"apply": part}), arguments
-
-
-def silver_event(lake: LakeFiles, lacks_snapshots: LacksSnapshots = lambda _: False) -> dict[str, Any]:
-    """The content of the silver asset's event: {"cut_ts", "cut_at", "held": {table: reason and way out}, "text": a
-    sentence}.
-    """
-    from tidegate.commit_ts import time_text
-    from tidegate.lake.held import held_tables
-    from tidegate.lake.status import cut_ts
-    from tidegate.standing.shown import line_of
-    from tidegate.text_layout import counted
-
-    newest = cut_ts(lake)
-    cut_at = time_text(newest)
-    held = {table: line_of(state, lacks_snapshots) for table, state in sorted(held_tables(lake).items())}
-    text = f"Silver is complete up to {cut_at}"
-    if held:
-        more = f" and {len(held) - _NAMED_MAX} more" if len(held) > _NAMED_MAX else ""
-        first = ", ".join(list(held)[:_NAMED_MAX]) + more
-        text += f", but for {counted(len(held), 'held table', 'held tables')}: {first}"
-    return {"cut_ts": newest, "cut_at": cut_at, "held": held, "text": f"{text}."}

@@ -4,7 +4,8 @@ In:  a pipeline.
 Out: its bronze Asset, watched in its Delta log, the schedule of apply; its silver Asset, for the
      schedules of other teams' DAGs; its questions, watched in control/table_states, the schedule of
      approve; its tables in wait of a snapshot, watched in the same and beside it, the schedule of
-     snapshot; its complete hours, watched in control/cuts, the schedule of complete; its alerts,
+     snapshot; its complete hours, watched in control/cuts, the schedule of complete; its cuts,
+     watched in the same, the schedule of progress; its alerts,
      watched by looks at the whole pipeline, the schedule of the DAGs that tell people; the assets
      with a partition per complete hour, for the schedules of other teams' DAGs.
 """
@@ -19,6 +20,7 @@ from tidegate.config import Pipeline
 from tidegate.lake.complete_hours import ALL_TABLES
 from tidegate_airflow.alerts_trigger import AlertsTrigger
 from tidegate_airflow.bronze_trigger import BronzeVersionTrigger
+from tidegate_airflow.cuts_trigger import CutsTrigger
 from tidegate_airflow.hours_trigger import HoursTrigger
 from tidegate_airflow.question_trigger import QuestionTrigger
 from tidegate_airflow.snapshot_trigger import SnapshotTrigger
@@ -44,7 +46,9 @@ def bronze_asset(pipeline: Pipeline) -> Asset:
 
 
 def silver_asset(pipeline: Pipeline) -> Asset:
-    """The pipeline's silver tables; an event at the end of every apply run that succeeded."""
+    """The pipeline's silver tables; an event at the end of every apply run that succeeded, and each minute of it if
+    the pipeline file says so.
+    """
     return Asset(
         name=f"{pipeline.pipeline}__silver",
         uri=f"tidegate://{pipeline.pipeline}/silver",
@@ -90,6 +94,18 @@ def hours_asset(pipeline: Pipeline) -> Asset:
         uri=f"tidegate://{pipeline.pipeline}/control/cuts",
         extra={"lake": pipeline.lake.path},
         watchers=[AssetWatcher(name=f"{pipeline.pipeline}__hours", trigger=trigger)],
+    )
+
+
+def cuts_asset(pipeline: Pipeline) -> Asset:
+    """The cuts of a run of apply that goes on; an event a minute."""
+    lake = pipeline.lake
+    trigger = CutsTrigger(lake.path, lake.conn_id, lake.storage_options, pipeline=pipeline.pipeline)
+    return Asset(
+        name=f"{pipeline.pipeline}__cuts",
+        uri=f"tidegate://{pipeline.pipeline}/control/cuts/each_minute",
+        extra={"lake": lake.path},
+        watchers=[AssetWatcher(name=f"{pipeline.pipeline}__cuts", trigger=trigger)],
     )
 
 

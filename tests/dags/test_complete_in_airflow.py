@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -24,6 +25,7 @@ from tidegate.lake import control
 from tidegate.lake.complete_hours import partition_key
 from tidegate.lake.files import LakeFiles
 from tidegate.lake.held import to_row
+from tidegate.lake.leases import take_lease
 from tidegate.limits import HOUR_SECONDS
 from tidegate.standing.causes import Cause
 from tidegate.standing.standing import Standing
@@ -36,7 +38,7 @@ pipeline: shop
 lake: {{path: {lake}}}
 sources: {{db: {{conn_id: db, flavour: mysql}}}}
 tables: {{include: ["shop.*"]}}
-completeness: {{hourly: true, tables: [shop.orders, shop.items, shop.customers]}}
+completeness: {{hourly: true, tables: [shop.orders, shop.items, shop.customers], each_minute: true}}
 """
 ORDERS, ITEMS, CUSTOMERS = "shop.orders", "shop.items", "shop.customers"
 PATIENCE_SECONDS = 400
@@ -51,7 +53,11 @@ class Hours:
 
     def cut(self, hours: int, held: dict[str, int] | None = None) -> None:
         """Complete through the end of hour NOW + hours - 1; held tables through less."""
-        cut_ts, now = compose((NOW + hours) * HOUR_SECONDS * 1000), datetime.now(UTC)
+        self.cut_at(compose((NOW + hours) * HOUR_SECONDS * 1000), held)
+
+    def cut_at(self, cut_ts: int, held: dict[str, int] | None = None) -> None:
+        """The same of any cut."""
+        now = datetime.now(UTC)
         rows = [
             {"cut_ts": cut_ts, "table": name, "delta_version": 1, "state": "active", "published_at": now}
             | {"applied_ts": cut_ts if name not in (held or {}) else compose((NOW + held[name]) * HOUR_SECONDS * 1000)}
@@ -62,16 +68,22 @@ class Hours:
     def set_state(self, table: str, standing: Standing) -> None:
         control.append(self.lake, tables.TABLE_STATES, [to_row(standing, "shop", table, datetime.now(UTC))])
 
-    def of(self, asset: str) -> list[int]:
-        """The hours that an asset has, from NOW on."""
+    def events(self, asset: str) -> list[dict[str, Any]]:
+        """All of an asset."""
         try:
             named = self.airflow.get(f"/assets?name_pattern={quote(asset)}&limit=50")["assets"]
             (asset_id,) = (each["id"] for each in named if each["name"] == asset)
-            events = self.airflow.get(f"/assets/events?asset_id={asset_id}&limit=100")["asset_events"]
+            events: list[dict[str, Any]] = self.airflow.get(f"/assets/events?asset_id={asset_id}&limit=100")[
+                "asset_events"
+            ]
         except OSError:  # slow; and Airflow 3.3 fails on a run that an event has started and that waits in the queue
             return []
+        return events
+
+    def of(self, asset: str) -> list[int]:
+        """The hours that an asset has, from NOW on."""
         keys = {partition_key(NOW + number): number for number in range(-50, 50)}
-        return sorted(keys[event["partition_key"]] for event in events)
+        return sorted(keys[event["partition_key"]] for event in self.events(asset))
 
     def runs(self) -> list[str]:
         """The partitions of the waiting DAG's runs."""
@@ -132,3 +144,22 @@ def test_each_complete_hour_is_added_once_and_starts_what_waits_for_it(hours: Ho
     wanted = [partition_key(NOW + number) for number in (-4, -3, -2, -1)]
     hours.airflow.wait_for(lambda: hours.runs() == wanted, PATIENCE_SECONDS, "a run for each hour of all three")
     assert hours.late() == "success", hours.airflow.task_log("shop_is_late")
+
+
+def test_silver_has_an_event_each_minute_of_a_run_that_goes_on_and_each_cut_once(hours: Hours) -> None:
+    told = lambda: [event["extra"].get("cut_ts") for event in hours.events("shop__silver")]  # noqa: E731
+    hours.cut(-3)
+    take_lease(hours.lake, "shop", "apply", report=print)
+    hours.airflow.unpause("shop__progress")
+    began, cut_ts = time.monotonic(), 0
+    while not told():
+        assert time.monotonic() - began < PATIENCE_SECONDS
+        cut_ts += 1
+        hours.cut_at(compose(NOW * HOUR_SECONDS * 1000) + cut_ts)
+        time.sleep(10)
+    hours.airflow.wait_for(
+        lambda: len(told()) > 1 or told()[0] == compose(NOW * HOUR_SECONDS * 1000) + cut_ts,
+        PATIENCE_SECONDS,
+        "the last cut is told",
+    )
+    assert len(set(told())) == len(told())

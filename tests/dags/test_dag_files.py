@@ -32,13 +32,14 @@ maintain: {schedule: "", keep_cuts_hours: 48, cluster_share: 0.3}
 ddl: {drop_column: ask}
 snapshot: {mode: manual, parallel: 2, bytes_per_second: 5000000}
 verify: {rows_per_second: 5000, each_table_hours: 168}
-completeness: {hourly: true, tables: [shop.orders], verified: true}
+completeness: {hourly: true, tables: [shop.orders], verified: true, each_minute: true}
 alerts:
   notifiers:
     ops: {notifier: no.such.provider.Notifier, arguments: {text: "{{ alert.text }}"}}
     hook: {notifier: tidegate_airflow.webhook_notifier.WebhookNotifier, arguments: {http_conn_id: hook}}
 """
 KINDS = ("capture", "apply", "maintain", "snapshot", "verify")
+BY_FILE = ("approve", "complete", "progress", "alerts_ops", "alerts_hook")
 TWO = """
 pipeline: two
 lake: {path: "s3://bucket/two", conn_id: keys}
@@ -98,7 +99,7 @@ def test_one_line_in_a_dags_folder_of_ones_own_gives_all_dags(parsed: dict[str, 
 
 def test_each_good_pipeline_file_has_a_dag_of_each_kind(parsed: dict[str, Any]) -> None:
     wanted = {f"{name}__{kind}" for name in ("shop", "two") for kind in KINDS}
-    wanted |= {"shop__approve", "shop__complete", "shop__alerts_ops", "shop__alerts_hook", "two__capture_b"}
+    wanted |= {f"shop__{kind}" for kind in BY_FILE} | {"two__capture_b"}
     assert set(parsed["dags"]) == wanted, "two asks for nothing, names no hours, and tells nobody"
 
 
@@ -119,9 +120,7 @@ def test_a_single_broken_file_is_reported_without_a_group(tmp_path: Path) -> Non
     (folder / "shop.yaml").write_text(SHOP)
     (folder / "broken.yaml").write_text(BROKEN)
     found = parse(folder, tmp_path)
-    assert set(found["dags"]) == {
-        f"shop__{kind}" for kind in (*KINDS, "approve", "complete", "alerts_ops", "alerts_hook")
-    }
+    assert set(found["dags"]) == {f"shop__{kind}" for kind in (*KINDS, *BY_FILE)}
     assert found["errors"]["pipeline_files.py"].rstrip().splitlines()[-1].startswith("tidegate.errors.ConfigError: ")
     (folder / "broken.yaml").unlink()
     assert parse(folder, tmp_path)["errors"] == {}
@@ -212,6 +211,7 @@ FORMS = {
     "verify": {"rows_per_second", "tables", "repair"},
     "approve": set[str](),
     "complete": set[str](),
+    "progress": set[str](),
     "alerts_ops": set[str](),
     "alerts_hook": set[str](),
 }
@@ -287,6 +287,28 @@ def test_hours_are_added_to_an_asset_of_all_tables_and_of_each_named_one(parsed:
         "shop__complete__shop.orders",
         "shop__verified__shop.orders",
         "shop__added_hours",
+    }
+
+
+def test_progress_is_woken_by_cuts_and_makes_the_event_that_apply_makes(parsed: dict[str, Any]) -> None:
+    dag = parsed["dags"]["shop__progress"]["serialised"]["dag"]
+    (asset,) = dag["timetable"]["__var"]["asset_condition"]["objects"]
+    (watcher,) = asset["watchers"]
+    assert watcher["trigger"]["classpath"] == "tidegate_airflow.cuts_trigger.CutsTrigger"
+    assert watcher["trigger"]["kwargs"]["pipeline"] == "shop"
+    (task,) = dag["tasks"]
+    (apply,) = parsed["dags"]["shop__apply"]["serialised"]["dag"]["tasks"]
+    assert [each["__var"]["outlets"][0]["__var"]["name"] for each in (task, apply)] == ["shop__silver"] * 2
+    inlets = {
+        name: [
+            inlet["__var"]["name"] for inlet in parsed["dags"][name]["serialised"]["dag"]["tasks"][0]["__var"]["inlets"]
+        ]
+        for name in ("shop__progress", "shop__apply", "two__apply")
+    }
+    assert inlets == {
+        "shop__progress": ["shop__silver"],
+        "shop__apply": ["shop__bronze", "shop__silver"],
+        "two__apply": ["two__bronze"],
     }
 
 

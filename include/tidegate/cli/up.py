@@ -105,5 +105,6 @@ def _optional(pipeline: config.Pipeline) -> list[str]:
     return [
         *(["approve"] if pipeline.asks else []),
         *(["complete"] if pipeline.completeness.hourly else []),
+        *(["progress"] if pipeline.completeness.each_minute else []),
         *(f"alerts_{name}" for name in pipeline.alerts.notifiers),
     ]

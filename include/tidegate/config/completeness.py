@@ -1,4 +1,4 @@
-"""The section `completeness` of a pipeline file: which tables tell other DAGs that an hour is complete.
+"""The section `completeness` of a pipeline file: what tells other DAGs that an hour is complete, or how far silver is.
 
 In:  the section, as pydantic gets it.
 Out: a Completeness, frozen.
@@ -32,6 +32,12 @@ class Completeness(Section):
         False,
         description="Also makes assets <name>__verified__<table>: an hour is added when verify has shown that it is"
         " equal. Needs verify.each_table_hours",
+    )
+
+    each_minute: bool = Field(
+        False,
+        description="Makes the DAG <name>__progress: the asset <name>__silver gets an event with each minute of"
+        " progress, besides the end of a run of apply",
     )
 
     @field_validator("tables")

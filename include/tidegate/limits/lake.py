@@ -140,6 +140,8 @@ COMPLETE_TABLES_MAX: Final = 1000
 COMPLETE_HOURS_MAX: Final = 31 * 24
 # So many events of their record are looked through for one of ours: a person can make others.
 COMPLETE_EVENTS_MAX: Final = 50
+# Each event that it finds starts a task.
+PROGRESS_LOOK_SECONDS: Final = 60.0
 # So far into an hour a source's clock is in it, too, as far as clocks agree.
 HOUR_PROVEN_SECONDS: Final = 2
 # Of the subject, and of the result or the error, of a person's action, in control/actions; of the person's name.
